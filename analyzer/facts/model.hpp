@@ -1,0 +1,250 @@
+#pragma once
+
+// What mp-lint knows about source code: plain data, printable and readable back
+// (docs/facts_format.md), the same for C++, CUDA and Python. Front ends write it, the link stage joins
+// it, rules read it. Nothing here knows a compiler.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/numerics/dtype.hpp"
+#include "kernels/numerics/op.hpp"
+#include "kernels/numerics/source_span.hpp"
+
+namespace mp::lint {
+
+inline constexpr int kFactsVersion = 1;
+inline constexpr std::int32_t kNone = -1;
+
+// How a value is held. `vec` is a packed pair (half2): its dtype is the element's.
+enum class Shape : std::uint8_t { scalar, vec, pointer, array, tensor, options, object, other };
+
+// What a value means numerically, found by following local definitions, never by its name.
+enum class Stat : std::uint8_t { none, sum, sum_of_squares, mean, variance, rstd };
+
+// One value: an argument, the source of a cast, a result.
+struct Operand {
+    DType dtype = DType::unknown;  // of the element, for pointers, arrays, vectors and tensors
+    Shape shape = Shape::scalar;
+    Stat stat = Stat::none;
+    std::int32_t param = kNone;  // it is this parameter of the enclosing function, unchanged (0-based)
+    std::int32_t call = kNone;   // it is the result of this call (index in Function::calls)
+    Symbol name;                 // variable or member it names ("acc", "this->scale"), else empty
+    Symbol constant;             // enumerator ("CUDA_R_16F"), number ("1e-08"), "true", "nullptr"; else empty
+    Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
+};
+
+struct TemplateArgument {
+    Symbol text;  // "__half", "16", "nvcuda::wmma::accumulator"
+    DType dtype = DType::unknown;
+    Shape shape = Shape::other;
+};
+
+enum class CallKind : std::uint8_t {
+    function,
+    method,       // args[0] is the receiver
+    constructor,  // of a class object; `result` is the object
+    destructor,   // implicit ones at the end of a scope too, where the object really dies
+    kernel,       // a launch: kernel<<<...>>>(args)
+    op,           // an overloaded operator on tensors: name "operator+"
+    assembly,     // inline asm: name "asm", args[0].constant is the template text
+};
+
+// One evaluated call. Calls of a function stand in evaluation order within their block.
+struct Call {
+    SourceSpan span;
+    CallKind kind = CallKind::function;
+    Symbol callee;  // USR of the function it resolves to; empty when unresolved
+    Symbol name;    // qualified, without template arguments: "at::autocast::set_enabled", "__hadd"
+    Op op;          // canonical op, unknown for other functions
+    std::vector<TemplateArgument> template_args;  // of the function, then of its class
+    std::vector<Operand> args;
+    Operand result;
+    Symbol macro;            // outermost macro it was written through ("RG_AUTOCAST_ON"), else empty
+    std::uint32_t block = 0; // in Function::flow
+    std::uint16_t loop_depth = 0;
+    bool in_place = false;
+    std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: they may be called by it
+};
+
+enum class CastForm : std::uint8_t {
+    implicit,     // the language inserted it: converting constructor, conversion operator
+    explicit_,    // static_cast<T>(x), (T)x, T(x)
+    intrinsic,    // __float2half, __half2float, ...
+    assign,       // operator=(float) of a half class
+    reinterpret,  // of storage: int4* as half*
+};
+
+// Where the value goes.
+enum class Purpose : std::uint8_t { none, init, store, operand, argument, result, accumulate };
+
+// What a constant is for, found from its use, never from its name.
+enum class Role : std::uint8_t {
+    none,
+    added,         // operand of + or -: x + eps
+    clamp,         // bound of max, min, clamp
+    max_identity,  // start value of a max or min reduction, and nothing else
+    mask_fill,     // fills or replaces masked scores
+    divisor,
+    multiplier,
+    compared,
+};
+
+// A change of element dtype between two floating formats, or from integer to floating.
+struct Cast {
+    SourceSpan span;
+    DType from = DType::unknown;
+    DType to = DType::unknown;
+    CastForm form = CastForm::implicit;
+    Purpose purpose = Purpose::none;
+    Role role = Role::none;  // of a constant source
+    Operand source;          // source.constant holds the number when it is one
+    Symbol target;           // lvalue that receives it ("var[blockIdx.x]"), when there is one
+    Symbol function;         // for Purpose::argument: qualified name of the callee
+    std::int32_t inner = kNone;  // the source is itself this cast (index in Function::casts)
+    bool in_loop = false;
+    bool loop_index = false;     // the integer source is a loop counter, thread index or position
+    bool output = false;         // stored through a pointer parameter: a kernel's final store
+    std::uint64_t bound = 0;     // largest |value| an integer source can have, 0 when not known
+    Symbol macro;
+};
+
+enum class AccumulateOp : std::uint8_t { add, fma, subtract, multiply, max, min, other };
+enum class AccumulateForm : std::uint8_t {
+    compound,   // acc += x
+    assign,     // acc = acc + x, acc = __hadd(acc, x), acc = adder(acc, x)
+    call,       // update(&acc, x): the callee adds through its pointer
+    tree,       // s[t] += s[t + stride], stride halving; warp shuffles
+    member,     // this->sum += x across calls of the method
+};
+enum class Storage : std::uint8_t { local, array, shared, global, member, parameter };
+
+// A read-modify-write that runs repeatedly: in a loop, or as a step of a tree reduction.
+struct Accumulation {
+    SourceSpan span;      // the update
+    SourceSpan declared;  // the accumulator's declaration
+    Symbol name;
+    DType dtype = DType::unknown;    // of the accumulator
+    DType element = DType::unknown;  // of what is added, before any cast
+    Shape shape = Shape::scalar;
+    AccumulateOp op = AccumulateOp::add;
+    AccumulateForm form = AccumulateForm::compound;
+    Storage storage = Storage::local;
+    Stat stat = Stat::sum;       // sum, or sum_of_squares when what is added is a square
+    std::uint64_t trips = 0;     // product of the constant trip counts around it; 0: not a constant
+    std::uint16_t loop_depth = 0;
+    Symbol through;              // qualified name of the helper that adds ("hadd2"), if one does
+    SourceSpan through_span;     // where the helper adds
+};
+
+// A store of a low-precision value through a pointer whose new value depends on its old one and is
+// not a running sum: param[i] = (half)(param[i] - lr * g). A weight update, or an average (EMA).
+struct Update {
+    SourceSpan span;
+    Symbol target;                    // "params_memory[idx]"
+    std::int32_t param = kNone;       // pointer parameter it stores through
+    DType dtype = DType::unknown;     // stored
+    DType computed = DType::unknown;  // of the arithmetic before the store
+    bool subtracts = false;           // old - something
+    bool interpolates = false;        // d * old + (1 - d) * new
+    bool has_master = false;          // the same value is also stored in fp32 through another pointer
+    bool master_optional = false;     // ... only when that pointer is not null
+    bool compensated = false;         // stochastic rounding or a Kahan residual is visible here
+    Symbol through;                   // qualified name of the helper that stores, if one does
+    Symbol through_usr;
+};
+
+// A type whose template arguments fix a computation: wmma::fragment<accumulator, 16, 16, 16, __half>,
+// cub::BlockReduce<__half, 256>, or an alias a library reads (ElementAccumulator = half_t).
+struct TypeUse {
+    SourceSpan span;
+    Symbol name;   // qualified template or alias name
+    std::vector<TemplateArgument> args;
+    Symbol alias;  // the name it is given here, if any
+};
+
+struct Parameter {
+    Symbol name;
+    DType dtype = DType::unknown;
+    Shape shape = Shape::scalar;
+};
+
+struct Edge {
+    std::uint32_t to = 0;
+    // The branch condition on this edge as normalised text, only when nothing it reads can change
+    // between two evaluations in the function; equal text means equal value. Empty: not known.
+    Symbol condition;
+    bool when = true;  // taken when the condition is this
+};
+
+struct Block {
+    std::vector<Edge> to;
+    bool leaves = false;  // the function returns or throws here
+};
+
+enum class FunctionKind : std::uint8_t { host, device, host_device, kernel, lambda, python };
+
+// One function body: a plain function, or one concrete instantiation of a template. Uninstantiated
+// templates have no facts; they are counted in Coverage.
+struct Function {
+    Symbol usr;   // stable across units; instantiations differ
+    Symbol name;  // qualified: "layer_norm"
+    Symbol display;  // with template arguments: "layer_norm<__half>"
+    FunctionKind kind = FunctionKind::host;
+    SourceSpan span;          // of its name
+    SourceSpan instantiated;  // first point of instantiation; unknown for plain functions
+    Symbol parent_class;      // qualified class of a method
+    std::vector<TemplateArgument> template_args;
+    std::vector<Parameter> params;
+    DType returns = DType::unknown;
+    std::vector<Symbol> annotations;  // [[clang::annotate("...")]] of the function, "mp::low_precision"
+    bool is_virtual = false;
+    std::vector<Symbol> overrides;    // USRs of the methods it overrides
+
+    std::vector<Call> calls;
+    std::vector<Cast> casts;
+    std::vector<Accumulation> accumulations;
+    std::vector<Update> updates;
+    std::vector<TypeUse> types;
+    std::vector<Block> flow;  // empty: one straight block 0
+    std::vector<Operand> returned;  // what `return` gives, one per statement
+};
+
+// How much of a unit the facts stand for.
+struct Coverage {
+    std::uint32_t functions = 0;       // bodies analysed, instantiations counted one by one
+    std::uint32_t statements = 0;      // in them
+    std::uint32_t unresolved = 0;      // expressions the compiler could not type (RecoveryExpr)
+    std::uint32_t uninstantiated = 0;  // templates nobody instantiates
+    std::uint32_t errors = 0;          // diagnostics that are not known to be harmless
+    std::uint32_t benign_errors = 0;
+    std::vector<Symbol> missing_headers;
+    std::vector<Symbol> messages;  // the first few errors, "file:line:col: text"
+};
+
+enum class Language : std::uint8_t { cpp, cuda, python };
+// ok: parsed cleanly · partial: errors, analysed as far as the tree goes · failed: nothing could be
+// analysed · timeout · crashed.
+enum class UnitState : std::uint8_t { ok, partial, failed, timeout, crashed };
+
+struct Dependency {
+    Symbol path;
+    std::uint64_t size = 0;
+    std::int64_t mtime_ns = 0;
+    std::uint64_t hash = 0;  // XXH3 of the content
+};
+
+struct Unit {
+    Symbol path;  // main file
+    Language language = Language::cpp;
+    UnitState state = UnitState::ok;
+    Symbol headers;             // "toolkit 13.0", "stubs": which CUDA headers were used; empty for C++
+    std::vector<Symbol> passes; // "host", "device sm_80"
+    std::vector<Symbol> flags;  // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
+    Coverage coverage;
+    std::vector<Function> functions;
+    std::vector<Dependency> dependencies;  // every file it read
+};
+
+}  // namespace mp::lint

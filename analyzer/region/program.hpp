@@ -1,0 +1,96 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyzer/facts/model.hpp"
+#include "kernels/numerics/result.hpp"
+
+namespace mp::lint {
+
+struct Note {
+    SourceSpan span;
+    std::string text;
+};
+
+enum class Switch : std::uint8_t { off, on, unknown };
+
+// The autocast state in which a call can run, with the path that makes it true.
+struct Context {
+    Switch enabled = Switch::off;
+    DType dtype = DType::unknown;  // the region's low-precision dtype
+    Symbol device;                 // "cuda", "cpu", "xpu", ...; empty: not known
+    SourceSpan opened;             // where the region opens
+    Symbol opener;                 // "at::autocast::set_enabled", "AutocastGuard", "mp::low_precision"
+    bool proven = false;           // every step of the path is resolved: no guess, no open condition
+    Symbol condition;              // the flag under which it is open, when it is conditional
+    std::vector<Note> chain;       // from the opener to this function: one note per call, in call order
+};
+
+// Names the user adds in mp-lint.toml [regions]: classes and functions that open or close a region,
+// and functions whose bodies run in one.
+struct RegionConfig {
+    std::vector<std::string> guards;     // RAII classes
+    std::vector<std::string> enter;      // functions that open
+    std::vector<std::string> leave;      // functions that close
+    std::vector<std::string> functions;  // their bodies are low-precision
+    DType dtype = DType::fp16;           // of all of these when nothing says otherwise
+};
+
+struct ResolvedDType {
+    DType dtype = DType::unknown;
+    std::vector<Note> chain;  // where it was decided, when that is another function
+};
+
+// A region opened and not closed on some way out of a function (for MP110).
+struct RegionLeak {
+    const Function* function = nullptr;
+    const Call* opened = nullptr;
+    SourceSpan leaves;         // the return, throw or end of function reached with it open
+    bool restored_to_constant = false;  // closed on every path, but to `false` instead of the old value
+    std::vector<Note> path;    // conditions taken
+};
+
+// All units joined: symbols resolved across files, regions and dtypes propagated over the call graph.
+// Immutable after link(); every pointer it gives lives as long as it does.
+class Program {
+public:
+    // Joins the units. Facts that several units share (headers) are kept once per instantiation.
+    static Program link(std::vector<Unit> units, const RegionConfig& config = {});
+
+    Program(Program&&) noexcept;
+    Program& operator=(Program&&) noexcept;
+    ~Program();
+
+    std::span<const Unit> units() const;
+    std::span<const Function* const> functions() const;  // each once, ordered by file, line, display
+    const Function* definition(Symbol usr) const;        // nullptr: body not seen
+    std::span<const Call* const> callers(Symbol usr) const;
+    const Function* owner(const Call&) const;            // the function a call belongs to
+
+    // Every distinct autocast state this call can run in; never empty. Callers outside the program
+    // count as "off".
+    std::span<const Context> contexts(const Function&, const Call&) const;
+    // The state that makes a region-dependent finding true, if there is one: enabled, proven first.
+    const Context* enabled_context(const Function&, const Call&) const;
+
+    // The dtype of an operand with parameters and results of calls resolved over the program: a
+    // parameter has a dtype when every known caller passes the same one. A tensor decided by the
+    // autocast region (result of a `lower` op) is DType::lowp or the region's dtype.
+    ResolvedDType dtype_of(const Function&, const Operand&) const;
+
+    std::span<const RegionLeak> leaks() const;
+
+    // Why the facts of `f` hold: the instantiation and its place, or nothing for a plain function.
+    std::vector<Note> instantiation_notes(const Function& f) const;
+
+private:
+    Program();
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mp::lint

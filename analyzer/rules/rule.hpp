@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "analyzer/rules/finding.hpp"
+#include "kernels/numerics/policy.hpp"
+
+namespace mp::lint {
+
+// What a rule may look at: the linked program and the policies. No source text, no clock, no files.
+struct RuleContext {
+    const Program& program;
+    const Policy& cuda;  // autocast list of the torch version in use, by device
+    const Policy& cpu;
+    bool inference = false;  // profile: no training, so master weights and scalers are not expected
+};
+
+struct Rule {
+    std::string_view id;       // "MP401", frozen
+    std::string_view name;     // "half-accumulator"; reads well after "allow"
+    Severity severity = Severity::warning;  // the highest it reports
+    bool on_by_default = true;              // false: only with --select
+    std::string_view confirmed_by;          // ids of the run's findings that would confirm it, "MPT004"
+    void (*check)(const RuleContext&, Findings&) = nullptr;
+};
+
+// Every rule, sorted by id. One file per rule (analyzer/rules/<name with _>.cpp), one page
+// (testdata/lint/<id>.md), one line in registry.cpp.
+std::span<const Rule* const> all_rules();
+const Rule* find_rule(std::string_view id_or_name);
+
+// The page of a rule as Markdown, built into the binary from testdata/lint/<id>.md.
+std::string_view rule_page(std::string_view id);
+
+}  // namespace mp::lint

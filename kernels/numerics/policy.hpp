@@ -1,0 +1,78 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/numerics/dtype.hpp"
+#include "kernels/numerics/op.hpp"
+#include "kernels/numerics/result.hpp"
+#include "kernels/numerics/source_span.hpp"
+
+namespace mp {
+
+// What a policy says of one op. The names are PyTorch's autocast categories; HMP's BF16, FP32 and
+// "widest" lists are lower, fp32 and promote.
+enum class Category : unsigned char {
+    unlisted,            // runs in the dtype of its first input
+    lower,               // inputs are cast to the region's low-precision dtype
+    fp32,                // inputs are cast to fp32
+    fp32_set_opt_dtype,  // as fp32, unless the call names an output dtype
+    fp32_append_dtype,   // as fp32, by appending the dtype argument
+    promote,             // inputs are cast to the widest input dtype
+    banned,              // raises an error inside the region
+};
+
+std::string_view name_of(Category);
+
+// In which dtype does an op run? One object serves mp-lint, the run's dtype census and the advice.
+// A policy is a value; nothing in it changes after parsing.
+class Policy {
+public:
+    struct Entry {
+        Op op;
+        Category category = Category::unlisted;
+        SourceSpan at;  // the line of the list that says so
+    };
+
+    // What parsing noticed: an op in two lists, an op nobody knows. Each with file:line.
+    struct Problem {
+        SourceSpan at;
+        std::string message;
+    };
+
+    // The built-in policies: "torch-cuda-2.5" (also -1.13, -2.4), "torch-cpu-2.5" (also -1.13), "hmp",
+    // "apex-o1", "apex-o2". `torch-cuda` and `torch-cpu` alone mean the newest list.
+    static Result<Policy> built_in(std::string_view name);
+    static std::vector<std::string_view> built_in_names();
+    // The list of a device ("cuda", "cpu", ...) that the given torch version ("2.1", "1.13.1") uses.
+    static Result<Policy> for_torch(std::string_view device, std::string_view version);
+    // User files in HMP's syntax: one op name per line, '#' starts a comment. Either path may be empty
+    // (then that list is empty). The widest-input list stays HMP's own.
+    static Result<Policy> from_hmp_files(std::string_view bf16_path, std::string_view fp32_path);
+    // Sections "[lower]", "[fp32]", ... with one op per line; the format of the built-in lists.
+    static Result<Policy> parse(std::string_view text, std::string_view file_name);
+
+    std::string_view name() const { return name_; }
+    DType low_precision() const { return low_; }  // the region's default dtype: bf16 or fp16
+    const Entry* find(Op) const;
+    Category category(Op) const;
+    const std::vector<Entry>& entries() const { return entries_; }  // sorted by op name
+    const std::vector<Problem>& problems() const { return problems_; }
+
+    // The dtype in which `op` computes inside a region of dtype `low` (unknown: the policy's own).
+    // Rules, in this order (Habana HMP's, which autocast shares): the op's list; widest input for the
+    // promote list; the first input for in-place ops; else the first input. `unknown` when the inputs
+    // that decide are unknown, or when the op is banned.
+    DType dtype_of(Op, std::span<const DType> inputs, bool in_place = false,
+                   DType low = DType::unknown) const;
+
+private:
+    std::string name_;
+    DType low_ = DType::bf16;
+    std::vector<Entry> entries_;
+    std::vector<Problem> problems_;
+};
+
+}  // namespace mp
