@@ -1,0 +1,41 @@
+"""Files stay readable: no source above 900 lines, no line above 120 columns, no tabs in C++.
+
+Also nothing unfinished by its own words and no path of one machine.
+"""
+import os
+import re
+import subprocess
+import sys
+
+root = sys.argv[1]
+try:
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
+    files = listed.split()
+except (OSError, subprocess.CalledProcessError):
+    files = [os.path.relpath(os.path.join(d, f), root) for d, _, fs in os.walk(root) for f in fs
+             if "/build" not in d and "/.git" not in d and "/.venv" not in d]
+
+CODE = (".cpp", ".hpp", ".cu", ".cuh", ".py", ".cmake")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\(#)")
+MACHINE = re.compile(r"(?<![A-Za-z.$}])/(work|farm|root|home)/[A-Za-z]")
+faults = []
+for path in files:
+    if not path.endswith(CODE) or not os.path.exists(os.path.join(root, path)):
+        continue
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+        lines = f.read().split("\n")
+    if path.startswith(("testdata/", "tests/style/")):
+        continue
+    if len(lines) > 900:
+        faults.append(f"{path}: {len(lines)} lines; split it (900)")
+    for number, line in enumerate(lines, 1):
+        if len(line) > 120:
+            faults.append(f"{path}:{number}: {len(line)} columns (120)")
+        if "\t" in line and path.endswith((".cpp", ".hpp")) and "R\"" not in line:
+            faults.append(f"{path}:{number}: tab")
+        if UNFINISHED.search(line):
+            faults.append(f"{path}:{number}: unfinished by its own words")
+        if MACHINE.search(line):
+            faults.append(f"{path}:{number}: a path of one machine")
+print("\n".join(faults))
+sys.exit(1 if faults else 0)
