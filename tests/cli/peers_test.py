@@ -1,0 +1,83 @@
+"""mp-lint against the tools people have, on testdata/peers: 8 of 8 and 6 of 6, clean twins silent.
+
+Usage: peers_test.py MP_LINT REPOSITORY. Prints the table; fails when mp-lint misses a marked line or
+speaks on an unmarked one. The other tools are run where installed and never decide the result: one
+"finds" a defect when any of its messages on the marked line speaks of precision at all.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+lint, root = sys.argv[1], sys.argv[2]
+folder = os.path.join(root, "testdata", "peers")
+stubs = os.path.join(root, "analyzer", "stubs", "cuda")
+MARK = re.compile(r"// defect (\w+): (MP\d+)")
+ABOUT = re.compile(r"narrow|precision|overflow|underflow|conver|lose|accumul|half|bfloat|float|infin", re.I)
+CLANG = ["-x", "cuda", "--cuda-host-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib",
+         "-isystem", stubs, "-include", "mp_cuda_stub.h", "-std=c++20"]
+
+
+def marks(path):
+    """{line: (defect, rule)} of a file."""
+    with open(path, encoding="utf-8") as f:
+        return {n: m.groups() for n, line in enumerate(f, 1) if (m := MARK.search(line))}
+
+
+def text_of(command):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    return done.stdout + done.stderr
+
+
+def lines_about(text, name):
+    """Lines of `name` on which a tool says something about precision."""
+    hits = set()
+    for found in re.finditer(rf"{re.escape(name)}:(\d+):.*", text):
+        if ABOUT.search(found.group(0).split(name, 1)[1]):
+            hits.add(int(found.group(1)))
+    return hits
+
+
+PEERS = {
+    "clang++-19 -Weverything": lambda f: ["clang++-19", "-fsyntax-only", "-Weverything", *CLANG, f],
+    "clang-tidy-19": lambda f: ["clang-tidy-19", "--quiet",
+                                "-checks=-*,bugprone-*,cppcoreguidelines-narrowing*,cert-*,clang-analyzer-*",
+                                f, "--", *CLANG],
+    "g++ -Wconversion": lambda f: ["g++", "-x", "c++", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion",
+                                   "-Wfloat-conversion", "-isystem", stubs, "-include", "mp_cuda_stub.h", f],
+    "cppcheck": lambda f: ["cppcheck", "--enable=all", "--inconclusive", "--language=c++", f],
+}
+
+
+def main():
+    files = sorted(n for n in os.listdir(folder) if n.endswith(".cu"))
+    done = subprocess.run([lint, "--no-cache", "--isolated", "--cuda", "stubs", "--select", "ALL",
+                           "--output", "json", *files], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 1, f"mp-lint: exit {done.returncode}\n{done.stderr}"
+    found = {}
+    for f in json.loads(done.stdout)["findings"]:
+        found.setdefault((os.path.basename(f["file"]), f["line"]), set()).add((f["rule"], f["severity"]))
+
+    peers = {name: make for name, make in PEERS.items() if shutil.which(make("x")[0])}
+    said = {p: {n: lines_about(text_of(make(n)), n) for n in files} for p, make in peers.items()}
+    print("| defect | " + " | ".join(["mp-lint", *peers]) + " |\n" + "|---" * (len(peers) + 2) + "|")
+    missed, planted = [], set()
+    for name in files:
+        for line, (defect, rule) in marks(os.path.join(folder, name)).items():
+            planted.add((name, line))
+            rules = {r for r, _ in found.get((name, line), ())}
+            cells = ["found" if rule in rules else "-"]
+            cells += ["found" if line in said[p][name] else "-" for p in peers]
+            print(f"| {defect} {rule} {name}:{line} | " + " | ".join(cells) + " |")
+            if rule not in rules:
+                missed.append(f"{name}:{line}: {rule} not found")
+    loud = [f"{n}:{line}: unexpected {sorted(r)}" for (n, line), r in sorted(found.items())
+            if (n, line) not in planted]
+    print("\n".join(missed + loud))
+    assert len(planted) == 14, f"{len(planted)} defects are marked, not 8 + 6"
+    return 1 if missed or loud else 0
+
+
+sys.exit(main())
