@@ -33,12 +33,16 @@ struct Operand {
     Symbol name;                 // variable or member it names ("acc", "this->scale"), else empty
     Symbol constant;             // enumerator ("CUDA_R_16F"), number ("1e-08"), "true", "nullptr"; else empty
     Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
+
+    friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 struct TemplateArgument {
     Symbol text;  // "__half", "16", "nvcuda::wmma::accumulator"
     DType dtype = DType::unknown;
     Shape shape = Shape::other;
+
+    friend bool operator==(const TemplateArgument&, const TemplateArgument&) = default;
 };
 
 enum class CallKind : std::uint8_t {
@@ -66,6 +70,8 @@ struct Call {
     std::uint16_t loop_depth = 0;
     bool in_place = false;
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: they may be called by it
+
+    friend bool operator==(const Call&, const Call&) = default;
 };
 
 enum class CastForm : std::uint8_t {
@@ -108,6 +114,8 @@ struct Cast {
     bool output = false;         // stored through a pointer parameter: a kernel's final store
     std::uint64_t bound = 0;     // largest |value| an integer source can have, 0 when not known
     Symbol macro;
+
+    friend bool operator==(const Cast&, const Cast&) = default;
 };
 
 enum class AccumulateOp : std::uint8_t { add, fma, subtract, multiply, max, min, other };
@@ -136,6 +144,8 @@ struct Accumulation {
     std::uint16_t loop_depth = 0;
     Symbol through;              // qualified name of the helper that adds ("hadd2"), if one does
     SourceSpan through_span;     // where the helper adds
+
+    friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
 
 // A store of a low-precision value through a pointer whose new value depends on its old one and is
@@ -153,6 +163,8 @@ struct Update {
     bool compensated = false;         // stochastic rounding or a Kahan residual is visible here
     Symbol through;                   // qualified name of the helper that stores, if one does
     Symbol through_usr;
+
+    friend bool operator==(const Update&, const Update&) = default;
 };
 
 // A type whose template arguments fix a computation: wmma::fragment<accumulator, 16, 16, 16, __half>,
@@ -162,12 +174,16 @@ struct TypeUse {
     Symbol name;   // qualified template or alias name
     std::vector<TemplateArgument> args;
     Symbol alias;  // the name it is given here, if any
+
+    friend bool operator==(const TypeUse&, const TypeUse&) = default;
 };
 
 struct Parameter {
     Symbol name;
     DType dtype = DType::unknown;
     Shape shape = Shape::scalar;
+
+    friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
 struct Edge {
@@ -176,11 +192,15 @@ struct Edge {
     // between two evaluations in the function; equal text means equal value. Empty: not known.
     Symbol condition;
     bool when = true;  // taken when the condition is this
+
+    friend bool operator==(const Edge&, const Edge&) = default;
 };
 
 struct Block {
     std::vector<Edge> to;
     bool leaves = false;  // the function returns or throws here
+
+    friend bool operator==(const Block&, const Block&) = default;
 };
 
 enum class FunctionKind : std::uint8_t { host, device, host_device, kernel, lambda, python };
@@ -209,6 +229,8 @@ struct Function {
     std::vector<TypeUse> types;
     std::vector<Block> flow;  // empty: one straight block 0
     std::vector<Operand> returned;  // what `return` gives, one per statement
+
+    friend bool operator==(const Function&, const Function&) = default;
 };
 
 // How much of a unit the facts stand for.
@@ -221,6 +243,8 @@ struct Coverage {
     std::uint32_t benign_errors = 0;
     std::vector<Symbol> missing_headers;
     std::vector<Symbol> messages;  // the first few errors, "file:line:col: text"
+
+    friend bool operator==(const Coverage&, const Coverage&) = default;
 };
 
 enum class Language : std::uint8_t { cpp, cuda, python };
@@ -233,6 +257,8 @@ struct Dependency {
     std::uint64_t size = 0;
     std::int64_t mtime_ns = 0;
     std::uint64_t hash = 0;  // XXH3 of the content
+
+    friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
 struct Unit {
@@ -245,6 +271,8 @@ struct Unit {
     Coverage coverage;
     std::vector<Function> functions;
     std::vector<Dependency> dependencies;  // every file it read
+
+    friend bool operator==(const Unit&, const Unit&) = default;
 };
 
 }  // namespace mp::lint
