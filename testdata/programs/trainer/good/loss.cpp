@@ -1,0 +1,13 @@
+#include "loss.h"
+
+torch::Tensor training_loss(const torch::Tensor& logits, const torch::Tensor& tokens,
+                            const torch::Tensor& gates, const torch::Tensor& target) {
+    auto next = torch::nn::functional::cross_entropy(logits.flatten(0, 1), tokens.flatten());
+    auto gate = torch::binary_cross_entropy_with_logits(gates, target);
+    return next + 0.01 * gate;
+}
+
+torch::Tensor logit_spread(const torch::Tensor& hidden, const torch::Tensor& head) {
+    auto logits = torch::matmul(hidden, head);
+    return torch::std(logits.to(torch::kFloat));
+}
