@@ -1,0 +1,48 @@
+// MP110 autocast-region-leak
+//
+// What   An autocast region is opened and stays open on some way out of the function: an early return, an
+//        exception, a flag that closes it under another condition; or it is "restored" to false although
+//        it may have been enabled before.
+// Why    The state belongs to the thread: everything that runs later on it, backward and optimizer
+//        included, computes in half.
+// Fix    An RAII guard that restores the previous state in its destructor.
+// Silent Guards; pairs under the same condition; helpers whose callers all close what they open.
+// Tests  testdata/lint/MP110.md, tests/analyzer/rules/autocast_region_leak_test.cpp
+
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+void check(const RuleContext& context, Findings& out) {
+    for (const RegionLeak& leak : context.program.leaks()) {
+        if (!leak.function || !leak.opened) continue;
+        std::vector<Note> notes;
+        if (leak.leaves.known() && !leak.restored_to_constant)
+            notes.push_back({leak.leaves, "the function is left here with the region open"});
+        notes.insert(notes.end(), leak.path.begin(), leak.path.end());
+        emit(context, *leak.function,
+             {.rule = "MP110",
+              .severity = leak.restored_to_constant ? Severity::warning : Severity::error,
+              .span = leak.opened->span,
+              .message = leak.restored_to_constant
+                             ? "autocast is set back to false and not to what it was: an enclosing region ends here"
+                             : "the autocast region opened here stays open after the function: what this thread "
+                               "computes later runs in half",
+              .fix = "use an RAII guard that restores the previous state in its destructor",
+              .notes = std::move(notes),
+              .function = {}},
+             out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kAutocastRegionLeak{.id = "MP110",
+                                                .name = "autocast-region-leak",
+                                                .severity = Severity::error,
+                                                .on_by_default = true,
+                                                .confirmed_by = "MPT060",
+                                                .check = check};
+
+}  // namespace mp::lint

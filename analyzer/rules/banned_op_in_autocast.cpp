@@ -1,0 +1,58 @@
+// MP103 banned-op-in-autocast
+//
+// What   An op that the region's device refuses is called inside an enabled autocast region
+//        (binary_cross_entropy on CUDA and XPU).
+// Why    Its backward divides by p and 1 - p, which fp16 rounds to 0 and 1; PyTorch throws at run time.
+// Fix    binary_cross_entropy_with_logits on the raw scores.
+// Silent CPU autocast, which runs it in fp32; disabled regions; code that no enabled region reaches.
+// Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
+
+#include "analyzer/rules/regions.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// A module call runs the functional op of the same name: BCELoss is binary_cross_entropy.
+Op op_of(const Call& call) {
+    if (call.op.known()) return call.op;
+    const std::string_view name = call.name.str();
+    const bool forward = leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
+    if (forward && (mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::")))
+        return Op("binary_cross_entropy");
+    return {};
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const Op op = op_of(call);
+        if (!op.known()) return;
+        const Context* region = context.program.enabled_context(f, call);
+        if (!region || region->enabled != Switch::on) return;
+        const Policy* policy = policy_of(context, *region);
+        if (!policy || policy->category(op) != Category::banned) return;
+        const bool proven = region->proven && !region->device.empty();
+        emit(context, f,
+             {.rule = "MP103",
+              .severity = proven ? Severity::error : Severity::warning,
+              .span = call.span,
+              .message = std::string(op.name()) + " is refused inside " + describe(*region) +
+                         ": PyTorch throws here, because its gradient does not survive half precision",
+              .fix = op.name() == "binary_cross_entropy" ? "use binary_cross_entropy_with_logits on the raw scores"
+                                                         : "leave the region for this call and upcast its inputs",
+              .notes = notes_of(*region),
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kBannedOpInAutocast{.id = "MP103",
+                                                .name = "banned-op-in-autocast",
+                                                .severity = Severity::error,
+                                                .on_by_default = true,
+                                                .confirmed_by = "MPT060",
+                                                .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,110 @@
+// MP601 double-cast
+//
+// What   A value is narrowed and widened again with nothing in between (fp32 -> fp16 -> fp32), narrowed
+//        through a second format (fp32 -> bf16 -> fp16), or rounded to half on its way into fp32 memory.
+// Why    The middle step throws away 13 bits (fp16) or 16 (bf16), and fp16 also the range, for nothing.
+// Fix    Drop the middle conversion.
+// Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format anyway;
+//        constants that the narrow format holds exactly. Functions named as quantisation are notes.
+// Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
+
+#include <algorithm>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+const Cast* inner_of(const Function& f, const Cast& c) {
+    if (c.inner < 0 || static_cast<std::size_t>(c.inner) >= f.casts.size()) return nullptr;
+    return &f.casts[static_cast<std::size_t>(c.inner)];
+}
+
+bool is_exact_constant(const Cast& c) {
+    const auto value = number_of(c.source);
+    return value && rounded(c.to, *value) == *value;
+}
+
+// half(float(half(x))): rounding to the same format twice is rounding once.
+bool ends_narrow_anyway(const Function& f, const Cast& outer, DType narrow) {
+    return std::ranges::any_of(f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && c.to == narrow; });
+}
+
+bool loses(DType from, DType through, DType to) {
+    if (!is_wide(from) || !is_low_precision(through)) return false;
+    return is_wide(to) || (is_low_precision(to) && to != through);
+}
+
+std::string path(DType a, DType b, DType c) {
+    return std::string(label(a)) + " -> " + std::string(label(b)) + " -> " + std::string(label(c));
+}
+
+std::string loss(DType from, DType through) {
+    const int lost = significant_bits(from) - significant_bits(through);
+    std::string text = std::to_string(lost) + " of " + std::to_string(significant_bits(from)) + " bits are lost";
+    if (through != DType::bf16) text += " and values from " + shown(overflows_from(through)) + " on overflow";
+    return text;
+}
+
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
+            std::string fix, std::vector<Note> notes, Findings& out) {
+    const bool simulates = mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
+    emit(context, f,
+         {.rule = "MP601",
+          .severity = simulates ? Severity::note : Severity::warning,
+          .span = span,
+          .message = std::move(message),
+          .fix = std::move(fix),
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
+void check_chain(const RuleContext& context, const Function& f, const Cast& outer, Findings& out) {
+    const Cast* inner = inner_of(f, outer);
+    if (!inner || inner->to != outer.from || !loses(inner->from, inner->to, outer.to)) return;
+    if (is_exact_constant(*inner) || ends_narrow_anyway(f, outer, inner->to)) return;
+    std::vector<Note> notes;
+    if (inner->span.known() && inner->span.line != outer.span.line)
+        notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
+    report(context, f, outer.span,
+           "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
+               (is_wide(outer.to) ? " for nothing" : ""),
+           "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
+}
+
+// atomicAdd(float*, __float2half(g)), where the widening back is the language's own and has no cast fact.
+void check_sink(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
+    if (!mentions(leaf(call.name.str()), "atomicAdd") || call.args.size() < 2) return;
+    if (call.args[0].shape != Shape::pointer || call.args[0].dtype != DType::fp32) return;
+    for (const Cast& c : f.casts) {
+        const bool here = c.purpose == Purpose::argument && c.span.file == call.span.file &&
+                          c.span.line >= call.span.line && c.span.line <= std::max(call.span.line, call.span.end_line) &&
+                          leaf(c.function.str()) == leaf(call.name.str());
+        if (!here || !is_wide(c.from) || !is_low_precision(c.to) || is_exact_constant(c)) continue;
+        const bool chained = std::ranges::any_of(f.casts, [&](const Cast& o) { return inner_of(f, o) == &c; });
+        if (!chained)
+            report(context, f, c.span,
+                   "value goes " + path(c.from, c.to, DType::fp32) + " memory: " + loss(c.from, c.to) + " for nothing",
+                   "drop the conversion to " + std::string(label(c.to)), {}, out);
+    }
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::casts,
+             [&](const Function& f, const Cast& c) { check_chain(context, f, c, out); });
+    for_each(context, &Function::calls,
+             [&](const Function& f, const Call& c) { check_sink(context, f, c, out); });
+}
+
+}  // namespace
+
+extern constinit const Rule kDoubleCast{.id = "MP601",
+                                        .name = "double-cast",
+                                        .severity = Severity::warning,
+                                        .on_by_default = true,
+                                        .confirmed_by = "MPT010",
+                                        .check = check};
+
+}  // namespace mp::lint

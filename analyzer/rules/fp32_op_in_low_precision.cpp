@@ -1,0 +1,166 @@
+// MP102 fp32-op-in-low-precision
+//
+// What   An op that needs fp32 runs on a low-precision operand: in an autocast region whose op list does
+//        not protect it, on a half tensor without autocast, or as a half intrinsic on a statistic.
+// Why    exp, pow and sums leave fp16's range (65504) long before the loss looks wrong; variances, norms,
+//        transforms and solvers need more than its 11 bits.
+// Fix    Upcast the operand, or leave the region for this call.
+// Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands of unknown
+//        dtype; disabled regions with upcast operands. Ops that keep fp32 inside and have a bounded result
+//        (softmax) are notes.
+// Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
+//
+// The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep in
+// fp32; which of them a region protects comes from the policy alone.
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/regions.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Results that leave the range, or lose what they are for, in half.
+constexpr std::array<std::string_view, 27> kWide{
+    "exp", "expm1", "pow", "sum", "prod", "cumsum", "cumprod", "var", "std", "var_mean", "std_mean", "norm",
+    "frobenius_norm", "nuclear_norm", "dist", "cdist", "pdist", "logsumexp", "index_add", "quantile", "nanquantile",
+    "ctc_loss", "mse_loss", "kl_div", "renorm", "nansum", "logcumsumexp"};
+// Kernels that widen inside, or results that stay in range: worth knowing, rarely wrong.
+constexpr std::array<std::string_view, 18> kMild{
+    "softmax", "log_softmax", "mean", "layer_norm", "group_norm", "rms_norm", "native_layer_norm", "log", "log2",
+    "log10", "log1p", "rsqrt", "reciprocal", "cross_entropy_loss", "cross_entropy", "nll_loss", "smooth_l1_loss",
+    "binary_cross_entropy_with_logits"};
+
+enum class Need { none, mild, wide };
+
+Need need_of(std::string_view op) {
+    if (any_of(op, kWide)) return Need::wide;
+    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot") return Need::wide;
+    if (op.starts_with("fft_") || op == "stft" || op == "istft") return Need::wide;
+    constexpr std::array<std::string_view, 9> kSolvers{"svd", "qr", "inverse", "cholesky", "cholesky_solve",
+                                                       "triangular_solve", "lu_solve", "pinverse", "geqrf"};
+    if (any_of(op, kSolvers)) return Need::wide;
+    return any_of(op, kMild) ? Need::mild : Need::none;
+}
+
+// sum(x, kFloat): the call itself asks for fp32.
+bool asks_for_fp32(const Call& call) {
+    if (is_wide(call.result.dtype)) return true;
+    constexpr std::array<std::string_view, 4> kNames{"kFloat", "kFloat32", "kDouble", "kFloat64"};
+    return std::ranges::any_of(call.args, [&](const Operand& a) {
+        return any_of(leaf(a.constant.str()), kNames) || (a.shape == Shape::options && is_wide(a.dtype));
+    });
+}
+
+struct LowOperand {
+    const Operand* operand = nullptr;
+    ResolvedDType is;
+};
+
+LowOperand low_operand(const Program& program, const Function& f, const Call& call) {
+    for (const Operand& argument : call.args) {
+        if (argument.shape != Shape::tensor) continue;
+        ResolvedDType found = program.dtype_of(f, argument);
+        if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
+    }
+    return {};
+}
+
+// The region decides nothing here: the op computes in the dtype of its operand.
+bool is_unprotected(const RuleContext& context, const Context& region, Op op) {
+    const Policy* policy = policy_of(context, region);
+    return policy && policy->category(op) == Category::unlisted;
+}
+
+std::string consequence(Need need, DType d) {
+    if (need == Need::mild) return "its result has " + std::to_string(significant_bits(d)) + " bits";
+    if (d == DType::bf16) return "it keeps " + std::to_string(significant_bits(d)) + " bits";
+    return "results from " + shown(overflows_from(d)) + " on overflow, and it keeps " +
+           std::to_string(significant_bits(d)) + " bits";
+}
+
+class Judge {
+public:
+    Judge(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
+
+    void tensor_op(const Function& f, const Call& call) {
+        const Need need = need_of(call.op.name());
+        if (need == Need::none || asks_for_fp32(call)) return;
+        LowOperand low = low_operand(context_.program, f, call);
+        if (!low.operand) return;
+        const Context* region = context_.program.enabled_context(f, call);
+        if (region && !is_unprotected(context_, *region, call.op)) return;
+        std::vector<Note> notes = std::move(low.is.chain);
+        if (region)
+            for (Note& n : notes_of(*region)) notes.push_back(std::move(n));
+        std::string message = std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
+        message += region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
+        message += consequence(need, low.is.dtype);
+        report(f, call, severity_of(need, low, region), std::move(message),
+               region ? "upcast the operand (.to(torch::kFloat)) or leave the region for this call"
+                      : "upcast the operand (.to(torch::kFloat)) or ask for an fp32 result",
+               std::move(notes));
+    }
+
+    // hexp(sum), __hdiv(x, sum): arithmetic on a statistic in half. Roots of a variance are MP405's.
+    void intrinsic(const Function& f, const Call& call) {
+        constexpr std::array<std::string_view, 14> kIntrinsics{
+            "hexp", "h2exp", "hexp2", "hexp10", "hlog", "h2log", "hlog2", "hlog10", "__hdiv", "__h2div", "hrcp",
+            "h2rcp", "hrsqrt", "h2rsqrt"};
+        const std::string_view name = leaf(call.name.str());
+        if (!any_of(name, kIntrinsics)) return;
+        const bool root = name == "hrsqrt" || name == "h2rsqrt";
+        for (const Operand& x : call.args) {
+            const bool spread = x.stat == Stat::variance || x.stat == Stat::sum_of_squares;
+            if (!is_low_precision(x.dtype) || x.stat == Stat::none || (root && spread)) continue;
+            const Severity severity = error_if_proven(x.dtype);
+            return report(f, call, severity,
+                          std::string(name) + " of a statistic" + quoted(x.name.str()) + " in " +
+                              std::string(label(x.dtype)) + ": it keeps " + std::to_string(significant_bits(x.dtype)) +
+                              " bits and overflows from " + shown(overflows_from(x.dtype)),
+                          "compute it in float and convert the result", {});
+        }
+    }
+
+private:
+    Severity severity_of(Need need, const LowOperand& low, const Context* region) const {
+        if (need == Need::mild || (context_.inference && !region)) return Severity::note;
+        const bool local = is_proven_low(low.operand->dtype);
+        if (region) return local && region->proven ? Severity::error : Severity::warning;
+        return low.is.dtype == DType::bf16 ? Severity::warning : error_if_proven(low.is.dtype);
+    }
+
+    void report(const Function& f, const Call& call, Severity severity, std::string message, std::string fix,
+                std::vector<Note> notes) {
+        emit(context_, f,
+             {.rule = "MP102", .severity = severity, .span = call.span, .message = std::move(message),
+              .fix = std::move(fix), .notes = std::move(notes), .function = {}},
+             out_);
+    }
+
+    const RuleContext& context_;
+    Findings& out_;
+};
+
+void check(const RuleContext& context, Findings& out) {
+    Judge judge(context, out);
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (call.op.known()) judge.tensor_op(f, call);
+        judge.intrinsic(f, call);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kFp32OpInLowPrecision{.id = "MP102",
+                                                  .name = "fp32-op-in-low-precision",
+                                                  .severity = Severity::error,
+                                                  .on_by_default = true,
+                                                  .confirmed_by = "MPT060",
+                                                  .check = check};
+
+}  // namespace mp::lint

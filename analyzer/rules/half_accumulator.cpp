@@ -1,0 +1,87 @@
+// MP401 half-accumulator
+//
+// What   A sum is kept in fp16, bf16 or fp8 while a loop, a tree reduction or repeated calls add to it.
+// Why    Every addition rounds to the few bits of the accumulator: a sum of ones stops growing at 2048
+//        in fp16 and at 256 in bf16, and fp16 ends at 65504.
+// Fix    Accumulate in float and convert once, when the result is stored.
+// Silent Float accumulators with a half store at the end; max, min and products; templates that are only
+//        instantiated with float. At most 16 terms are a note, at most 32 in sequence a warning. Sums
+//        of squares are MP405's, which knows their worse range.
+// Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::uint64_t kFewTerms = 16;   // rounding of so few terms stays near the format's own
+constexpr std::uint64_t kSomeTerms = 32;  // one warp
+
+bool is_sum(const Accumulation& a) {
+    const bool adds = a.op == AccumulateOp::add || a.op == AccumulateOp::fma ||
+                      a.op == AccumulateOp::subtract;
+    return adds && is_low_precision(a.dtype) && a.stat != Stat::sum_of_squares;
+}
+
+// How many terms end up in the sum; 0: not known. A tree of n steps joins 2^n terms.
+std::uint64_t terms(const Accumulation& a) {
+    if (a.form != AccumulateForm::tree || a.trips == 0) return a.trips;
+    return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
+}
+
+Severity severity_of(const RuleContext& context, const Accumulation& a) {
+    const std::uint64_t n = terms(a);
+    if (context.inference || (n != 0 && n <= kFewTerms)) return Severity::note;
+    // How often a method is called on one object is not known.
+    if (a.form == AccumulateForm::member) return Severity::warning;
+    if (a.form != AccumulateForm::tree && n != 0 && n <= kSomeTerms) return Severity::warning;
+    return error_if_proven(a.dtype);
+}
+
+std::string message_of(const Accumulation& a) {
+    const std::string dtype(label(a.dtype));
+    if (a.form == AccumulateForm::tree)
+        return "tree reduction of" + quoted(a.name.str()) + " adds in " + dtype + ": every level rounds to " +
+               std::to_string(significant_bits(a.dtype)) + " bits, and from " +
+               shown(overflows_from(a.dtype)) + " on the result overflows";
+    return "accumulator" + quoted(a.name.str()) + " is " + dtype + ": a sum of ones stops growing at " +
+           stalls_at(a.dtype) + ", and from " + shown(overflows_from(a.dtype)) + " on it overflows";
+}
+
+std::vector<Note> notes_of(const Accumulation& a) {
+    std::vector<Note> notes;
+    if (a.declared.known())
+        notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
+    if (a.through_span.known())
+        notes.push_back({a.through_span, std::string(a.through.str()) + " adds here"});
+    return notes;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
+        if (!is_sum(a)) return;
+        emit(context, f,
+             {.rule = "MP401",
+              .severity = severity_of(context, a),
+              .span = a.span,
+              .message = message_of(a),
+              .fix = a.form == AccumulateForm::tree
+                         ? "reduce in float and convert the result once"
+                         : "keep the accumulator in float and convert once, when it is stored",
+              .notes = notes_of(a),
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kHalfAccumulator{.id = "MP401",
+                                             .name = "half-accumulator",
+                                             .severity = Severity::error,
+                                             .on_by_default = true,
+                                             .confirmed_by = "MPT010",
+                                             .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,61 @@
+// MP403 half-atomic
+//
+// What   An atomic addition sums into fp16, bf16 or fp8 memory.
+// Why    Each of the many small additions rounds to the few bits of the total, so the total stops
+//        growing early; and the order, hence the result, changes from run to run.
+// Fix    Add into a float buffer and convert once.
+// Silent Atomic max, min and exchange; additions into float; the body of a wrapper that is itself
+//        called like an atomic addition (its callers are reported).
+// Tests  testdata/lint/MP403.md, tests/analyzer/rules/half_atomic_test.cpp
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::array<std::string_view, 9> kAdders{
+    "atomicAdd", "atomicAdd_block", "atomicAdd_system", "atomicAddNoRet", "gpuAtomicAdd",
+    "gpuAtomicAddNoReturn", "fastAtomicAdd", "fastSpecializedAtomicAdd",
+    "atomAdd"};
+
+// cuda::atomic_ref<__half>(x).fetch_add(v): the class says what is added to.
+DType added_to(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    if (any_of(name, kAdders) && !call.args.empty()) return call.args[0].dtype;
+    if (name != "fetch_add" || !is_within(call.name.str(), "cuda")) return DType::unknown;
+    const auto low = std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
+    return low == call.template_args.end() ? DType::unknown : low->dtype;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const DType dtype = added_to(call);
+        if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
+        emit(context, f,
+             {.rule = "MP403",
+              .severity = Severity::warning,
+              .span = call.span,
+              .message = std::string(leaf(call.name.str())) + " sums in " + std::string(label(dtype)) +
+                         ": a sum of ones stops growing at " + stalls_at(dtype) +
+                         ", and the order of additions changes the result from run to run",
+              .fix = "add into a float buffer and convert it once",
+              .notes = {},
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kHalfAtomic{.id = "MP403",
+                                        .name = "half-atomic",
+                                        .severity = Severity::warning,
+                                        .on_by_default = true,
+                                        .confirmed_by = "MPT010",
+                                        .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,164 @@
+// MP405 half-norm-stats
+//
+// What   A variance, a mean square, a mean or an inverse root of a normalisation is held or inverted in
+//        fp16 or bf16.
+// Why    fp16 has no variance below 3e-08 and none above 65504 (inputs above 255 square out of range),
+//        and the rounding goes into every normalised value through the inverse root.
+// Fix    Keep statistics and their inverse root in float; convert the normalised value once.
+// Silent Float statistics with a half result; a plain average (a mean where no variance is computed).
+// Tests  testdata/lint/MP405.md, tests/analyzer/rules/half_norm_stats_test.cpp
+//
+// Sums of squares are reported here and not by MP401, and one line gives one finding.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::uint64_t kFewTerms = 16;
+
+std::string_view name_of_stat(Stat stat) {
+    switch (stat) {
+        case Stat::variance: return "variance";
+        case Stat::sum_of_squares: return "sum of squares";
+        case Stat::mean: return "mean";
+        case Stat::rstd: return "inverse standard deviation";
+        default: return "value";
+    }
+}
+
+bool is_spread(Stat stat) { return stat == Stat::variance || stat == Stat::sum_of_squares; }
+
+// A variance has no room in fp16; a mean or an inverse root only loses bits.
+Severity severity_of(Stat stat, DType to) {
+    return is_spread(stat) ? error_if_proven(to) : Severity::warning;
+}
+
+std::string cost(Stat stat, DType from, DType to) {
+    std::string text = "it keeps " + std::to_string(significant_bits(to)) + " of " +
+                       std::to_string(significant_bits(is_wide(from) ? from : DType::fp32)) + " bits";
+    if (is_spread(stat) && to != DType::bf16)
+        text += ", is 0 up to " + shown(vanishes_below(to), 3) + " and overflows from " +
+                shown(overflows_from(to));
+    return text;
+}
+
+constexpr std::string_view kFix = "keep the statistics and their inverse root in float, convert the result once";
+
+class Judge {
+public:
+    Judge(const RuleContext& context, const Function& function, Findings& out)
+        : context_(context), function_(function), out_(out), normalises_(normalises(function)) {}
+
+    void cast(const Cast& c) {
+        if (!is_low_precision(c.to) || !(is_wide(c.from) || is_integer(c.from))) return;
+        narrowed(c.span, c.source.stat, c.from, c.to, c.source);
+    }
+
+    // A converting helper (cuda_cast<half2>(mean)): the cast itself is in its body.
+    void converting_call(const Call& c) {
+        if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype)) return;
+        const Function* helper = context_.program.definition(c.callee);
+        if (!helper || !narrows_its_argument(*helper)) return;
+        narrowed(c.span, c.args[0].stat, c.args[0].dtype, c.result.dtype, c.args[0]);
+    }
+
+    void inverted(const Call& c) {
+        constexpr std::array<std::string_view, 6> kRoots{"hrsqrt", "h2rsqrt", "hsqrt", "h2sqrt", "rsqrt", "sqrt"};
+        if (c.args.empty() || !any_of(leaf(c.name.str()), kRoots)) return;
+        const Operand& x = c.args[0];
+        if (!is_low_precision(x.dtype) || !is_spread(x.stat)) return;
+        report(c.span, error_if_proven(x.dtype),
+               std::string(leaf(c.name.str())) + " of a " + std::string(name_of_stat(x.stat)) + " held in " +
+                   std::string(label(x.dtype)) + ": " + cost(x.stat, DType::fp32, x.dtype));
+    }
+
+    void accumulated(const Accumulation& a) {
+        if (!is_low_precision(a.dtype) || a.stat != Stat::sum_of_squares) return;
+        if (a.op == AccumulateOp::max || a.op == AccumulateOp::min || a.op == AccumulateOp::multiply) return;
+        const bool few = a.trips != 0 && a.trips <= kFewTerms && a.form != AccumulateForm::tree;
+        const double input = std::floor(std::sqrt(overflows_from(a.dtype)));
+        std::string message = "sum of squares" + quoted(a.name.str()) + " is kept in " +
+                              std::string(label(a.dtype)) + ": ";
+        message += a.dtype == DType::bf16
+                       ? "a sum of ones stops growing at " + stalls_at(a.dtype)
+                       : "one input above " + shown(input) + " overflows it, and a sum of ones stops growing at " +
+                             stalls_at(a.dtype);
+        std::vector<Note> notes;
+        if (a.declared.known())
+            notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
+        report(a.span, few ? Severity::note : error_if_proven(a.dtype), std::move(message), std::move(notes));
+    }
+
+private:
+    static bool normalises(const Function& f) {
+        const auto spread = [](const Operand& x) { return is_spread(x.stat) || x.stat == Stat::rstd; };
+        const auto in_call = [&](const Call& c) { return std::ranges::any_of(c.args, spread) || spread(c.result); };
+        return std::ranges::any_of(f.calls, in_call) ||
+               std::ranges::any_of(f.casts, [&](const Cast& c) { return spread(c.source); }) ||
+               std::ranges::any_of(f.accumulations,
+                                   [](const Accumulation& a) { return a.stat == Stat::sum_of_squares; });
+    }
+
+    static bool narrows_its_argument(const Function& helper) {
+        return std::ranges::any_of(helper.casts, [](const Cast& c) {
+            return c.source.param == 0 && is_wide(c.from) && is_low_precision(c.to);
+        });
+    }
+
+    void narrowed(const SourceSpan& span, Stat stat, DType from, DType to, const Operand& source) {
+        if (stat < Stat::sum_of_squares) return;
+        if (stat == Stat::mean && !normalises_) return;  // an average, not a normalisation
+        std::string message = std::string(name_of_stat(stat));
+        if (!source.name.empty()) message += quoted(source.name.str());
+        message += " is narrowed to " + std::string(label(to)) + ": " + cost(stat, from, to);
+        report(span, severity_of(stat, to), std::move(message));
+    }
+
+    void report(const SourceSpan& span, Severity severity, std::string message, std::vector<Note> notes = {}) {
+        const auto same_line = [&](const SourceSpan& s) { return s.file == span.file && s.line == span.line; };
+        if (span.known() && std::ranges::any_of(reported_, same_line)) return;
+        reported_.push_back(span);
+        emit(context_, function_,
+             {.rule = "MP405",
+              .severity = severity,
+              .span = span,
+              .message = std::move(message),
+              .fix = std::string(kFix),
+              .notes = std::move(notes),
+              .function = {}},
+             out_);
+    }
+
+    const RuleContext& context_;
+    const Function& function_;
+    Findings& out_;
+    bool normalises_ = false;
+    std::vector<SourceSpan> reported_;
+};
+
+void check(const RuleContext& context, Findings& out) {
+    for (const Function* function : context.program.functions()) {
+        Judge judge(context, *function, out);
+        for (const Accumulation& a : function->accumulations) judge.accumulated(a);
+        for (const Cast& c : function->casts) judge.cast(c);
+        for (const Call& c : function->calls) judge.inverted(c);
+        for (const Call& c : function->calls) judge.converting_call(c);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kHalfNormStats{.id = "MP405",
+                                           .name = "half-norm-stats",
+                                           .severity = Severity::error,
+                                           .on_by_default = true,
+                                           .confirmed_by = "MPT010",
+                                           .check = check};
+
+}  // namespace mp::lint

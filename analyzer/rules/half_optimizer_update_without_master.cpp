@@ -1,0 +1,105 @@
+// MP501 half-optimizer-update-without-master
+//
+// What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32 copy of
+//        the weight, stochastic rounding or compensation keeps what the rounding loses.
+// Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any step below
+//        0.2 % of the weight, and a typical lr times gradient is smaller.
+// Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
+// Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores; helpers
+//        whose body is not seen; in-place normalisation, which has statistics or no second array to read
+//        a gradient from; averages (EMA). All of it in the inference profile.
+// Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// What a rounding store does; a helper is judged by the stores in its own body.
+enum class Rounding { nearest, compensated, unknown };
+
+struct Store {
+    Rounding rounding = Rounding::nearest;
+    const Update* in_helper = nullptr;
+};
+
+Store rounding_of(const Program& program, const Update& u) {
+    if (u.compensated) return {.rounding = Rounding::compensated};
+    if (u.through.empty() && u.through_usr.empty()) return {};
+    const Function* helper = program.definition(u.through_usr);
+    if (!helper) return {.rounding = Rounding::unknown};
+    Store store{.rounding = Rounding::unknown};
+    for (const Update& inner : helper->updates) {
+        if (!is_low_precision(inner.dtype)) continue;
+        if (inner.compensated) return {.rounding = Rounding::compensated, .in_helper = &inner};
+        store = {.rounding = Rounding::nearest, .in_helper = &inner};
+    }
+    return store;
+}
+
+bool is_float_array(const Parameter& p) {
+    return (p.shape == Shape::pointer || p.shape == Shape::array) && is_float(p.dtype);
+}
+
+// The shape of an optimizer step: weights and at least one other float array (the gradient).
+bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
+
+// ... and a scalar (the rate), or a structure that can hold one.
+bool has_a_rate(const Function& f) {
+    return std::ranges::any_of(f.params, [](const Parameter& p) {
+        return (p.shape == Shape::scalar && is_float(p.dtype)) || p.shape == Shape::object;
+    });
+}
+
+// Steps below this part of a weight are always lost: a quarter of the spacing at 1.
+std::string lost_below(DType d) { return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %"; }
+
+Severity severity_of(const Function& f, const Update& u) {
+    if (u.master_optional || !has_a_rate(f)) return Severity::warning;
+    return error_if_proven(u.dtype);
+}
+
+std::string message_of(const Update& u) {
+    std::string text = "update of" + (u.target.empty() ? " a weight" : quoted(u.target.str())) + " is stored in " +
+                       std::string(label(u.dtype));
+    if (u.master_optional) text += " alone when the fp32 master pointer is null";
+    return text + ": a step below " + lost_below(u.dtype) + " of the weight rounds away";
+}
+
+void check(const RuleContext& context, Findings& out) {
+    if (context.inference) return;
+    for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
+        if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
+        if (u.has_master && !u.master_optional) return;
+        if (!reads_a_gradient(f) || computes_statistics(f)) return;
+        const Store store = rounding_of(context.program, u);
+        if (store.rounding != Rounding::nearest) return;
+        std::vector<Note> notes;
+        if (store.in_helper)
+            notes.push_back({store.in_helper->span, std::string(u.through.str()) + " only rounds to nearest here"});
+        emit(context, f,
+             {.rule = "MP501",
+              .severity = severity_of(f, u),
+              .span = u.span,
+              .message = message_of(u),
+              .fix = "keep fp32 master weights, or round stochastically",
+              .notes = std::move(notes),
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
+                                                              .name = "half-optimizer-update-without-master",
+                                                              .severity = Severity::error,
+                                                              .on_by_default = true,
+                                                              .confirmed_by = "MPT040",
+                                                              .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,96 @@
+// MP306 int-in-half
+//
+// What   An integer that counts or positions something is stored in fp16, bf16 or fp8.
+// Why    fp16 holds every integer up to 2048, bf16 up to 256; beyond, neighbouring positions become the
+//        same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
+// Fix    Compute with the index or count in float; convert the result.
+// Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans, constants that
+//        are exact. A count of unknown size that is converted explicitly is a note: dequantisation looks
+//        the same.
+// Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
+
+#include <cmath>
+#include <optional>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// The cast that starts from the integer: c itself, or int -> float inside it.
+const Cast* integer_source(const Function& f, const Cast& c) {
+    if (is_integer(c.from)) return &c;
+    if (c.inner < 0 || static_cast<std::size_t>(c.inner) >= f.casts.size()) return nullptr;
+    const Cast& inner = f.casts[static_cast<std::size_t>(c.inner)];
+    return is_integer(inner.from) && is_wide(inner.to) ? &inner : nullptr;
+}
+
+std::uint64_t bound_of(const Cast& from) {
+    if (from.bound != 0) return from.bound;
+    if (from.from == DType::uint8) return 255;
+    if (from.from == DType::int8) return 128;
+    return 0;
+}
+
+std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
+    const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
+    if (bound != 0 && bound < first) return std::nullopt;
+    const bool counts = from.loop_index || cast.loop_index || cast.role == Role::divisor || from.role == Role::divisor;
+    if (counts) return error_if_proven(cast.to);
+    if (from.form == CastForm::implicit || from.form == CastForm::assign) return Severity::warning;
+    return Severity::note;
+}
+
+// A constant is judged by its value; MP301 has those that do not fit at all.
+bool is_exact_or_overflows(const Cast& cast, double value) {
+    const double r = rounded(cast.to, value);
+    return r == value || !std::isfinite(r);
+}
+
+std::string message_of(const Cast& cast, const Cast& from) {
+    std::string what = from.loop_index || cast.loop_index ? "index"
+                       : cast.role == Role::divisor || from.role == Role::divisor ? "count"
+                                                                                  : "integer";
+    what += quoted(naming(from.source));
+    std::string text = what + " is held in " + std::string(label(cast.to)) + ": integers are exact only up to " +
+                       stalls_at(cast.to);
+    if (cast.to != DType::bf16) text += ", and from " + shown(overflows_from(cast.to)) + " on it overflows";
+    return text;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
+        if (!is_low_precision(cast.to)) return;
+        const Cast* from = integer_source(f, cast);
+        if (!from) return;
+        const auto value = number_of(from->source);
+        if (value && is_exact_or_overflows(cast, *value)) return;
+        const auto severity = value ? std::optional(Severity::warning) : severity_of(cast, *from);
+        if (!severity) return;
+        std::string message = value ? shown(*value, 9) + " becomes " + shown(rounded(cast.to, *value), 9) + " in " +
+                                          std::string(label(cast.to)) + ": integers are exact only up to " +
+                                          stalls_at(cast.to)
+                                    : message_of(cast, *from);
+        emit(context, f,
+             {.rule = "MP306",
+              .severity = *severity,
+              .span = cast.span,
+              .message = std::move(message),
+              .fix = "compute with it in float and convert the result",
+              .notes = {},
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kIntInHalf{.id = "MP306",
+                                       .name = "int-in-half",
+                                       .severity = Severity::error,
+                                       .on_by_default = true,
+                                       .confirmed_by = "MPT010",
+                                       .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,154 @@
+// MP407 mma-half-accumulator
+//
+// What   Tensor-core code accumulates in fp16: a wmma accumulator fragment of half, mma.sync or wgmma
+//        with .f16 results, CUTLASS ElementAccumulator = half_t, a CuTe atom *_F16F16F16*.
+// Why    The dot product over K is rounded to 11 bits after every instruction and ends at 65504; the
+//        tensor cores would sum in fp32 at the same shape.
+// Fix    An fp32 accumulator and a conversion in the epilogue.
+// Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer instructions.
+// Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Where CUTLASS templates take ElementAccumulator.
+struct Position {
+    std::string_view suffix;
+    std::size_t index;
+};
+constexpr std::array<Position, 6> kCutlass{{{"gemm::device::Gemm", 6},
+                                            {"gemm::device::GemmUniversal", 6},
+                                            {"gemm::device::GemmBatched", 6},
+                                            {"gemm::device::GemmSplitKParallel", 6},
+                                            {"conv::kernel::DefaultConv2dFprop", 6},
+                                            {"gemm::collective::CollectiveBuilder", 8}}};
+
+bool is_wmma_accumulator(const TypeUse& use) {
+    return use.name.str().ends_with("wmma::fragment") && !use.args.empty() &&
+           leaf(use.args[0].text.str()) == "accumulator";
+}
+
+DType wmma(const TypeUse& use) {
+    if (!is_wmma_accumulator(use)) return DType::unknown;
+    const auto low = std::ranges::find_if(use.args, is_low_precision, &TemplateArgument::dtype);
+    return low == use.args.end() ? DType::unknown : low->dtype;
+}
+
+// `using ElementAccumulator = cutlass::half_t` in a configuration, or the argument of a CUTLASS template.
+DType cutlass(const TypeUse& use) {
+    const bool named = leaf(use.alias.str()) == "ElementAccumulator" || leaf(use.name.str()) == "ElementAccumulator";
+    if (named && use.args.size() == 1) return use.args[0].dtype;
+    if (!is_within(use.name.str(), "cutlass")) return DType::unknown;
+    for (const Position& p : kCutlass)
+        if (use.name.str().ends_with(p.suffix) && p.index < use.args.size()) return use.args[p.index].dtype;
+    return DType::unknown;
+}
+
+// SM80_16x8x16_F16F16F16F16_TN lists the types of D, A, B (and C): all F16 means D is.
+bool is_half_atom(std::string_view name) {
+    name = leaf(name);
+    return name.starts_with("SM") && name.find("_F16F16F16") != std::string_view::npos;
+}
+
+DType cute(const TypeUse& use) {
+    const bool half = is_half_atom(use.name.str()) ||
+                      std::ranges::any_of(use.args, [](const TemplateArgument& a) { return is_half_atom(a.text.str()); });
+    return half ? DType::fp16 : DType::unknown;
+}
+
+std::vector<std::string_view> split(std::string_view instruction) {
+    std::vector<std::string_view> parts;
+    for (std::size_t from = 0; from <= instruction.size();) {
+        const std::size_t to = std::min(instruction.find('.', from), instruction.size());
+        parts.push_back(instruction.substr(from, to - from));
+        from = to + 1;
+    }
+    return parts;
+}
+
+bool is_type(std::string_view part) {
+    constexpr std::array<std::string_view, 16> kTypes{"f16", "bf16", "f32", "f64", "tf32", "e4m3", "e5m2", "s32",
+                                                      "s8",  "u8",   "s4",  "u4",  "b1",   "e3m2", "e2m3", "e2m1"};
+    return any_of(part, kTypes);
+}
+
+// mma.sync...D.A.B.C: D and C are the accumulator. wgmma...D.A.B: D is. wmma.mma...D.C or ...D.A.B.C: D is.
+bool accumulates_in_f16(std::string_view instruction) {
+    const auto parts = split(instruction);
+    std::size_t first = parts.size();
+    while (first > 0 && is_type(parts[first - 1])) --first;
+    return first < parts.size() && parts.size() - first >= 2 && parts[first] == "f16";
+}
+
+bool is_instruction_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == ':';
+}
+
+// The first matrix instruction in the text of an asm statement that accumulates in fp16.
+std::string_view half_instruction(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        if (!is_instruction_char(text[at])) { ++at; continue; }
+        std::size_t end = at;
+        while (end < text.size() && is_instruction_char(text[end])) ++end;
+        const std::string_view word = text.substr(at, end - at);
+        const bool matrix = word.starts_with("mma.") || word.starts_with("wgmma.mma_async") ||
+                            word.starts_with("wmma.mma");
+        if (matrix && accumulates_in_f16(word)) return word;
+        at = end;
+    }
+    return {};
+}
+
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype, std::string what,
+            Findings& out) {
+    emit(context, f,
+         {.rule = "MP407",
+          .severity = Severity::warning,
+          .span = span,
+          .message = std::move(what) + " accumulates in " + std::string(label(dtype)) + ": the dot product rounds to " +
+                     std::to_string(significant_bits(dtype)) + " bits after every instruction and overflows from " +
+                     shown(overflows_from(dtype)),
+          .fix = "accumulate in float and convert in the epilogue",
+          .notes = {},
+          .function = {}},
+         out);
+}
+
+std::string spelled(const TypeUse& use) {
+    if (is_wmma_accumulator(use)) return "wmma accumulator fragment";
+    return std::string(use.alias.empty() ? use.name.str() : use.alias.str());
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
+        DType dtype = wmma(use);
+        if (dtype == DType::unknown) dtype = cutlass(use);
+        if (dtype == DType::unknown) dtype = cute(use);
+        if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
+    });
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (call.kind != CallKind::assembly || call.args.empty()) return;
+        const std::string_view instruction = half_instruction(call.args[0].constant.str());
+        if (!instruction.empty())
+            report(context, f, call.span, DType::fp16, std::string(instruction.substr(0, 72)), out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kMmaHalfAccumulator{.id = "MP407",
+                                                .name = "mma-half-accumulator",
+                                                .severity = Severity::warning,
+                                                .on_by_default = true,
+                                                .confirmed_by = "MPT010",
+                                                .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,31 @@
+#include "tests/analyzer/rules/region_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string guarded(std::string first, std::string second) {
+    return "unit a.cpp\n  func 1:1 step usr=step\n"
+           "    block to=[{1 condition=" + first + "} {2 condition=" + first + " when=false}]\n"
+           "    block to=[2]\n"
+           "    block to=[{3 condition=" + second + "} {4 condition=" + second + " when=false}]\n"
+           "    block to=[4]\n"
+           "    block leaves\n"
+           "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}] block=1\n"
+           "    call 5:5 at::autocast::set_enabled args=[{bool constant=false}] block=3\n";
+}
+
+TEST(AutocastRegionLeak, OpenedAndNeverClosedIsAnError) {
+    EXPECT_THAT(lint("MP110", {"unit a.cpp\n  func 1:1 step usr=step\n"
+                               "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"}),
+                ElementsAre("error 3"));
+}
+
+TEST(AutocastRegionLeak, ClosedOnEveryPathIsSilent) { EXPECT_THAT(lint("MP110", {step(), inner("")}), IsEmpty()); }
+
+TEST(AutocastRegionLeak, SameConditionIsBalancedAndAnotherIsNot) {
+    EXPECT_THAT(lint("MP110", {guarded("amp", "amp")}), IsEmpty());
+    EXPECT_THAT(lint("MP110", {guarded("amp", "other")}), ElementsAre("error 3"));
+}
+
+}  // namespace
+}  // namespace mp::lint::test

@@ -1,0 +1,82 @@
+#include "tests/analyzer/rules/region_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string op(std::string name, std::string dtype, std::string more = "") {
+    return "call 7:9 at::Tensor::" + name + " kind=method op=" + name + " args=[{" + dtype + " tensor name=h}" + more +
+           "] result.shape=tensor\n";
+}
+
+std::vector<std::string> plain(const std::string& fact, Profile profile = Profile::training) {
+    return lint("MP102", {host(fact)}, profile);
+}
+
+TEST(Fp32OpInLowPrecision, HalfTensorWithoutAutocastIsAnError) {
+    for (const std::string name : {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
+        EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("error 7")) << name;
+}
+
+TEST(Fp32OpInLowPrecision, Bf16HasTheRangeAndIsAWarning) {
+    EXPECT_THAT(plain(op("sum", "bf16")), ElementsAre("warning 7"));
+    EXPECT_THAT(plain(op("sum", "lowp")), ElementsAre("warning 7"));
+}
+
+TEST(Fp32OpInLowPrecision, BoundedOpsAreNotes) {
+    for (const std::string name : {"softmax", "layer_norm", "mean"})
+        EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("note 7")) << name;
+}
+
+TEST(Fp32OpInLowPrecision, FloatUnknownAndOtherOpsAreSilent) {
+    EXPECT_THAT(plain(op("sum", "fp32")), IsEmpty());
+    EXPECT_THAT(plain(op("sum", "unknown")), IsEmpty());
+    for (const std::string name : {"relu", "add", "max", "matmul", "linalg_vecdot"})
+        EXPECT_THAT(plain(op(name, "fp16")), IsEmpty()) << name;
+}
+
+TEST(Fp32OpInLowPrecision, AskingForFloatIsSilent) {
+    EXPECT_THAT(plain(op("sum", "fp16", " {constant=at::kFloat}")), IsEmpty());
+    EXPECT_THAT(plain("call 7:9 at::sum op=sum args=[{fp16 tensor}] result.dtype=fp32 result.shape=tensor"), IsEmpty());
+}
+
+TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
+    // CUDA's list has sum and exp, not std; CPU's has none of the three.
+    for (const std::string name : {"sum", "exp"}) {
+        EXPECT_THAT(lint("MP102", {step(), inner(op(name, "fp16"))}), IsEmpty()) << name;
+        EXPECT_THAT(lint("MP102", {step("cpu_"), inner(op(name, "bf16"))}).size(), 1u) << name;
+    }
+    EXPECT_THAT(lint("MP102", {step(), inner(op("std", "fp16"))}).size(), 1u);
+    EXPECT_THAT(lint("MP102", {step(), inner(op("std", "fp32"))}), IsEmpty());
+}
+
+TEST(Fp32OpInLowPrecision, RegionAndListAreNamed) {
+    const auto found = findings("MP102", {step(), inner(op("std", "fp16"))});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_THAT(found[0].message, HasSubstr("cuda autocast does not protect it"));
+    ASSERT_FALSE(found[0].notes.empty());
+    EXPECT_EQ(found[0].notes.front().span.file.str(), "step.cpp");
+}
+
+TEST(Fp32OpInLowPrecision, HalfIntrinsicsOnStatisticsAreErrors) {
+    const auto call = [](std::string name, std::string args) {
+        return lint("MP102", {kernel("call 7:9 " + name + " args=[" + args + "] result.dtype=fp16")});
+    };
+    EXPECT_THAT(call("__hdiv", "{fp16} {fp16 stat=sum name=total}"), ElementsAre("error 7"));
+    EXPECT_THAT(call("hexp", "{fp16 stat=mean}"), ElementsAre("error 7"));
+    EXPECT_THAT(call("hlog", "{lowp stat=sum}"), ElementsAre("warning 7"));
+    EXPECT_THAT(call("hexp", "{fp16 name=x}"), IsEmpty());
+    EXPECT_THAT(call("expf", "{fp32 stat=sum}"), IsEmpty());
+}
+
+TEST(Fp32OpInLowPrecision, RootsOfAVarianceBelongToTheStatisticsRule) {
+    const std::string root = "call 7:9 hrsqrt args=[{fp16 stat=variance}] result.dtype=fp16";
+    EXPECT_THAT(lint("MP102", {kernel(root)}), IsEmpty());
+    EXPECT_THAT(lint("MP405", {kernel(root)}), ElementsAre("error 7"));
+}
+
+TEST(Fp32OpInLowPrecision, InferenceProfileMakesHalfModelsANote) {
+    EXPECT_THAT(plain(op("sum", "fp16"), Profile::inference), ElementsAre("note 7"));
+}
+
+}  // namespace
+}  // namespace mp::lint::test
