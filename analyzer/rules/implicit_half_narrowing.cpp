@@ -4,7 +4,8 @@
 //        an assignment operator of the half class.
 // Why    No compiler warns, because CUDA's half types are classes; 13 of 24 bits go unseen.
 // Fix    Write the conversion (__float2half_rn) where it is meant, keep float where it is not.
-// Silent Explicit conversions; the final store of a kernel; constants (MP301 and MP302 have those).
+// Silent Explicit conversions; the elements a kernel stores as its result, and what a device function gives
+//        back through a pointer; constants (MP301 and MP302 have those).
 //        Off by default: a note, and a warning for sums and statistics.
 // Tests  testdata/lint/MP602.md, tests/analyzer/rules/implicit_half_narrowing_test.cpp
 
@@ -14,9 +15,16 @@
 namespace mp::lint {
 namespace {
 
+// A kernel that writes one scalar (*rate = ...) keeps state; one that writes elements gives its result.
+bool is_one_scalar(const Cast& c) {
+    const std::string_view target = c.target.str();
+    return target.starts_with('*') && target.find_first_of("+[") == std::string_view::npos;
+}
+
 bool is_final_store(const Function& f, const Cast& c) {
-    return c.output && (f.kind == FunctionKind::kernel || f.kind == FunctionKind::device ||
-                        f.kind == FunctionKind::host_device);
+    if (!c.output) return false;
+    if (f.kind == FunctionKind::kernel) return !is_one_scalar(c);
+    return f.kind == FunctionKind::device || f.kind == FunctionKind::host_device;
 }
 
 void check(const RuleContext& context, Findings& out) {

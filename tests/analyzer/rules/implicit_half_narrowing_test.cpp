@@ -20,8 +20,16 @@ TEST(ImplicitHalfNarrowing, WrittenConversionsAreSilent) {
 }
 
 TEST(ImplicitHalfNarrowing, FinalStoreOfAKernelIsSilentAndOfAHostFunctionIsNot) {
-    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output"), IsEmpty());
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"y[i]\""), IsEmpty());
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"*(y + i)\""), IsEmpty());
     EXPECT_THAT(lint("MP602", {host("cast 2:5 fp32->fp16 form=assign purpose=store output")}), ElementsAre("note 2"));
+}
+
+TEST(ImplicitHalfNarrowing, OneScalarIsStateAndNotAResult) {
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=*rate"), ElementsAre("note 2"));
+    EXPECT_THAT(lint("MP602", {"unit a.cu language=cuda\n  func 1:1 load kind=device\n"
+                               "cast 2:5 fp32->fp16 form=assign purpose=store output target=*out"}),
+                IsEmpty());
 }
 
 TEST(ImplicitHalfNarrowing, ConstantsAndWideningAreSilent) {
