@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "kernels/numerics/symbol.hpp"
 
@@ -27,6 +26,10 @@ private:
 // "torch.nn.functional.softmax", "hexp", "cublasGemmEx", "ncclAllReduce". Unknown spellings give an
 // unknown Op. Source of the spellings: docs of PyTorch, cuBLAS, NCCL and the CUDA math API.
 Op op_from_spelling(std::string_view qualified_name);
+
+// The op behind a name in a list, where it stands bare: "softmax", "divide", "norm.Scalar", "truediv"
+// (HMP's name for Tensor.__truediv__); qualified spellings too. In code a bare name proves nothing.
+Op op_from_name(std::string_view name);
 
 // Whether the spelling is the in-place form of an ATen op ("exp_", "at::Tensor::add_").
 bool is_in_place(std::string_view qualified_name);

@@ -42,16 +42,18 @@ public:
         std::string message;
     };
 
-    // The built-in policies: "torch-cuda-2.5" (also -1.13, -2.4), "torch-cpu-2.5" (also -1.13), "hmp",
-    // "apex-o1", "apex-o2". `torch-cuda` and `torch-cpu` alone mean the newest list.
+    // The built-in policies: "torch-cuda-2.5" and "torch-cpu-2.5" (also -1.13, -2.4), "hmp", "apex-o1",
+    // "apex-o2". `torch-cuda` and `torch-cpu` alone mean the newest list.
     static Result<Policy> built_in(std::string_view name);
     static std::vector<std::string_view> built_in_names();
-    // The list of a device ("cuda", "cpu", ...) that the given torch version ("2.1", "1.13.1") uses.
+    // The list of a device ("cuda", "cpu") that the given torch version ("2.1", "1.13.1+cu117") uses:
+    // the newest list that is not newer than the version. An empty version means the newest list.
     static Result<Policy> for_torch(std::string_view device, std::string_view version);
     // User files in HMP's syntax: one op name per line, '#' starts a comment. Either path may be empty
     // (then that list is empty). The widest-input list stays HMP's own.
     static Result<Policy> from_hmp_files(std::string_view bf16_path, std::string_view fp32_path);
-    // Sections "[lower]", "[fp32]", ... with one op per line; the format of the built-in lists.
+    // Sections "[lower]", "[fp32]", ... with one op per line; before them "dtype = bf16" and "family =
+    // autocast" (or apex, hmp), both optional. The format of the built-in lists.
     static Result<Policy> parse(std::string_view text, std::string_view file_name);
 
     std::string_view name() const { return name_; }
@@ -62,15 +64,28 @@ public:
     const std::vector<Problem>& problems() const { return problems_; }
 
     // The dtype in which `op` computes inside a region of dtype `low` (unknown: the policy's own).
-    // Rules, in this order (Habana HMP's, which autocast shares): the op's list; widest input for the
-    // promote list; the first input for in-place ops; else the first input. `unknown` when the inputs
-    // that decide are unknown, or when the op is banned.
+    // Rules, in this order (Habana HMP's): the lower and fp32 lists; the first input for in-place ops;
+    // the widest input for the promote list; else the first input. Integer inputs are never cast and do
+    // not decide.
+    // `unknown` when the inputs that decide are unknown, or when the op is banned.
+    // PyTorch's autocast (family autocast) differs: it wraps no in-place op, so no list applies to one;
+    // it leaves fp64 inputs alone; its promote list refuses a half other than the region's; and an
+    // unlisted op with inputs of several dtypes is `unknown`, because whether the widest wins depends on
+    // their number of dimensions. fp16 beside bf16 is `unknown` in every family.
     DType dtype_of(Op, std::span<const DType> inputs, bool in_place = false,
                    DType low = DType::unknown) const;
 
 private:
+    friend class PolicyReader;
+    enum class Family : unsigned char { hmp, autocast, apex };
+
+    DType listed_dtype(Category, std::span<const DType> inputs, DType low) const;
+    DType widest(std::span<const DType> inputs, DType low) const;
+    DType first(std::span<const DType> inputs, bool in_place) const;
+
     std::string name_;
     DType low_ = DType::bf16;
+    Family family_ = Family::hmp;
     std::vector<Entry> entries_;
     std::vector<Problem> problems_;
 };

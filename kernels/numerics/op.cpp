@@ -1,0 +1,201 @@
+#include "kernels/numerics/op.hpp"
+
+#include <string>
+#include <unordered_map>
+
+#include "embedded_policies.hpp"
+
+namespace mp {
+namespace {
+
+using Names = std::unordered_map<std::string_view, Op>;
+
+// policies/ops.txt, read once. The keys are views of the embedded text.
+struct Table {
+    Names aten;
+    Names modules;
+    Names distributed;
+    Names functions;
+};
+
+std::string_view next_word(std::string_view& line) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) return line = {};
+    line.remove_prefix(begin);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    line.remove_prefix(word.size());
+    return word;
+}
+
+// "a b c" or "a: x y": every word, or every spelling of a. In a section of bare names the canonical
+// name is a spelling of itself.
+void add_line(Names& names, std::string_view line, bool canonical_is_spelling) {
+    const std::size_t colon = line.find(": ");
+    Op op;
+    if (colon != std::string_view::npos) {
+        op = Op(line.substr(0, colon));
+        if (canonical_is_spelling) names.emplace(line.substr(0, colon), op);
+        line.remove_prefix(colon + 1);
+    }
+    for (std::string_view word = next_word(line); !word.empty(); word = next_word(line))
+        names.emplace(word, op.known() ? op : Op(word));
+}
+
+Table read_table(std::string_view text) {
+    Table table;
+    Names* section = nullptr;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(line.size() < text.size() ? line.size() + 1 : text.size());
+        if (line.empty() || line[0] == '#') continue;
+        if (line == "[aten]") section = &table.aten;
+        else if (line == "[modules]") section = &table.modules;
+        else if (line == "[distributed]") section = &table.distributed;
+        else if (line == "[functions]") section = &table.functions;
+        else if (section)
+            add_line(*section, line, section == &table.aten || section == &table.distributed);
+    }
+    return table;
+}
+
+const Table& table() {
+    static const Table it = read_table(embedded_policies("ops.txt"));
+    return it;
+}
+
+Op find(const Names& names, std::string_view name) {
+    const auto it = names.find(name);
+    return it == names.end() ? Op{} : it->second;
+}
+
+bool drop_prefix(std::string_view& text, std::string_view prefix) {
+    if (!text.starts_with(prefix)) return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+bool drop_suffix(std::string_view& text, std::string_view suffix) {
+    if (!text.ends_with(suffix)) return false;
+    text.remove_suffix(suffix.size());
+    return true;
+}
+
+// An ATen base name, perhaps in its in-place or out= form.
+Op aten(std::string_view name) {
+    if (const Op op = find(table().aten, name); op.known()) return op;
+    if (drop_suffix(name, "_outf") || drop_suffix(name, "_out") || drop_suffix(name, "_"))
+        return find(table().aten, name);
+    return {};
+}
+
+struct Namespace {
+    std::string_view prefix;
+    std::string_view aten_prefix;  // put before what follows: torch::fft::rfft is ATen's fft_rfft
+};
+
+// Longer prefixes stand before the ones they begin with.
+constexpr Namespace kNamespaces[] = {
+    {"torch::nn::functional::", ""},
+    {"torch::linalg::", "linalg_"},
+    {"torch::fft::", "fft_"},
+    {"torch::special::", "special_"},
+    {"torch::Tensor::", ""},
+    {"torch::", ""},
+    {"at::Tensor::", ""},
+    {"at::", ""},
+    {"aten::", ""},
+    {"torch.nn.functional.", ""},
+    {"torch.linalg.", "linalg_"},
+    {"torch.fft.", "fft_"},
+    {"torch.special.", "special_"},
+    {"torch.Tensor.", ""},
+    {"torch.ops.aten.", ""},
+    {"torch._C._nn.", ""},
+    {"torch.", ""},
+};
+
+Op in_namespace(const Namespace& space, std::string_view name) {
+    if (space.prefix == "aten::" || space.prefix == "torch.ops.aten.")
+        name = name.substr(0, name.find('.'));  // without the overload
+    if (name.find_first_of(":.") != std::string_view::npos) return {};
+    if (space.aten_prefix.empty()) {
+        if (const Op op = aten(name); op.known()) return op;
+        return drop_prefix(name, "special_") ? aten(name) : Op{};
+    }
+    if (const Op op = aten(std::string(space.aten_prefix).append(name)); op.known()) return op;
+    return space.aten_prefix == "special_" ? aten(name) : Op{};
+}
+
+// torch::nn::LayerNormImpl::forward, torch.nn.LayerNorm.forward.
+Op module_forward(std::string_view name) {
+    if (drop_prefix(name, "torch::nn::") && drop_suffix(name, "Impl::forward"))
+        return find(table().modules, name);
+    if (drop_prefix(name, "torch.nn.") && drop_suffix(name, ".forward"))
+        return find(table().modules, name);
+    return {};
+}
+
+// torch.distributed.all_reduce; c10d::ProcessGroupNCCL::allreduce, c10d::Backend::allreduce.
+Op collective(std::string_view name) {
+    if (drop_prefix(name, "torch.distributed.")) return find(table().distributed, name);
+    if (!drop_prefix(name, "c10d::ProcessGroup") && !drop_prefix(name, "c10d::Backend")) return {};
+    const std::size_t cut = name.rfind("::");
+    return cut == std::string_view::npos ? Op{} : find(table().distributed, name.substr(cut + 2));
+}
+
+// at::operator+, at::Tensor::operator+=, c10::operator*. Not std::operator+, which joins strings.
+Op tensor_operator(std::string_view name) {
+    for (const std::string_view prefix : {"at::Tensor::", "torch::Tensor::", "at::", "torch::", "c10::"})
+        if (drop_prefix(name, prefix)) break;
+    return name.starts_with("operator") ? find(table().functions, name) : Op{};
+}
+
+Op function(std::string_view name) {
+    drop_prefix(name, "::");
+    if (drop_prefix(name, "std::") && name.starts_with("operator")) return {};
+    if (name.starts_with("cublas")) {
+        drop_suffix(name, "_64");
+        drop_suffix(name, "_v2");
+    }
+    return find(table().functions, name);
+}
+
+std::string_view last_component(std::string_view name) {
+    const std::size_t cut = name.find_last_of(".:");
+    return cut == std::string_view::npos ? name : name.substr(cut + 1);
+}
+
+}  // namespace
+
+Op op_from_spelling(std::string_view qualified_name) {
+    std::string_view name = qualified_name;
+    drop_prefix(name, "::");
+    for (const auto look : {collective, module_forward, tensor_operator})
+        if (const Op op = look(name); op.known()) return op;
+    for (const Namespace& space : kNamespaces) {
+        std::string_view rest = name;
+        if (drop_prefix(rest, space.prefix)) return in_namespace(space, rest);
+    }
+    return function(name);
+}
+
+Op op_from_name(std::string_view name) {
+    if (const Op op = aten(name.substr(0, name.find('.'))); op.known()) return op;
+    if (const Op op = find(table().distributed, name); op.known()) return op;
+    return op_from_spelling(name);
+}
+
+bool is_in_place(std::string_view qualified_name) {
+    std::string_view name = last_component(qualified_name);
+    if (name.starts_with("operator"))
+        return name.ends_with("=") && op_from_spelling(qualified_name).known();
+    // __iadd__ is the in-place form of __add__, but __invert__ is not that of "__nvert__".
+    if (name.starts_with("__") && name.ends_with("__")) {
+        const Op op = aten(name);
+        const bool marked = name.size() > 5 && name[2] == 'i';
+        return marked && op.known() && aten("__" + std::string(name.substr(3))) == op;
+    }
+    return name.size() > 1 && name.ends_with("_") && aten(name).known();
+}
+
+}  // namespace mp

@@ -1,0 +1,176 @@
+#include "kernels/numerics/policy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "embedded_policies.hpp"
+#include "kernels/numerics/policy_reader.hpp"
+
+namespace mp {
+namespace {
+
+struct TorchList {
+    int major = 0;
+    int minor = 0;
+    std::string_view suffix;
+};
+
+constexpr TorchList kTorchLists[] = {{1, 13, "-1.13"}, {2, 4, "-2.4"}, {2, 5, "-2.5"}};
+constexpr std::array<std::string_view, 2> kDevices = {"cuda", "cpu"};
+constexpr std::string_view kExtension = ".txt";
+constexpr std::string_view kNotAPolicy = "ops.txt";
+
+std::string joined(const std::vector<std::string_view>& words) {
+    std::string text;
+    for (const std::string_view word : words) text.append(text.empty() ? "" : ", ").append(word);
+    return text;
+}
+
+// "2.1", "1.13.1+cu117", "2.5.0a0" -> {2, 1}, ...; nothing when the text does not begin so.
+std::optional<std::pair<int, int>> parse_version(std::string_view text) {
+    int major = 0, minor = 0;
+    const char* const end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, major);
+    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return std::nullopt;
+    const auto second = std::from_chars(first.ptr + 1, end, minor);
+    if (second.ec != std::errc{} || major < 0 || minor < 0) return std::nullopt;
+    return std::pair(major, minor);
+}
+
+bool is_floating(DType d) { return is_float(d) || d == DType::unknown; }
+
+// The dtype that decides among the inputs that have a floating dtype, or may have one.
+std::vector<DType> floating(std::span<const DType> inputs) {
+    std::vector<DType> kept;
+    std::ranges::copy_if(inputs, std::back_inserter(kept), is_floating);
+    return kept;
+}
+
+// Two halves: one dtype when they can only be the same, lowp when that is not known.
+DType join_halves(DType a, DType b) {
+    if (a == b) return a;
+    if (a == DType::lowp || b == DType::lowp) return DType::lowp;
+    return DType::unknown;  // fp16 and bf16: neither holds the other
+}
+
+DType join(DType a, DType b) {
+    if (a == b) return a;
+    if (a == DType::unknown || b == DType::unknown) return DType::unknown;
+    if (a == DType::fp64 || b == DType::fp64) return DType::fp64;
+    if (a == DType::fp32 || b == DType::fp32) return DType::fp32;
+    if (is_half(a) && is_half(b)) return join_halves(a, b);
+    return DType::unknown;  // fp8 does not widen by itself
+}
+
+}  // namespace
+
+std::string_view name_of(Category c) {
+    switch (c) {
+        case Category::unlisted: return "unlisted";
+        case Category::lower: return "lower";
+        case Category::fp32: return "fp32";
+        case Category::fp32_set_opt_dtype: return "fp32_set_opt_dtype";
+        case Category::fp32_append_dtype: return "fp32_append_dtype";
+        case Category::promote: return "promote";
+        case Category::banned: return "banned";
+    }
+    return "unlisted";
+}
+
+std::vector<std::string_view> Policy::built_in_names() {
+    std::vector<std::string_view> names;
+    for (std::string_view file : embedded_policies_names())
+        if (file != kNotAPolicy) names.push_back(file.substr(0, file.size() - kExtension.size()));
+    return names;
+}
+
+Result<Policy> Policy::built_in(std::string_view name) {
+    std::string full(name);
+    for (const std::string_view device : kDevices)
+        if (name == "torch-" + std::string(device)) full += std::rbegin(kTorchLists)->suffix;
+    const std::string file = full + std::string(kExtension);
+    const std::string_view text = embedded_policies(file);
+    if (text.data() == nullptr || file == kNotAPolicy)
+        return Error{"no built-in policy is called '" + printable(name) + "'",
+                     "the built-in ones are " + joined(built_in_names())};
+    return parse(text, file);
+}
+
+Result<Policy> Policy::for_torch(std::string_view device, std::string_view version) {
+    if (std::ranges::find(kDevices, device) == kDevices.end())
+        return Error{"no autocast list is known for device '" + printable(device) + "'",
+                     "the devices are cuda and cpu; a list of your own can be given as a file"};
+    const std::string name = "torch-" + std::string(device);
+    if (version.empty()) return built_in(name);
+    const auto asked = parse_version(version);
+    if (!asked)
+        return Error{"'" + printable(version) + "' is not a torch version", "write it as 2.5 or 1.13.1"};
+    const TorchList* best = nullptr;
+    for (const TorchList& list : kTorchLists)
+        if (std::pair(list.major, list.minor) <= *asked) best = &list;
+    if (!best)
+        return Error{"no autocast list is known for torch " + printable(version),
+                     "the oldest one is that of torch 1.13"};
+    return built_in(name + std::string(best->suffix));
+}
+
+const Policy::Entry* Policy::find(Op op) const {
+    if (!op.known()) return nullptr;
+    const auto name = [](const Entry& e) { return e.op.name(); };
+    const auto it = std::ranges::lower_bound(entries_, op.name(), {}, name);
+    return it != entries_.end() && it->op == op ? &*it : nullptr;
+}
+
+Category Policy::category(Op op) const {
+    const Entry* entry = find(op);
+    return entry ? entry->category : Category::unlisted;
+}
+
+DType Policy::dtype_of(Op op, std::span<const DType> inputs, bool in_place, DType low) const {
+    if (low == DType::unknown) low = low_;
+    const Category listed = category(op);
+    // The result of an in-place op must fit its first input's storage, so nothing is widened.
+    const bool stays =
+        in_place && (listed == Category::promote || family_ == Family::autocast);
+    if (listed == Category::unlisted || stays) return first(inputs, in_place);
+    return listed_dtype(listed, inputs, low);
+}
+
+DType Policy::listed_dtype(Category listed, std::span<const DType> inputs, DType low) const {
+    if (listed == Category::banned) return DType::unknown;
+    const std::vector<DType> deciding = floating(inputs);
+    if (deciding.empty() && !inputs.empty()) return inputs.front();
+    if (listed == Category::promote) return widest(deciding, low);
+    // Autocast leaves fp64 alone: alone it stays, and beside anything else the op fails or promotes.
+    if (family_ == Family::autocast && std::ranges::find(deciding, DType::fp64) != deciding.end())
+        return first(deciding, false);
+    return listed == Category::lower ? low : DType::fp32;
+}
+
+DType Policy::widest(std::span<const DType> inputs, DType low) const {
+    if (inputs.empty()) return DType::unknown;
+    DType result = inputs.front();
+    for (const DType d : inputs) {
+        if (family_ == Family::autocast && is_low_precision(d) && d != low && d != DType::lowp)
+            return DType::unknown;
+        result = join(result, d);
+    }
+    // Autocast does not cast fp64 and picks among the others, so that a mixture stays mixed.
+    const bool mixed = std::ranges::any_of(inputs, [](DType d) { return d != DType::fp64; });
+    if (family_ == Family::autocast && result == DType::fp64 && mixed) return DType::unknown;
+    return result;
+}
+
+DType Policy::first(std::span<const DType> inputs, bool in_place) const {
+    if (inputs.empty()) return DType::unknown;
+    if (in_place) return inputs.front();
+    const std::vector<DType> deciding = floating(inputs);
+    if (deciding.empty()) return inputs.front();
+    const bool mixed = std::ranges::any_of(deciding, [&](DType d) { return d != deciding.front(); });
+    if (mixed && family_ == Family::autocast) return DType::unknown;
+    return deciding.front();
+}
+
+}  // namespace mp
