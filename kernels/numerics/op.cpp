@@ -143,8 +143,11 @@ Op collective(std::string_view name) {
     return cut == std::string_view::npos ? Op{} : find(table().distributed, name.substr(cut + 2));
 }
 
-// at::operator+, at::Tensor::operator+=, c10::operator*. Not std::operator+, which joins strings.
+// at::operator+, at::Tensor::operator+=, c10::operator*. Not std::operator+, which joins strings. A minus
+// is listed with its class: as a member of Tensor it negates, and elsewhere it may do either.
 Op tensor_operator(std::string_view name) {
+    if (const Op op = name.ends_with("operator-") ? find(table().functions, name) : Op{}; op.known())
+        return op;
     for (const std::string_view prefix : {"at::Tensor::", "torch::Tensor::", "at::", "torch::", "c10::"})
         if (drop_prefix(name, prefix)) break;
     return name.starts_with("operator") ? find(table().functions, name) : Op{};
