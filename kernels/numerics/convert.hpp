@@ -6,12 +6,12 @@
 #include "kernels/numerics/float_format.hpp"
 
 // Exact conversions between fp32 or fp64 and any format of the table, to nearest with ties to even.
-// Integer arithmetic only, so neither a compiler's fast-math nor a GPU's flush-to-zero changes a bit.
+// Integer arithmetic only: neither a compiler's fast-math nor a GPU's flush-to-zero changes a bit.
 //
-// A NaN stays NaN, keeps its sign and the upper bits of its payload, and becomes quiet. A value beyond
-// overflow_threshold becomes infinity, or NaN in e4m3, which has none: what PyTorch's
-// `.to(torch.float8_e4m3fn)` does. CUDA's `__nv_fp8_e4m3(x)` saturates instead: Overflow::saturate.
-// tf32 is rounded to nearest even here; a tensor core that is handed an unrounded fp32 truncates it.
+// A NaN stays NaN, keeps its sign and the upper bits of its payload, and becomes quiet. A value
+// beyond overflow_threshold becomes infinity, or NaN in e4m3, which has none: what PyTorch's
+// `.to(torch.float8_e4m3fn)` does. CUDA's `__nv_fp8_e4m3(x)` saturates: Overflow::saturate. tf32 is
+// rounded to nearest even here; what a tensor core does to an unrounded fp32 is its own affair.
 
 namespace mp {
 
@@ -97,7 +97,8 @@ MP_HD constexpr std::uint64_t decode_bits(const FloatFormat& f, std::uint64_t pa
     int shift = 0;
     while (!((mantissa << shift) >> f.mantissa_bits)) ++shift;
     const auto exponent = static_cast<std::uint64_t>(1 - f.bias - shift + kDoubleBias);
-    return sign | (exponent << kDoubleMantissa) | (((mantissa << shift) << widen) & kDoubleMantissaMask);
+    const std::uint64_t fraction = ((mantissa << shift) << widen) & kDoubleMantissaMask;
+    return sign | (exponent << kDoubleMantissa) | fraction;
 }
 
 template <int Width>

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(kLastDType) + 1>
     "int64",   "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
 };
 
-// PyTorch's attribute names (torch.float16, torch.half) and C++ scalar types (torch::kHalf, kBFloat16).
+// PyTorch's attribute names (torch.float16, torch.half) and C++ scalar types (torch::kHalf).
 // "char" is torch's signed 8-bit integer, "byte" its unsigned one.
 constexpr Spelling kSpellings[] = {
     {"float64", DType::fp64},      {"double", DType::fp64},        {"float32", DType::fp32},

@@ -143,13 +143,14 @@ Op collective(std::string_view name) {
     return cut == std::string_view::npos ? Op{} : find(table().distributed, name.substr(cut + 2));
 }
 
-// at::operator+, at::Tensor::operator+=, c10::operator*. Not std::operator+, which joins strings. A minus
-// is listed with its class: as a member of Tensor it negates, and elsewhere it may do either.
+// at::operator+, at::Tensor::operator+=, c10::operator*. Not std::operator+, which joins strings. A
+// minus is listed with its class: as a member of Tensor it negates, elsewhere it may do either.
 Op tensor_operator(std::string_view name) {
-    if (const Op op = name.ends_with("operator-") ? find(table().functions, name) : Op{}; op.known())
-        return op;
-    for (const std::string_view prefix : {"at::Tensor::", "torch::Tensor::", "at::", "torch::", "c10::"})
-        if (drop_prefix(name, prefix)) break;
+    if (name.ends_with("operator-")) return find(table().functions, name);
+    constexpr std::string_view kOwners[] = {"at::Tensor::", "torch::Tensor::", "at::", "torch::",
+                                            "c10::"};
+    for (const std::string_view owner : kOwners)
+        if (drop_prefix(name, owner)) break;
     return name.starts_with("operator") ? find(table().functions, name) : Op{};
 }
 

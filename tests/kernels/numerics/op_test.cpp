@@ -58,7 +58,8 @@ TEST(Op, CudaIntrinsicsAndMathFunctionsAreOps) {
                 {"__h2div", "div"},       {"__hadd", "add"},      {"__hadd2", "add"},
                 {"__hfma", "fma"},        {"__hfma2_relu", "fma"}, {"__hmax", "maximum"},
                 {"operator+", "add"},     {"at::operator*", "mul"}, {"c10::operator/", "div"},
-                {"at::Tensor::operator+=", "add"}, {"at::operator-", "sub"}, {"at::Tensor::operator-", "neg"}});
+                {"at::Tensor::operator+=", "add"},
+                {"at::operator-", "sub"}, {"at::Tensor::operator-", "neg"}});
 }
 
 TEST(Op, LibrariesAreOps) {
@@ -105,7 +106,8 @@ TEST(Op, InPlaceFormsAreRecognised) {
                                             "torch.Tensor.__iadd__", "at::Tensor::operator+="})
         EXPECT_TRUE(is_in_place(spelling)) << spelling;
     for (const std::string_view spelling : {"exp", "at::Tensor::add", "my_variable_", "torch.Tensor.__add__",
-                                            "torch.Tensor.__invert__", "operator+", "operator==", "_", ""})
+                                            "torch.Tensor.__invert__", "torch.Tensor.__radd__", "operator+",
+                                            "operator==", "_", ""})
         EXPECT_FALSE(is_in_place(spelling)) << spelling;
 }
 

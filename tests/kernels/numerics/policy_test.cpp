@@ -176,6 +176,7 @@ TEST_F(PolicyFiles, AUsersListBeatsTheWidestInputList) {
     ASSERT_TRUE(p);
     EXPECT_EQ(p->category(Op("add")), Category::lower);
     EXPECT_EQ(p->category(Op("cat")), Category::promote);
+    EXPECT_EQ(p->entries().size(), 4u) << "add, cat, stack, sub: each once";
     EXPECT_EQ(p->category(Op("softmax")), Category::unlisted) << "no fp32 file: an empty fp32 list";
     EXPECT_TRUE(p->problems().empty());
 }
