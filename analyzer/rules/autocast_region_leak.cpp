@@ -6,13 +6,27 @@
 // Why    The state belongs to the thread: everything that runs later on it, backward and optimizer
 //        included, computes in half.
 // Fix    An RAII guard that restores the previous state in its destructor.
-// Silent Guards; pairs under the same condition; helpers whose callers all close what they open.
+// Silent Guards; pairs under the same condition; helpers whose callers all close what they open. A main
+//        that switches autocast on for the whole process is a note.
 // Tests  testdata/lint/MP110.md, tests/analyzer/rules/autocast_region_leak_test.cpp
 
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
 namespace {
+
+Severity severity_of(const RegionLeak& leak) {
+    if (leak.process_wide) return Severity::note;
+    return leak.restored_to_constant ? Severity::warning : Severity::error;
+}
+
+std::string message_of(const RegionLeak& leak) {
+    if (leak.process_wide) return "autocast is on from here to the end of the process: backward runs under it too";
+    if (leak.restored_to_constant)
+        return "autocast is set back to false and not to what it was: an enclosing region ends here";
+    return "the autocast region opened here stays open after the function: what this thread computes later runs in "
+           "half";
+}
 
 void check(const RuleContext& context, Findings& out) {
     for (const RegionLeak& leak : context.program.leaks()) {
@@ -23,12 +37,9 @@ void check(const RuleContext& context, Findings& out) {
         notes.insert(notes.end(), leak.path.begin(), leak.path.end());
         emit(context, *leak.function,
              {.rule = "MP110",
-              .severity = leak.restored_to_constant ? Severity::warning : Severity::error,
+              .severity = severity_of(leak),
               .span = leak.opened->span,
-              .message = leak.restored_to_constant
-                             ? "autocast is set back to false and not to what it was: an enclosing region ends here"
-                             : "the autocast region opened here stays open after the function: what this thread "
-                               "computes later runs in half",
+              .message = message_of(leak),
               .fix = "use an RAII guard that restores the previous state in its destructor",
               .notes = std::move(notes),
               .function = {}},

@@ -66,7 +66,7 @@ bool computes_in_32f(const Call& call, const Gemm* g) {
 std::optional<std::size_t> wrong_scale(const Call& call, const Gemm& g) {
     const bool half = computes_in_16f(call, &g), single = computes_in_32f(call, &g);
     for (const std::size_t i : {g.alpha, g.beta}) {
-        if (i >= call.args.size() || call.args[i].shape != Shape::pointer) continue;
+        if (i >= call.args.size()) continue;
         const DType d = call.args[i].dtype;
         if ((half && is_wide(d)) || (single && is_low_precision(d))) return i;
     }

@@ -33,7 +33,7 @@ bool ends_narrow_anyway(const Function& f, const Cast& outer, DType narrow) {
 
 bool loses(DType from, DType through, DType to) {
     if (!is_wide(from) || !is_low_precision(through)) return false;
-    return is_wide(to) || (is_low_precision(to) && to != through);
+    return is_wide(to) || is_low_precision(to);
 }
 
 std::string path(DType a, DType b, DType c) {

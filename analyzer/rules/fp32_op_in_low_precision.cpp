@@ -70,10 +70,11 @@ LowOperand low_operand(const Program& program, const Function& f, const Call& ca
     return {};
 }
 
-// The region decides nothing here: the op computes in the dtype of its operand.
-bool is_unprotected(const RuleContext& context, const Context& region, Op op) {
+// The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no
+// in-place op, listed or not.
+bool is_unprotected(const RuleContext& context, const Context& region, const Call& call) {
     const Policy* policy = policy_of(context, region);
-    return policy && policy->category(op) == Category::unlisted;
+    return policy && (call.in_place || policy->category(call.op) == Category::unlisted);
 }
 
 std::string consequence(Need need, DType d) {
@@ -93,7 +94,7 @@ public:
         LowOperand low = low_operand(context_.program, f, call);
         if (!low.operand) return;
         const Context* region = context_.program.enabled_context(f, call);
-        if (region && !is_unprotected(context_, *region, call.op)) return;
+        if (region && !is_unprotected(context_, *region, call)) return;
         std::vector<Note> notes = std::move(low.is.chain);
         if (region)
             for (Note& n : notes_of(*region)) notes.push_back(std::move(n));

@@ -75,7 +75,7 @@ DType sequence(const Call& call) {
                                                      "inner_product", "reduce_by_key"};
     if (!any_of(leaf(call.name.str()), kNames) || call.args.size() < 2) return DType::unknown;
     const Combines operation = combines(call);
-    const bool custom = is_callable(call.args.back()) || !call.lambdas.empty();
+    const bool custom = is_callable(call.args.back());
     if (operation == Combines::other) return DType::unknown;
     if (operation == Combines::unknown && custom && leaf(call.name.str()) != "transform_reduce")
         return DType::unknown;

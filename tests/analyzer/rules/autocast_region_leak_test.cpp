@@ -20,6 +20,12 @@ TEST(AutocastRegionLeak, OpenedAndNeverClosedIsAnError) {
                 ElementsAre("error 3"));
 }
 
+TEST(AutocastRegionLeak, ProcessWideInMainIsANote) {
+    EXPECT_THAT(lint("MP110", {"unit a.cpp\n  func 1:5 main usr=c:@F@main\n"
+                               "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"}),
+                ElementsAre("note 3"));
+}
+
 TEST(AutocastRegionLeak, ClosedOnEveryPathIsSilent) { EXPECT_THAT(lint("MP110", {step(), inner("")}), IsEmpty()); }
 
 TEST(AutocastRegionLeak, SameConditionIsBalancedAndAnotherIsNot) {

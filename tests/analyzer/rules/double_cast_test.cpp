@@ -24,6 +24,7 @@ TEST(DoubleCast, SecondNarrowFormatIsAWarning) {
 TEST(DoubleCast, WideningFirstLosesNothing) {
     EXPECT_THAT(mp601(chain("fp16", "fp32", "fp16")), IsEmpty());
     EXPECT_THAT(mp601(chain("bf16", "fp32", "fp16")), IsEmpty());
+    EXPECT_THAT(mp601(chain("fp16", "bf16", "fp32")), IsEmpty());
     EXPECT_THAT(mp601("cast 5:20 fp32->fp16 form=intrinsic"), IsEmpty());
 }
 

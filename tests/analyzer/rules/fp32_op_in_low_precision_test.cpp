@@ -49,6 +49,12 @@ TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
     EXPECT_THAT(lint("MP102", {step(), inner(op("std", "fp32"))}), IsEmpty());
 }
 
+TEST(Fp32OpInLowPrecision, NoListAppliesToAnInPlaceOp) {
+    const std::string in_place = "call 7:9 at::Tensor::exp_ kind=method op=exp in_place args=[{fp16 tensor name=h}] "
+                                 "result.shape=tensor\n";
+    EXPECT_THAT(lint("MP102", {step(), inner(in_place)}).size(), 1u);
+}
+
 TEST(Fp32OpInLowPrecision, RegionAndListAreNamed) {
     const auto found = findings("MP102", {step(), inner(op("std", "fp16"))});
     ASSERT_EQ(found.size(), 1u);

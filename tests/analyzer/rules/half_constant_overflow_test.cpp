@@ -58,6 +58,7 @@ TEST(HalfConstantOverflow, TensorOpsTakeTheDtypeOfTheirTensor) {
     };
     EXPECT_THAT(fill("fp16", "-1e+09"), ElementsAre("error 5"));
     EXPECT_THAT(fill("fp16", "-10000"), IsEmpty());
+    EXPECT_THAT(fill("lowp", "-1e+09"), ElementsAre("warning 5"));
     EXPECT_THAT(fill("fp32", "-1e+09"), IsEmpty());
     EXPECT_THAT(fill("unknown", "-1e+09"), IsEmpty());
 }

@@ -34,6 +34,7 @@ TEST(HalfNormStats, InvertingAVarianceInHalfIsAnError) {
         EXPECT_THAT(mp405("call 14:9 " + root + " args=[{fp16 stat=variance name=var}] result.dtype=fp16"),
                     ElementsAre("error 14"));
     EXPECT_THAT(mp405("call 14:9 hrsqrt args=[{fp16 name=x}] result.dtype=fp16"), IsEmpty());
+    EXPECT_THAT(mp405("call 14:9 rsqrt args=[{fp32 stat=variance}] result.dtype=fp32"), IsEmpty());
     EXPECT_THAT(mp405("call 14:9 rsqrtf args=[{fp32 stat=variance}] result.dtype=fp32"), IsEmpty());
 }
 
@@ -67,6 +68,9 @@ TEST(HalfNormStats, ConvertingHelperIsFollowed) {
     };
     EXPECT_THAT(lint("MP405", {with("h")}), ElementsAre("warning 12"));
     EXPECT_THAT(lint("MP405", {with("elsewhere")}), IsEmpty());
+    const std::string other = with("h");
+    EXPECT_THAT(lint("MP405", {std::string(other).replace(other.find("source.param=0"), 14, "source.name=table")}),
+                IsEmpty());
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ TEST(HalfOptimizerUpdate, OptionalMasterIsAWarning) {
                 ElementsAre("warning 9"));
 }
 
+TEST(HalfOptimizerUpdate, WithoutARateItIsNoProvenOptimizer) {
+    EXPECT_THAT(lint("MP501", {"unit a.cu language=cuda\n  func 1:1 sub kind=kernel params=[{fp16 pointer name=a} "
+                               "{fp16 pointer name=b}]\n update 9:5 \"a[i]\" param=0 dtype=fp16 subtracts"}),
+                ElementsAre("warning 9"));
+}
+
 TEST(HalfOptimizerUpdate, AveragesAndAdditionsAreSilent) {
     EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16"), IsEmpty());
     EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts interpolates"), IsEmpty());

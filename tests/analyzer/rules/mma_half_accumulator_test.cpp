@@ -30,6 +30,9 @@ TEST(MmaHalfAccumulator, InlineAssemblyNamesTheAccumulatorFirst) {
     EXPECT_THAT(assembly("{ wgmma.mma_async.sync.aligned.m64n64k16.f16.f16.f16 {%0}, %1, %2; }"),
                 ElementsAre("warning 5"));
     EXPECT_THAT(assembly("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0};"), IsEmpty());
+    // D in half rounds every result, whatever C was; D in float does not.
+    EXPECT_THAT(assembly("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f32 {%0};"), ElementsAre("warning 5"));
+    EXPECT_THAT(assembly("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16 {%0};"), IsEmpty());
     EXPECT_THAT(assembly("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0};"), IsEmpty());
     EXPECT_THAT(assembly("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0};"), IsEmpty());
     EXPECT_THAT(assembly("cvt.rn.f16.f32 %0, %1;"), IsEmpty());

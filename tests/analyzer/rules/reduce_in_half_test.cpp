@@ -42,6 +42,7 @@ TEST(ReduceInHalf, DividingAfterAnFp16SumIsAnError) {
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclBfloat16", "ncclSum") + divide), ElementsAre("warning 6"));
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclAvg") + divide), ElementsAre("warning 6"));
     EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum")), ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide), ElementsAre("warning 6"));
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") +
                       "call 8:3 at::Tensor::div_ op=div args=[{tensor name=other} {int32}]\n"),
                 ElementsAre("warning 6"));
