@@ -1,0 +1,23 @@
+#pragma once
+
+// Values as facts: arguments, results, sources of casts.
+
+#include "analyzer/clang/walk_state.hpp"
+
+namespace mp::lint::walk {
+
+Operand make_operand(const clang::Expr&, const State&);
+
+// "acc", "this->scale", "cfg.amp", "x" for &x; empty for anything that is not a name.
+std::string name_of_value(const clang::Expr&);
+
+// The constant an expression is, as Operand::constant spells it; empty when it is none.
+std::string constant_of(const clang::Expr&, const State&);
+
+// The dtype that an argument names: torch::kHalf, options.dtype(torch::kHalf), x.scalar_type().
+DType dtype_named_by(const clang::Expr&, const State&);
+
+// Through converting constructors of library classes (Scalar, optional, TensorOptions): what was written.
+const clang::Expr* before_conversions(const clang::Expr*);
+
+}  // namespace mp::lint::walk
