@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace mp::lint {
+
+struct FileStat {
+    bool exists = false;
+    bool directory = false;
+    bool regular = false;
+    std::uint64_t size = 0;
+    std::int64_t mtime_ns = 0;
+};
+
+// What the file system says, asked once per path and run: hundreds of units share their headers, and a
+// warm run is little else than these questions. Not for several threads.
+class FileStates {
+public:
+    const FileStat& stat(const std::string& path);
+    // XXH3-64 of the content; 0 when it is not a readable regular file.
+    std::uint64_t content_hash(const std::string& path);
+    // Names in a directory, sorted; empty when it is none.
+    const std::vector<std::string>& names(const std::string& directory);
+
+private:
+    std::unordered_map<std::string, FileStat> stats_;
+    std::unordered_map<std::string, std::uint64_t> hashes_;
+    std::unordered_map<std::string, std::vector<std::string>> names_;
+};
+
+std::uint64_t hash_bytes(std::string_view);
+
+// The whole of a regular file; false when it cannot be read or is larger than `limit`.
+bool read_file(const std::string& path, std::string& into, std::uint64_t limit = std::uint64_t{1} << 32);
+
+}  // namespace mp::lint
