@@ -133,7 +133,6 @@ public:
 class Tensor {
 public:
     Tensor();
-    Tensor(std::nullptr_t);
     Tensor(const Tensor&);
     Tensor(Tensor&&) noexcept;
     Tensor& operator=(const Tensor&);
