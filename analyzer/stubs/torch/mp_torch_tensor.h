@@ -370,6 +370,8 @@ public:
     static void set_enabled(bool);
 };
 
+optional<Device> device_of(const Tensor&);
+
 struct TensorArg {
     TensorArg(const Tensor&, const char*, int);
 };

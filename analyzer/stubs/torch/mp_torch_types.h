@@ -113,6 +113,11 @@ struct alignas(2) BFloat16 {
 MP_REDUCED_ARITHMETIC(Half)
 MP_REDUCED_ARITHMETIC(BFloat16)
 
+#ifdef MP_TORCH_CUDA
+C10_DEVICE Half __ldg(const Half*);
+C10_DEVICE BFloat16 __ldg(const BFloat16*);
+#endif
+
 #define MP_FLOAT8(T)                             \
     struct alignas(1) T {                        \
         unsigned char x;                         \

@@ -1,3 +1,3 @@
 #pragma once
 
-#include <mp_torch.h>
+#include <mp_torch_atomics.h>
