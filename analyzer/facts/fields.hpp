@@ -58,6 +58,7 @@ void fields(V& v, F& f) {
 
 template <class V, Of<Block> F>
 void fields(V& v, F& f) {
+    v.place(f.span);
     v("to", f.to);
     v("leaves", f.leaves);
 }

@@ -197,6 +197,7 @@ struct Edge {
 };
 
 struct Block {
+    SourceSpan span;      // of the return or throw, when it leaves
     std::vector<Edge> to;
     bool leaves = false;  // the function returns or throws here
 

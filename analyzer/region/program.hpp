@@ -50,7 +50,8 @@ struct RegionLeak {
     const Function* function = nullptr;
     const Call* opened = nullptr;
     SourceSpan leaves;         // the return, throw or end of function reached with it open
-    bool restored_to_constant = false;  // closed on every path, but to `false` instead of the old value
+    bool restored_to_constant = false;  // closed, but to `false` although it could have been on before
+    bool process_wide = false;          // main opens it and nothing ever closes it
     std::vector<Note> path;    // conditions taken
 };
 

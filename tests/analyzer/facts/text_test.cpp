@@ -66,7 +66,10 @@ Function full_function() {
     f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
-    f.flow = {{.to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}}}, {{}, true}};
+    f.flow = {{.span = span("other.h", 8),
+               .to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}},
+               .leaves = true},
+              {}};
     f.calls = {{.span = span("dir with blank/a.cuh", 4), .kind = CallKind::kernel, .callee = Symbol("c:@g"),
                 .name = Symbol("operator=="), .op = Op("softmax"), .template_args = {argument},
                 .args = {operand, {}, of_dtype(DType::fp32)}, .result = operand, .macro = Symbol("ON"),

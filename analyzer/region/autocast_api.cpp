@@ -1,0 +1,159 @@
+#include "analyzer/region/autocast_api.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace mp::lint {
+namespace {
+
+std::string_view leaf(std::string_view name) {
+    const std::size_t colon = name.rfind("::");
+    return colon == std::string_view::npos ? name : name.substr(colon + 2);
+}
+
+// "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA" all end in the device.
+std::string enumerator(std::string_view constant) {
+    std::string_view text = leaf(constant);
+    if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
+        text.remove_prefix(1);
+    std::string lower(text);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return lower;
+}
+
+Device device_named(std::string_view name) {
+    if (name == "gpu" || name == "hip") return kCuda;
+    for (std::size_t i = 1; i < kDevices; ++i)
+        if (kDeviceNames[i] == name) return static_cast<Device>(i);
+    return kUnknownDevice;
+}
+
+Device device_of_constant(const Operand& operand) {
+    if (operand.constant.empty()) return kUnknownDevice;
+    const Device known = device_named(enumerator(operand.constant.str()));
+    return known == kUnknownDevice ? device_named("other") : known;
+}
+
+// The X of "set_X_enabled" when `name` is prefix + X + suffix with a device X.
+Device device_between(std::string_view name, std::string_view prefix, std::string_view suffix) {
+    if (name.size() <= prefix.size() + suffix.size() || !name.starts_with(prefix) ||
+        !name.ends_with(suffix))
+        return kUnknownDevice;
+    name.remove_prefix(prefix.size());
+    name.remove_suffix(suffix.size());
+    return device_named(name);
+}
+
+bool names(const std::vector<std::string>& list, std::string_view qualified) {
+    return std::ranges::any_of(list, [&](const std::string& entry) {
+        if (!qualified.ends_with(entry) || entry.empty()) return false;
+        const std::size_t rest = qualified.size() - entry.size();
+        return rest == 0 || qualified.substr(0, rest).ends_with("::");
+    });
+}
+
+// Which device an excluded dispatch key stands for: Autocast is CUDA's, AutocastCPU is CPU's.
+Device excluded_device(const Function& f, const Operand& operand, bool& is_autocast) {
+    Symbol key = operand.constant;
+    const auto index = static_cast<std::size_t>(operand.call);
+    if (key.empty() && operand.call != kNone && index < f.calls.size() && !f.calls[index].args.empty())
+        key = f.calls[index].args[0].constant;  // DispatchKeySet(DispatchKey::Autocast)
+    std::string name = enumerator(key.empty() ? operand.text.str() : key.str());
+    is_autocast = name.starts_with("autocast");
+    if (!is_autocast) return kUnknownDevice;
+    name = name.substr(8, name.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 8) - 8);
+    return name.empty() ? kCuda : device_named(name);
+}
+
+}  // namespace
+
+DType default_dtype(Device device) {
+    const std::string_view name = kDeviceNames[device];
+    if (name == "cpu" || name == "hpu" || name == "xla") return DType::bf16;
+    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone") return DType::fp16;
+    return DType::lowp;
+}
+
+std::string_view class_of(std::string_view name) {
+    const std::size_t colon = name.rfind("::");
+    if (colon == std::string_view::npos) return name.starts_with('~') ? name.substr(1) : name;
+    std::string_view last = name.substr(colon + 2), before = name.substr(0, colon);
+    if (last.starts_with('~')) return before;
+    return leaf(before) == last ? before : name;
+}
+
+DType dtype_of_constant(const Operand& operand) {
+    if (operand.dtype != DType::unknown && operand.constant.empty()) return operand.dtype;
+    const std::string name = enumerator(operand.constant.str());
+    if (name == "half") return DType::fp16;
+    if (name == "bfloat16") return DType::bf16;
+    if (name == "float") return DType::fp32;
+    if (name == "double") return DType::fp64;
+    return dtype_from_name(name).value_or(DType::unknown);
+}
+
+AutocastApi::AutocastApi(const RegionConfig& config) : config_(config) {}
+
+AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
+    const std::string_view owner = class_of(name);
+    if (names(config_.guards, owner)) return {.kind = ApiKind::guard};
+    if (names(config_.enter, name)) return {.kind = ApiKind::enter};
+    if (names(config_.leave, name)) return {.kind = ApiKind::leave};
+    if (leaf(owner) == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
+    constexpr std::string_view kNamespace = "at::autocast::";
+    if (!name.starts_with(kNamespace)) return {};
+    name.remove_prefix(kNamespace.size());
+    if (name == "set_enabled") return {.kind = ApiKind::set_enabled, .device = kCuda};
+    if (name == "is_enabled") return {.kind = ApiKind::read_enabled, .device = kCuda};
+    if (name == "set_autocast_enabled") return {.kind = ApiKind::set_enabled, .device_argument = true};
+    if (name == "is_autocast_enabled") return {.kind = ApiKind::read_enabled, .device_argument = true};
+    if (name == "set_autocast_dtype") return {.kind = ApiKind::set_dtype, .device_argument = true};
+    if (name == "get_autocast_dtype") return {.kind = ApiKind::read_dtype, .device_argument = true};
+    if (const Device d = device_between(name, "set_", "_enabled"))
+        return {.kind = ApiKind::set_enabled, .device = d};
+    if (const Device d = device_between(name, "is_", "_enabled"))
+        return {.kind = ApiKind::read_enabled, .device = d};
+    if (const Device d = device_between(name, "set_autocast_", "_dtype"))
+        return {.kind = ApiKind::set_dtype, .device = d};
+    if (const Device d = device_between(name, "get_autocast_", "_dtype"))
+        return {.kind = ApiKind::read_dtype, .device = d};
+    return {};
+}
+
+AutocastApi::Known AutocastApi::known(Symbol name) const {
+    const auto [entry, is_new] = memo_.try_emplace(name);
+    if (is_new) entry->second = look_up(name.str());
+    return entry->second;
+}
+
+bool AutocastApi::names_api(const Call& call) const { return known(call.name).kind != ApiKind::none; }
+
+ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
+    const Known is = known(call.name);
+    ApiCall api{.kind = is.kind, .ends = false, .device = is.device, .value = 0};
+    if (is.kind == ApiKind::none) return api;
+    if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude) {
+        if (call.kind != CallKind::constructor && call.kind != CallKind::destructor) return {};
+        api.ends = call.kind == CallKind::destructor;
+    }
+    if (is.kind == ApiKind::exclude && !api.ends) {
+        bool is_autocast = false;
+        const Operand none;
+        api.device = excluded_device(f, call.args.empty() ? none : call.args[0], is_autocast);
+        if (!is_autocast) return {};
+    }
+    if (is.device_argument) {
+        // The form without a device is CUDA's.
+        const bool setter = is.kind == ApiKind::set_enabled || is.kind == ApiKind::set_dtype;
+        const bool has_device = call.args.size() > (setter ? 1u : 0u);
+        api.device = has_device ? device_of_constant(call.args[0]) : kCuda;
+        api.value = has_device ? 1 : 0;
+    }
+    return api;
+}
+
+bool AutocastApi::runs_in_region(const Function& f) const {
+    return names(config_.functions, f.name.str());
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,95 @@
+#pragma once
+
+// In which autocast states every function and every call can run, top-down over the call graph, each
+// with one shortest path that makes it so.
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analyzer/region/effects.hpp"
+#include "analyzer/region/program.hpp"
+
+namespace mp::lint {
+
+class Contexts {
+public:
+    // A chain longer than twice this is shown with its middle left out.
+    static constexpr std::size_t kChainEnd = 8;
+
+    Contexts(const Effects&, const RegionConfig&);
+
+    std::span<const Context> at(std::uint32_t f, std::size_t call) const;
+    // Whether the function can be entered with autocast on for this device.
+    bool can_enter_enabled(std::uint32_t f, Device) const;
+
+private:
+    // The state of one device at the entry of a function, and how it came to be. Device kBase stands for
+    // "nothing was ever set", for all devices.
+    struct Node {
+        std::uint32_t function = 0;
+        Device device = 0;
+        Switch enabled = Switch::off;
+        DType dtype = DType::unknown;
+        bool proven = true;
+        bool via_nobody = false;        // called from outside the program
+        Symbol condition{};
+        Symbol opener{};
+        SourceSpan opened{};
+        std::int32_t parent = -1;       // the caller's node, when the region was open there already
+        std::int32_t front = -1;        // ancestor that ends the beginning of the chain
+        std::uint32_t depth = 0;        // calls from the opener to here
+        CallRef via{};                  // the call that enters this function
+    };
+    // The state of one device at one call, for one entry of the function.
+    struct Local {
+        Device device = 0;
+        Switch enabled = Switch::off;
+        DType dtype = DType::unknown;
+        bool proven = true;
+        bool inherited = false;  // open at entry already
+        Symbol condition{};
+        std::int32_t origin = kNone;
+    };
+
+    static constexpr Device kBase = 0xff;
+
+    void seed();
+    void propagate();
+    void visit(std::int32_t node);
+    void visit_call(std::int32_t node, std::size_t call);
+    void enter(const Node&);
+    void enter_targets(std::int32_t from, std::size_t call, const Local&);
+    void enter_base(std::uint32_t f, std::size_t call);
+    std::vector<Local> locals(const Node& entry, std::size_t call) const;
+    void add_locals(const Node& entry, const Exploration&, std::size_t call, Device,
+                    std::vector<Local>&) const;
+    bool is_annotated(const Function&, Node& node) const;
+    Symbol opener_name(std::uint32_t f, std::int32_t call) const;
+
+    void find_off();
+    bool can_be_off(std::uint32_t f, std::size_t call) const;
+
+    void materialize();
+    void materialize_function(std::uint32_t f);
+    void materialize_call(std::uint32_t f, std::size_t call);
+    void finish(std::vector<Context>& list, bool off) const;
+    Context context_of(const Node&) const;
+    Context context_of(const Node& entry, const Local&) const;
+    std::vector<Note> chain_of(const Node&) const;
+    Note note_of(const Node&) const;
+
+    const Effects& effects_;
+    const Graph& graph_;
+    const RegionConfig& config_;
+    std::vector<Node> nodes_;  // in order of distance: a queue
+    std::size_t visited_ = 0;  // nodes before this one have been followed
+    std::vector<std::vector<std::int32_t>> entries_;  // per function
+    std::vector<char> always_in_region_;              // annotated or named in the configuration
+    std::vector<char> off_at_entry_;  // the function can be entered with autocast off on every device
+    std::vector<std::vector<Context>> of_function_;   // for calls of functions that touch nothing
+    std::unordered_map<std::uint64_t, std::vector<Context>> of_call_;
+    std::vector<Context> off_;
+};
+
+}  // namespace mp::lint

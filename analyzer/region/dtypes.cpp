@@ -1,0 +1,156 @@
+#include "analyzer/region/dtypes.hpp"
+
+#include <algorithm>
+
+namespace mp::lint {
+
+DTypes::DTypes(const Graph& graph) : graph_(graph) {
+    std::uint32_t next = 0;
+    first_slot_.reserve(graph.size());
+    for (const Function* f : graph.functions()) {
+        first_slot_.push_back(next);
+        next += 1 + static_cast<std::uint32_t>(f->params.size());
+    }
+    slots_.resize(next);
+    flows_.resize(next);
+    connect();
+    settle();
+}
+
+std::uint32_t DTypes::owner_of(std::uint32_t slot) const {
+    const auto after = std::ranges::upper_bound(first_slot_, slot);
+    return static_cast<std::uint32_t>(after - first_slot_.begin()) - 1;
+}
+
+void DTypes::connect() {
+    for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+        const Function& function = graph_.function(f);
+        for (std::size_t p = 0; p < function.params.size(); ++p) {
+            const std::uint32_t slot = param_slot(f, static_cast<std::int32_t>(p));
+            if (function.params[p].dtype != DType::unknown)
+                merge(slot, function.params[p].dtype, kNone, {});
+            else if (graph_.callers(f).empty())
+                set_unknown(slot);
+        }
+        if (function.returns != DType::unknown)
+            merge(result_slot(f), function.returns, kNone, {});
+        else if (function.returned.empty())
+            set_unknown(result_slot(f));
+        else
+            for (const Operand& o : function.returned) flow(f, o, result_slot(f), function.span);
+        for (std::size_t c = 0; c < function.calls.size(); ++c) connect_call(f, c);
+    }
+}
+
+void DTypes::connect_call(std::uint32_t f, std::size_t call) {
+    const Call& c = graph_.function(f).calls[call];
+    const std::size_t receiver = c.kind == CallKind::method ? 1 : 0;
+    for (const Target& target : graph_.targets(f, call)) {
+        const Function& callee = graph_.function(target.function);
+        for (std::size_t p = 0; p < callee.params.size(); ++p) {
+            if (callee.params[p].dtype != DType::unknown) continue;
+            const std::uint32_t slot = param_slot(target.function, static_cast<std::int32_t>(p));
+            // A lambda's arguments come from whoever runs it; a missing argument is a default.
+            if (target.lambda || p + receiver >= c.args.size())
+                set_unknown(slot);
+            else
+                flow(f, c.args[p + receiver], slot, c.span);
+        }
+    }
+}
+
+// The slots whose dtype the operand has; empty when it is none of ours.
+std::vector<std::uint32_t> DTypes::sources_of(std::uint32_t f, const Operand& o) const {
+    const Function& function = graph_.function(f);
+    if (o.param != kNone && static_cast<std::size_t>(o.param) < function.params.size())
+        return {param_slot(f, o.param)};
+    std::vector<std::uint32_t> found;
+    if (o.call == kNone || static_cast<std::size_t>(o.call) >= function.calls.size()) return found;
+    for (const Target& t : graph_.targets(f, static_cast<std::size_t>(o.call)))
+        if (!t.lambda) found.push_back(result_slot(t.function));
+    return found;
+}
+
+void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const SourceSpan& at) {
+    if (o.dtype != DType::unknown) return merge(to, o.dtype, kNone, at);
+    const Function& function = graph_.function(f);
+    const auto call = static_cast<std::size_t>(o.call);
+    if (o.param == kNone && o.call != kNone && call < function.calls.size() &&
+        function.calls[call].result.dtype != DType::unknown)
+        return merge(to, function.calls[call].result.dtype, kNone, at);
+    const auto sources = sources_of(f, o);
+    if (sources.empty()) return set_unknown(to);
+    for (const std::uint32_t source : sources) {
+        flows_[source].push_back({to, at});
+        const Slot& from = slots_[source];
+        if (from.is == Slot::Is::known)
+            merge(to, from.dtype, static_cast<std::int32_t>(source), at);
+        else if (from.is == Slot::Is::unknown)
+            set_unknown(to);
+    }
+}
+
+void DTypes::merge(std::uint32_t slot, DType dtype, std::int32_t source, const SourceSpan& at) {
+    Slot& s = slots_[slot];
+    if (s.is == Slot::Is::unknown || (s.is == Slot::Is::known && s.dtype == dtype)) return;
+    if (s.is == Slot::Is::known) return set_unknown(slot);
+    s = {Slot::Is::known, dtype, source, at};
+    changed_.push_back(slot);
+}
+
+void DTypes::set_unknown(std::uint32_t slot) {
+    if (slots_[slot].is == Slot::Is::unknown) return;
+    slots_[slot] = {Slot::Is::unknown, DType::unknown, kNone, {}};
+    changed_.push_back(slot);
+}
+
+// Every slot changes at most twice, so this visits every flow at most twice.
+void DTypes::settle() {
+    while (!changed_.empty()) {
+        const std::uint32_t slot = changed_.back();
+        changed_.pop_back();
+        const Slot from = slots_[slot];
+        for (const Flow& next : flows_[slot]) {
+            if (from.is == Slot::Is::known)
+                merge(next.to, from.dtype, static_cast<std::int32_t>(slot), next.at);
+            else
+                set_unknown(next.to);
+        }
+    }
+}
+
+Note DTypes::note_of(std::uint32_t slot) const {
+    const std::uint32_t f = owner_of(slot);
+    const Function& function = graph_.function(f);
+    const std::string dtype(name_of(slots_[slot].dtype));
+    if (slot == result_slot(f)) return {slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
+    const Symbol name = function.params[slot - first_slot_[f] - 1].name;
+    return {slots_[slot].at, std::string(name.empty() ? "an argument" : name.str()) + " of " +
+                                 std::string(function.display.str()) + " is " + dtype + " here"};
+}
+
+ResolvedDType DTypes::of(std::uint32_t f, const Operand& o) const {
+    if (o.dtype != DType::unknown) return {.dtype = o.dtype, .chain = {}};
+    const Function& function = graph_.function(f);
+    const auto call = static_cast<std::size_t>(o.call);
+    if (o.param == kNone && o.call != kNone && call < function.calls.size()) {
+        const Call& c = function.calls[call];
+        if (c.result.dtype != DType::unknown) return {.dtype = c.result.dtype, .chain = {}};
+    }
+    ResolvedDType found;
+    const auto sources = sources_of(f, o);
+    for (const std::uint32_t source : sources) {
+        const Slot& s = slots_[source];
+        if (s.is != Slot::Is::known) return {};
+        if (found.dtype != DType::unknown && found.dtype != s.dtype) return {};
+        found.dtype = s.dtype;
+    }
+    if (sources.empty()) return found;
+    for (auto at = static_cast<std::int32_t>(sources[0]); at != kNone && found.chain.size() < kMaxNotes;
+         at = slots_[static_cast<std::size_t>(at)].source)
+        if (slots_[static_cast<std::size_t>(at)].at.known())
+            found.chain.push_back(note_of(static_cast<std::uint32_t>(at)));
+    return found;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,250 @@
+#include "analyzer/region/effects.hpp"
+
+#include <algorithm>
+
+namespace mp::lint {
+namespace {
+
+// A cycle of functions settles quickly, because states only accumulate; this stops hostile ones.
+constexpr int kMaxRounds = 8;
+constexpr std::size_t kMaxExits = 16;
+
+bool is_destructor(const Function& f) {
+    const std::string_view name = f.name.str();
+    const std::size_t colon = name.rfind("::");
+    return name.substr(colon == std::string_view::npos ? 0 : colon + 2).starts_with('~');
+}
+
+bool is_closing(Value v) { return v == Value::restore || v == Value::off; }
+
+bool closes(const Summary& summary) {
+    return std::ranges::any_of(summary.exits, [](const Exit& exit) {
+        return std::ranges::any_of(exit.cells, [](const Cell& c) { return is_closing(c.value); });
+    });
+}
+
+bool is_unchanged(const Cells& cells) {
+    return std::ranges::all_of(cells, [](const Cell& c) {
+        return c.value == Value::entry && c.dtype_entry && !c.dtype_restore;
+    });
+}
+
+Summary nobody_knows() {
+    Exit exit;
+    for (Cell& cell : exit.cells) cell.value = Value::unknown, cell.sure = false;
+    return {.exits = {exit}};
+}
+
+// Exits with the same outcome are one; only what all of them assume is left of their paths.
+void add_exit(std::vector<Exit>& exits, Exit exit) {
+    for (Exit& known : exits) {
+        if (known.cells != exit.cells) continue;
+        std::erase_if(known.when, [&](const Assumption& a) {
+            return std::ranges::find(exit.when, a) == exit.when.end();
+        });
+        return;
+    }
+    exits.push_back(std::move(exit));
+}
+
+}  // namespace
+
+Effects::Effects(const Graph& graph, const AutocastApi& api)
+    : graph_(graph), api_(api), summaries_(graph.size()) {
+    find_reaching();
+    for (const auto& component : components()) solve(component);
+}
+
+const Exploration* Effects::exploration(std::uint32_t f) const {
+    const auto found = explorations_.find(f);
+    return found == explorations_.end() ? nullptr : &found->second;
+}
+
+const ClassFacts* Effects::class_facts(Symbol name) const {
+    const auto found = name.empty() ? classes_.end() : classes_.find(name);
+    return found == classes_.end() ? nullptr : &found->second;
+}
+
+bool Effects::touches(std::uint32_t f, std::size_t call) const {
+    if (api_.names_api(graph_.function(f).calls[call])) return true;
+    return std::ranges::any_of(graph_.targets(f, call), [&](const Target& t) {
+        const Summary& s = summaries_[t.function];
+        return !t.spawned && (!s.changes_nothing() || s.returns_before);
+    });
+}
+
+// Functions from which a call of the API can be reached; all others are never looked at again.
+void Effects::find_reaching() {
+    reaches_.assign(graph_.size(), 0);
+    std::vector<std::uint32_t> pending;
+    for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+        const Function& function = graph_.function(f);
+        for (const Call& call : function.calls) {
+            if (!api_.names_api(call)) continue;
+            if (!reaches_[f]) pending.push_back(f);
+            reaches_[f] = 1;
+            if (function.parent_class.empty()) continue;
+            if (api_.classify(function, call).kind == ApiKind::read_enabled)
+                classes_[function.parent_class].reads_enabled = true;
+        }
+    }
+    while (!pending.empty()) {
+        const std::uint32_t f = pending.back();
+        pending.pop_back();
+        for (const CallRef& caller : graph_.callers(f)) {
+            if (reaches_[caller.function]) continue;
+            reaches_[caller.function] = 1;
+            pending.push_back(caller.function);
+        }
+    }
+}
+
+// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack: the depth of
+// a call graph is the input's choice).
+std::vector<std::vector<std::uint32_t>> Effects::components() const {
+    constexpr std::uint32_t kUnseen = ~std::uint32_t{0};
+    struct Frame {
+        std::uint32_t function = 0;
+        std::uint32_t call = 0;
+        std::uint32_t target = 0;
+    };
+    std::vector<std::uint32_t> order(graph_.size(), kUnseen), low(graph_.size(), 0), stack;
+    std::vector<char> on_stack(graph_.size(), 0);
+    std::vector<std::vector<std::uint32_t>> found;
+    std::vector<Frame> frames;
+    std::uint32_t next = 0;
+    const auto open = [&](std::uint32_t f) {
+        order[f] = low[f] = next++;
+        stack.push_back(f);
+        on_stack[f] = 1;
+        frames.push_back({f, 0, 0});
+    };
+    const auto close = [&](std::uint32_t f) {
+        if (low[f] != order[f]) return;
+        auto& component = found.emplace_back();
+        do {
+            component.push_back(stack.back());
+            on_stack[stack.back()] = 0;
+            stack.pop_back();
+        } while (component.back() != f);
+        std::ranges::reverse(component);
+    };
+    for (std::uint32_t root = 0; root < graph_.size(); ++root) {
+        if (order[root] != kUnseen || !reaches_[root]) continue;
+        open(root);
+        while (!frames.empty()) {
+            Frame& frame = frames.back();
+            const std::uint32_t f = frame.function;
+            if (frame.call == graph_.function(f).calls.size()) {
+                frames.pop_back();
+                close(f);
+                if (!frames.empty())
+                    low[frames.back().function] = std::min(low[frames.back().function], low[f]);
+                continue;
+            }
+            const auto targets = graph_.targets(f, frame.call);
+            if (frame.target == targets.size()) {
+                ++frame.call;
+                frame.target = 0;
+                continue;
+            }
+            const std::uint32_t callee = targets[frame.target++].function;
+            if (!reaches_[callee]) continue;
+            if (order[callee] == kUnseen)
+                open(callee);
+            else if (on_stack[callee])
+                low[f] = std::min(low[f], order[callee]);
+        }
+    }
+    return found;
+}
+
+void Effects::solve(const std::vector<std::uint32_t>& component) {
+    const bool cycle = component.size() > 1 || [&] {
+        for (std::size_t c = 0; c < graph_.function(component[0]).calls.size(); ++c)
+            for (const Target& t : graph_.targets(component[0], c))
+                if (t.function == component[0]) return true;
+        return false;
+    }();
+    if (cycle)
+        for (const std::uint32_t f : component) summaries_[f].in_progress = true;
+    bool changed = true;
+    for (int round = 0; changed && round < (cycle ? kMaxRounds : 1); ++round) {
+        changed = false;
+        for (const std::uint32_t f : component) changed = explore(f) || changed;
+    }
+    const auto settle = [&] {
+        for (const std::uint32_t f : component) {
+            summaries_[f].in_progress = false;
+            if (cycle && changed) summaries_[f] = nobody_knows();
+        }
+    };
+    settle();
+    if (cycle) {
+        // What was learnt with unfinished summaries is learnt again with the final ones.
+        for (const std::uint32_t f : component) explore(f);
+        settle();
+    }
+    for (const std::uint32_t f : component) learn_class(f);
+}
+
+// True when the summary changed.
+bool Effects::explore(std::uint32_t f) {
+    const Function& function = graph_.function(f);
+    bool any = false;
+    for (std::size_t c = 0; c < function.calls.size() && !any; ++c) any = touches(f, c);
+    if (!any) return false;
+    Exploration found = Explorer(*this, f).run();
+    Summary summary = summarize(f, found);
+    explorations_.insert_or_assign(f, std::move(found));
+    summary.in_progress = summaries_[f].in_progress && summary.exits.empty() &&
+                          explorations_[f].exits.empty();
+    const bool changed = !(summary == summaries_[f]);
+    summaries_[f] = std::move(summary);
+    return changed;
+}
+
+bool Effects::opened_by_guard(std::uint32_t f, std::int32_t call) const {
+    const Function& function = graph_.function(f);
+    if (call == kNone || static_cast<std::size_t>(call) >= function.calls.size()) return false;
+    const auto at = static_cast<std::size_t>(call);
+    if (function.calls[at].kind != CallKind::constructor) return false;
+    if (api_.names_api(function.calls[at])) return true;
+    return std::ranges::any_of(graph_.targets(f, at), [&](const Target& t) {
+        const ClassFacts* facts = class_facts(graph_.function(t.function).parent_class);
+        return facts && facts->destructor_closes;
+    });
+}
+
+Summary Effects::summarize(std::uint32_t f, const Exploration& found) const {
+    if (found.overflow) return nobody_knows();
+    Summary summary;
+    for (const ExitState& state : found.exits) {
+        Exit exit{.cells = state.cells, .when = state.assumed};
+        for (Cell& cell : exit.cells) {
+            if (cell.value == Value::on && opened_by_guard(f, cell.origin)) {
+                cell.value = Value::unknown;
+                cell.sure = false;
+            }
+            cell.origin = kNone;
+            cell.before = Value::entry;
+        }
+        add_exit(summary.exits, std::move(exit));
+    }
+    if (summary.exits.size() > kMaxExits) return nobody_knows();
+    if (summary.exits.size() == 1) {
+        summary.exits[0].when.clear();
+        if (is_unchanged(summary.exits[0].cells)) summary.exits.clear();
+    }
+    summary.returns_before = found.saved_returned;
+    return summary;
+}
+
+void Effects::learn_class(std::uint32_t f) {
+    const Function& function = graph_.function(f);
+    if (function.parent_class.empty() || !closes(summaries_[f])) return;
+    ClassFacts& facts = classes_[function.parent_class];
+    (is_destructor(function) ? facts.destructor_closes : facts.method_closes) = true;
+}
+
+}  // namespace mp::lint

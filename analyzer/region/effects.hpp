@@ -1,0 +1,123 @@
+#pragma once
+
+// What every function does to the autocast state, bottom-up over the call graph.
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analyzer/region/graph.hpp"
+#include "analyzer/region/state.hpp"
+
+namespace mp::lint {
+
+// What is known about a class from the effects of its methods.
+struct ClassFacts {
+    bool reads_enabled = false;       // some method reads the state: a later write of a member restores it
+    bool destructor_closes = false;   // its destructor closes or restores: objects are guards
+    bool method_closes = false;       // ... or another method does
+};
+
+class Effects {
+public:
+    Effects(const Graph&, const AutocastApi&);
+
+    const Summary& summary(std::uint32_t f) const { return summaries_[f]; }
+    // nullptr when nothing in the function touches the state.
+    const Exploration* exploration(std::uint32_t f) const;
+    const ClassFacts* class_facts(Symbol name) const;
+
+    const Graph& graph() const { return graph_; }
+    const AutocastApi& api() const { return api_; }
+    // Whether the call sets, saves or restores the state, by itself or through what it calls.
+    bool touches(std::uint32_t f, std::size_t call) const;
+    // Whether the call makes an object that closes the region in its destructor, wherever that runs.
+    bool opened_by_guard(std::uint32_t f, std::int32_t call) const;
+
+private:
+    void find_reaching();
+    void learn_class(std::uint32_t f);
+    std::vector<std::vector<std::uint32_t>> components() const;
+    void solve(const std::vector<std::uint32_t>& component);
+    bool explore(std::uint32_t f);
+    Summary summarize(std::uint32_t f, const Exploration&) const;
+
+    const Graph& graph_;
+    const AutocastApi& api_;
+    std::vector<char> reaches_;  // a call of the autocast API is reachable from the function
+    std::vector<Summary> summaries_;
+    std::unordered_map<std::uint32_t, Exploration> explorations_;
+    std::unordered_map<Symbol, ClassFacts> classes_;
+};
+
+// Runs one function on abstract states: all paths, with equal conditions taken the same way.
+class Explorer {
+public:
+    // More states than this in one function, and nothing is claimed about it.
+    static constexpr std::size_t kMaxStates = 256;
+
+    Explorer(const Effects&, std::uint32_t function);
+    Exploration run();
+
+private:
+    struct Saved {
+        std::int32_t call = kNone;  // the call that read the state or made the guard
+        Symbol guard;               // class of the guard; empty for a plain read
+        Cells cells;
+
+        friend bool operator==(const Saved&, const Saved&) = default;
+    };
+    struct State {
+        Cells cells;
+        std::vector<Saved> saved;
+        std::vector<Assumption> assumed;
+
+        friend bool operator==(const State&, const State&) = default;
+    };
+    struct Setting {
+        Value value = Value::unknown;
+        std::int32_t param = kNone;
+        const Cell* saved = nullptr;  // restore this
+    };
+
+    void find_tracked();
+    bool reaches_all(const std::vector<char>& wanted, const Edge* without) const;
+    bool same_branch(const Edge& a, const Edge& b) const;
+    std::size_t block_count() const { return f_.flow.empty() ? 1 : f_.flow.size(); }
+
+    void enter(std::uint32_t block, State);
+    void run_block(std::uint32_t block, State);
+    void leave(std::uint32_t block, const State&);
+    void record(std::size_t call, const State&);
+    void overflow();
+
+    void step(std::size_t call, State, std::vector<State>& out);
+    void step_api(std::size_t call, const ApiCall&, State&);
+    void step_guard(std::size_t call, const ApiCall&, State&);
+    void step_body(std::size_t call, const Target&, bool alone, const State&, std::vector<State>& out);
+    bool select(std::size_t call, const Target&, const Exit&, State&, bool& sure) const;
+    enum class Fit : std::uint8_t { always, never, open, when };
+    Fit fit(const Call&, const Target&, Assumption&) const;
+    void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure, State&,
+               const Saved* guard);
+    void set_enabled(std::size_t call, Device, Setting, bool sure, State&);
+    Setting setting_of(const Operand&, Device, const State&) const;
+    const Saved* saved_by(std::int32_t call, const State&) const;
+    void save(State&, Saved) const;
+    static bool assume(State&, Assumption);
+
+    const Effects& effects_;
+    std::uint32_t index_;
+    const Function& f_;
+    std::vector<std::vector<std::size_t>> block_calls_;
+    std::vector<char> tracked_;  // per edge, numbered in order: its condition matters
+    std::vector<std::uint32_t> first_edge_;
+    std::vector<std::vector<State>> seen_;  // per block
+    std::vector<std::pair<std::uint32_t, State>> pending_;
+    std::size_t states_ = 0;
+    bool returns_saved_ = true;
+    Exploration out_;
+};
+
+}  // namespace mp::lint

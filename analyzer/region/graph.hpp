@@ -1,0 +1,71 @@
+#pragma once
+
+// The call graph of all units: each function body once, and for every call the bodies it can reach.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/facts/model.hpp"
+
+namespace mp::lint {
+
+struct CallRef {
+    std::uint32_t function = 0;
+    std::uint32_t call = 0;
+};
+
+struct Target {
+    std::uint32_t function = 0;
+    bool sure = true;      // the call certainly reaches this body, and no other
+    bool lambda = false;   // it is passed to the call, which may run it
+    bool spawned = false;  // ... on another thread, whose autocast state starts fresh
+};
+
+class Graph {
+public:
+    static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+
+    // A method can have more overriders than anyone follows; the first ones by position stand for all.
+    static constexpr std::size_t kMaxOverriders = 64;
+
+    Graph() = default;
+    explicit Graph(const std::vector<Unit>& units);
+
+    std::size_t size() const { return functions_.size(); }
+    const Function& function(std::uint32_t f) const { return *functions_[f]; }
+    std::span<const Function* const> functions() const { return functions_; }
+    std::uint32_t find(Symbol usr) const;          // kNobody when there is no body
+    std::uint32_t index_of(const Function&) const;  // kNobody for a function that is not ours
+
+    std::span<const Target> targets(std::uint32_t f, std::size_t call) const;
+    std::span<const CallRef> callers(std::uint32_t f) const;
+    // Every call that names this USR, with or without a body.
+    std::span<const Call* const> calls_to(Symbol usr) const;
+    // kNobody for a call that belongs to no function kept.
+    std::uint32_t owner(const Call&) const;
+
+private:
+    void collect(const std::vector<Unit>& units);
+    void index_overriders();
+    void resolve_calls();
+    void resolve(const Function& caller, const Call&, std::vector<Target>& out) const;
+    void add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const;
+    void add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const;
+    void index_callers();
+
+    std::vector<const Function*> functions_;  // by file, line, display
+    std::unordered_map<Symbol, std::vector<std::uint32_t>> bodies_;
+    std::unordered_map<Symbol, std::vector<std::uint32_t>> overriders_;  // direct ones
+    std::unordered_map<const Function*, std::uint32_t> index_;
+    std::vector<std::uint32_t> first_call_;    // per function: index of its call 0 in first_target_
+    std::vector<std::uint32_t> first_target_;  // per call, and one past the last
+    std::vector<Target> targets_;
+    std::vector<std::uint32_t> first_caller_;
+    std::vector<CallRef> callers_;
+    std::unordered_map<Symbol, std::vector<const Call*>> calls_to_;
+    std::vector<std::pair<const Call*, std::uint32_t>> call_ranges_;  // first call of each function
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,191 @@
+#include "analyzer/region/leaks.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace mp::lint {
+namespace {
+
+bool contains(const std::vector<std::int32_t>& list, std::int32_t value) {
+    return std::ranges::find(list, value) != list.end();
+}
+
+bool is_main(const Function& f) { return f.name.str() == "main"; }
+
+// Where the way out is, for choosing the one to show: known places first, in source order.
+bool is_earlier(const SourceSpan& a, const SourceSpan& b) {
+    if (a.known() != b.known()) return a.known();
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+}
+
+std::vector<Note> path_of(const std::vector<Assumption>& assumed, const SourceSpan& at) {
+    std::vector<const Assumption*> ordered;
+    for (const Assumption& a : assumed) ordered.push_back(&a);
+    std::ranges::sort(ordered, {}, [](const Assumption* a) { return a->condition.str(); });
+    std::string text;
+    for (const Assumption* a : ordered)
+        text += (text.empty() ? "when " : " and ") + std::string(a->condition.str()) +
+                (a->when ? " holds" : " does not hold");
+    if (text.empty()) return {};
+    return {{at, std::move(text)}};
+}
+
+// The closest branch that decides whether the block runs: its other ways are the ones that skip it.
+// Empty when the block always runs, or when the branch has a condition that the paths already respect.
+std::vector<std::uint32_t> ways_around(const Function& f, std::uint32_t block) {
+    std::vector<std::vector<std::uint32_t>> before(f.flow.size());
+    for (std::uint32_t b = 0; b < f.flow.size(); ++b)
+        for (const Edge& e : f.flow[b].to)
+            if (e.to < before.size()) before[e.to].push_back(b);
+    for (std::size_t steps = 0; steps < f.flow.size(); ++steps) {
+        if (before[block].size() != 1) return {};
+        const std::uint32_t from = before[block][0];
+        const auto& ways = f.flow[from].to;
+        if (ways.size() > 1) {
+            std::vector<std::uint32_t> others;
+            for (const Edge& e : ways) {
+                if (!e.condition.empty()) return {};
+                if (e.to != block) others.push_back(e.to);
+            }
+            return others;
+        }
+        block = from;
+    }
+    return {};
+}
+
+std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending, std::uint32_t avoiding) {
+    std::vector<char> reached(f.flow.size(), 0);
+    for (const std::uint32_t b : pending) reached[b] = 1;
+    while (!pending.empty()) {
+        const std::uint32_t b = pending.back();
+        pending.pop_back();
+        for (const Edge& e : f.flow[b].to) {
+            if (e.to >= reached.size() || e.to == avoiding || reached[e.to]) continue;
+            reached[e.to] = 1;
+            pending.push_back(e.to);
+        }
+    }
+    return reached;
+}
+
+}  // namespace
+
+Leaks::Leaks(const Effects& effects, const Contexts& contexts)
+    : effects_(effects), graph_(effects.graph()), contexts_(contexts) {
+    for (std::uint32_t f = 0; f < graph_.size(); ++f)
+        if (const Exploration* exploration = effects_.exploration(f)) inspect(f, *exploration);
+}
+
+void Leaks::inspect(std::uint32_t f, const Exploration& exploration) {
+    if (exploration.overflow) return;
+    for (std::size_t d = 0; d < kDevices; ++d) inspect_exits(f, exploration, static_cast<Device>(d));
+    inspect_constants(f, exploration);
+}
+
+void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Device device) {
+    std::unordered_map<std::int32_t, const ExitState*> open;
+    std::vector<std::int32_t> order;
+    for (const ExitState& exit : exploration.exits) {
+        const Cell& cell = exit.cells[device];
+        // Switched back on after this function itself switched it off: as it was.
+        if (cell.value != Value::on || !cell.sure || cell.origin == kNone || cell.before == Value::off)
+            continue;
+        const auto [entry, is_new] = open.try_emplace(cell.origin, &exit);
+        if (is_new) order.push_back(cell.origin);
+        if (!is_new && is_earlier(exit.leaves, entry->second->leaves)) entry->second = &exit;
+    }
+    const Function& function = graph_.function(f);
+    for (const std::int32_t origin : order) {
+        if (!is_responsible(f, exploration, origin)) continue;
+        const bool closed = contains(exploration.closed, origin);
+        if (closed && follows_unknown_branch(f, exploration, origin, device)) continue;
+        const Call* opened = &function.calls[static_cast<std::size_t>(origin)];
+        if (!reported_.insert(opened).second) continue;
+        found_.push_back({.function = &function,
+                          .opened = opened,
+                          .leaves = open[origin]->leaves,
+                          .restored_to_constant = false,
+                          .process_wide = is_main(function) && !closed,
+                          .path = path_of(open[origin]->assumed, opened->span)});
+    }
+}
+
+void Leaks::inspect_constants(std::uint32_t f, const Exploration& exploration) {
+    const Function& function = graph_.function(f);
+    for (const ConstantClose& close : exploration.constant_closes) {
+        const bool nested = close.before == Value::on ||
+                            (close.before == Value::entry && contexts_.can_enter_enabled(f, close.device));
+        const Call* opened = &function.calls[static_cast<std::size_t>(close.opened)];
+        if (!nested || !reported_.insert(opened).second) continue;
+        found_.push_back({.function = &function,
+                          .opened = opened,
+                          .leaves = function.calls[close.closed].span,
+                          .restored_to_constant = true,
+                          .process_wide = false,
+                          .path = {}});
+    }
+}
+
+// Whether the region opened by this call is this function's to close.
+bool Leaks::is_responsible(std::uint32_t f, const Exploration& exploration, std::int32_t origin) {
+    const auto call = static_cast<std::size_t>(origin);
+    // A guard closes when its object dies, and this one outlives the function or its end is not seen.
+    if (effects_.opened_by_guard(f, origin)) return false;
+    for (const Target& t : graph_.targets(f, call))
+        if (!t.lambda && !is_opener(t.function)) return false;  // reported there
+    if (contains(exploration.closed, origin)) return true;
+    return !is_opener(f);
+}
+
+bool Leaks::is_opener(std::uint32_t f) {
+    const auto [entry, is_new] = openers_.try_emplace(f, false);
+    if (is_new) openers_[f] = decide_opener(f);
+    return openers_[f];
+}
+
+// Opening is what the function is for: its object closes, some caller closes, or it does nothing else.
+bool Leaks::decide_opener(std::uint32_t f) const {
+    const Function& function = graph_.function(f);
+    if (is_main(function)) return false;
+    const ClassFacts* facts = effects_.class_facts(function.parent_class);
+    if (facts && (facts->destructor_closes || facts->method_closes)) return true;
+    for (const CallRef& caller : graph_.callers(f)) {
+        const Exploration* exploration = effects_.exploration(caller.function);
+        if (exploration && contains(exploration->closed, static_cast<std::int32_t>(caller.call))) return true;
+    }
+    return only_switches(f);
+}
+
+bool Leaks::only_switches(std::uint32_t f) const {
+    const Function& function = graph_.function(f);
+    for (std::size_t c = 0; c < function.calls.size(); ++c) {
+        const Call& call = function.calls[c];
+        if (!call.name.str().starts_with("at::autocast::") && !effects_.touches(f, c)) return false;
+    }
+    return true;
+}
+
+// `if (a()) open(); ... if (a()) close();` cannot be told from a leak when nobody knows whether the two
+// conditions agree. Its mark: the closing call can be reached by a way around the opening one that is
+// chosen by an unknown condition.
+bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration, std::int32_t origin,
+                                   Device device) const {
+    const Function& function = graph_.function(f);
+    if (function.flow.empty()) return false;
+    const std::uint32_t block = function.calls[static_cast<std::size_t>(origin)].block;
+    const auto others = ways_around(function, block);
+    if (others.empty()) return false;
+    const auto reached = reachable(function, others, block);
+    for (std::size_t c = 0; c < function.calls.size(); ++c) {
+        const std::uint32_t b = function.calls[c].block;
+        if (static_cast<std::int32_t>(c) == origin || b >= reached.size() || !reached[b]) continue;
+        if (!effects_.touches(f, c)) continue;
+        // It closes when the region is open before it; being open at all makes it a candidate.
+        for (const std::uint32_t s : exploration.calls[c])
+            if (exploration.states[s].cells[device].origin == origin) return true;
+    }
+    return false;
+}
+
+}  // namespace mp::lint
