@@ -31,14 +31,16 @@ std::string message_of(const RegionLeak& leak) {
 void check(const RuleContext& context, Findings& out) {
     for (const RegionLeak& leak : context.program.leaks()) {
         if (!leak.function || !leak.opened) continue;
+        // A wrong restoration is the closing call's fault, and `leaves` is that call.
+        const bool at_close = leak.restored_to_constant && leak.leaves.known();
         std::vector<Note> notes;
-        if (leak.leaves.known() && !leak.restored_to_constant)
-            notes.push_back({leak.leaves, "the function is left here with the region open"});
+        if (at_close) notes.push_back({leak.opened->span, "the region opens here"});
+        else if (leak.leaves.known()) notes.push_back({leak.leaves, "the function is left here with the region open"});
         notes.insert(notes.end(), leak.path.begin(), leak.path.end());
         emit(context, *leak.function,
              {.rule = "MP110",
               .severity = severity_of(leak),
-              .span = leak.opened->span,
+              .span = at_close ? leak.leaves : leak.opened->span,
               .message = message_of(leak),
               .fix = "use an RAII guard that restores the previous state in its destructor",
               .notes = std::move(notes),

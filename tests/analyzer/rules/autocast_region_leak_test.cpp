@@ -16,7 +16,8 @@ std::string guarded(std::string first, std::string second) {
 
 TEST(AutocastRegionLeak, OpenedAndNeverClosedIsAnError) {
     EXPECT_THAT(lint("MP110", {"unit a.cpp\n  func 1:1 step usr=step\n"
-                               "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"}),
+                               "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"
+                               "    call 4:5 at::matmul op=matmul args=[{tensor} {tensor}] result.shape=tensor\n"}),
                 ElementsAre("error 3"));
 }
 
@@ -27,6 +28,14 @@ TEST(AutocastRegionLeak, ProcessWideInMainIsANote) {
 }
 
 TEST(AutocastRegionLeak, ClosedOnEveryPathIsSilent) { EXPECT_THAT(lint("MP110", {step(), inner("")}), IsEmpty()); }
+
+TEST(AutocastRegionLeak, SetBackToFalseInsideARegionIsAWarningAtTheClosingCall) {
+    const std::string nested = inner("call 7:5 at::autocast::set_enabled args=[{bool constant=true}]\n"
+                                     "call 8:5 at::matmul op=matmul args=[{tensor} {tensor}] result.shape=tensor\n"
+                                     "call 9:5 at::autocast::set_enabled args=[{bool constant=false}]\n");
+    EXPECT_THAT(lint("MP110", {step(), nested}), ElementsAre("warning 9"));
+    EXPECT_THAT(lint("MP110", {nested}), IsEmpty());
+}
 
 TEST(AutocastRegionLeak, SameConditionIsBalancedAndAnotherIsNot) {
     EXPECT_THAT(lint("MP110", {guarded("amp", "amp")}), IsEmpty());
