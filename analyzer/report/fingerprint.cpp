@@ -1,0 +1,115 @@
+#include "analyzer/report/fingerprint.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <unordered_map>
+
+#include <xxhash.h>
+
+#include "analyzer/report/display.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::size_t kWindow = 100;
+constexpr std::uint64_t kBase = 37;
+constexpr std::uint16_t kEndOfFile = 65535;
+
+constexpr std::uint64_t power(std::uint64_t base, std::size_t exponent) {
+    std::uint64_t out = 1;
+    for (; exponent > 0; --exponent) out *= base;
+    return out;
+}
+
+std::string hexadecimal(std::uint64_t value) {
+    char out[20];
+    std::snprintf(out, sizeof out, "%llx", static_cast<unsigned long long>(value));
+    return out;
+}
+
+// A ring of the last 100 units; a line's hash is complete when its first unit is about to leave.
+class LineHasher {
+public:
+    void take(std::uint16_t unit) {
+        if (unit == ' ' || unit == '\t' || (after_return_ && unit == '\n')) {
+            after_return_ = false;
+            return;
+        }
+        after_return_ = unit == '\r';
+        if (unit == '\r') unit = '\n';
+        if (starts_[at_]) emit();
+        if (line_start_) {
+            starts_[at_] = true;
+            line_start_ = false;
+        }
+        if (unit == '\n') line_start_ = true;
+        shift(unit);
+    }
+
+    std::vector<std::string> finish() {
+        take(kEndOfFile);
+        for (std::size_t i = 0; i < kWindow; ++i) {
+            if (starts_[at_]) emit();
+            shift(0);
+        }
+        return std::move(hashes_);
+    }
+
+private:
+    void emit() {
+        hashes_.push_back(hexadecimal(hash_) + ":" + std::to_string(++seen_[hash_]));
+        starts_[at_] = false;
+    }
+
+    void shift(std::uint16_t unit) {
+        static constexpr std::uint64_t kLeaving = power(kBase, kWindow);
+        hash_ = hash_ * kBase + unit - kLeaving * window_[at_];
+        window_[at_] = unit;
+        at_ = (at_ + 1) % kWindow;
+    }
+
+    std::array<std::uint16_t, kWindow> window_{};
+    std::array<bool, kWindow> starts_{};
+    std::size_t at_ = 0;
+    std::uint64_t hash_ = 0;
+    bool line_start_ = true;
+    bool after_return_ = false;
+    std::unordered_map<std::uint64_t, unsigned> seen_;
+    std::vector<std::string> hashes_;
+};
+
+}  // namespace
+
+std::vector<std::string> line_hashes(std::string_view text) {
+    LineHasher hasher;
+    while (!text.empty()) {
+        const CodePoint c = decode_utf8(text);
+        if (!c.valid) {
+            hasher.take(0xFFFD);
+        } else if (c.value > 0xFFFF) {
+            hasher.take(static_cast<std::uint16_t>(0xD800 + ((c.value - 0x10000) >> 10)));
+            hasher.take(static_cast<std::uint16_t>(0xDC00 + ((c.value - 0x10000) & 0x3FF)));
+        } else {
+            hasher.take(static_cast<std::uint16_t>(c.value));
+        }
+        text.remove_prefix(c.length);
+    }
+    return hasher.finish();
+}
+
+std::string Fingerprints::next(const Finding& f) {
+    std::string what(f.rule);
+    what += '\n' + relative_path(f.span.file.str(), report_.project_root) + '\n' + std::string(f.function.str()) + '\n';
+    for (const char c : report_.sources.line(f.span.file.str(), f.span.line)) {
+        if (c != ' ' && c != '\t') what += c;
+    }
+    what += '\n' + std::to_string(seen_[what]++);
+    const XXH128_hash_t hash = XXH3_128bits(what.data(), what.size());
+    char out[40];
+    std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                  static_cast<unsigned long long>(hash.low64));
+    return out;
+}
+
+}  // namespace mp::lint

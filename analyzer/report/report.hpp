@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/report/sources.hpp"
+#include "analyzer/rules/finding.hpp"
+
+namespace mp::lint {
+
+// What became of one unit: one source file under one command line.
+struct UnitResult {
+    std::string path;
+    UnitState state = UnitState::ok;
+    std::string message;  // why it is not ok: "killed by signal 11", "no answer within 120 s"
+    std::string headers;
+    std::vector<std::string> passes;
+    Coverage coverage;
+    std::vector<std::string> warnings;  // of its command line
+    bool cached = false;
+    double seconds = 0;
+};
+
+std::string_view name_of(UnitState);  // "ok", "partial", "failed", "timeout", "crashed"
+
+// What reports say about a rule; the driver takes it from the registry.
+struct RuleText {
+    std::string_view id;
+    std::string_view name;
+    Severity severity = Severity::warning;
+    std::string_view page;  // Markdown
+};
+
+// One run, complete and sorted: everything a reporter may know.
+struct Report {
+    Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
+    Findings suppressed;  // silenced by a comment in the source
+    std::vector<UnitResult> units;
+    std::vector<std::string> warnings;  // about the run: cache, command lines
+    std::vector<RuleText> rules;        // that ran
+    Sources sources;
+    std::string tool_version;
+    std::string working_directory;  // paths are shown relative to it
+    std::string project_root;       // SARIF's %SRCROOT%
+    std::size_t files = 0;          // distinct source files analysed
+    double seconds = 0;
+    bool clean = true;  // the run itself succeeded (exit code below 2)
+};
+
+std::size_t count(const Findings&, Severity);
+// Units of which not everything was analysed.
+std::vector<const UnitResult*> incomplete(const Report&);
+
+struct TextStyle {
+    bool color = false;
+    bool quiet = false;    // findings only, no last line
+    bool verbose = false;  // a line per unit with its coverage
+};
+
+// gcc's shape, so that editors find the places: "file:line:col: error: message [MP401 name]".
+std::string text_report(const Report&, const TextStyle&);
+
+// {"version": 1, "tool", "summary", "findings", "suppressed", "units", "warnings"}; documented in
+// json.cpp. The version rises when a field changes its meaning or goes away.
+std::string json_report(const Report&);
+
+// SARIF 2.1.0 as GitHub code scanning reads it.
+std::string sarif_report(const Report&);
+
+}  // namespace mp::lint

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mp::lint {
+
+// The text of the files that findings point into, by path. Filled by the driver: reports open nothing.
+class Sources {
+public:
+    void add(std::string path, std::string text);
+
+    bool has(std::string_view path) const { return files_.contains(path); }
+    // The whole text; empty when the file is not here.
+    std::string_view text(std::string_view path) const;
+    // Lines count from 1, without their end; empty when there is no such line.
+    std::string_view line(std::string_view path, std::size_t number) const;
+    std::size_t line_count(std::string_view path) const;
+
+private:
+    struct File {
+        std::string text;
+        std::vector<std::size_t> starts;  // of each line
+    };
+    std::map<std::string, File, std::less<>> files_;
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/analyzer/report/sample.hpp"
+
+namespace mp::lint {
+namespace {
+
+using nlohmann::json;
+
+TEST(JsonReport, HasTheDocumentedShape) {
+    Report r = sample::report();
+    r.suppressed = {r.findings[0]};
+    r.warnings = {"careful"};
+    const json j = json::parse(json_report(r));
+    EXPECT_EQ(j["version"], 1);
+    EXPECT_EQ(j["tool"]["name"], "mp-lint");
+    EXPECT_EQ(j["summary"]["errors"], 1);
+    EXPECT_EQ(j["summary"]["suppressed"], 1);
+    EXPECT_EQ(j["warnings"][0], "careful");
+    const json& f = j["findings"][0];
+    EXPECT_EQ(f["rule"], "MP405");
+    EXPECT_EQ(f["name"], "half-norm-stats");
+    EXPECT_EQ(f["severity"], "error");
+    EXPECT_EQ(f["file"], "norm.cu");
+    EXPECT_EQ(f["line"], 2);
+    EXPECT_EQ(f["column"], 20);
+    EXPECT_EQ(f["end_column"], 26);
+    EXPECT_EQ(f["function"], "layer_norm<__half>");
+    EXPECT_EQ(f["notes"][0]["file"], "model.cu");
+    EXPECT_EQ(f["fingerprint"].get<std::string>().size(), 32u);
+    EXPECT_EQ(j["units"][0]["state"], "ok");
+    EXPECT_EQ(j["units"][0]["coverage"]["functions"], 3);
+}
+
+TEST(JsonReport, InvalidUtf8IsReplacedAndNotFatal) {
+    Report r = sample::report();
+    r.findings[0].message = "bad \xff\xfe";
+    r.findings[0].span.file = Symbol("/p/\xff.cu");
+    EXPECT_TRUE(json::accept(json_report(r)));
+}
+
+}  // namespace
+}  // namespace mp::lint

