@@ -1,0 +1,119 @@
+// Accumulations as facts: which of a body's steps gather, and what is said about them.
+
+#include <algorithm>
+#include <set>
+
+#include "analyzer/clang/decl_names.hpp"
+#include "analyzer/clang/local_flow_impl.hpp"
+#include "analyzer/clang/types.hpp"
+
+namespace mp::lint {
+namespace {
+
+using namespace clang;
+
+bool is_extreme(AccumulateOp op) { return op == AccumulateOp::max || op == AccumulateOp::min; }
+
+SourceSpan span_at(SourceLocation where, const ASTContext& context) { return span_of(SourceRange(where), context); }
+
+// The helper that the root itself calls.
+const Frame* outermost(const Frame* frame) {
+    while (frame && frame->outer) frame = frame->outer;
+    return frame;
+}
+
+// The statement list or branch that holds the statement: unrolled steps of one tree share it.
+const Stmt* block_of(const Body& body, const Stmt* s) {
+    while (s && !isa<CompoundStmt>(s)) s = body.parent(s);
+    return s;
+}
+
+}  // namespace
+
+// A helper with a loop around its addition has that fact itself.
+bool Flow::reported_by_helper(const Step& step) const {
+    for (const Frame* f = step.frame; f; f = f->outer) {
+        Step inside = step;
+        inside.site = f == step.frame ? step.write->site : nullptr;
+        inside.at = f;
+        if (inside.site && !gathering_loops(inside).empty()) return true;
+    }
+    return false;
+}
+
+// this->sum += x in a method that is called again and again. Operators and constructors make values.
+bool Flow::is_member_sum(const Step& step) const {
+    const auto* method = dyn_cast<CXXMethodDecl>(&terms.root().function());
+    return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() && !step.frame &&
+           step.place.of_this && !step.place.through_pointer && step.place.address.empty();
+}
+
+Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
+    const auto square = [&](const Summand& s) {
+        const Meaning m = meaning(s.term);
+        return terms.is_square(s) || m == Meaning::square || m == Meaning::sum_of_squares;
+    };
+    const Meaning held = found.tree ? meaning(step.target) : Meaning::none;
+    const bool squares = found.tree ? held == Meaning::square || held == Meaning::sum_of_squares
+                                    : !found.added.empty() && std::ranges::all_of(found.added, square);
+    return squares ? Stat::sum_of_squares : Stat::sum;
+}
+
+Accumulation Flow::describe(const Step& step, const Accumulate& found, const std::vector<const Stmt*>& loops) const {
+    Accumulation a;
+    const Body& root = terms.root();
+    a.span = span_of(step.site->getSourceRange(), context);
+    if (step.place.base) a.declared = span_at(step.place.base->getLocation(), context);
+    a.name = step.frame && step.place.base ? Symbol(step.place.base->getNameAsString())
+                                           : spelling(*step.write->target, context);
+    a.dtype = terms.dtype(step.target);
+    a.shape = element_type(step.target.expr->getType()).shape;
+    a.element = found.added.empty() ? a.dtype : terms.dtype(terms.strip(found.added.front().term));
+    a.op = found.op;
+    a.form = found.tree ? AccumulateForm::tree
+             : step.frame && !isa<CXXOperatorCallExpr>(step.call) ? AccumulateForm::call
+             : step.frame || step.write->kind != WriteKind::assign ? AccumulateForm::compound
+             : AccumulateForm::assign;
+    a.storage = storage_of(step.place);
+    a.stat = is_extreme(found.op) ? Stat::none : stat_of(step, found);
+    a.loop_depth = static_cast<std::uint16_t>(loops.size());
+    a.trips = loops.empty() ? 0 : 1;
+    for (const Stmt* loop : loops)
+        if (__builtin_mul_overflow(a.trips, root.describe(loop).trips, &a.trips)) a.trips = 0;
+    const Term sum = step.write->kind == WriteKind::assign ? terms.strip(step.value) : Term{};
+    const Frame* helper = step.frame ? step.frame : sum.frame;
+    if (!helper) return a;
+    a.through = Symbol(qualified_name(*outermost(helper)->callee));
+    a.through_span = span_of(step.frame ? step.write->site->getSourceRange() : sum.expr->getSourceRange(), context);
+    return a;
+}
+
+void Flow::add_accumulations(Function& out) const {
+    const Body& root = terms.root();
+    std::set<std::pair<const ValueDecl*, const Stmt*>> unrolled;  // trees written out step by step
+    std::map<std::pair<const ValueDecl*, const Stmt*>, std::size_t> fact_of;
+    for (const Step& step : steps) {
+        if (!is_low_precision(terms.dtype(step.target)) || !step.place.base) continue;
+        if (step.frame && reported_by_helper(step)) continue;
+        const auto found = accumulate(step);
+        if (!found) continue;
+        const auto loops = gathering_loops(step);
+        const bool member = loops.empty() && is_member_sum(step);
+        if (loops.empty() && !member && !found->tree) continue;
+        if (member && is_extreme(found->op)) continue;
+        if (loops.empty() && found->tree) {
+            const std::pair key{step.place.base, block_of(root, step.site)};
+            if (!unrolled.insert(key).second) {
+                ++out.accumulations[fact_of[key]].trips;
+                continue;
+            }
+            fact_of[key] = out.accumulations.size();
+        }
+        Accumulation a = describe(step, *found, loops);
+        if (loops.empty() && found->tree) a.trips = 1;
+        if (member) a.form = AccumulateForm::member;
+        out.accumulations.push_back(a);
+    }
+}
+
+}  // namespace mp::lint

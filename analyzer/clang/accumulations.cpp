@@ -1,0 +1,198 @@
+// Accumulators: storage that a loop, a tree reduction or repeated calls keep adding to.
+
+#include <algorithm>
+
+#include "analyzer/clang/local_flow_impl.hpp"
+#include "analyzer/clang/types.hpp"
+#include "clang/AST/Attr.h"
+#include "clang/AST/StmtCXX.h"
+
+namespace mp::lint {
+namespace {
+
+using namespace clang;
+
+bool is_comparison(const BinaryOperator* op) { return op && op->isRelationalOp(); }
+
+}  // namespace
+
+Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site, const CallExpr* call) const {
+    Step step;
+    step.site = site, step.write = &write, step.frame = frame, step.call = call;
+    step.target = {write.target, frame};
+    step.value = {write.value, frame};
+    step.place = terms.place(step.target);
+    return step;
+}
+
+void Flow::collect_steps() {
+    const Body& root = terms.root();
+    for (const Write& write : root.writes()) {
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
+        if (const auto* op = dyn_cast<CXXOperatorCallExpr>(write.site))  // a class's own operator+=
+            if (!is_low_precision(terms.dtype({write.target, nullptr})) && terms.enter(*op, nullptr)) continue;
+        steps.push_back(step_of(write, nullptr, write.site, nullptr));
+    }
+    for (const Expr* call : root.calls()) collect_helper_steps(*cast<CallExpr>(call), *cast<CallExpr>(call), nullptr);
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].position = {root.order(steps[i].site), i};
+    std::ranges::sort(steps, {}, &Step::position);
+}
+
+// What a call does to storage of the root: through a pointer, a reference, an object or a capture.
+void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call, const Frame* outer) {
+    const FunctionDecl* callee = call.getDirectCallee();
+    if (!callee) return;
+    const auto* method = dyn_cast<CXXMethodDecl>(callee);
+    bool reaches = method && !method->isStatic();
+    for (const ParmVarDecl* p : callee->parameters())
+        reaches = reaches || p->getType()->isPointerType() || p->getType()->isReferenceType();
+    const Frame* frame = reaches ? terms.enter(call, outer) : nullptr;
+    if (!frame) return;
+    for (const Write& write : frame->body->writes()) {
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
+        Step step = step_of(write, frame, &root_call, &root_call);
+        if (!step.place.base || step.place.frame) continue;  // the helper's own variable
+        if (step.place.of_this && !step.place.through_pointer && !terms.root().function().isCXXInstanceMember()) continue;
+        steps.push_back(std::move(step));
+    }
+    for (const Expr* inner : frame->body->calls()) collect_helper_steps(*cast<CallExpr>(inner), root_call, frame);
+}
+
+// The place's own value, in another lane.
+bool Flow::is_shuffle_of(Term t, Term place) const {
+    const Term resolved = terms.resolve(t);
+    const auto own = [&](Term e) {
+        const Arith a = terms.arithmetic(e);
+        return a.kind == Arithmetic::shuffle && terms.same(a.args[0], place);
+    };
+    if (own(resolved)) return true;
+    const auto* call = resolved ? dyn_cast<CallExpr>(resolved.expr) : nullptr;
+    const Frame* frame = call ? terms.enter(*call, resolved.frame) : nullptr;
+    if (!frame) return false;
+    // A wrapper with a branch per architecture returns a shuffle on each.
+    const auto& returned = frame->body->returned();
+    return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) { return own({e, frame}); });
+}
+
+// `if (v > m) m = v;` and `m = v > m ? v : m;`
+std::optional<AccumulateOp> Flow::extreme(const Step& step) const {
+    const Arith a = terms.arithmetic(step.value);
+    const auto is_place = [&](Term t) { return terms.same(t, step.target); };
+    if (a.kind == Arithmetic::max || a.kind == Arithmetic::min) {
+        if (!is_place(a.args[0]) && !is_place(a.args[1])) return std::nullopt;
+        return a.kind == Arithmetic::max ? AccumulateOp::max : AccumulateOp::min;
+    }
+    const Body& body = terms.body_of(step.frame);
+    const BinaryOperator* test = nullptr;
+    if (a.kind == Arithmetic::select) {
+        const auto* choice = dyn_cast<ConditionalOperator>(terms.strip(step.value).expr);
+        if (choice && (is_place(a.args[0]) || is_place(a.args[1])))
+            test = dyn_cast<BinaryOperator>(choice->getCond()->IgnoreParenImpCasts());
+    } else {
+        const Stmt* up = body.parent(step.write->site);
+        while (up && isa<CompoundStmt, ExprWithCleanups>(up)) up = body.parent(up);
+        if (const auto* branch = dyn_cast_or_null<IfStmt>(up))
+            test = dyn_cast<BinaryOperator>(branch->getCond()->IgnoreParenImpCasts());
+    }
+    if (!is_comparison(test)) return std::nullopt;
+    const bool left = terms.same({test->getLHS(), step.frame}, step.target);
+    const bool right = terms.same({test->getRHS(), step.frame}, step.target);
+    if (left == right) return std::nullopt;
+    const bool less = test->getOpcode() == BO_LT || test->getOpcode() == BO_LE;
+    bool is_max = less == left;
+    if (a.kind == Arithmetic::select && is_place(a.args[0])) is_max = !is_max;
+    return is_max ? AccumulateOp::max : AccumulateOp::min;
+}
+
+// `v += shuffle(v)`, or `s[t] += s[t + stride]` with a stride that halves or doubles.
+bool Flow::is_tree_step(const Step& step, const std::vector<Summand>& added) const {
+    const Body& body = terms.body_of(step.at);
+    const auto loops = body.loops_around(step.site);
+    const bool halving = !loops.empty() && body.describe(loops.front()).halving;
+    for (const Summand& s : added) {
+        if (is_shuffle_of(s.term, step.target)) return true;
+        if (!step.place.element || !halving) continue;
+        const Place from = terms.place(terms.resolve(s.term));
+        if (from.base && from.base == step.place.base && from.frame == step.place.frame && !from.address.empty())
+            return true;
+    }
+    return false;
+}
+
+std::optional<Accumulate> Flow::accumulate(const Step& step) const {
+    if (!step.value) return std::nullopt;
+    Accumulate found;
+    if (step.write->kind == WriteKind::add || step.write->kind == WriteKind::subtract) {
+        found.op = step.write->kind == WriteKind::add ? AccumulateOp::add : AccumulateOp::subtract;
+        found.added = terms.summands(step.value);
+        found.tree = is_tree_step(step, found.added);
+        return found;
+    }
+    if (step.write->kind != WriteKind::assign) return std::nullopt;
+    if (const auto op = extreme(step)) {
+        found.op = *op;
+        return found;
+    }
+    found.added = terms.summands(step.value);
+    const auto self = std::ranges::find_if(found.added, [&](const Summand& s) {
+        return !s.negative && s.factors.empty() && terms.same(s.term, step.target);
+    });
+    if (self == found.added.end()) return std::nullopt;
+    found.added.erase(self);
+    if (found.added.empty()) return std::nullopt;
+    const bool all_negative = std::ranges::all_of(found.added, &Summand::negative);
+    const bool fused = terms.arithmetic(terms.resolve(step.value)).kind == Arithmetic::fma;
+    found.op = all_negative ? AccumulateOp::subtract : fused ? AccumulateOp::fma : AccumulateOp::add;
+    found.tree = is_tree_step(step, found.added);
+    return found;
+}
+
+// The place is given a value that does not depend on it, on every turn of the loop.
+bool Flow::restarts(const Step& step, const Stmt* loop) const {
+    const Body& body = terms.body_of(step.at);
+    const auto mentions_itself = [&](const Write& w) {
+        bool found = false;
+        for_each_expr(w.value, [&](const Expr& e) {
+            const auto* ref = dyn_cast<DeclRefExpr>(&e);
+            const auto* member = dyn_cast<MemberExpr>(&e);
+            found = found || (ref && ref->getDecl() == step.place.base) ||
+                    (member && member->getMemberDecl() == step.place.base);
+        });
+        return found;
+    };
+    for (const Write* w : body.writes_to(step.place.base)) {
+        if (w->kind != WriteKind::assign || w == step.write || !w->value || !body.contains(loop, w->site)) continue;
+        if (mentions_itself(*w)) continue;
+        const Stmt* branch = w->site;  // a branch that also holds the step runs when the step runs
+        while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
+        if (body.always_runs(w->site, branch)) return true;
+    }
+    return false;
+}
+
+std::vector<const Stmt*> Flow::gathering_loops(const Step& step) const {
+    const Body& root = terms.body_of(step.at);
+    std::vector<const Stmt*> gathering;
+    const Stmt* declared = step.place.base ? root.declared_at(step.place.base) : nullptr;
+    const auto* variable = dyn_cast_or_null<VarDecl>(step.place.base);
+    if (variable && variable->isStaticLocal()) declared = nullptr;
+    for (const Stmt* loop : root.loops_around(step.site)) {
+        if (declared && !step.place.through_pointer && root.contains(loop, declared)) break;
+        if (restarts(step, loop)) break;
+        const bool elsewhere = std::ranges::any_of(step.place.address, [&](Term t) { return terms.varies(t, loop, step.at); });
+        if (!elsewhere) gathering.push_back(loop);
+    }
+    return gathering;
+}
+
+Storage Flow::storage_of(const Place& place) const {
+    if (place.of_this) return Storage::member;
+    const auto* variable = dyn_cast_or_null<VarDecl>(place.base);
+    if (!variable) return Storage::global;
+    if (variable->hasAttr<CUDASharedAttr>()) return Storage::shared;
+    if (place.through_pointer || variable->hasGlobalStorage()) return Storage::global;
+    if (isa<ParmVarDecl>(variable)) return Storage::parameter;
+    return variable->getType()->isArrayType() ? Storage::array : Storage::local;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,224 @@
+// What a value is for, found from the place it flows into. Asked of constants, true of any expression.
+
+#include <algorithm>
+
+#include "analyzer/clang/local_flow_impl.hpp"
+#include "analyzer/clang/types.hpp"
+#include "clang/AST/StmtCXX.h"
+
+namespace mp::lint {
+namespace {
+
+using namespace clang;
+
+constexpr unsigned kDeepest = 8;
+
+Role role_of_operator(BinaryOperatorKind op, bool right) {
+    switch (op) {
+        case BO_Add: case BO_Sub: case BO_AddAssign: case BO_SubAssign: return Role::added;
+        case BO_Mul: case BO_MulAssign: return Role::multiplier;
+        case BO_Div: case BO_DivAssign: return right ? Role::divisor : Role::none;
+        default: return BinaryOperator::isComparisonOp(op) ? Role::compared : Role::none;
+    }
+}
+
+BinaryOperatorKind binary_of(OverloadedOperatorKind op) {
+    switch (op) {
+        case OO_Plus: return BO_Add;
+        case OO_Minus: return BO_Sub;
+        case OO_Star: return BO_Mul;
+        case OO_Slash: return BO_Div;
+        case OO_PlusEqual: return BO_AddAssign;
+        case OO_MinusEqual: return BO_SubAssign;
+        case OO_StarEqual: return BO_MulAssign;
+        case OO_SlashEqual: return BO_DivAssign;
+        case OO_Less: case OO_Greater: case OO_LessEqual: case OO_GreaterEqual:
+        case OO_EqualEqual: case OO_ExclaimEqual: return BO_LT;
+        default: return BO_Comma;
+    }
+}
+
+Role role_of_library(Arithmetic kind, unsigned argument) {
+    switch (kind) {
+        case Arithmetic::add:
+        case Arithmetic::subtract: return Role::added;
+        case Arithmetic::multiply: return Role::multiplier;
+        case Arithmetic::divide: return argument == 1 ? Role::divisor : Role::none;
+        case Arithmetic::fma: return argument == 2 ? Role::added : Role::multiplier;
+        case Arithmetic::max:
+        case Arithmetic::min:
+        case Arithmetic::clamp: return Role::clamp;
+        default: return Role::none;
+    }
+}
+
+const VarDecl* variable_of(const Expr* e) {
+    const auto* ref = e ? dyn_cast<DeclRefExpr>(e->IgnoreParenImpCasts()) : nullptr;
+    return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+}
+
+// (1 - mask) * c
+bool is_complement(const Terms& terms, const Expr* e) {
+    const Arith a = terms.arithmetic(terms.resolve({e, nullptr}));
+    return a.kind == Arithmetic::subtract && terms.number(a.args[0]) == 1.0;
+}
+
+}  // namespace
+
+Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
+    if (depth > kDeepest) return Role::none;
+    const Stmt* child = &e;
+    for (const Stmt* up = body.parent(child); up; child = up, up = body.parent(child)) {
+        const auto* parent = dyn_cast<Expr>(up);
+        const auto* unary = dyn_cast<UnaryOperator>(up);
+        const auto* construct = dyn_cast<CXXConstructExpr>(up);
+        const auto* call = dyn_cast<CallExpr>(up);
+        const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+        const bool passes = isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
+                                InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
+                            (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
+                            (construct && construct->getNumArgs() >= 1) || (callee && is_conversion(*callee)) ||
+                            (call && is_value_passed_on(*call));
+        if (parent && passes) continue;
+        const auto* used = dyn_cast<Expr>(child);
+        return used ? role_in(body, *used, *up, depth) : Role::none;
+    }
+    return Role::none;
+}
+
+// A helper that only converts: cuda_cast<half>(1e-8f).
+bool Flow::is_value_passed_on(const CallExpr& call) const {
+    if (call.getNumArgs() != 1 || isa<CXXMemberCallExpr>(call)) return false;
+    const Term returned = terms.strip({&call, nullptr});
+    const Term argument = terms.strip({call.getArg(0), nullptr});
+    return returned.expr != &call && returned.expr == argument.expr;
+}
+
+Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsigned depth) const {
+    if (const auto* binary = dyn_cast<BinaryOperator>(&parent)) {
+        const bool right = binary->getRHS() == &used;
+        if (binary->getOpcode() == BO_Assign && right) {
+            const VarDecl* variable = variable_of(binary->getLHS());
+            return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
+        }
+        const Expr* other = right ? binary->getLHS() : binary->getRHS();
+        if (binary->getOpcode() == BO_Mul && is_complement(terms, other)) return Role::mask_fill;
+        return role_of_operator(binary->getOpcode(), right);
+    }
+    if (const auto* choice = dyn_cast<ConditionalOperator>(&parent)) {
+        if (choice->getCond() == &used) return Role::none;
+        const Role whole = role_of(body, *choice, depth + 1);
+        return whole == Role::max_identity || whole == Role::divisor ? whole : Role::mask_fill;
+    }
+    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(&parent)) {
+        if (op->getOperator() == OO_Equal) {
+            const VarDecl* variable = op->getNumArgs() == 2 && op->getArg(1) == &used ? variable_of(op->getArg(0)) : nullptr;
+            return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
+        }
+        const bool right = op->getNumArgs() == 2 && op->getArg(1) == &used;
+        const BinaryOperatorKind kind = binary_of(op->getOperator());
+        if (kind == BO_Mul && is_complement(terms, op->getArg(right ? 0 : 1))) return Role::mask_fill;
+        if (kind != BO_Comma && op->getNumArgs() == 2) return role_of_operator(kind, right);
+    }
+    if (const auto* call = dyn_cast<CallExpr>(&parent)) return role_of_argument(body, *call, used, depth);
+    if (const auto* declaration = dyn_cast<DeclStmt>(&parent)) {
+        for (const Decl* d : declaration->decls()) {
+            const auto* variable = dyn_cast<VarDecl>(d);
+            if (variable && variable->getInit() && body.contains(variable->getInit(), &used))
+                return role_of_variable(body, *variable, depth + 1);
+        }
+    }
+    return Role::none;
+}
+
+Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used, unsigned depth) const {
+    const FunctionDecl* callee = call.getDirectCallee();
+    if (!callee) return Role::none;
+    unsigned argument = 0;
+    while (argument < call.getNumArgs() && call.getArg(argument) != &used) ++argument;
+    if (argument == call.getNumArgs()) return Role::none;
+    const LibraryCall library = library_call(*callee, call);
+    if (library.kind != Arithmetic::none) {
+        if (library.kind == Arithmetic::multiply && is_complement(terms, call.getArg(argument == 0 ? 1 : 0)))
+            return Role::mask_fill;
+        return role_of_library(library.kind, argument);
+    }
+    const llvm::StringRef name = callee->getIdentifier() ? callee->getName() : llvm::StringRef();
+    if (name == "masked_fill" || name == "masked_fill_") return Role::mask_fill;
+    const bool shifted = isa<CXXOperatorCallExpr>(call) && isa<CXXMethodDecl>(callee);
+    if (shifted && argument == 0) return Role::none;
+    const unsigned index = argument - (shifted ? 1 : 0);
+    if (finds_extreme(*callee, 0)) return Role::max_identity;
+    // What the helper does with it.
+    const Frame* frame = depth < kDeepest ? terms.enter(call, nullptr) : nullptr;
+    if (!frame || index >= frame->callee->getNumParams() || frame->body == &body) return Role::none;
+    return role_of_variable(*frame->body, *frame->callee->getParamDecl(index), depth + 2);
+}
+
+Role Flow::role_of_variable(const Body& body, const VarDecl& variable, unsigned depth) const {
+    if (depth > kDeepest) return Role::none;
+    if (is_extreme_variable(body, variable, depth)) return Role::max_identity;
+    // The value is gone when the variable is assigned again, so only a variable that keeps it tells.
+    const bool keeps = isa<ParmVarDecl>(variable) || body.definition(&variable);
+    if (!keeps) return Role::none;
+    for (const DeclRefExpr* use : body.uses_of(&variable)) {
+        const Role role = role_of(body, *use, depth + 1);
+        if (role != Role::none) return role;
+    }
+    return Role::none;
+}
+
+// After its start value, the variable only ever takes a larger (or smaller) one.
+bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsigned depth) const {
+    bool extreme_write = false;
+    for (const Write* w : body.writes_to(&variable)) {
+        if (w->kind == WriteKind::escape || !w->value) continue;
+        const auto* call = dyn_cast<CallExpr>(terms.strip({w->value, nullptr}).expr);
+        const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+        if (callee && library_call(*callee, *call).kind == Arithmetic::none && finds_extreme(*callee, depth)) {
+            extreme_write = true;
+            continue;
+        }
+        if (w->kind != WriteKind::assign) continue;
+        if (terms.number({w->value, nullptr})) continue;  // another start value
+        Step step = step_of(*w, nullptr, w->site, nullptr);
+        if (&body == &terms.root() && extreme(step)) extreme_write = true;
+        else if (w->whole && &body == &terms.root() && !is_select_with_constant(*w)) return false;
+    }
+    if (extreme_write) return true;
+    for (const DeclRefExpr* use : body.uses_of(&variable)) {
+        const Stmt* up = body.parent(use);
+        while (up && isa<CastExpr, ParenExpr, MaterializeTemporaryExpr, CXXConstructExpr>(up)) up = body.parent(up);
+        const auto* call = dyn_cast_or_null<CallExpr>(up);
+        const FunctionDecl* callee = call && !isa<CXXOperatorCallExpr>(call) ? call->getDirectCallee() : nullptr;
+        if (callee && library_call(*callee, *call).kind == Arithmetic::none && finds_extreme(*callee, depth)) return true;
+    }
+    return false;
+}
+
+// `v = lane < n ? shared[lane] : -1e20f` starts the variable; it is not what it is compared with.
+bool Flow::is_select_with_constant(const Write& w) const {
+    const Arith a = terms.arithmetic({w.value, nullptr});
+    return a.kind == Arithmetic::select && (terms.number(a.args[0]) || terms.number(a.args[1]));
+}
+
+// The callee is a max or min reduction: it joins its parameter with shuffles of itself by max or min.
+bool Flow::finds_extreme(const FunctionDecl& callee, unsigned depth) const {
+    const FunctionDecl* definition = nullptr;
+    if (depth > 3 || !callee.hasBody(definition) || is_library(*definition) || definition->isDependentContext()) return false;
+    const Body& body = terms.body_for(*definition);
+    bool shuffles = false, joins = false, inner = false;
+    for (const Expr* e : body.calls()) {
+        const auto* call = cast<CallExpr>(e);
+        const FunctionDecl* f = call->getDirectCallee();
+        if (!f) continue;
+        const Arithmetic kind = library_call(*f, *call).kind;
+        shuffles = shuffles || kind == Arithmetic::shuffle;
+        joins = joins || kind == Arithmetic::max || kind == Arithmetic::min;
+        const FunctionDecl* same = nullptr;
+        inner = inner || (kind == Arithmetic::none && f->hasBody(same) && same != definition && finds_extreme(*f, depth + 1));
+    }
+    return inner || (shuffles && joins);
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,37 @@
+#pragma once
+
+// The arithmetic vocabulary of CUDA and the C++ standard library: what a call of theirs computes. Only
+// functions of headers (or without a body) are looked up; user code is read instead.
+
+#include <cstdint>
+
+#include "clang/AST/Decl.h"
+#include "clang/AST/Expr.h"
+
+namespace mp::lint {
+
+enum class Arithmetic : std::uint8_t {
+    none, add, subtract, multiply, divide, negate, fma, max, min, clamp, sqrt, rsqrt, square, lerp,
+    select,    // c ? a : b
+    shuffle,   // the argument's value in another lane
+    reduce,    // the sum of the argument over a block, warp or group
+};
+
+struct LibraryCall {
+    Arithmetic kind = Arithmetic::none;
+    unsigned first = 0;  // index of the first operand: shuffles have a mask before it
+};
+
+LibraryCall library_call(const clang::FunctionDecl&, const clang::CallExpr&);
+
+// __float2half, __half22float2, __low2float ...: the same value in another format or shape.
+bool is_conversion(const clang::FunctionDecl&);
+
+// Bits taken as a number (__uint_as_float, std::bit_cast), or drawn at random (curand, Philox).
+bool is_bit_cast(const clang::FunctionDecl&);
+bool is_random(const clang::FunctionDecl&);
+
+// Declared in a system header, reserved by the language, or without a body to read.
+bool is_library(const clang::FunctionDecl&);
+
+}  // namespace mp::lint

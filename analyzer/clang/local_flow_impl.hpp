@@ -1,0 +1,110 @@
+#pragma once
+
+// What the files of LocalFlow share: the steps by which a body changes storage, read as sums.
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analyzer/clang/local_flow.hpp"
+#include "analyzer/clang/terms.hpp"
+
+namespace mp::lint {
+
+// Richer than Stat: what has to be known on the way to one.
+enum class Meaning : std::uint8_t { none, constant, square, sum, sum_of_squares, mean, variance, deviation, rstd };
+
+// One change of storage, by the root body or by a helper it calls.
+struct Step {
+    const clang::Stmt* site = nullptr;    // where it happens: for a helper's step, the root's call
+    const Write* write = nullptr;
+    const Frame* frame = nullptr;         // of the helper that writes; null: the root itself
+    const clang::CallExpr* call = nullptr;  // the root's call of it
+    const Frame* at = nullptr;            // whose body holds `site`
+    Term target;
+    Term value;
+    Place place;
+    std::pair<std::uint32_t, std::size_t> position{};  // in the text of the root
+};
+
+// A step that reads what it writes.
+struct Accumulate {
+    AccumulateOp op = AccumulateOp::other;
+    std::vector<Summand> added;
+    bool tree = false;
+};
+
+struct Flow {
+    Flow(const clang::FunctionDecl&, clang::ASTContext&);
+
+    clang::ASTContext& context;
+    Terms terms;
+    std::vector<Step> steps;  // of the root and its helpers, in text order of the root
+
+    // accumulations.cpp
+    Step step_of(const Write&, const Frame*, const clang::Stmt* site, const clang::CallExpr*) const;
+    void collect_steps();
+    void collect_helper_steps(const clang::CallExpr& call, const clang::CallExpr& root_call, const Frame* outer);
+    std::optional<Accumulate> accumulate(const Step&) const;
+    std::optional<AccumulateOp> extreme(const Step&) const;
+    bool is_tree_step(const Step&, const std::vector<Summand>& added) const;
+    bool is_shuffle_of(Term shuffled, Term place) const;
+    // Loops over which the place gathers: they run around the step, but neither declare it, nor start it
+    // again, nor choose another element.
+    std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
+    bool restarts(const Step&, const clang::Stmt* loop) const;
+    Storage storage_of(const Place&) const;
+    bool reported_by_helper(const Step&) const;
+    bool is_member_sum(const Step&) const;
+    Stat stat_of(const Step&, const Accumulate&) const;
+    Accumulation describe(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
+    void add_accumulations(Function& out) const;
+
+    // updates.cpp
+    bool rounds_by_chance(Term value) const;
+    bool keeps_residual(const Step& stored) const;
+    void find_master(const Step& stored, Term value, Update&) const;
+    std::optional<Update> update_of(const Step&) const;
+    std::optional<Update> stored_parameter(const Step&) const;
+    void add_updates(Function& out) const;
+
+    // statistics.cpp
+    Meaning meaning(Term) const;
+    Meaning meaning_at(Term, unsigned depth) const;
+    Meaning of_arithmetic(const Arith&, unsigned depth) const;
+    Meaning of_variable(Term, unsigned depth) const;
+    Meaning after(Meaning, const Write&, Term use, unsigned depth) const;
+    Meaning of_gathered(Meaning before, const Accumulate&, unsigned depth) const;
+    Meaning product(Term, Term, unsigned depth) const;
+    Meaning quotient(Term, Term, unsigned depth) const;
+    Meaning total(Term, Term, unsigned depth) const;
+    Meaning difference(Term, Term, unsigned depth) const;
+    bool is_count(Term) const;
+    bool is_reciprocal_count(Term) const;
+    bool shuffles(const Body&, unsigned depth) const;
+
+    // indices.cpp
+    bool is_index(Term, unsigned depth) const;
+    std::uint64_t bound_of(Term, unsigned depth) const;
+    std::uint64_t bound_of_value(Term, unsigned depth) const;
+
+    // constants.cpp
+    Role role_of(const Body&, const clang::Expr&, unsigned depth) const;
+    Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent, unsigned depth) const;
+    Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&, unsigned depth) const;
+    Role role_of_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
+    bool is_extreme_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
+    bool is_select_with_constant(const Write&) const;
+    bool is_value_passed_on(const clang::CallExpr&) const;
+    bool finds_extreme(const clang::FunctionDecl&, unsigned depth) const;
+
+    mutable std::map<std::pair<const clang::Expr*, const Frame*>, Meaning> meanings;
+};
+
+struct LocalFlow::Impl {
+    Flow flow;
+};
+
+Stat stat_for(Meaning);
+
+}  // namespace mp::lint

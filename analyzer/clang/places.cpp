@@ -1,0 +1,248 @@
+// Terms that name storage: which variable, which element, and whether it moves with a loop.
+
+#include <algorithm>
+#include <set>
+
+#include "analyzer/clang/terms.hpp"
+#include "analyzer/clang/types.hpp"
+#include "clang/AST/StmtCXX.h"
+
+namespace mp::lint {
+namespace {
+
+using namespace clang;
+
+constexpr unsigned kDeepest = 24;
+constexpr std::size_t kMostSources = 4000;
+
+const VarDecl* variable_in(Term t) {
+    const auto* ref = t ? dyn_cast<DeclRefExpr>(t.expr) : nullptr;
+    return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+}
+
+const UnaryOperator* unary(Term t, UnaryOperatorKind kind) {
+    const auto* op = dyn_cast<UnaryOperator>(t.expr);
+    return op && op->getOpcode() == kind ? op : nullptr;
+}
+
+bool is_null(const Expr* e) {
+    e = e->IgnoreParenCasts();
+    const auto* literal = dyn_cast<IntegerLiteral>(e);
+    return isa<GNUNullExpr, CXXNullPtrLiteralExpr>(e) || (literal && literal->getValue() == 0);
+}
+
+}  // namespace
+
+bool Terms::same(Term a, Term b) const { return same_at(a, b, 0); }
+
+bool Terms::same_at(Term a, Term b, unsigned depth) const {
+    if (!a || !b || depth > kDeepest) return false;
+    a = strip(a), b = strip(b);
+    if (a.expr == b.expr && a.frame == b.frame) return true;
+    if (a.expr->getStmtClass() != b.expr->getStmtClass()) return false;
+    const auto both = [&](const Expr* x, const Expr* y) { return same_at({x, a.frame}, {y, b.frame}, depth + 1); };
+    if (const auto* x = dyn_cast<DeclRefExpr>(a.expr)) {
+        const auto* y = cast<DeclRefExpr>(b.expr);
+        const auto* local = dyn_cast<VarDecl>(x->getDecl());
+        if (x->getDecl()->getCanonicalDecl() != y->getDecl()->getCanonicalDecl()) return false;
+        return a.frame == b.frame || !local || !local->hasLocalStorage();
+    }
+    if (const auto* x = dyn_cast<MemberExpr>(a.expr)) {
+        const auto* y = cast<MemberExpr>(b.expr);
+        return x->getMemberDecl() == y->getMemberDecl() && both(x->getBase(), y->getBase());
+    }
+    if (const auto* x = dyn_cast<ArraySubscriptExpr>(a.expr)) {
+        const auto* y = cast<ArraySubscriptExpr>(b.expr);
+        return both(x->getBase(), y->getBase()) && both(x->getIdx(), y->getIdx());
+    }
+    if (const auto* x = dyn_cast<UnaryOperator>(a.expr)) {
+        const auto* y = cast<UnaryOperator>(b.expr);
+        return x->getOpcode() == y->getOpcode() && !x->isIncrementDecrementOp() && both(x->getSubExpr(), y->getSubExpr());
+    }
+    if (const auto* x = dyn_cast<BinaryOperator>(a.expr)) {
+        const auto* y = cast<BinaryOperator>(b.expr);
+        return x->getOpcode() == y->getOpcode() && both(x->getLHS(), y->getLHS()) && both(x->getRHS(), y->getRHS());
+    }
+    if (const auto* x = dyn_cast<CallExpr>(a.expr)) {
+        const auto* y = cast<CallExpr>(b.expr);
+        if (!x->getDirectCallee() || x->getDirectCallee() != y->getDirectCallee()) return false;
+        if (x->getNumArgs() != y->getNumArgs()) return false;
+        if (const auto* m = dyn_cast<CXXMemberCallExpr>(x))
+            if (!both(m->getImplicitObjectArgument(), cast<CXXMemberCallExpr>(y)->getImplicitObjectArgument()))
+                return false;
+        for (unsigned i = 0; i < x->getNumArgs(); ++i)
+            if (!both(x->getArg(i), y->getArg(i))) return false;
+        return true;
+    }
+    if (isa<CXXThisExpr>(a.expr)) return a.frame == b.frame;
+    const auto x = number(a), y = number(b);
+    return x && y && *x == *y;
+}
+
+std::optional<double> Terms::number(Term t) const {
+    t = resolve(t);
+    if (!t || !can_evaluate(t.expr)) return std::nullopt;
+    if (t.expr->getType()->isIntegralOrEnumerationType()) {
+        if (const auto value = body_of(t.frame).constant(t.expr)) return static_cast<double>(*value);
+        return std::nullopt;
+    }
+    llvm::APFloat value(0.0);
+    if (!t.expr->getType()->isRealFloatingType() || !t.expr->EvaluateAsFloat(value, context_)) return std::nullopt;
+    bool loses = false;
+    value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return value.convertToDouble();
+}
+
+DType Terms::dtype(Term t) const { return t ? element_type(t.expr->getType()).dtype : DType::unknown; }
+
+Place Terms::place(Term lvalue) const {
+    Place place;
+    place_of(lvalue, place, 0);
+    return place;
+}
+
+void Terms::place_of(Term t, Place& out, unsigned depth) const {
+    if (!t || depth > kDeepest) return;
+    t = strip(t);
+    if (const VarDecl* variable = variable_in(t)) {
+        if (variable->getType()->isReferenceType()) {
+            if (const Expr* bound = body_of(t.frame).definition(variable)) return place_of({bound, t.frame}, out, depth + 1);
+            out.through_pointer = true;
+        }
+        out.base = variable;
+        out.frame = t.frame;
+        return;
+    }
+    if (const auto* member = dyn_cast<MemberExpr>(t.expr)) {
+        const Term base = strip({member->getBase(), t.frame});
+        if (isa<CXXThisExpr>(base.expr)) {
+            const auto* call = base.frame ? dyn_cast<CXXMemberCallExpr>(base.frame->call) : nullptr;
+            const auto* op = base.frame ? dyn_cast<CXXOperatorCallExpr>(base.frame->call) : nullptr;
+            out.element = out.element || call || op;
+            if (call) return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out, depth + 1);
+            if (op) return place_of({op->getArg(0), base.frame->outer}, out, depth + 1);
+            out.base = member->getMemberDecl();
+            out.frame = base.frame;
+            out.of_this = true;
+            return;
+        }
+        out.element = true;
+        return member->isArrow() ? pointer_of(base, out, depth + 1) : place_of(base, out, depth + 1);
+    }
+    out.element = true;
+    if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(t.expr)) {
+        out.address.push_back({subscript->getIdx(), t.frame});
+        return pointer_of({subscript->getBase(), t.frame}, out, depth + 1);
+    }
+    if (const auto* deref = unary(t, UO_Deref)) return pointer_of({deref->getSubExpr(), t.frame}, out, depth + 1);
+    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr)) {
+        for (unsigned i = 1; i < op->getNumArgs(); ++i) out.address.push_back({op->getArg(i), t.frame});
+        if (op->getNumArgs() > 0 && (op->getOperator() == OO_Subscript || op->getOperator() == OO_Star ||
+                                     op->getOperator() == OO_Call))
+            place_of({op->getArg(0), t.frame}, out, depth + 1);
+        return;
+    }
+    if (const auto* method = dyn_cast<CXXMemberCallExpr>(t.expr)) {
+        for (const Expr* argument : method->arguments()) out.address.push_back({argument, t.frame});
+        place_of({method->getImplicitObjectArgument(), t.frame}, out, depth + 1);
+    }
+}
+
+void Terms::pointer_of(Term t, Place& out, unsigned depth) const {
+    if (!t || depth > kDeepest) return;
+    t = strip(t);
+    if (const auto* address = unary(t, UO_AddrOf)) return place_of({address->getSubExpr(), t.frame}, out, depth + 1);
+    if (const auto* sum = dyn_cast<BinaryOperator>(t.expr)) {
+        const bool left = sum->getLHS()->getType()->isPointerType() || sum->getLHS()->getType()->isArrayType();
+        out.address.push_back({left ? sum->getRHS() : sum->getLHS(), t.frame});
+        return pointer_of({left ? sum->getLHS() : sum->getRHS(), t.frame}, out, depth + 1);
+    }
+    if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr)) {
+        const Expr* arm = is_null(choice->getFalseExpr()) ? choice->getTrueExpr() : choice->getFalseExpr();
+        return pointer_of({arm, t.frame}, out, depth + 1);
+    }
+    const VarDecl* variable = variable_in(t);
+    if (variable && variable->getType().getNonReferenceType()->isPointerType()) {
+        if (const Expr* value = body_of(t.frame).definition(variable); value && !is_null(value)) {
+            Place inner;
+            pointer_of({value, t.frame}, inner, depth + 1);
+            if (inner.base) {
+                inner.address.append(out.address.begin(), out.address.end());
+                inner.element = true;
+                out = std::move(inner);
+                return;
+            }
+        }
+        out.base = variable;
+        out.frame = t.frame;
+        out.through_pointer = true;
+        out.address.push_back(t);
+        return;
+    }
+    if (t.expr->getType()->isPointerType()) out.address.push_back(t);
+    place_of(t, out, depth + 1);
+    if (out.base && t.expr->getType()->isPointerType()) out.through_pointer = true;
+}
+
+bool Terms::varies(Term t, const Stmt* loop, const Frame* frame) const { return varies_at(t, loop, frame, 0); }
+
+// The variable has another value in another turn of the loop.
+bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame, unsigned depth) const {
+    const Body& body = body_of(frame);
+    const Stmt* declared = body.declared_at(&variable);
+    const Expr* definition = body.definition(&variable);
+    if (definition && declared && body.contains(loop, declared)) return varies_at({definition, frame}, loop, frame, depth + 1);
+    const auto writes = body.writes_to(&variable);
+    return std::ranges::any_of(writes, [&](const Write* w) { return w->whole && body.contains(loop, w->site); });
+}
+
+bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned depth) const {
+    if (!t || depth > kDeepest) return false;
+    bool found = false;
+    for_each_expr(t.expr, [&](const Expr& e) {
+        const auto* ref = dyn_cast<DeclRefExpr>(&e);
+        const auto* variable = ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+        if (found || !variable) return;
+        if (t.frame == frame) {
+            found = moves(*variable, loop, frame, depth);
+            return;
+        }
+        // A variable of a helper: what it was made from decides.
+        const Term source = strip({&e, t.frame});
+        const Expr* definition = body_of(t.frame).definition(variable);
+        if (source.expr != &e) found = varies_at(source, loop, frame, depth + 1);
+        else if (definition) found = varies_at({definition, t.frame}, loop, frame, depth + 1);
+    });
+    return found;
+}
+
+bool Terms::any_source(Term t, Visit visit) const {
+    std::vector<Term> pending{t};
+    std::set<std::pair<const ValueDecl*, const Frame*>> seen;
+    std::size_t budget = kMostSources;
+    while (!pending.empty()) {
+        const Term next = pending.back();
+        pending.pop_back();
+        bool stop = false;
+        for_each_expr(next.expr, [&](const Expr& e) {
+            if (stop || budget == 0) return;
+            --budget;
+            const Term part{&e, next.frame};
+            if ((stop = visit(part))) return;
+            if (const auto* call = dyn_cast<CallExpr>(&e)) {
+                if (const Frame* frame = enter(*call, next.frame))
+                    for (const Expr* value : frame->body->returned()) pending.push_back({value, frame});
+            }
+            const VarDecl* variable = variable_in(part);
+            if (!variable || !seen.insert({variable, part.frame}).second) return;
+            for (const Write* w : body_of(part.frame).writes_to(variable))
+                if (w->value) pending.push_back({w->value, part.frame});
+            const Term source = strip(part);
+            if (source.expr != part.expr) pending.push_back(source);
+        });
+        if (stop) return true;
+    }
+    return false;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,126 @@
+#pragma once
+
+// Expressions read as arithmetic: conversions are looked through, and so are small helper functions
+// whose body is at hand (a call of `hadd2(a, b)` is the `__hadd2(a, b)` it returns).
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "analyzer/clang/body.hpp"
+#include "analyzer/clang/library.hpp"
+#include "kernels/numerics/dtype.hpp"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace mp::lint {
+
+// A call that is being looked into. Parameters of `callee` stand for arguments of `call`.
+struct Frame {
+    const Frame* outer = nullptr;
+    const clang::CallExpr* call = nullptr;
+    const clang::FunctionDecl* callee = nullptr;
+    const Body* body = nullptr;
+    unsigned depth = 0;
+};
+
+struct Term {
+    const clang::Expr* expr = nullptr;
+    const Frame* frame = nullptr;
+
+    explicit operator bool() const { return expr != nullptr; }
+};
+
+struct Arith {
+    Arithmetic kind = Arithmetic::none;
+    llvm::SmallVector<Term, 3> args;
+};
+
+// One summand: a product of factors, with its sign.
+struct Summand {
+    bool negative = false;
+    Term term;  // the whole of it; for the product inside an fma, its first factor
+    llvm::SmallVector<Term, 4> factors;
+};
+
+// What an lvalue names, seen from the function at the root.
+struct Place {
+    const clang::ValueDecl* base = nullptr;
+    const Frame* frame = nullptr;  // whose variable `base` is
+    bool through_pointer = false;  // `base` is a pointer or reference parameter, or an unknown pointer
+    bool of_this = false;          // `base` is a member of *this
+    bool element = false;          // not the variable as a whole
+    llvm::SmallVector<Term, 4> address;  // indices and pointers that choose the element
+};
+
+// Bodies of one unit, read at most once. Shared by all LocalFlows of an ASTContext.
+class UnitBodies {
+public:
+    static UnitBodies& of(clang::ASTContext&);
+    const Body& body(const clang::FunctionDecl&, clang::ASTContext&);
+
+private:
+    std::map<const clang::FunctionDecl*, std::unique_ptr<Body>> bodies_;
+};
+
+class Terms {
+public:
+    Terms(const clang::FunctionDecl&, clang::ASTContext&);
+
+    const Body& root() const { return root_; }
+    const Body& body_of(const Frame* frame) const { return frame ? *frame->body : root_; }
+
+    const Body& body_for(const clang::FunctionDecl& f) const { return bodies_.body(f, context_); }
+
+    // Null when the callee is unknown, virtual, a library's, recursive, large or too deep.
+    const Frame* enter(const clang::CallExpr&, const Frame* outer) const;
+
+    // Without conversions, parentheses, temporaries; parameters replaced by arguments; calls by what
+    // they return.
+    Term strip(Term) const;
+    // ... and local variables by the one expression they stand for.
+    Term resolve(Term) const;
+    Arith arithmetic(Term) const;
+    std::vector<Summand> summands(Term) const;
+    void factors(Term, llvm::SmallVectorImpl<Term>& out) const;
+    bool is_square(const Summand&) const;
+
+    // The same variable, element or value.
+    bool same(Term, Term) const;
+    Place place(Term lvalue) const;
+    // The element's dtype as it is stored there.
+    DType dtype(Term) const;
+    // Floating constants too.
+    std::optional<double> number(Term) const;
+
+    // Whether the value may differ between two turns of the loop (of the body of `frame`).
+    bool varies(Term, const clang::Stmt* loop, const Frame* frame) const;
+
+    // Calls `visit` for every expression the value is computed from, through local variables (all their
+    // writes) and parameters of entered calls. Stops early when `visit` returns true, and says so.
+    using Visit = llvm::function_ref<bool(Term)>;
+    bool any_source(Term, Visit visit) const;
+
+private:
+    Term strip_once(Term) const;
+    Term argument_for(const clang::ParmVarDecl&, const Frame&) const;
+    Arith of_call(const clang::CallExpr&, const Frame*) const;
+    void add_summands(Term, bool negative, unsigned depth, std::vector<Summand>& out) const;
+    bool same_at(Term, Term, unsigned depth) const;
+    void place_of(Term, Place&, unsigned depth) const;
+    void pointer_of(Term, Place&, unsigned depth) const;
+    bool varies_at(Term, const clang::Stmt*, const Frame*, unsigned depth) const;
+    bool moves(const clang::VarDecl&, const clang::Stmt* loop, const Frame*, unsigned depth) const;
+
+    clang::ASTContext& context_;
+    UnitBodies& bodies_;
+    const Body& root_;
+    mutable std::deque<Frame> frames_;
+    mutable std::map<std::pair<const clang::CallExpr*, const Frame*>, const Frame*> entered_;
+};
+
+// Calls `visit` for the expression and everything below it.
+void for_each_expr(const clang::Stmt*, llvm::function_ref<void(const clang::Expr&)> visit);
+
+}  // namespace mp::lint
