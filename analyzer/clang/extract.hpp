@@ -54,6 +54,7 @@ Unit extract(const Invocation&, const ExtractOptions&);
 struct CompileDatabase {
     std::string path;
     std::vector<CompileCommand> commands;
+    std::vector<std::string> real_paths;  // of each command's file; load fills it, commands_for reads it
 
     static Result<CompileDatabase> load(const std::string& path_or_directory);
     static std::string find(const std::string& start);

@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "analyzer/clang/command_line.hpp"
+#include "analyzer/clang/extract.hpp"
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace mp::lint {
+namespace {
+
+constexpr std::uintmax_t kMaxBytes = 512u << 20;
+constexpr int kMaxDepth = 16;  // the format has three levels
+constexpr const char* kName = "compile_commands.json";
+
+bool regular(const fs::path& path) {
+    std::error_code failed;
+    return fs::is_regular_file(path, failed);
+}
+
+std::string real_path(const fs::path& path) {
+    std::error_code failed;
+    const auto real = fs::weakly_canonical(path, failed);
+    return failed ? path.lexically_normal().string() : real.string();
+}
+
+std::string real_path(const CompileCommand& command) {
+    return real_path(absolute_path(command.file, absolute_path(command.directory, "")));
+}
+
+Result<std::string> read(const fs::path& path) {
+    std::error_code failed;
+    if (!regular(path)) {
+        return Error{path.string() + ": not a file",
+                     "make one with cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON, or with `ninja -t compdb`"};
+    }
+    if (fs::file_size(path, failed) > kMaxBytes) return Error{path.string() + ": larger than 512 MiB", ""};
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return Error{path.string() + ": cannot be read", ""};
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+}
+
+// The parser keeps a value per level; a file of a million brackets must not decide how much memory.
+bool nests_too_deeply(std::string_view text) {
+    int depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (in_string && c == '\\') {
+            ++i;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (!in_string && (c == '[' || c == '{')) {
+            if (++depth > kMaxDepth) return true;
+        } else if (!in_string && (c == ']' || c == '}')) {
+            --depth;
+        }
+    }
+    return false;
+}
+
+std::string text_of(const json& entry, const char* key) {
+    const auto at = entry.find(key);
+    return at != entry.end() && at->is_string() ? at->get_ref<const std::string&>() : std::string();
+}
+
+// "arguments" wins over "command", as in the format's specification.
+std::vector<std::string> words_of(const json& entry) {
+    const auto at = entry.find("arguments");
+    if (at == entry.end()) return split_command(text_of(entry, "command"));
+    std::vector<std::string> words;
+    if (!at->is_array()) return words;
+    for (const auto& word : *at) {
+        if (!word.is_string()) return {};
+        words.push_back(word.get_ref<const std::string&>());
+    }
+    return words;
+}
+
+Result<CompileCommand> command_of(const json& entry, const std::string& where) {
+    if (!entry.is_object()) return Error{where + " is not an object", ""};
+    CompileCommand command{.file = text_of(entry, "file"),
+                           .directory = text_of(entry, "directory"),
+                           .arguments = words_of(entry)};
+    if (command.file.empty()) return Error{where + " has no \"file\"", ""};
+    if (command.arguments.empty()) return Error{where + " has neither \"command\" nor \"arguments\"", ""};
+    return command;
+}
+
+// A name with NUL in it would be cut short by the system and name another file.
+bool has_nul(const CompileCommand& command) {
+    const auto nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+    return nul(command.file) || nul(command.directory) ||
+           std::any_of(command.arguments.begin(), command.arguments.end(), nul);
+}
+
+std::string database_in(const fs::path& dir) {
+    if (regular(dir / kName)) return (dir / kName).string();
+    const fs::path build = dir / "build";
+    if (regular(build / kName)) return (build / kName).string();
+    std::vector<fs::path> found;
+    std::error_code failed;
+    for (fs::directory_iterator it(build, failed), end; !failed && it != end; it.increment(failed)) {
+        if (regular(it->path() / kName)) found.push_back(it->path() / kName);
+    }
+    if (found.empty()) return {};
+    return std::min_element(found.begin(), found.end())->string();
+}
+
+bool is_project_root(const fs::path& dir) {
+    static constexpr std::array marks{".git", ".hg", "mp-lint.toml", "setup.py", "pyproject.toml"};
+    std::error_code failed;
+    return std::any_of(marks.begin(), marks.end(), [&](const char* m) { return fs::exists(dir / m, failed); });
+}
+
+// The file's directory and its parents up to the project's root. Without a root only one parent: the
+// include directories of an unrelated tree above would lend the wrong headers.
+std::vector<fs::path> project_dirs(const fs::path& file) {
+    std::vector<fs::path> dirs;
+    for (auto dir = file.parent_path(); dirs.size() < 12; dir = dir.parent_path()) {
+        if (dir == dir.root_path() || dir == "/usr" || dir == "/usr/local") break;
+        dirs.push_back(dir);
+        if (is_project_root(dir)) return dirs;
+    }
+    dirs.resize(std::min(dirs.size(), std::size_t{2}));
+    return dirs;
+}
+
+std::vector<std::string> include_roots(const fs::path& file) {
+    std::vector<std::string> roots;
+    std::error_code failed;
+    for (const auto& dir : project_dirs(file)) {
+        bool usual = roots.empty();  // the file's own directory
+        std::vector<std::string> below;
+        for (const auto* name : {"include", "src", "csrc"}) {
+            if (!fs::is_directory(dir / name, failed)) continue;
+            usual = true;
+            below.push_back((dir / name).string());
+        }
+        if (usual) roots.push_back(dir.string());
+        roots.insert(roots.end(), below.begin(), below.end());
+    }
+    return roots;
+}
+
+}  // namespace
+
+Result<CompileDatabase> CompileDatabase::load(const std::string& path_or_directory) {
+    std::error_code failed;
+    fs::path path = path_or_directory;
+    if (fs::is_directory(path, failed)) path /= kName;
+    auto text = read(path);
+    if (!text) return text.error();
+    const auto not_one = [&](const std::string& why) { return Error{path.string() + ": " + why, ""}; };
+    if (nests_too_deeply(*text)) return not_one("nested too deeply for a compilation database");
+    const json all = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    if (all.is_discarded()) return not_one("not JSON");
+    if (!all.is_array()) return not_one("not a list of commands");
+
+    CompileDatabase database{.path = path.string(), .commands = {}, .real_paths = {}};
+    const std::string base = fs::absolute(path, failed).parent_path().string();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        auto command = command_of(all[i], path.string() + ": entry " + std::to_string(i + 1));
+        if (!command) return command.error();
+        if (has_nul(*command)) return not_one("entry " + std::to_string(i + 1) + " has a NUL byte");
+        command->directory = absolute_path(command->directory, base);
+        database.real_paths.push_back(real_path(*command));
+        database.commands.push_back(std::move(*command));
+    }
+    return database;
+}
+
+std::string CompileDatabase::find(const std::string& start) {
+    std::error_code failed;
+    fs::path dir = fs::absolute(start, failed).lexically_normal();
+    if (!fs::is_directory(dir, failed)) dir = dir.parent_path();
+    for (;; dir = dir.parent_path()) {
+        if (auto found = database_in(dir); !found.empty()) return found;
+        if (dir == dir.root_path() || dir.empty()) return {};
+    }
+}
+
+std::vector<const CompileCommand*> CompileDatabase::commands_for(const std::string& file) const {
+    std::error_code failed;
+    const std::string wanted = real_path(fs::absolute(file, failed));
+    std::vector<const CompileCommand*> found;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const bool known = i < real_paths.size();
+        if ((known ? real_paths[i] : real_path(commands[i])) == wanted) found.push_back(&commands[i]);
+    }
+    return found;
+}
+
+CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {
+    std::error_code failed;
+    const fs::path directory = fs::current_path(failed);
+    const std::string full = absolute_path(file, directory.string());
+    CompileCommand command{.file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
+    const std::string extension = fs::path(full).extension().string();
+    if (extension == ".c") command.arguments = {"clang"};
+    for (const auto& root : include_roots(full)) command.arguments.push_back("-I" + root);
+    command.arguments.insert(command.arguments.end(), flags_after_dashes.begin(), flags_after_dashes.end());
+    command.arguments.insert(command.arguments.end(), {"-c", full});
+    return command;
+}
+
+}  // namespace mp::lint

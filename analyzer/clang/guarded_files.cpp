@@ -1,0 +1,80 @@
+#include "analyzer/clang/guarded_files.hpp"
+
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace vfs = llvm::vfs;
+
+namespace mp::lint {
+namespace {
+
+std::int64_t nanoseconds(llvm::sys::TimePoint<> time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+// Hashes the very bytes that are parsed, so that a file edited meanwhile cannot fool a cache.
+class NotedFile : public vfs::File {
+public:
+    using Note = std::function<void(const vfs::Status&, std::uint64_t hash)>;
+
+    NotedFile(std::unique_ptr<vfs::File> file, Note note) : file_(std::move(file)), note_(std::move(note)) {}
+
+    llvm::ErrorOr<vfs::Status> status() override { return file_->status(); }
+    llvm::ErrorOr<std::string> getName() override { return file_->getName(); }
+    std::error_code close() override { return file_->close(); }
+
+    llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> getBuffer(const llvm::Twine& name, std::int64_t size,
+                                                                 bool terminated, bool is_volatile) override {
+        auto buffer = file_->getBuffer(name, size, terminated, is_volatile);
+        const auto status = file_->status();
+        if (buffer && status) {
+            note_(*status, XXH3_64bits((*buffer)->getBufferStart(), (*buffer)->getBufferSize()));
+        }
+        return buffer;
+    }
+
+private:
+    std::unique_ptr<vfs::File> file_;
+    Note note_;
+};
+
+}  // namespace
+
+GuardedFiles::GuardedFiles(const std::string& directory)
+    : ProxyFileSystem(vfs::createPhysicalFileSystem()) {
+    setCurrentWorkingDirectory(directory);  // a missing one shows as missing files
+}
+
+llvm::ErrorOr<std::unique_ptr<vfs::File>> GuardedFiles::openFileForRead(const llvm::Twine& path) {
+    const auto status = getUnderlyingFS().status(path);
+    if (!status) return status.getError();
+    if (!status->isRegularFile()) return std::make_error_code(std::errc::no_such_file_or_directory);
+    if (status->getSize() > kMaxSourceBytes) return std::make_error_code(std::errc::file_too_large);
+    auto file = getUnderlyingFS().openFileForRead(path);
+    if (!file) return file.getError();
+    llvm::SmallString<256> name;
+    path.toVector(name);
+    getUnderlyingFS().makeAbsolute(name);
+    auto note = [this, key = name.str().str()](const vfs::Status& read, std::uint64_t hash) {
+        read_[key] = {.path = Symbol(key),
+                      .size = read.getSize(),
+                      .mtime_ns = nanoseconds(read.getLastModificationTime()),
+                      .hash = hash};
+    };
+    return std::make_unique<NotedFile>(std::move(*file), std::move(note));
+}
+
+std::vector<Dependency> GuardedFiles::read_files() const {
+    std::vector<Dependency> all;
+    all.reserve(read_.size());
+    for (const auto& [path, file] : read_) all.push_back(file);
+    return all;
+}
+
+}  // namespace mp::lint

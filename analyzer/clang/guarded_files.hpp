@@ -1,0 +1,32 @@
+#pragma once
+
+// The only way clang reaches the disk: regular files of a sane size, each one read noted down.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyzer/facts/model.hpp"
+#include "llvm/Support/VirtualFileSystem.h"
+
+namespace mp::lint {
+
+inline constexpr std::uint64_t kMaxSourceBytes = 64u << 20;
+
+class GuardedFiles : public llvm::vfs::ProxyFileSystem {
+public:
+    // Relative paths are relative to `directory`; the process's own directory stays as it is.
+    explicit GuardedFiles(const std::string& directory);
+
+    // A pipe or a device looks like a missing file: opening it could hang or never end.
+    llvm::ErrorOr<std::unique_ptr<llvm::vfs::File>> openFileForRead(const llvm::Twine& path) override;
+
+    // What was read until now, sorted by path, each file once.
+    std::vector<Dependency> read_files() const;
+
+private:
+    std::map<std::string, Dependency> read_;
+};
+
+}  // namespace mp::lint

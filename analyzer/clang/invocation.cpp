@@ -1,0 +1,263 @@
+// A build's command becomes the one or two command lines clang parses the file with.
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "analyzer/clang/command_line.hpp"
+#include "analyzer/clang/extract.hpp"
+#include "analyzer/clang/headers.hpp"
+#include "analyzer/clang/nvcc.hpp"
+#include "analyzer/clang/parse_options.hpp"
+
+namespace fs = std::filesystem;
+using std::string_view;
+
+namespace mp::lint {
+namespace {
+
+bool is_one_of(string_view text, std::initializer_list<string_view> all) {
+    return std::find(all.begin(), all.end(), text) != all.end();
+}
+
+std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+bool is_launcher(const std::string& word) {
+    return is_one_of(base_name(word), {"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "time", "nice"});
+}
+
+// "CC=gcc ccache nvcc -c ...", and "cd dir && nvcc ..." as some build tools write it: from the compiler on.
+std::vector<std::string> from_compiler(const std::vector<std::string>& all) {
+    auto begin = all.begin();
+    for (auto at = all.begin(); at != all.end(); ++at) {
+        if (!is_one_of(*at, {"&&", ";", "||"})) continue;
+        const bool before = at > begin && std::any_of(begin, at, [](const auto& w) { return w == "-c"; });
+        if (before) return {begin, at};
+        begin = at + 1;
+    }
+    while (begin != all.end()) {
+        const bool variable = begin->find('=') != std::string::npos && begin->front() != '-' &&
+                              begin->find('/') > begin->find('=');
+        if (*begin != ":" && !variable && !is_launcher(*begin)) break;
+        ++begin;
+    }
+    return {begin, all.end()};
+}
+
+enum class Compiler { nvcc, cxx, c };
+
+Compiler compiler_of(const std::string& program) {
+    const std::string name = base_name(program);
+    if (name.find("nvcc") != std::string::npos) return Compiler::nvcc;
+    if (name.find("++") != std::string::npos || name.starts_with("c++")) return Compiler::cxx;
+    const bool is_c = name == "cc" || name.find("gcc") != std::string::npos || name.find("clang") != std::string::npos;
+    return is_c ? Compiler::c : Compiler::cxx;
+}
+
+std::string language_of(const std::string& file, const std::string& stated, Compiler compiler) {
+    if (!stated.empty()) return stated;
+    const std::string extension = fs::path(file).extension().string();
+    if (is_one_of(extension, {".cu", ".cuh"})) return "cuda";
+    return extension == ".c" && compiler != Compiler::cxx ? "c" : "c++";
+}
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+// Toolkits in the order they are believed: told by the user, by the command, by the environment.
+std::vector<std::string> toolkit_candidates(const ExtractOptions& options, const std::string& program,
+                                            const std::vector<std::string>& include_dirs) {
+    if (!options.cuda_path.empty()) return {options.cuda_path};
+    std::vector<std::string> all;
+    for (const auto& dir : include_dirs) {
+        const auto tidy = fs::path(dir).has_filename() ? fs::path(dir) : fs::path(dir).parent_path();
+        if (tidy.filename() == "include" && has_cuda_headers(dir)) all.push_back(tidy.parent_path().string());
+    }
+    const fs::path compiler = program;
+    if (compiler.is_absolute() && compiler_of(program) == Compiler::nvcc) {
+        all.push_back(compiler.parent_path().parent_path().string());
+    }
+    all.push_back(environment("CUDA_PATH"));
+    all.push_back(environment("CUDA_HOME"));
+    all.emplace_back("/usr/local/cuda");
+    all.emplace_back("/usr/lib/cuda");
+    return all;
+}
+
+class Builder {
+public:
+    Builder(const CompileCommand& command, const ExtractOptions& options) : options_(options) {
+        invocation_.directory = absolute_path(command.directory, "");
+        invocation_.file = absolute_path(command.file, invocation_.directory);
+        read(command);
+    }
+
+    Invocation run() {
+        choose_headers();
+        invocation_.flags = std::move(notes_.flags);
+        invocation_.architectures = notes_.architectures;
+        const bool cuda = language_ == "cuda";
+        invocation_.language = cuda ? Language::cuda : Language::cpp;
+        invocation_.host = arguments("--cuda-host-only");
+        if (cuda) invocation_.device = arguments("--cuda-device-only");
+        invocation_.warnings = std::move(notes_.warnings);
+        return std::move(invocation_);
+    }
+
+private:
+    void read(const CompileCommand& command) {
+        auto words = from_compiler(command.arguments);
+        if (!words.empty()) program_ = words.front();
+        const auto compiler = compiler_of(program_);
+        const bool is_nvcc = compiler == Compiler::nvcc;
+        if (!words.empty()) words.erase(words.begin());
+        words.insert(words.end(), options_.extra_args.begin(), options_.extra_args.end());
+        words = expand_response_files(words, invocation_.directory, is_nvcc, notes_);
+        if (is_nvcc) words = nvcc_to_clang(words, notes_);
+        user_ = parse_options(words, invocation_.directory, notes_);
+        language_ = language_of(invocation_.file, user_.language, compiler);
+    }
+
+    void choose_headers() {
+        const auto toolkit = wanted_toolkit();
+        drop_other_toolkits(toolkit.path);
+        if (language_ == "cuda") {
+            cuda_headers(toolkit);
+        } else {
+            later("-idirafter", toolkit.path.empty() ? ours("cuda") : toolkit.path + "/include");
+            if (!toolkit.path.empty()) later("-idirafter", toolkit.path + "/include/cccl");
+        }
+        torch_headers();
+        torch_macros();
+        later("-idirafter", ours("other"));
+    }
+
+    CudaToolkit wanted_toolkit() {
+        if (options_.cuda == CudaHeaders::stubs) return {};
+        auto toolkit = find_toolkit(toolkit_candidates(options_, program_, user_.include_dirs));
+        const bool asked = options_.cuda == CudaHeaders::toolkit || !options_.cuda_path.empty();
+        if (toolkit.path.empty() && asked) {
+            notes_.warn("no CUDA toolkit" + (options_.cuda_path.empty() ? "" : " in " + options_.cuda_path) +
+                        "; mp-lint's own CUDA headers are used");
+        }
+        return toolkit;
+    }
+
+    void cuda_headers(const CudaToolkit& toolkit) {
+        const std::string arch = "--cuda-gpu-arch=" + choose_architecture(notes_.architectures);
+        first_ = {arch, "-nocudalib"};
+        if (toolkit.path.empty()) {
+            invocation_.headers = "stubs";
+            first_.insert(first_.end(), {"-nocudainc", "-isystem", ours("cuda"), "-include", "mp_cuda_stub.h"});
+            return;
+        }
+        invocation_.headers = toolkit.version.empty() ? "toolkit" : "toolkit " + toolkit.version;
+        // Forced in after clang's own CUDA wrapper. Searched last, so that a header a toolkit still has
+        // is the toolkit's.
+        first_.insert(first_.end(), {"--cuda-path=" + toolkit.path, "-include", "mp_cuda_compat.h"});
+        const std::string cccl = toolkit.path + "/include/cccl";
+        if (fs::is_directory(cccl)) first_.insert(first_.end(), {"-isystem", cccl});
+        later("-idirafter", ours("shims"));
+    }
+
+    // Half of one toolkit and half of another, or of our stubs, is worse than either.
+    void drop_other_toolkits(const std::string& chosen) {
+        rewrite_dirs([&](const std::string& dir) -> string_view {
+            if (!has_cuda_headers(dir)) return "";
+            std::error_code failed;
+            const bool same = !chosen.empty() && fs::equivalent(dir, chosen + "/include", failed);
+            return same ? "-isystem" : "drop";
+        });
+    }
+
+    // PyTorch's own headers when the build has them, wherever it found them; ours otherwise. Never both.
+    void torch_headers() {
+        auto dirs = user_.include_dirs;
+        dirs.insert(dirs.end(), {"/usr/local/include", "/usr/include"});
+        const bool real = std::any_of(dirs.begin(), dirs.end(), has_torch_headers);
+        rewrite_dirs([](const std::string& dir) { return has_torch_headers(dir) ? "-isystem" : ""; });
+        if (!real) return later("-idirafter", ours("torch"));
+        for (const auto& dir : dirs) {
+            const auto api = fs::path(dir) / "torch/csrc/api/include";
+            if (fs::is_directory(api)) later("-idirafter", api.string());
+        }
+        later("-idirafter", ours("shims"));
+    }
+
+    // What torch's extension builder passes; without it c10::Half comparisons are ambiguous. Before the
+    // command's own options, which may undo it.
+    void torch_macros() {
+        if (language_ != "cuda" || !is_torch_build()) return;
+        first_.insert(first_.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                                     "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"});
+    }
+
+    bool is_torch_build() const {
+        const bool named = std::any_of(user_.arguments.begin(), user_.arguments.end(), [](const auto& a) {
+            return a.find("TORCH_EXTENSION_NAME") != std::string::npos;
+        });
+        return named || std::any_of(user_.include_dirs.begin(), user_.include_dirs.end(), [](const auto& dir) {
+            return dir.ends_with("torch/include") || has_torch_headers(dir);
+        });
+    }
+
+    // Gives each include directory another option, or none: "" keeps it, "drop" removes it.
+    template <typename Choose>
+    void rewrite_dirs(Choose choose) {
+        auto& all = user_.arguments;
+        for (std::size_t i = 0; i + 1 < all.size();) {
+            const bool dir = is_one_of(all[i], {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"});
+            const string_view choice = dir ? string_view(choose(all[i + 1])) : string_view();
+            if (choice == "drop") {
+                const auto at = all.begin() + static_cast<std::ptrdiff_t>(i);
+                all.erase(at, at + 2);
+                continue;
+            }
+            if (choice == "-isystem" && all[i] == "-I") all[i] = choice;
+            i += dir ? 2 : 1;
+        }
+    }
+
+    std::string ours(const char* set) const { return header_places().ours + "/" + set; }
+
+    void later(const char* option, const std::string& dir) {
+        last_.emplace_back(option);
+        last_.push_back(dir);
+    }
+
+    std::vector<std::string> arguments(const std::string& pass) const {
+        const bool cuda = language_ == "cuda";
+        // The path of a driver that is never run: clang looks for libc++ beside it.
+        const auto driver = fs::path(header_places().resource) / "../../../bin" / (language_ == "c" ? "clang" : "clang++");
+        std::vector<std::string> all{driver.lexically_normal().string(), "--no-default-config", "-fsyntax-only",
+                                     "-resource-dir", header_places().resource,
+                                     "-Wno-everything", "-ferror-limit=0", "-fno-spell-checking"};
+        if (cuda) all.push_back(pass);
+        for (const auto* part : {&first_, &user_.arguments, &last_}) {
+            all.insert(all.end(), part->begin(), part->end());
+        }
+        all.insert(all.end(), {"-x", language_, invocation_.file});
+        return all;
+    }
+
+    const ExtractOptions& options_;
+    CommandNotes notes_;
+    Invocation invocation_;
+    std::string program_;
+    ParseOptions user_;
+    std::string language_;
+    std::vector<std::string> first_;  // before the command's own options
+    std::vector<std::string> last_;   // after them
+};
+
+}  // namespace
+
+Invocation make_invocation(const CompileCommand& command, const ExtractOptions& options) {
+    return Builder(command, options).run();
+}
+
+}  // namespace mp::lint
