@@ -199,7 +199,9 @@ struct Edge {
 struct Block {
     SourceSpan span;      // of the return or throw, when it leaves
     std::vector<Edge> to;
-    bool leaves = false;  // the function returns or throws here
+    // The function returns or throws here; with edges too, it does so when none of them is taken. No
+    // edge and not leaving: control never comes out (abort, an endless loop).
+    bool leaves = false;
 
     friend bool operator==(const Block&, const Block&) = default;
 };

@@ -89,6 +89,7 @@ private:
     void enter(std::uint32_t block, State);
     void run_block(std::uint32_t block, State);
     void leave(std::uint32_t block, const State&);
+    void exit(const State&, const SourceSpan&);
     void record(std::size_t call, const State&);
     void overflow();
 

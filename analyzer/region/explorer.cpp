@@ -15,6 +15,8 @@ const Operand* argument_for(const Call& call, std::int32_t param) {
 bool is_true(const Operand& o) { return o.constant.str() == "true" || o.constant.str() == "1"; }
 bool is_false(const Operand& o) { return o.constant.str() == "false" || o.constant.str() == "0"; }
 
+bool branches(const Block& b) { return b.to.size() + (b.leaves ? 1 : 0) > 1; }
+
 Symbol guard_class(const Call& call) { return Symbol(class_of(call.name.str())); }
 
 }  // namespace
@@ -75,7 +77,7 @@ void Explorer::find_tracked() {
     std::vector<Symbol> matter;
     for (const Block& b : f_.flow) {
         for (const Edge& e : b.to) {
-            if (e.condition.empty() || b.to.size() < 2) continue;
+            if (e.condition.empty() || !branches(b)) continue;
             const std::uint64_t key = std::uint64_t{e.condition.id()} << 1 | (e.when ? 1 : 0);
             const auto [entry, is_new] = known.try_emplace(key);
             if (!is_new) continue;
@@ -87,7 +89,7 @@ void Explorer::find_tracked() {
     std::size_t at = 0;
     for (const Block& b : f_.flow)
         for (const Edge& e : b.to)
-            tracked_[at++] = b.to.size() > 1 && std::ranges::find(matter, e.condition) != matter.end();
+            tracked_[at++] = branches(b) && std::ranges::find(matter, e.condition) != matter.end();
 }
 
 Exploration Explorer::run() {
@@ -140,22 +142,14 @@ void Explorer::run_block(std::uint32_t block, State first) {
 }
 
 void Explorer::leave(std::uint32_t block, const State& state) {
-    if (f_.flow.empty() || f_.flow[block].to.empty()) {
-        SourceSpan span;
-        if (!f_.flow.empty()) span = f_.flow[block].span;
-        out_.exits.push_back({state.cells, state.assumed, span});
-        for (const Operand& o : f_.returned) {
-            const Saved* saved = o.call == kNone ? nullptr : saved_by(o.call, state);
-            const bool entry = saved && saved->guard.empty() &&
-                               std::ranges::all_of(saved->cells, [](const Cell& cell) {
-                                   return cell.value == Value::entry && cell.dtype_entry;
-                               });
-            returns_saved_ = returns_saved_ && entry;
-        }
-        returns_saved_ = returns_saved_ && !f_.returned.empty();
-        return;
-    }
+    if (f_.flow.empty()) return exit(state, {});
     const Block& from = f_.flow[block];
+    if (from.leaves) {
+        // With one edge beside it, leaving is the other branch of that edge's condition.
+        State after = state;
+        const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
+        if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
+    }
     for (std::size_t i = 0; i < from.to.size() && !out_.overflow; ++i) {
         const Edge& e = from.to[i];
         if (e.to >= block_count()) continue;
@@ -163,6 +157,19 @@ void Explorer::leave(std::uint32_t block, const State& state) {
         if (tracked_[first_edge_[block] + i] && !assume(after, {e.condition, e.when})) continue;
         enter(e.to, std::move(after));
     }
+}
+
+void Explorer::exit(const State& state, const SourceSpan& span) {
+    out_.exits.push_back({state.cells, state.assumed, span});
+    const auto is_entry_state = [](const Cell& cell) {
+        return cell.value == Value::entry && cell.dtype_entry;
+    };
+    for (const Operand& o : f_.returned) {
+        const Saved* saved = o.call == kNone ? nullptr : saved_by(o.call, state);
+        returns_saved_ = returns_saved_ && saved && saved->guard.empty() &&
+                         std::ranges::all_of(saved->cells, is_entry_state);
+    }
+    returns_saved_ = returns_saved_ && !f_.returned.empty();
 }
 
 void Explorer::record(std::size_t call, const State& state) {

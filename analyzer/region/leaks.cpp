@@ -30,28 +30,22 @@ std::vector<Note> path_of(const std::vector<Assumption>& assumed, const SourceSp
     return {{at, std::move(text)}};
 }
 
-// The closest branch that decides whether the block runs: its other ways are the ones that skip it.
-// Empty when the block always runs, or when the branch has a condition that the paths already respect.
+// Where control goes instead when a branch whose condition nobody knows decides against the block. Known
+// conditions are not among them: the paths respect those.
 std::vector<std::uint32_t> ways_around(const Function& f, std::uint32_t block) {
     std::vector<std::vector<std::uint32_t>> before(f.flow.size());
     for (std::uint32_t b = 0; b < f.flow.size(); ++b)
         for (const Edge& e : f.flow[b].to)
             if (e.to < before.size()) before[e.to].push_back(b);
-    for (std::size_t steps = 0; steps < f.flow.size(); ++steps) {
-        if (before[block].size() != 1) return {};
+    std::vector<std::uint32_t> others;
+    // Up to the last point where paths met: everything before that has decided nothing about the block.
+    for (std::size_t steps = 0; steps < f.flow.size() && before[block].size() == 1; ++steps) {
         const std::uint32_t from = before[block][0];
-        const auto& ways = f.flow[from].to;
-        if (ways.size() > 1) {
-            std::vector<std::uint32_t> others;
-            for (const Edge& e : ways) {
-                if (!e.condition.empty()) return {};
-                if (e.to != block) others.push_back(e.to);
-            }
-            return others;
-        }
+        for (const Edge& e : f.flow[from].to)
+            if (e.condition.empty() && e.to != block && e.to < f.flow.size()) others.push_back(e.to);
         block = from;
     }
-    return {};
+    return others;
 }
 
 std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending, std::uint32_t avoiding) {

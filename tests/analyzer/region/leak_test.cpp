@@ -49,6 +49,23 @@ TEST(RegionLeaks, APairUnderTheSameFlagIsFine) {
     EXPECT_THAT(leaks(linked({pair_under("amp", "amp")})), IsEmpty());
 }
 
+// The last statement of a function: the way past it leaves.
+TEST(RegionLeaks, APairWhoseSecondHalfIsTheLastStatementIsFine) {
+    const auto text = [](const std::string& second) {
+        return kUnit + "func 1:1 f\n  block to=[{1 condition=amp} {2 condition=amp when=false}]\n" +
+               "  block to=[2]\n  block to=[{3 condition=" + second + "}] leaves\n  block leaves\n" + on(2, 1) +
+               op(3, 2) + off(4, 3);
+    };
+    EXPECT_THAT(leaks(linked({text("amp")})), IsEmpty());
+    EXPECT_THAT(leaks(linked({text("fast")})), ElementsAre("f 2"));
+}
+
+TEST(RegionLeaks, AbortingIsNoWayOut) {
+    const std::string text = kUnit + "func 1:1 f\n  block to=[1 2]\n  block\n  block leaves\n" + on(2) +
+                             call(3, "abort", 1) + off(4, 2);
+    EXPECT_THAT(leaks(linked({text})), IsEmpty());
+}
+
 TEST(RegionLeaks, APairUnderDifferentFlagsLeaksAndSaysWhen) {
     const Program program = linked({pair_under("amp", "fast")});
     ASSERT_THAT(leaks(program), ElementsAre("f 2"));
