@@ -474,3 +474,7 @@ template <> struct hash<c10::Device> { size_t operator()(c10::Device) const; };
 #define TORCH_WARN_ONCE(...) ((void)::c10::str(__VA_ARGS__))
 #define C10_THROW_ERROR(type, msg) throw ::c10::Error(msg)
 #define CUDA_KERNEL_ASSERT(cond) ((void)(cond))
+namespace c10 {
+template <class T> std::vector<T> irange(T);
+template <class A, class B> std::vector<B> irange(A, B);
+}  // namespace c10

@@ -1,3 +1,2 @@
 #pragma once
-
-#include <mp_torch_atomics.h>
+#include "mp_cuda.h"
