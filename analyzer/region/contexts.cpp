@@ -12,10 +12,6 @@ bool has_autocast_state(const Function& f) {
     return f.kind != FunctionKind::kernel && f.kind != FunctionKind::device;
 }
 
-std::uint64_t key_of(std::uint32_t f, std::size_t call) {
-    return std::uint64_t{f} << 32 | static_cast<std::uint32_t>(call);
-}
-
 // What tells this path apart from another that reaches the same call.
 Symbol difference(const std::vector<Assumption>& here, const std::vector<Assumption>& there) {
     for (const Assumption& a : here) {
@@ -44,7 +40,8 @@ void add(std::vector<Context>& list, Context context) {
 
 Contexts::Contexts(const Effects& effects, const RegionConfig& config)
     : effects_(effects), graph_(effects.graph()), config_(config), entries_(graph_.size()),
-      always_in_region_(graph_.size(), 0), of_function_(graph_.size()), off_(1) {
+      always_in_region_(graph_.size(), 0),
+      of_function_(std::make_unique<OnDemand[]>(graph_.size())), off_(1) {
     off_[0].proven = true;
     seed();
     propagate();
@@ -55,7 +52,6 @@ Contexts::Contexts(const Effects& effects, const RegionConfig& config)
         propagate();
     }
     find_off();
-    materialize();
 }
 
 bool Contexts::is_annotated(const Function& f, Node& node) const {
@@ -329,39 +325,41 @@ bool Contexts::can_be_off(std::uint32_t f, std::size_t call) const {
     });
 }
 
-void Contexts::materialize() {
-    for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+const std::vector<std::vector<Context>>& Contexts::of(std::uint32_t f) const {
+    OnDemand& entry = of_function_[f];
+    std::call_once(entry.made, [&] {
         const Exploration* exploration = effects_.exploration(f);
         if (!exploration) {
-            materialize_function(f);
-            continue;
+            entry.lists.push_back(make_for_function(f));
+            return;
         }
-        for (std::size_t c = 0; c < exploration->calls.size(); ++c) materialize_call(f, c);
-    }
+        entry.lists.reserve(exploration->calls.size());
+        for (std::size_t c = 0; c < exploration->calls.size(); ++c)
+            entry.lists.push_back(make_for_call(f, c));
+    });
+    return entry.lists;
 }
 
 // Nothing changes inside: every call of the function runs in its entry states.
-void Contexts::materialize_function(std::uint32_t f) {
+std::vector<Context> Contexts::make_for_function(std::uint32_t f) const {
     std::vector<Context> list;
     for (const std::int32_t n : entries_[f]) {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
         if (node.device != kBase && node.enabled != Switch::off) add(list, context_of(node));
     }
-    if (list.empty()) return;
-    finish(list, off_at_entry_[f]);
-    of_function_[f] = std::move(list);
+    if (!list.empty()) finish(list, off_at_entry_[f]);
+    return list;
 }
 
-void Contexts::materialize_call(std::uint32_t f, std::size_t call) {
+std::vector<Context> Contexts::make_for_call(std::uint32_t f, std::size_t call) const {
     std::vector<Context> list;
     for (const std::int32_t n : entries_[f]) {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
         for (const Local& local : locals(node, call))
             if (local.enabled != Switch::off) add(list, context_of(node, local));
     }
-    if (list.empty()) return;
-    finish(list, can_be_off(f, call));
-    of_call_.emplace(key_of(f, call), std::move(list));
+    if (!list.empty()) finish(list, can_be_off(f, call));
+    return list;
 }
 
 // The states that matter most first; one "off" stands for all devices.
@@ -376,11 +374,10 @@ void Contexts::finish(std::vector<Context>& list, bool off) const {
 
 std::span<const Context> Contexts::at(std::uint32_t f, std::size_t call) const {
     if (f >= graph_.size()) return off_;
-    if (effects_.exploration(f)) {
-        const auto found = of_call_.find(key_of(f, call));
-        return found == of_call_.end() ? std::span<const Context>(off_) : found->second;
-    }
-    return of_function_[f].empty() ? std::span<const Context>(off_) : of_function_[f];
+    const auto& lists = of(f);
+    const std::size_t index = effects_.exploration(f) ? call : 0;
+    if (index >= lists.size() || lists[index].empty()) return off_;
+    return lists[index];
 }
 
 }  // namespace mp::lint

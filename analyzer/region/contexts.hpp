@@ -3,8 +3,8 @@
 // In which autocast states every function and every call can run, top-down over the call graph, each
 // with one shortest path that makes it so.
 
-#include <unordered_map>
-#include <unordered_set>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "analyzer/region/effects.hpp"
@@ -70,9 +70,9 @@ private:
     void find_off();
     bool can_be_off(std::uint32_t f, std::size_t call) const;
 
-    void materialize();
-    void materialize_function(std::uint32_t f);
-    void materialize_call(std::uint32_t f, std::size_t call);
+    const std::vector<std::vector<Context>>& of(std::uint32_t f) const;
+    std::vector<Context> make_for_function(std::uint32_t f) const;
+    std::vector<Context> make_for_call(std::uint32_t f, std::size_t call) const;
     void finish(std::vector<Context>& list, bool off) const;
     Context context_of(const Node&) const;
     Context context_of(const Node& entry, const Local&) const;
@@ -87,8 +87,13 @@ private:
     std::vector<std::vector<std::int32_t>> entries_;  // per function
     std::vector<char> always_in_region_;              // annotated or named in the configuration
     std::vector<char> off_at_entry_;  // the function can be entered with autocast off on every device
-    std::vector<std::vector<Context>> of_function_;   // for calls of functions that touch nothing
-    std::unordered_map<std::uint64_t, std::vector<Context>> of_call_;
+    // Chains are text, and few functions are ever asked about: made on the first question, by any thread.
+    // One list per call, or a single one when nothing in the function touches the state.
+    struct OnDemand {
+        std::once_flag made;
+        std::vector<std::vector<Context>> lists;
+    };
+    mutable std::unique_ptr<OnDemand[]> of_function_;
     std::vector<Context> off_;
 };
 

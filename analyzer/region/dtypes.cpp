@@ -12,8 +12,8 @@ DTypes::DTypes(const Graph& graph) : graph_(graph) {
         next += 1 + static_cast<std::uint32_t>(f->params.size());
     }
     slots_.resize(next);
-    flows_.resize(next);
     connect();
+    sort_flows();
     settle();
 }
 
@@ -28,16 +28,16 @@ void DTypes::connect() {
         for (std::size_t p = 0; p < function.params.size(); ++p) {
             const std::uint32_t slot = param_slot(f, static_cast<std::int32_t>(p));
             if (function.params[p].dtype != DType::unknown)
-                merge(slot, function.params[p].dtype, kNone, {});
+                merge(slot, function.params[p].dtype, kNone, nullptr);
             else if (graph_.callers(f).empty())
                 set_unknown(slot);
         }
         if (function.returns != DType::unknown)
-            merge(result_slot(f), function.returns, kNone, {});
+            merge(result_slot(f), function.returns, kNone, nullptr);
         else if (function.returned.empty())
             set_unknown(result_slot(f));
         else
-            for (const Operand& o : function.returned) flow(f, o, result_slot(f), function.span);
+            for (const Operand& o : function.returned) flow(f, o, result_slot(f), &function.span);
         for (std::size_t c = 0; c < function.calls.size(); ++c) connect_call(f, c);
     }
 }
@@ -54,43 +54,52 @@ void DTypes::connect_call(std::uint32_t f, std::size_t call) {
             if (target.lambda || p + receiver >= c.args.size())
                 set_unknown(slot);
             else
-                flow(f, c.args[p + receiver], slot, c.span);
+                flow(f, c.args[p + receiver], slot, &c.span);
         }
     }
 }
 
-// The slots whose dtype the operand has; empty when it is none of ours.
-std::vector<std::uint32_t> DTypes::sources_of(std::uint32_t f, const Operand& o) const {
+// Visits the slots whose dtype the operand has; false when it is none of ours.
+template <class Visit>
+bool DTypes::for_each_source(std::uint32_t f, const Operand& o, Visit visit) const {
     const Function& function = graph_.function(f);
-    if (o.param != kNone && static_cast<std::size_t>(o.param) < function.params.size())
-        return {param_slot(f, o.param)};
-    std::vector<std::uint32_t> found;
-    if (o.call == kNone || static_cast<std::size_t>(o.call) >= function.calls.size()) return found;
-    for (const Target& t : graph_.targets(f, static_cast<std::size_t>(o.call)))
-        if (!t.lambda) found.push_back(result_slot(t.function));
-    return found;
+    if (o.param != kNone && static_cast<std::size_t>(o.param) < function.params.size()) {
+        visit(param_slot(f, o.param));
+        return true;
+    }
+    bool any = false;
+    if (o.call == kNone || static_cast<std::size_t>(o.call) >= function.calls.size()) return any;
+    for (const Target& t : graph_.targets(f, static_cast<std::size_t>(o.call))) {
+        if (t.lambda) continue;
+        visit(result_slot(t.function));
+        any = true;
+    }
+    return any;
 }
 
-void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const SourceSpan& at) {
+void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const SourceSpan* at) {
     if (o.dtype != DType::unknown) return merge(to, o.dtype, kNone, at);
     const Function& function = graph_.function(f);
     const auto call = static_cast<std::size_t>(o.call);
     if (o.param == kNone && o.call != kNone && call < function.calls.size() &&
         function.calls[call].result.dtype != DType::unknown)
         return merge(to, function.calls[call].result.dtype, kNone, at);
-    const auto sources = sources_of(f, o);
-    if (sources.empty()) return set_unknown(to);
-    for (const std::uint32_t source : sources) {
-        flows_[source].push_back({to, at});
-        const Slot& from = slots_[source];
-        if (from.is == Slot::Is::known)
-            merge(to, from.dtype, static_cast<std::int32_t>(source), at);
-        else if (from.is == Slot::Is::unknown)
-            set_unknown(to);
-    }
+    const bool ours = for_each_source(f, o, [&](std::uint32_t from) { flows_.push_back({from, to, at}); });
+    if (!ours) set_unknown(to);
 }
 
-void DTypes::merge(std::uint32_t slot, DType dtype, std::int32_t source, const SourceSpan& at) {
+// What is known already flows when settle() starts.
+void DTypes::sort_flows() {
+    first_flow_.assign(slots_.size() + 1, 0);
+    for (const Flow& flow : flows_) ++first_flow_[flow.from + 1];
+    for (std::size_t i = 1; i < first_flow_.size(); ++i) first_flow_[i] += first_flow_[i - 1];
+    std::vector<Flow> sorted(flows_.size());
+    std::vector<std::uint32_t> next(first_flow_.begin(), first_flow_.end() - 1);
+    for (const Flow& flow : flows_) sorted[next[flow.from]++] = flow;
+    flows_ = std::move(sorted);
+}
+
+void DTypes::merge(std::uint32_t slot, DType dtype, std::int32_t source, const SourceSpan* at) {
     Slot& s = slots_[slot];
     if (s.is == Slot::Is::unknown || (s.is == Slot::Is::known && s.dtype == dtype)) return;
     if (s.is == Slot::Is::known) return set_unknown(slot);
@@ -100,7 +109,7 @@ void DTypes::merge(std::uint32_t slot, DType dtype, std::int32_t source, const S
 
 void DTypes::set_unknown(std::uint32_t slot) {
     if (slots_[slot].is == Slot::Is::unknown) return;
-    slots_[slot] = {Slot::Is::unknown, DType::unknown, kNone, {}};
+    slots_[slot] = {Slot::Is::unknown, DType::unknown, kNone, nullptr};
     changed_.push_back(slot);
 }
 
@@ -110,7 +119,8 @@ void DTypes::settle() {
         const std::uint32_t slot = changed_.back();
         changed_.pop_back();
         const Slot from = slots_[slot];
-        for (const Flow& next : flows_[slot]) {
+        for (std::uint32_t i = first_flow_[slot]; i < first_flow_[slot + 1]; ++i) {
+            const Flow& next = flows_[i];
             if (from.is == Slot::Is::known)
                 merge(next.to, from.dtype, static_cast<std::int32_t>(slot), next.at);
             else
@@ -123,9 +133,9 @@ Note DTypes::note_of(std::uint32_t slot) const {
     const std::uint32_t f = owner_of(slot);
     const Function& function = graph_.function(f);
     const std::string dtype(name_of(slots_[slot].dtype));
-    if (slot == result_slot(f)) return {slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
+    if (slot == result_slot(f)) return {*slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
     const Symbol name = function.params[slot - first_slot_[f] - 1].name;
-    return {slots_[slot].at, std::string(name.empty() ? "an argument" : name.str()) + " of " +
+    return {*slots_[slot].at, std::string(name.empty() ? "an argument" : name.str()) + " of " +
                                  std::string(function.display.str()) + " is " + dtype + " here"};
 }
 
@@ -138,18 +148,20 @@ ResolvedDType DTypes::of(std::uint32_t f, const Operand& o) const {
         if (c.result.dtype != DType::unknown) return {.dtype = c.result.dtype, .chain = {}};
     }
     ResolvedDType found;
-    const auto sources = sources_of(f, o);
-    for (const std::uint32_t source : sources) {
+    std::int32_t first = kNone;
+    bool agree = true;
+    for_each_source(f, o, [&](std::uint32_t source) {
         const Slot& s = slots_[source];
-        if (s.is != Slot::Is::known) return {};
-        if (found.dtype != DType::unknown && found.dtype != s.dtype) return {};
+        agree = agree && s.is == Slot::Is::known && (first == kNone || s.dtype == found.dtype);
         found.dtype = s.dtype;
+        if (first == kNone) first = static_cast<std::int32_t>(source);
+    });
+    if (!agree) return {};
+    for (std::int32_t at = first; at != kNone && found.chain.size() < kMaxNotes;
+         at = slots_[static_cast<std::size_t>(at)].source) {
+        const SourceSpan* where = slots_[static_cast<std::size_t>(at)].at;
+        if (where && where->known()) found.chain.push_back(note_of(static_cast<std::uint32_t>(at)));
     }
-    if (sources.empty()) return found;
-    for (auto at = static_cast<std::int32_t>(sources[0]); at != kNone && found.chain.size() < kMaxNotes;
-         at = slots_[static_cast<std::size_t>(at)].source)
-        if (slots_[static_cast<std::size_t>(at)].at.known())
-            found.chain.push_back(note_of(static_cast<std::uint32_t>(at)));
     return found;
 }
 

@@ -25,11 +25,12 @@ private:
         enum class Is : std::uint8_t { unseen, known, unknown } is = Is::unseen;
         DType dtype = DType::unknown;
         std::int32_t source = kNone;  // the slot it came from
-        SourceSpan at;                // where: the argument's call, or the returning function
+        const SourceSpan* at = nullptr;  // where: the argument's call, or the returning function
     };
     struct Flow {
+        std::uint32_t from = 0;
         std::uint32_t to = 0;
-        SourceSpan at;
+        const SourceSpan* at = nullptr;
     };
 
     std::uint32_t param_slot(std::uint32_t f, std::int32_t p) const {
@@ -41,17 +42,20 @@ private:
     void connect();
     void connect_call(std::uint32_t f, std::size_t call);
     // Lets an operand flow into a slot; records a dependency when it is another slot.
-    void flow(std::uint32_t f, const Operand&, std::uint32_t to, const SourceSpan& at);
-    void merge(std::uint32_t slot, DType, std::int32_t source, const SourceSpan& at);
+    void flow(std::uint32_t f, const Operand&, std::uint32_t to, const SourceSpan* at);
+    void merge(std::uint32_t slot, DType, std::int32_t source, const SourceSpan* at);
     void set_unknown(std::uint32_t slot);
+    void sort_flows();
     void settle();
-    std::vector<std::uint32_t> sources_of(std::uint32_t f, const Operand&) const;
+    template <class Visit>
+    bool for_each_source(std::uint32_t f, const Operand&, Visit) const;
     Note note_of(std::uint32_t slot) const;
 
     const Graph& graph_;
     std::vector<std::uint32_t> first_slot_;  // per function: its result, then its parameters
     std::vector<Slot> slots_;
-    std::vector<std::vector<Flow>> flows_;  // per slot
+    std::vector<Flow> flows_;                // by the slot they come from
+    std::vector<std::uint32_t> first_flow_;  // per slot
     std::vector<std::uint32_t> changed_;
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace mp::lint {
 namespace {
@@ -55,6 +56,34 @@ bool calls_at_once(std::string_view name) {
            name == "std::generate" || name == "std::accumulate" || name == "std::call_once";
 }
 
+// By file name, line, column, display name.
+void sort_by_place(std::vector<const Function*>& functions) {
+    std::vector<Symbol> files;
+    for (const Function* f : functions) files.push_back(f->span.file);
+    std::ranges::sort(files);
+    files.erase(std::unique(files.begin(), files.end()), files.end());
+    std::ranges::sort(files, {}, [](Symbol s) { return s.str(); });
+    std::unordered_map<Symbol, std::uint32_t> rank;
+    for (std::uint32_t i = 0; i < files.size(); ++i) rank.emplace(files[i], i);
+
+    struct Key {
+        std::uint64_t place = 0;
+        std::uint32_t column = 0;
+        const Function* function = nullptr;
+    };
+    std::vector<Key> keys;
+    keys.reserve(functions.size());
+    for (const Function* f : functions)
+        keys.push_back({std::uint64_t{rank[f->span.file]} << 32 | f->span.line, f->span.column, f});
+    std::ranges::sort(keys, [](const Key& a, const Key& b) {
+        if (a.place != b.place) return a.place < b.place;
+        if (a.column != b.column) return a.column < b.column;
+        return std::pair(a.function->display.str(), a.function->usr.str()) <
+               std::pair(b.function->display.str(), b.function->usr.str());
+    });
+    for (std::size_t i = 0; i < keys.size(); ++i) functions[i] = keys[i].function;
+}
+
 }  // namespace
 
 Graph::Graph(const std::vector<Unit>& units) {
@@ -62,6 +91,7 @@ Graph::Graph(const std::vector<Unit>& units) {
     index_overriders();
     resolve_calls();
     index_callers();
+    index_calls_to();
 }
 
 void Graph::collect(const std::vector<Unit>& units) {
@@ -79,19 +109,26 @@ void Graph::collect(const std::vector<Unit>& units) {
     }
     functions_.reserve(kept.size());
     for (const auto& [id, candidate] : kept) functions_.push_back(candidate.body);
-    std::ranges::sort(functions_, [](const Function* a, const Function* b) {
-        const auto key = [](const Function* f) {
-            return std::tuple(f->span.line, f->span.column, f->display.str(), f->usr.str());
-        };
-        if (a->span.file != b->span.file) return a->span.file.str() < b->span.file.str();
-        return key(a) < key(b);
-    });
+    sort_by_place(functions_);
     index_.reserve(functions_.size());
     bodies_.reserve(functions_.size());
     for (std::uint32_t i = 0; i < functions_.size(); ++i) {
         index_.emplace(functions_[i], i);
-        if (!functions_[i]->usr.empty()) bodies_[functions_[i]->usr].push_back(i);
+        if (!functions_[i]->usr.empty()) body_list_.push_back(i);
     }
+    std::ranges::sort(body_list_, {}, [&](std::uint32_t i) {
+        return std::pair(functions_[i]->usr.id(), i);
+    });
+    for (std::uint32_t at = 0; at < body_list_.size(); ++at) {
+        const auto [entry, is_new] = bodies_.try_emplace(functions_[body_list_[at]]->usr, Range{at, 0});
+        ++entry->second.count;
+    }
+}
+
+std::span<const std::uint32_t> Graph::bodies(Symbol usr) const {
+    const auto found = bodies_.find(usr);
+    if (found == bodies_.end()) return {};
+    return std::span(body_list_).subspan(found->second.first, found->second.count);
 }
 
 void Graph::index_overriders() {
@@ -101,9 +138,7 @@ void Graph::index_overriders() {
 
 // In the caller's own file when several bodies share a USR; else all of them.
 void Graph::add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const {
-    const auto found = bodies_.find(usr);
-    if (found == bodies_.end()) return;
-    const auto& all = found->second;
+    const auto all = bodies(usr);
     if (all.size() > 1) {
         for (const std::uint32_t body : all) {
             if (functions_[body]->span.file != caller.span.file) continue;
@@ -128,25 +163,26 @@ void Graph::add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const {
     }
 }
 
-void Graph::resolve(const Function& caller, const Call& call, std::vector<Target>& out) const {
-    std::vector<std::uint32_t> bodies;
+void Graph::resolve(const Function& caller, const Call& call, std::vector<std::uint32_t>& found) {
+    found.clear();
     if (!call.callee.empty()) {
-        add_bodies(caller, call.callee, bodies);
+        add_bodies(caller, call.callee, found);
         // Only methods can be overridden, and a constructor runs its own class's body.
-        if (call.kind != CallKind::constructor && overriders_.contains(call.callee))
-            add_overriders(call.callee, bodies);
+        if (call.kind != CallKind::constructor && !overriders_.empty() && overriders_.contains(call.callee))
+            add_overriders(call.callee, found);
     }
-    for (const std::uint32_t body : bodies)
-        out.push_back({.function = body, .sure = bodies.size() == 1, .lambda = false, .spawned = false});
-    const bool spawned = !call.lambdas.empty() && starts_thread(call.name.str());
+    for (const std::uint32_t body : found) targets_.push_back({.function = body, .sure = found.size() == 1});
+    if (call.lambdas.empty()) return;
+    const bool spawned = starts_thread(call.name.str());
+    const bool at_once = calls_at_once(call.name.str());
     for (const Symbol lambda : call.lambdas) {
-        bodies.clear();
-        add_bodies(caller, lambda, bodies);
-        for (const std::uint32_t body : bodies)
-            out.push_back({.function = body,
-                           .sure = bodies.size() == 1 && calls_at_once(call.name.str()),
-                           .lambda = true,
-                           .spawned = spawned});
+        found.clear();
+        add_bodies(caller, lambda, found);
+        for (const std::uint32_t body : found)
+            targets_.push_back({.function = body,
+                                .sure = found.size() == 1 && at_once,
+                                .lambda = true,
+                                .spawned = spawned});
     }
 }
 
@@ -156,18 +192,36 @@ void Graph::resolve_calls() {
     first_target_.reserve(total + 1);
     first_call_.reserve(functions_.size());
     call_ranges_.reserve(functions_.size());
+    std::vector<std::uint32_t> scratch;
     for (std::uint32_t i = 0; i < functions_.size(); ++i) {
         const Function& f = *functions_[i];
         first_call_.push_back(static_cast<std::uint32_t>(first_target_.size()));
         if (!f.calls.empty()) call_ranges_.emplace_back(f.calls.data(), i);
         for (const Call& call : f.calls) {
             first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
-            resolve(f, call, targets_);
-            if (!call.callee.empty()) calls_to_[call.callee].push_back(&call);
+            resolve(f, call, scratch);
         }
     }
     first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
     std::ranges::sort(call_ranges_, std::less<>{}, [](const auto& range) { return range.first; });
+}
+
+void Graph::index_calls_to() {
+    std::uint32_t total = 0;
+    for (const Function* f : functions_)
+        for (const Call& call : f->calls)
+            if (!call.callee.empty()) ++calls_to_[call.callee].count;
+    for (auto& [usr, range] : calls_to_) {
+        range.first = total;
+        total += std::exchange(range.count, 0);
+    }
+    call_list_.resize(total);
+    for (const Function* f : functions_)
+        for (const Call& call : f->calls) {
+            if (call.callee.empty()) continue;
+            Range& range = calls_to_[call.callee];
+            call_list_[range.first + range.count++] = &call;
+        }
 }
 
 void Graph::index_callers() {
@@ -182,8 +236,8 @@ void Graph::index_callers() {
 }
 
 std::uint32_t Graph::find(Symbol usr) const {
-    const auto found = bodies_.find(usr);
-    return found == bodies_.end() ? kNobody : found->second.front();
+    const auto all = bodies(usr);
+    return all.empty() ? kNobody : all.front();
 }
 
 std::uint32_t Graph::index_of(const Function& f) const {
@@ -203,7 +257,7 @@ std::span<const CallRef> Graph::callers(std::uint32_t f) const {
 std::span<const Call* const> Graph::calls_to(Symbol usr) const {
     const auto found = calls_to_.find(usr);
     if (found == calls_to_.end()) return {};
-    return found->second;
+    return std::span(call_list_).subspan(found->second.first, found->second.count);
 }
 
 std::uint32_t Graph::owner(const Call& call) const {

@@ -50,13 +50,20 @@ private:
     void collect(const std::vector<Unit>& units);
     void index_overriders();
     void resolve_calls();
-    void resolve(const Function& caller, const Call&, std::vector<Target>& out) const;
+    void resolve(const Function& caller, const Call&, std::vector<std::uint32_t>& scratch);
     void add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const;
     void add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const;
     void index_callers();
+    void index_calls_to();
+    std::span<const std::uint32_t> bodies(Symbol usr) const;
 
+    struct Range {
+        std::uint32_t first = 0;
+        std::uint32_t count = 0;
+    };
     std::vector<const Function*> functions_;  // by file, line, display
-    std::unordered_map<Symbol, std::vector<std::uint32_t>> bodies_;
+    std::unordered_map<Symbol, Range> bodies_;  // in body_list_
+    std::vector<std::uint32_t> body_list_;
     std::unordered_map<Symbol, std::vector<std::uint32_t>> overriders_;  // direct ones
     std::unordered_map<const Function*, std::uint32_t> index_;
     std::vector<std::uint32_t> first_call_;    // per function: index of its call 0 in first_target_
@@ -64,7 +71,8 @@ private:
     std::vector<Target> targets_;
     std::vector<std::uint32_t> first_caller_;
     std::vector<CallRef> callers_;
-    std::unordered_map<Symbol, std::vector<const Call*>> calls_to_;
+    std::unordered_map<Symbol, Range> calls_to_;  // in call_list_
+    std::vector<const Call*> call_list_;
     std::vector<std::pair<const Call*, std::uint32_t>> call_ranges_;  // first call of each function
 };
 
