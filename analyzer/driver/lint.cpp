@@ -1,0 +1,198 @@
+#include "analyzer/driver/lint.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "analyzer/cache/file_state.hpp"
+#include "analyzer/config/glob.hpp"
+#include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/gather.hpp"
+#include "analyzer/driver/merge.hpp"
+#include "analyzer/driver/suppress.hpp"
+#include "analyzer/report/display.hpp"
+#include "kernels/numerics/policy.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Source text is read for carets and suppressions only; past this size nobody wrote it by hand.
+constexpr std::uint64_t kLargestSource = std::uint64_t{64} << 20;
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+}
+
+Result<Policy> policy_for(std::string_view device, const std::string& torch) {
+    if (!torch.empty()) return Policy::for_torch(device, torch);
+    return Policy::built_in("torch-" + std::string(device));
+}
+
+bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& rule) {
+    const std::string relative = relative_path(f.span.file.str(), options.config_directory);
+    for (const PerFileIgnore& entry : options.per_file_ignores) {
+        if (relative.starts_with('/') || !path_matches(entry.pattern, relative)) continue;
+        for (const std::string& word : entry.rules) {
+            if (names_rule(word, rule)) return true;
+        }
+    }
+    return false;
+}
+
+void load_sources(const Findings& findings, Sources& sources) {
+    for (const Finding& f : findings) {
+        const std::string path(f.span.file.str());
+        if (path.empty() || sources.has(path)) continue;
+        std::string text;
+        read_file(path, text, kLargestSource);
+        sources.add(path, std::move(text));
+    }
+}
+
+// One run from plan to report.
+class Linter {
+public:
+    Linter(const LintOptions& options, const Parts& parts) : options_(options), parts_(parts) {}
+
+    Result<Report> run() {
+        const auto start = std::chrono::steady_clock::now();
+        const Result<Policy> cuda = policy_for("cuda", options_.torch);
+        const Result<Policy> cpu = policy_for("cpu", options_.torch);
+        if (!cuda) return cuda.error();
+        if (!cpu) return cpu.error();
+        const Result<Plan> plan = make_plan(options_, parts_);
+        if (!plan) return plan.error();
+
+        Gathered gathered = gather(*plan, options_, parts_);
+        report_.units = std::move(gathered.results);
+        report_.warnings = std::move(gathered.warnings);
+        const Program program = Program::link(std::move(gathered.units), options_.regions);
+        judge({.program = program, .cuda = *cuda, .cpu = *cpu, .inference = options_.inference.value_or(false)},
+              plan->named);
+        describe(*plan);
+        report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return std::move(report_);
+    }
+
+private:
+    void judge(const RuleContext& context, const std::vector<std::string>& named) {
+        const std::vector<const Rule*> rules = select_rules(parts_.rules, options_.select, options_.ignore);
+        Findings raw;
+        for (const Rule* rule : rules) {
+            rule->check(context, raw);
+            report_.rules.push_back({rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
+        }
+        Findings merged = merge_findings(std::move(raw), options_.working_directory);
+        load_sources(merged, report_.sources);
+        for (Finding& f : merged) sort_out(std::move(f), rules, named);
+    }
+
+    void sort_out(Finding f, const std::vector<const Rule*>& rules, const std::vector<std::string>& named) {
+        const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule* r) { return r->id == f.rule; });
+        const std::string file(f.span.file.str());
+        const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
+        if (!asked_for && is_excluded(options_, file)) return;
+        if (rule != rules.end() && ignored_in_file(options_, f, **rule)) return;
+        const bool silenced = rule != rules.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
+        (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
+    }
+
+    void describe(const Plan& plan) {
+        std::set<std::string_view> files;
+        for (const UnitResult& u : report_.units) {
+            if (u.state == UnitState::ok || u.state == UnitState::partial) files.insert(u.path);
+        }
+        report_.files = files.size();
+        report_.tool_version = product_version();
+        report_.working_directory = options_.working_directory;
+        report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        report_.clean = !files.empty();
+    }
+
+    const LintOptions& options_;
+    const Parts& parts_;
+    Report report_;
+};
+
+std::string shell_quoted(std::string_view word) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+    std::string out = "'";
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return out + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_quoted(word);
+    return out + "\n";
+}
+
+}  // namespace
+
+std::string_view product_version() { return MP_VERSION; }
+
+void apply_config(LintOptions& options, const Config& config) {
+    if (options.select.empty()) options.select = config.select;
+    append(options.ignore, config.ignore);
+    append(options.exclude, config.exclude);
+    append(options.per_file_ignores, config.per_file_ignores);
+    append(options.extra_args, config.extra_args);
+    options.config_directory = config.directory;
+    options.regions = config.regions;
+    if (!options.cuda && !config.cuda.empty()) {
+        const bool path = config.cuda != "auto" && config.cuda != "stubs";
+        set_cuda(options, path ? absolute_path(config.cuda, config.directory) : config.cuda);
+    }
+    if (options.torch.empty()) options.torch = config.torch;
+    if (!options.inference && !config.profile.empty()) options.inference = config.profile == "inference";
+    if (!options.jobs) options.jobs = config.jobs;
+    if (!options.timeout) options.timeout = config.timeout;
+}
+
+void set_cuda(LintOptions& options, const std::string& value) {
+    options.cuda_path.clear();
+    if (value == "auto") {
+        options.cuda = CudaHeaders::automatic;
+    } else if (value == "stubs") {
+        options.cuda = CudaHeaders::stubs;
+    } else {
+        options.cuda = CudaHeaders::toolkit;
+        options.cuda_path = absolute_path(value, options.working_directory);
+    }
+}
+
+Result<Report> run_lint(const LintOptions& options, const Parts& parts) { return Linter(options, parts).run(); }
+
+Result<std::vector<Unit>> run_facts(const LintOptions& options, const Parts& parts) {
+    const Result<Plan> plan = make_plan(options, parts);
+    if (!plan) return plan.error();
+    return gather(*plan, options, parts).units;
+}
+
+Result<std::string> show_command(const LintOptions& options, const Parts& parts) {
+    const Result<Plan> plan = make_plan(options, parts);
+    if (!plan) return plan.error();
+    const ExtractOptions extract = extract_options(options, *plan);
+    std::string out;
+    if (!plan->database.empty()) out += "# database " + escape_controls(plan->database) + "\n";
+    for (const CompileCommand& command : plan->commands) {
+        const Invocation in = parts.translate(command, extract);
+        out += "# " + escape_controls(in.file) + (in.headers.empty() ? "" : ", CUDA headers: " + in.headers) + "\n";
+        for (const std::string& warning : in.warnings) out += "# " + escape_controls(warning) + "\n";
+        if (!in.flags.empty()) out += "# noted, not passed on: " + shell_line(in.flags);
+        out += shell_line(in.host);
+        if (!in.device.empty()) out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
+    }
+    return out;
+}
+
+int exit_code(const Report& report, bool strict) {
+    if (!report.clean || (strict && !incomplete(report).empty())) return 2;
+    const bool loud = count(report.findings, Severity::error) + count(report.findings, Severity::warning) > 0;
+    return loud ? 1 : 0;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/clang/extract.hpp"
+#include "analyzer/config/selection.hpp"
+
+namespace mp::lint {
+
+// What a run is made of, as functions, so that tests can run the driver without a compiler.
+struct Parts {
+    Invocation (*translate)(const CompileCommand&, const ExtractOptions&) = nullptr;
+    Unit (*extract)(const Invocation&, const ExtractOptions&) = nullptr;
+    std::string (*version)() = nullptr;  // of the extractor
+    CompileCommand (*default_command)(const std::string& file, const std::vector<std::string>& flags) = nullptr;
+    Result<CompileDatabase> (*load_database)(const std::string& path) = nullptr;
+    std::string (*find_database)(const std::string& start) = nullptr;
+    Rules rules;
+    std::string_view (*rule_page)(std::string_view id) = nullptr;
+};
+
+Parts real_parts();
+
+// "0.1.0"
+std::string_view product_version();
+
+}  // namespace mp::lint

@@ -1,0 +1,174 @@
+#include "analyzer/driver/plan.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "analyzer/config/glob.hpp"
+#include "analyzer/driver/discover.hpp"
+#include "analyzer/report/display.hpp"
+
+namespace mp::lint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file behind every name: a database and a directory walk may reach it through different links.
+std::string real_path(const std::string& path) {
+    char* real = ::realpath(path.c_str(), nullptr);
+    std::string out = real ? real : path;
+    std::free(real);
+    return out;
+}
+
+bool is_file(const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool is_cuda(const std::string& path) { return path.ends_with(".cu") || path.ends_with(".cuh"); }
+
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+    const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    return static_cast<std::size_t>(x - a.begin());
+}
+
+// The database by real path of its files, in its own order.
+class Commands {
+public:
+    explicit Commands(CompileDatabase database) : database_(std::move(database)) {
+        for (CompileCommand& c : database_.commands) {
+            const std::string path = absolute_path(c.file, c.directory);
+            auto [known, added] = real_.try_emplace(path);
+            if (added) known->second = real_path(path);
+            by_file_[known->second].push_back(&c);
+        }
+    }
+
+    std::vector<CompileCommand> of(const std::string& path) const {
+        std::vector<CompileCommand> out;
+        const auto it = by_file_.find(real_path(path));
+        if (it == by_file_.end()) return out;
+        for (const CompileCommand* c : it->second) out.push_back(*c);
+        return out;
+    }
+
+    // For a file without a command: that of the nearest file in the tree of the same language, with the
+    // file replaced. Include paths and macros of neighbours are nearly always the same.
+    std::optional<CompileCommand> neighbour(const std::string& path) const {
+        const CompileCommand* best = nullptr;
+        std::string best_path;
+        std::size_t most = 0;
+        for (const CompileCommand& c : database_.commands) {
+            const std::string file = absolute_path(c.file, c.directory);
+            const std::size_t prefix = common_prefix(file, path);
+            if (is_cuda(file) != is_cuda(path) || !is_source(file) || prefix <= most) continue;
+            best = &c;
+            best_path = file;
+            most = prefix;
+        }
+        // Sharing only "/" or "/home" says nothing about a project.
+        if (!best || most < fs::path(path).parent_path().parent_path().string().size()) return std::nullopt;
+        CompileCommand out = *best;
+        for (std::string& argument : out.arguments) {
+            if (argument == best->file || absolute_path(argument, best->directory) == best_path) argument = path;
+        }
+        out.file = path;
+        return out;
+    }
+
+private:
+    CompileDatabase database_;
+    std::unordered_map<std::string, std::string> real_;
+    std::unordered_map<std::string, std::vector<const CompileCommand*>> by_file_;
+};
+
+std::string find_root(const std::string& start) {
+    for (fs::path at = start; !at.empty(); at = at.parent_path()) {
+        std::error_code none;
+        if (fs::exists(at / ".git", none)) return at.string();
+        if (at == at.parent_path()) break;
+    }
+    return {};
+}
+
+Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const Parts& parts, Plan& plan) {
+    std::shared_ptr<Commands> none;
+    if (options.flags) return none;
+    std::string path = options.database;
+    if (path.empty()) {
+        path = parts.find_database(start_directory(options));
+    } else {
+        path = absolute_path(path, options.working_directory);
+    }
+    if (path.empty()) return none;
+    Result<CompileDatabase> database = parts.load_database(path);
+    if (!database) return database.error();
+    plan.database = database->path;
+    return std::make_shared<Commands>(std::move(*database));
+}
+
+void add_units(Plan& plan, const std::shared_ptr<Commands>& database, const std::string& path) {
+    std::vector<CompileCommand> commands;
+    if (database) commands = database->of(path);
+    if (commands.empty()) commands.push_back(plan.fallback(path));
+    for (CompileCommand& c : commands) {
+        c.file = absolute_path(c.file, c.directory);
+        plan.commands.push_back(std::move(c));
+    }
+}
+
+}  // namespace
+
+std::string start_directory(const LintOptions& options) {
+    if (options.inputs.empty()) return options.working_directory;
+    const std::string first = absolute_path(options.inputs.front(), options.working_directory);
+    return is_file(first) ? fs::path(first).parent_path().string() : first;
+}
+
+bool is_excluded(const LintOptions& options, const std::string& path) {
+    const std::string relative = relative_path(path, options.config_directory);
+    if (relative.starts_with('/')) return false;
+    return std::any_of(options.exclude.begin(), options.exclude.end(),
+                       [&](const std::string& pattern) { return path_matches(pattern, relative); });
+}
+
+Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
+    Plan plan;
+    std::vector<std::string> inputs = options.inputs;
+    if (inputs.empty()) inputs.push_back(options.working_directory);
+    const Result<Discovered> found = discover(inputs, options.working_directory,
+                                              [&](const std::string& p) { return is_excluded(options, p); });
+    if (!found) return found.error();
+    const Result<std::shared_ptr<Commands>> database = open_database(options, parts, plan);
+    if (!database) return database.error();
+
+    const auto flags = options.flags.value_or(std::vector<std::string>{});
+    plan.fallback = [commands = *database, flags, parts](const std::string& path) {
+        const auto near = commands ? commands->neighbour(path) : std::nullopt;
+        return near ? *near : parts.default_command(path, flags);
+    };
+    plan.named = found->named;
+    plan.headers = found->headers;
+    for (const std::string& path : found->named) add_units(plan, *database, path);
+    for (const std::string& path : found->sources) add_units(plan, *database, path);
+
+    plan.project_root = find_root(start_directory(options));
+    for (const CompileCommand& c : plan.commands) {
+        // Facts of a file outside the root would be dropped as somebody else's.
+        const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');
+        if (!inside && !plan.project_root.empty()) plan.project_root.clear();
+    }
+    if (plan.commands.empty() && plan.headers.empty()) {
+        return Error{"nothing to analyse: no .cpp, .cc, .cxx, .cu or header file in " + inputs.front(),
+                     "name files, or a directory with sources"};
+    }
+    return plan;
+}
+
+}  // namespace mp::lint

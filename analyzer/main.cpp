@@ -1,0 +1,492 @@
+// The command line of mp-lint. Everything it does is in analyzer/driver; this file reads options, opens
+// outputs, and turns results into text on a stream and an exit code.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/program_options.hpp>
+
+#include "analyzer/config/suggest.hpp"
+#include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/lint.hpp"
+#include "analyzer/driver/output.hpp"
+#include "analyzer/driver/plan.hpp"
+#include "analyzer/facts/text.hpp"
+#include "analyzer/report/display.hpp"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace mp;
+using namespace mp::lint;
+
+constexpr int kClean = 0;
+constexpr int kUsage = 2;
+
+constexpr std::string_view kExamples =
+    R"(mp-lint finds mixed-precision defects in C++ and CUDA sources.
+
+  mp-lint src                                  a directory; compile_commands.json is found by itself
+  mp-lint -p build src/norm.cu                 with the database of a build directory
+  mp-lint kernels.cu -- -DENABLE_BF16 -Iinclude
+  mp-lint --output text --output sarif=lint.sarif src
+  mp-lint --select ALL --ignore MP602 src      off-by-default rules too
+  mp-lint rules                                every rule, a line each
+  mp-lint rule MP401                           why, bad and good code, the fix, how to suppress
+  mp-lint facts norm.cu                        what mp-lint knows about a file
+  mp-lint --show-command norm.cu               the clang command lines it would use
+
+Exit status: 0 nothing found, 1 errors or warnings, 2 a usage error, nothing could be analysed, or with
+--strict a unit that did not parse. Notes never count.
+
+)";
+
+constexpr std::array<std::string_view, 4> kVerbs{"facts", "rules", "rule", "help"};
+
+struct CommandLine {
+    LintOptions lint;
+    std::vector<Output> outputs;
+    std::string config;
+    std::string color = "auto";
+    bool isolated = false;
+    bool strict = false;
+    bool exit_zero = false;
+    bool verbose = false;
+    bool quiet = false;
+    bool help = false;
+    bool version = false;
+    bool show_command = false;
+};
+
+void say(std::string_view kind, const std::string& text) {
+    std::cerr << "mp-lint: " << kind << ": " << escape_controls(text) << "\n";
+}
+
+int fail(const Error& error) {
+    say("error", error.message);
+    if (!error.hint.empty()) say("hint", error.hint);
+    return kUsage;
+}
+
+po::options_description described() {
+    po::options_description all("Options");
+    auto text = [] { return po::value<std::string>(); };
+    auto list = [] { return po::value<std::vector<std::string>>()->composing(); };
+    all.add_options()
+        ("database,p", text()->value_name("BUILD"), "directory or file of compile_commands.json")
+        ("output", list()->value_name("FORMAT[=FILE]"), "text, json or sarif; repeatable (default: text)")
+        ("select", list()->value_name("RULES"), "run these: ids, names, families (MP4), patterns, ALL")
+        ("ignore", list()->value_name("RULES"), "run all but these")
+        ("strict", "exit 2 when a unit did not parse cleanly")
+        ("exit-zero", "exit 0 when there are findings")
+        ("inference", "no training here: same as --profile inference")
+        ("profile", text()->value_name("KIND"), "training (default) or inference")
+        ("torch", text()->value_name("VERSION"), "whose autocast lists to use, \"2.4\" (default: newest)")
+        ("cuda", text()->value_name("WHICH"), "headers: auto (default), stubs, or the path of a toolkit")
+        ("exact", "read function bodies of system headers too")
+        ("jobs,j", text()->value_name("N"), "processes (default: processors)")
+        ("timeout", text()->value_name("SECONDS"), "per unit (default: 120)")
+        ("no-cache", "neither read nor write the cache")
+        ("cache-dir", text()->value_name("DIR"), "default: $XDG_CACHE_HOME/mp-lint or ~/.cache/mp-lint")
+        ("config", text()->value_name("FILE"), "instead of the nearest mp-lint.toml")
+        ("isolated", "read no configuration")
+        ("show-command", "print the clang command lines, do nothing")
+        ("verbose,v", "coverage of every unit")
+        ("quiet,q", "findings only")
+        ("color", text()->value_name("WHEN"), "auto (default), always or never")
+        ("version", "versions of mp-lint, clang and CUDA headers")
+        ("help,h", "this text");
+    return all;
+}
+
+// --- reading options --------------------------------------------------------------------------------
+
+void split_commas(const std::vector<std::string>& values, std::vector<std::string>& into) {
+    for (const std::string& value : values) {
+        std::istringstream in(value);
+        for (std::string word; std::getline(in, word, ',');) {
+            if (!word.empty()) into.push_back(word);
+        }
+    }
+}
+
+template <typename T>
+Result<T> number(const std::string& option, const std::string& text, T least, T most) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
+    std::ostringstream message;
+    message << option << ": '" << text << "' is not a number from " << least << " to " << most;
+    return Error{message.str(), ""};
+}
+
+Status one_of(const std::string& option, const std::string& value, std::span<const std::string_view> allowed) {
+    for (const std::string_view a : allowed) {
+        if (value == a) return Done{};
+    }
+    std::string all;
+    for (const std::string_view a : allowed) all += (all.empty() ? "" : ", ") + std::string(a);
+    return Error{option + ": '" + value + "' is none of " + all, did_you_mean(value, allowed)};
+}
+
+Status read_rules(const po::variables_map& map, LintOptions& lint) {
+    for (const auto& [name, into] : {std::pair{"select", &lint.select}, {"ignore", &lint.ignore}}) {
+        if (!map.count(name)) continue;
+        split_commas(map[name].as<std::vector<std::string>>(), *into);
+        for (const std::string& word : *into) {
+            const Status ok = check_rule_word(word, all_rules());
+            if (!ok) return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
+        }
+    }
+    return Done{};
+}
+
+Status read_numbers(const po::variables_map& map, LintOptions& lint) {
+    if (map.count("jobs")) {
+        const Result<int> jobs = number<int>("-j", map["jobs"].as<std::string>(), 1, 1024);
+        if (!jobs) return jobs.error();
+        lint.jobs = *jobs;
+    }
+    if (map.count("timeout")) {
+        const Result<double> seconds = number<double>("--timeout", map["timeout"].as<std::string>(), 0.001, 1e6);
+        if (!seconds) return seconds.error();
+        lint.timeout = *seconds;
+    }
+    return Done{};
+}
+
+Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) {
+    int to_standard = 0;
+    if (map.count("output")) {
+        for (const std::string& text : map["output"].as<std::vector<std::string>>()) {
+            const Result<Output> output = parse_output(text);
+            if (!output) return output.error();
+            to_standard += output->file.empty();
+            outputs.push_back(*output);
+        }
+    }
+    if (outputs.empty()) outputs.emplace_back();
+    if (to_standard > 1) return Error{"--output: two formats go to standard output", "give one a file: sarif=lint.sarif"};
+    return Done{};
+}
+
+Status read_profile(const po::variables_map& map, LintOptions& lint) {
+    static constexpr std::array<std::string_view, 2> kProfiles{"training", "inference"};
+    if (map.count("inference")) lint.inference = true;
+    if (!map.count("profile")) return Done{};
+    const std::string profile = map["profile"].as<std::string>();
+    const Status ok = one_of("--profile", profile, kProfiles);
+    if (ok) lint.inference = profile == "inference";
+    return ok;
+}
+
+Status fill(const po::variables_map& map, CommandLine& line) {
+    static constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
+    auto text = [&map](const char* name, std::string& into) {
+        if (map.count(name)) into = map[name].as<std::string>();
+    };
+    if (map.count("input")) line.lint.inputs = map["input"].as<std::vector<std::string>>();
+    text("database", line.lint.database);
+    text("torch", line.lint.torch);
+    text("cache-dir", line.lint.cache_directory);
+    text("config", line.config);
+    text("color", line.color);
+    if (map.count("cuda")) set_cuda(line.lint, map["cuda"].as<std::string>());
+    line.lint.exact = map.count("exact") > 0;
+    line.lint.use_cache = map.count("no-cache") == 0;
+    line.isolated = map.count("isolated") > 0;
+    line.strict = map.count("strict") > 0;
+    line.exit_zero = map.count("exit-zero") > 0;
+    line.verbose = map.count("verbose") > 0;
+    line.quiet = map.count("quiet") > 0;
+    line.help = map.count("help") > 0;
+    line.version = map.count("version") > 0;
+    line.show_command = map.count("show-command") > 0;
+    for (const Status& status : {read_rules(map, line.lint), read_numbers(map, line.lint),
+                                 read_outputs(map, line.outputs), read_profile(map, line.lint),
+                                 one_of("--color", line.color, kColors)}) {
+        if (!status) return status;
+    }
+    return Done{};
+}
+
+Error unknown_option(const std::string& option, const po::options_description& all) {
+    std::vector<std::string> names;
+    for (const auto& o : all.options()) names.push_back("--" + o->long_name());
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
+    if (hint.empty()) hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
+    return {"unknown option '" + option + "'", hint};
+}
+
+Result<CommandLine> parse(std::vector<std::string> arguments) {
+    CommandLine line;
+    line.lint.working_directory = absolute_path(".", [] {
+        char* here = ::getcwd(nullptr, 0);
+        std::string out = here ? here : "/";
+        std::free(here);
+        return out;
+    }());
+    // What follows "--" is the compiler's; the parser must not see it.
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i] != "--") continue;
+        line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+        arguments.resize(i);
+    }
+    po::options_description all = described();
+    all.add_options()("input", po::value<std::vector<std::string>>(), "");
+    po::positional_options_description positional;
+    positional.add("input", -1);
+    try {
+        namespace style = po::command_line_style;
+        po::variables_map map;
+        po::store(po::command_line_parser(arguments)
+                      .options(all)
+                      .positional(positional)
+                      .style(style::default_style & ~style::allow_guessing)
+                      .run(),
+                  map);
+        const Status filled = fill(map, line);
+        if (!filled) return filled.error();
+    } catch (const po::unknown_option& e) {
+        return unknown_option(e.get_option_name(), all);
+    } catch (const po::error& e) {
+        return Error{e.what(), "'mp-lint --help' lists the options"};
+    }
+    return line;
+}
+
+// --- terminal ---------------------------------------------------------------------------------------
+
+bool is_set(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value && *value;
+}
+
+bool is_dumb() {
+    const char* term = std::getenv("TERM");
+    return term && std::strcmp(term, "dumb") == 0;
+}
+
+bool use_color(const std::string& when) {
+    if (when != "auto") return when == "always";
+    if (is_set("NO_COLOR")) return false;
+    const char* forced = std::getenv("FORCE_COLOR");
+    if (forced && *forced) return std::strcmp(forced, "0") != 0;
+    return ::isatty(STDOUT_FILENO) && !is_dumb();
+}
+
+// One line on a terminal, rewritten in place; nothing anywhere else.
+void show_progress(std::size_t done, std::size_t total, const std::string& path) {
+    const std::string line = "[" + std::to_string(done) + "/" + std::to_string(total) + "] " + escape_controls(path);
+    std::cerr << "\r\033[K" << (done == total ? "" : line.substr(0, 78)) << std::flush;
+}
+
+// A reader that went away has read what it wanted; anything else that is not written is an error.
+bool print(std::string_view text) {
+    const Status written = write_all(STDOUT_FILENO, text);
+    if (written || errno == EPIPE) return true;
+    say("error", "standard output: " + written.error().message);
+    return false;
+}
+
+// --- verbs ------------------------------------------------------------------------------------------
+
+int print_help() {
+    std::ostringstream out;
+    out << "Usage: mp-lint [options] [files and directories] [-- compiler flags]\n\n" << kExamples << described();
+    return print(out.str()) ? kClean : kUsage;
+}
+
+int print_version(const CommandLine& line, const Parts& parts) {
+    LintOptions options = line.lint;
+    const ExtractOptions extract{.cuda = options.cuda.value_or(CudaHeaders::automatic),
+                                 .cuda_path = options.cuda_path,
+                                 .project_root = {},
+                                 .extra_args = {}};
+    const Invocation cuda = parts.translate(parts.default_command("version.cu", {}), extract);
+    std::string out = "mp-lint " + std::string(product_version()) + "\n";
+    out += "front end: " + parts.version() + "\n";
+    out += "CUDA headers: " + cuda.headers + "\n";
+    return print(out) ? kClean : kUsage;
+}
+
+std::string padded(std::string_view text, std::size_t width) {
+    return std::string(text) + std::string(width - std::min(width, text.size()), ' ');
+}
+
+int print_rules() {
+    std::size_t widest = 0;
+    for (const Rule* rule : all_rules()) widest = std::max(widest, rule->name.size());
+    std::string out;
+    for (const Rule* rule : all_rules()) {
+        out += std::string(rule->id) + "  " + padded(name_of(rule->severity), 7) + "  ";
+        out += rule->on_by_default ? std::string(rule->name) : padded(rule->name, widest) + "  off by default";
+        out += '\n';
+    }
+    return print(out) ? kClean : kUsage;
+}
+
+int print_rule(const std::vector<std::string>& words) {
+    if (words.empty()) return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
+    std::string out;
+    for (const std::string& word : words) {
+        const Rule* found = nullptr;
+        std::vector<std::string_view> known;
+        for (const Rule* rule : all_rules()) {
+            known.push_back(rule->id);
+            known.push_back(rule->name);
+            if (names_rule(word, *rule) && edit_distance(word, rule->id) * edit_distance(word, rule->name) == 0) {
+                found = rule;
+            }
+        }
+        if (!found) {
+            std::string hint = did_you_mean(word, known);
+            return fail({"no rule is called '" + word + "'", hint.empty() ? "'mp-lint rules' lists them" : hint});
+        }
+        out += page_for_reading(rule_page(found->id));
+        if (!out.ends_with('\n')) out += '\n';
+    }
+    return print(out) ? kClean : kUsage;
+}
+
+int print_facts_of(const LintOptions& options, const Parts& parts) {
+    if (options.inputs.empty()) return fail({"facts: of which file?", "mp-lint facts norm.cu"});
+    const Result<std::vector<Unit>> units = run_facts(options, parts);
+    if (!units) return fail(units.error());
+    std::string out;
+    bool any = false;
+    for (const Unit& unit : *units) {
+        out += print_facts(unit);
+        any |= unit.state == UnitState::ok || unit.state == UnitState::partial;
+    }
+    if (!print(out)) return kUsage;
+    return any ? kClean : fail({"nothing could be analysed", ""});
+}
+
+std::string render(const Report& report, const Output& output, const CommandLine& line) {
+    switch (output.format) {
+        case Format::json: return json_report(report);
+        case Format::sarif: return sarif_report(report);
+        case Format::text: break;
+    }
+    const bool color = output.file.empty() && use_color(line.color);
+    return text_report(report, {.color = color, .quiet = line.quiet, .verbose = line.verbose});
+}
+
+int lint(CommandLine& line, const Parts& parts) {
+    std::vector<std::optional<OutputFile>> files;
+    for (const Output& output : line.outputs) {
+        files.emplace_back();
+        if (output.file.empty()) continue;
+        Result<OutputFile> file = OutputFile::open(output.file);
+        if (!file) return fail(file.error());
+        files.back().emplace(std::move(*file));
+    }
+    if (::isatty(STDERR_FILENO) && !is_dumb() && !line.quiet) line.lint.progress = show_progress;
+    const Result<Report> report = run_lint(line.lint, parts);
+    if (!report) return fail(report.error());
+    for (const std::string& warning : report->warnings) say("warning", warning);
+
+    bool written = true;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const std::string text = render(*report, line.outputs[i], line);
+        if (!files[i]) {
+            written &= print(text);
+        } else if (const Status saved = files[i]->commit(text); !saved) {
+            written = false;
+            fail(saved.error());
+        }
+    }
+    if (!written) return kUsage;
+    if (!report->clean) {
+        const std::string& why = report->units.empty() ? std::string() : report->units.front().message;
+        return fail({"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
+    }
+    const int code = exit_code(*report, line.strict);
+    return code == 1 && line.exit_zero ? kClean : code;
+}
+
+Status add_config(CommandLine& line) {
+    if (line.isolated) return Done{};
+    const std::string start = start_directory(line.lint);
+    const Result<Config> config = line.config.empty()
+                                      ? find_config(start, all_rules())
+                                      : load_config(absolute_path(line.config, line.lint.working_directory), all_rules());
+    if (!config) return config.error();
+    apply_config(line.lint, *config);
+    return Done{};
+}
+
+// "mp-lint rulse" is a mistyped word, not a file that went missing.
+Status check_first_word(const std::vector<std::string>& inputs) {
+    struct stat info {};
+    if (inputs.empty() || ::stat(inputs[0].c_str(), &info) == 0) return Done{};
+    const std::string hint = did_you_mean(inputs[0], kVerbs);
+    if (hint.empty()) return Done{};
+    return Error{"neither a command nor a file: '" + inputs[0] + "'", hint};
+}
+
+int run(std::vector<std::string> arguments) {
+    Result<CommandLine> parsed = parse(std::move(arguments));
+    if (!parsed) return fail(parsed.error());
+    CommandLine& line = *parsed;
+    std::vector<std::string>& inputs = line.lint.inputs;
+
+    std::string verb;
+    if (!inputs.empty() && std::find(kVerbs.begin(), kVerbs.end(), inputs[0]) != kVerbs.end()) {
+        verb = inputs[0];
+        inputs.erase(inputs.begin());
+    }
+    if (line.help || verb == "help") return print_help();
+    const Parts parts = real_parts();
+    if (line.version) return print_version(line, parts);
+    if (verb == "rules") return print_rules();
+    if (verb == "rule") return print_rule(inputs);
+    const Status first = check_first_word(inputs);
+    if (!first) return fail(first.error());
+    const Status configured = add_config(line);
+    if (!configured) return fail(configured.error());
+    if (verb == "facts") return print_facts_of(line.lint, parts);
+    if (!line.show_command) return lint(line, parts);
+    const Result<std::string> commands = show_command(line.lint, parts);
+    if (!commands) return fail(commands.error());
+    return print(*commands) ? kClean : kUsage;
+}
+
+// A closed standard stream would give its number to the next file opened, and our text to that file.
+void open_standard_streams() {
+    for (const int fd : {0, 1, 2}) {
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    open_standard_streams();
+    std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
+    try {
+        return run({argv + 1, argv + argc});
+    } catch (const std::exception& e) {
+        say("error", std::string("internal error: ") + e.what());
+        return kUsage;
+    }
+}
