@@ -81,21 +81,23 @@ bool is_bookkeeping(std::string_view name) {
 bool is_torch(std::string_view scope) { return scope == "at" || scope == "torch" || scope == "c10"; }
 
 bool keeps_torch(std::string_view scope, std::string_view name, const clang::FunctionDecl& f) {
+    const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f);
+    const ElementType of = method && !method->getParent()->isLambda()
+                               ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
+                               : ElementType{};
+    // Every step of a chain of options is needed to know the dtype at its end.
+    if (of.shape == Shape::options && !llvm::isa<clang::CXXConstructorDecl>(f)) return true;
     if (is_bookkeeping(name)) return false;
     if (const auto* made = llvm::dyn_cast<clang::CXXConstructorDecl>(&f)) {
         // Tensors, scalars and array references are values passed around; modules, optimizers and guards act.
-        const ElementType type = element_type(made->getThisType()->getPointeeType());
-        if (type.shape != Shape::object) return false;
+        if (of.shape != Shape::object) return false;
         return is_library_guard(*made->getParent()) || name.starts_with("torch::nn::") ||
                name.starts_with("torch::optim::");
     }
     if (f.isOverloadedOperator() && !is_arithmetic_operator(f.getOverloadedOperator()))
         return f.getOverloadedOperator() == clang::OO_Call && scope == "torch";
     if (scope != "c10") return true;
-    const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f);
     return element_type(f.getReturnType()).shape == Shape::options ||
-           (method && !method->getParent()->isLambda() &&
-            element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0)).shape == Shape::options) ||
            starts_with_any(name, {"c10::impl::", "c10::autocast", "c10::GradMode", "c10::InferenceMode"});
 }
 

@@ -29,7 +29,9 @@ bool is_tensor_like(const Operand& o) { return o.shape == Shape::tensor || o.sha
 
 Operand tensor_result(const Call& call, const clang::Expr& e, const Callee& callee, const State& state,
                       llvm::ArrayRef<const clang::Expr*> arguments) {
-    const ElementType type = element_type(e.getType());
+    if (e.getType()->isVoidType() && !callee.library) return {};
+    const ElementType type = e.getType()->isVoidType() ? ElementType{DType::unknown, Shape::scalar}
+                                                       : element_type(e.getType());
     Operand result{.dtype = type.dtype, .shape = type.shape, .name = {}, .constant = {}, .text = {}};
     if (!callee.library || type.dtype != DType::unknown) return result;
     for (std::size_t i = call.kind == CallKind::method ? 1 : 0; i < arguments.size(); ++i)
@@ -38,7 +40,9 @@ Operand tensor_result(const Call& call, const clang::Expr& e, const Callee& call
     const std::string_view name = callee.name.str();
     if (name.ends_with("::type_as") || (name.ends_with("::to") && call.args.size() > 1 && is_tensor_like(call.args[1])))
         result.dtype = call.args.size() > 1 ? call.args[1].dtype : DType::unknown;
-    else if (is_tensor_like(call.args[0]) && (callee.in_place || keeps_dtype(name)))
+    else if (is_tensor_like(call.args[0]) &&
+             (callee.in_place || keeps_dtype(name) ||
+              (call.args[0].shape == Shape::options && result.shape == Shape::options)))
         result.dtype = call.args[0].dtype;
     return result;
 }
@@ -115,10 +119,12 @@ void add_indirect(const clang::CallExpr& e, State& state) {
     if (llvm::isa<clang::CXXPseudoDestructorExpr>(callee) || e.isTypeDependent() || e.containsErrors()) return;
     std::string name = name_of_value(*callee);
     if (name.empty()) name = spelling(*callee, state.ast).str();
-    const ElementType type = element_type(e.getType());
     Call call = new_call(CallKind::function, span_of(e.getSourceRange(), state.ast), Symbol(name));
-    call.result.dtype = type.dtype;
-    call.result.shape = type.shape;
+    if (!e.getType()->isVoidType()) {
+        const ElementType type = element_type(e.getType());
+        call.result.dtype = type.dtype;
+        call.result.shape = type.shape;
+    }
     call.macro = macro_at(callee->getExprLoc(), state.ast);
     const auto arguments = written_arguments(e);
     for (const clang::Expr* argument : arguments) call.args.push_back(make_operand(*argument, state));
@@ -214,7 +220,6 @@ void add_assembly(const clang::GCCAsmStmt& e, State& state) {
     call.args.push_back(text);
     for (unsigned i = 0; i < e.getNumOutputs(); ++i) call.args.push_back(make_operand(*e.getOutputExpr(i), state));
     for (unsigned i = 0; i < e.getNumInputs(); ++i) call.args.push_back(make_operand(*e.getInputExpr(i), state));
-    call.result.shape = Shape::other;
     call.macro = macro_at(e.getAsmLoc(), state.ast);
     finish(std::move(call), e, {}, state);
 }
@@ -226,7 +231,6 @@ std::vector<Call> destructor_calls(const clang::CXXRecordDecl& record, const Ope
         Call call = new_call(CallKind::destructor, span, Symbol(qualified_name(*destructor)),
                              state.usrs.of(*destructor));
         call.args.push_back(object);
-        call.result.shape = Shape::other;
         out.push_back(std::move(call));
     }
     return out;

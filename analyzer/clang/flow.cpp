@@ -92,8 +92,10 @@ public:
 
     void write() {
         for (std::uint32_t i = 0; i < order_.size(); ++i) state_.out.flow.push_back(block(*order_[i]));
+        if (exit_used_) state_.out.flow.push_back({.span = end_of_body(), .to = {}, .leaves = true});
         for (std::uint32_t i = 0; i < order_.size(); ++i) place(*order_[i], i);
         reorder();
+        if (is_straight()) straighten();
     }
 
 private:
@@ -122,7 +124,7 @@ private:
         exit_ = exit;
     }
 
-    Block block(const clang::CFGBlock& b) const {
+    Block block(const clang::CFGBlock& b) {
         Block out;
         const bool two_ways = b.succ_size() == 2 && b.getTerminatorStmt() &&
                               !llvm::isa<clang::SwitchStmt, clang::CXXTryStmt>(b.getTerminatorStmt());
@@ -131,13 +133,36 @@ private:
         for (const auto& next : b.succs()) {
             const clang::CFGBlock* to = next.getReachableBlock();
             const bool when = std::exchange(taken, false);
-            if (to == exit_) out.leaves |= !b.hasNoReturnElement() || throws(b);
-            if (!to || to == exit_) continue;
+            if (!to) continue;
+            // A test that ends the function when it fails leaves on that way only: the end is a block, then.
+            if (to == exit_ && !two_ways) {
+                const clang::Stmt* way = way_out(b);
+                out.leaves = !b.hasNoReturnElement() || llvm::isa_and_nonnull<clang::CXXThrowExpr>(way);
+                if (out.leaves) out.span = way ? span_of(way->getSourceRange(), state_.ast) : end_of_body();
+                continue;
+            }
             Edge edge = conditions_.edge(condition, when);
-            edge.to = number_.lookup(to);
+            edge.to = to == exit_ ? static_cast<std::uint32_t>(order_.size()) : number_.lookup(to);
+            exit_used_ |= to == exit_;
             out.to.push_back(edge);
         }
         return out;
+    }
+
+    // Entry, one block after the other, out: what a reader calls no flow at all.
+    bool is_straight() const {
+        const auto& flow = state_.out.flow;
+        for (std::uint32_t i = 0; i < flow.size(); ++i) {
+            const bool ends = flow[i].to.empty() && flow[i].leaves && i + 1 == flow.size();
+            const bool goes_on = flow[i].to.size() == 1 && flow[i].to[0].to == i + 1 && !flow[i].leaves;
+            if (!ends && !goes_on) return false;
+        }
+        return true;
+    }
+
+    void straighten() {
+        state_.out.flow.clear();
+        for (Call& call : state_.out.calls) call.block = 0;
     }
 
     // Of `a && b` each block tests its own part.
@@ -149,11 +174,15 @@ private:
         return last ? last : llvm::dyn_cast_or_null<clang::Expr>(b.getTerminatorCondition());
     }
 
-    static bool throws(const clang::CFGBlock& b) {
+    SourceSpan end_of_body() const { return span_of(state_.decl.getBody()->getEndLoc(), state_.ast); }
+
+    // The return or throw that ends the block; null when control runs off the end of the function.
+    static const clang::Stmt* way_out(const clang::CFGBlock& b) {
+        const clang::Stmt* found = nullptr;
         for (const clang::CFGElement& element : b)
             if (const auto s = element.getAs<clang::CFGStmt>())
-                if (llvm::isa<clang::CXXThrowExpr>(s->getStmt())) return true;
-        return false;
+                if (llvm::isa<clang::CXXThrowExpr, clang::ReturnStmt>(s->getStmt())) found = s->getStmt();
+        return found;
     }
 
     void place(const clang::CFGBlock& b, std::uint32_t index) {
@@ -235,6 +264,7 @@ private:
     State& state_;
     Conditions conditions_;
     const clang::CFGBlock* exit_ = nullptr;
+    bool exit_used_ = false;
     std::vector<const clang::CFGBlock*> order_;
     llvm::DenseMap<const clang::CFGBlock*, std::uint32_t> number_;
     llvm::DenseMap<const clang::Stmt*, std::pair<std::uint32_t, std::uint32_t>> position_;

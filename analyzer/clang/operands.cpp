@@ -113,6 +113,8 @@ bool has_statistics(const ElementType& type) {
 const clang::Expr* before_conversions(const clang::Expr* e) {
     for (;;) {
         e = same_value(e);
+        if (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e))
+            if (cast->getCastKind() == clang::CK_ConstructorConversion) e = same_value(cast->getSubExpr());
         const auto* made = llvm::dyn_cast_or_null<clang::CXXConstructExpr>(e);
         if (!made || made->getNumArgs() == 0 || element_type(made->getType()).shape == Shape::tensor) return e;
         for (unsigned i = 1; i < made->getNumArgs(); ++i)

@@ -137,9 +137,7 @@ ElementType value_type(const clang::Type& type) {
     if (const auto* r = llvm::dyn_cast<clang::RecordType>(&type)) return record_type(*r->getDecl());
     if (const auto* v = llvm::dyn_cast<clang::VectorType>(&type))
         return vec(element_type(v->getElementType()).dtype);
-    if (const auto* e = llvm::dyn_cast<clang::EnumType>(&type))
-        return {element_type(e->getDecl()->getIntegerType()).dtype, Shape::other};
-    return {};
+    return {};  // enumerations name things, they are not numbers
 }
 
 clang::CharSourceRange file_range(clang::SourceRange range, const clang::ASTContext& context) {

@@ -200,7 +200,7 @@ const clang::Expr* resolved(const clang::Expr* e, const State& state) {
 }
 
 const clang::ParmVarDecl* stored_through(const clang::Expr* e) {
-    bool indirect = false;
+    bool indirect = e->getType()->isPointerType();  // handed to a store intrinsic
     for (int step = 0; e && step < kSteps; ++step) {
         e = e->IgnoreParenCasts();
         const clang::VarDecl* variable = variable_of(e);
