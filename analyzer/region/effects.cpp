@@ -9,10 +9,15 @@ namespace {
 constexpr int kMaxRounds = 8;
 constexpr std::size_t kMaxExits = 16;
 
-bool is_destructor(const Function& f) {
-    const std::string_view name = f.name.str();
+std::string_view leaf(std::string_view name) {
     const std::size_t colon = name.rfind("::");
-    return name.substr(colon == std::string_view::npos ? 0 : colon + 2).starts_with('~');
+    return colon == std::string_view::npos ? name : name.substr(colon + 2);
+}
+
+bool is_destructor(const Function& f) { return leaf(f.name.str()).starts_with('~'); }
+
+bool is_constructor(const Function& f) {
+    return !f.parent_class.empty() && leaf(f.name.str()) == leaf(f.parent_class.str());
 }
 
 bool is_closing(Value v) { return v == Value::restore || v == Value::off; }
@@ -52,6 +57,7 @@ void add_exit(std::vector<Exit>& exits, Exit exit) {
 Effects::Effects(const Graph& graph, const AutocastApi& api)
     : graph_(graph), api_(api), summaries_(graph.size()) {
     find_reaching();
+    find_destructors();
     for (const auto& component : components()) solve(component);
 }
 
@@ -99,6 +105,22 @@ void Effects::find_reaching() {
     }
 }
 
+void Effects::find_destructors() {
+    for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+        const Function& function = graph_.function(f);
+        if (reaches_[f] && is_destructor(function)) destructors_.try_emplace(function.parent_class, f);
+    }
+}
+
+// Whether an object is a guard shows in its destructor, so that is solved before the constructor, and
+// with it before everyone who makes such an object.
+std::uint32_t Effects::destructor_for(std::uint32_t f) const {
+    const Function& function = graph_.function(f);
+    if (!is_constructor(function)) return Graph::kNobody;
+    const auto found = destructors_.find(function.parent_class);
+    return found == destructors_.end() ? Graph::kNobody : found->second;
+}
+
 // Strongly connected components, callees first (Tarjan's algorithm with an explicit stack: the depth of
 // a call graph is the input's choice).
 std::vector<std::vector<std::uint32_t>> Effects::components() const {
@@ -107,6 +129,7 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
         std::uint32_t function = 0;
         std::uint32_t call = 0;
         std::uint32_t target = 0;
+        bool fresh = true;
     };
     std::vector<std::uint32_t> order(graph_.size(), kUnseen), low(graph_.size(), 0), stack;
     std::vector<char> on_stack(graph_.size(), 0);
@@ -117,7 +140,14 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
         order[f] = low[f] = next++;
         stack.push_back(f);
         on_stack[f] = 1;
-        frames.push_back({f, 0, 0});
+        frames.push_back({.function = f});
+    };
+    const auto follow = [&](std::uint32_t f, std::uint32_t callee) {
+        if (!reaches_[callee]) return;
+        if (order[callee] == kUnseen)
+            open(callee);
+        else if (on_stack[callee])
+            low[f] = std::min(low[f], order[callee]);
     };
     const auto close = [&](std::uint32_t f) {
         if (low[f] != order[f]) return;
@@ -135,6 +165,10 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
         while (!frames.empty()) {
             Frame& frame = frames.back();
             const std::uint32_t f = frame.function;
+            if (std::exchange(frame.fresh, false)) {
+                if (const std::uint32_t d = destructor_for(f); d != Graph::kNobody) follow(f, d);
+                continue;
+            }
             if (frame.call == graph_.function(f).calls.size()) {
                 frames.pop_back();
                 close(f);
@@ -148,12 +182,7 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
                 frame.target = 0;
                 continue;
             }
-            const std::uint32_t callee = targets[frame.target++].function;
-            if (!reaches_[callee]) continue;
-            if (order[callee] == kUnseen)
-                open(callee);
-            else if (on_stack[callee])
-                low[f] = std::min(low[f], order[callee]);
+            follow(f, targets[frame.target++].function);
         }
     }
     return found;

@@ -37,6 +37,8 @@ public:
 
 private:
     void find_reaching();
+    void find_destructors();
+    std::uint32_t destructor_for(std::uint32_t f) const;
     void learn_class(std::uint32_t f);
     std::vector<std::vector<std::uint32_t>> components() const;
     void solve(const std::vector<std::uint32_t>& component);
@@ -49,6 +51,7 @@ private:
     std::vector<Summary> summaries_;
     std::unordered_map<std::uint32_t, Exploration> explorations_;
     std::unordered_map<Symbol, ClassFacts> classes_;
+    std::unordered_map<Symbol, std::uint32_t> destructors_;  // of classes, those that reach the API
 };
 
 // Runs one function on abstract states: all paths, with equal conditions taken the same way.

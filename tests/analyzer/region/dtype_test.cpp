@@ -51,6 +51,19 @@ func 1:1 leaf usr=leaf params=[tensor]
     EXPECT_EQ(argument_of(program, "leaf").dtype, DType::unknown);
 }
 
+TEST(ProgramDTypes, ACallerThatDoesNotKnowMakesItUnknown) {
+    const Program program = linked({R"(
+unit a.cpp
+func 1:1 root usr=root params=[tensor]
+  call 2:1 leaf callee=leaf args=[{tensor param=0}]
+func 3:1 sure usr=sure
+  call 4:1 leaf callee=leaf args=[{fp16 tensor}]
+func 5:1 leaf usr=leaf params=[tensor]
+  call 6:1 at::softmax args=[{tensor param=0}]
+)"});
+    EXPECT_EQ(argument_of(program, "leaf").dtype, DType::unknown);
+}
+
 TEST(ProgramDTypes, ResultsAreWhatEveryReturnGives) {
     const Program program = linked({R"(
 unit a.cpp

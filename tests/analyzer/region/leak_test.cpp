@@ -206,6 +206,30 @@ TEST(RegionLeaks, BeginAndEndOfOneObjectArePaired) {
     EXPECT_THAT(leaks(linked({kUnit + "func 1:1 f\n" + begin + op(3) + methods})), ElementsAre("f 2"));
 }
 
+TEST(RegionLeaks, AnInterfaceOfOneObjectMayDoMoreThanSwitch) {
+    const std::string begin = "func 9:1 Amp::begin usr=b parent_class=Amp\n" + on(10) + op(11);
+    const std::string end = "func 12:1 Amp::end usr=e parent_class=Amp\n" + off(13) + op(14);
+    EXPECT_THAT(leaks(linked({kUnit + begin + end})), IsEmpty());
+    EXPECT_THAT(leaks(linked({kUnit + begin})), ElementsAre("Amp::begin 10"));
+}
+
+TEST(RegionLeaks, AGuardHeldAsAMemberIsNotJudged) {
+    const std::string text = kUnit + "func 1:1 f\n  call 2:1 Trainer::Trainer kind=constructor callee=t+\n" + op(3) +
+                             "func 5:1 Trainer::Trainer usr=t+ parent_class=Trainer\n"
+                             "  call 6:1 Scope::Scope kind=constructor callee=s+\n";
+    const Program program = linked({text + kScope});
+    EXPECT_THAT(leaks(program), IsEmpty());
+    EXPECT_EQ(states(program, "f", 1), "unknown");
+}
+
+TEST(RegionLeaks, AThreadOpensForItselfOnly) {
+    const std::string text = kUnit + "func 1:1 f\n  call 2:1 std::thread::thread kind=constructor lambdas=[l]\n" +
+                             op(3) + "func 5:1 l kind=lambda\n" + on(6) + op(7);
+    const Program program = linked({text});
+    EXPECT_THAT(leaks(program), ElementsAre("l 6"));
+    EXPECT_EQ(states(program, "f", 1), "off");
+}
+
 TEST(RegionLeaks, RestoringAConstantMattersOnlyWhenNested) {
     const std::string inner = "func 10:1 inner\n" + on(11) + op(12) + off(13);
     const std::string plain = "func 1:1 outer\n" + call(2, "inner");

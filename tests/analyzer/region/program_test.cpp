@@ -51,6 +51,20 @@ TEST(Program, TwoProgramsOfOneTreeKeepTheirOwnMain) {
     EXPECT_EQ(program.functions().size(), 2u);
 }
 
+TEST(Program, ACallMeansTheBodyInItsOwnFileWhenSeveralShareAName) {
+    const auto file = [](const std::string& name, const std::string& dtype) {
+        return "unit " + name + "\nfunc 1:1 helper usr=h params=[tensor]\n  call 2:1 at::sum args=[{tensor param=0}]\n" +
+               "func 4:1 use_" + name.substr(0, 1) + "\n  call 5:1 helper callee=h args=[{" + dtype + " tensor}]\n";
+    };
+    const Program program = linked({file("a.cpp", "fp16"), file("b.cpp", "fp32")});
+    ASSERT_EQ(program.functions().size(), 4u);
+    for (const Function* f : program.functions()) {
+        if (f->name.str() != "helper") continue;
+        const DType expected = f->span.file.str() == "a.cpp" ? DType::fp16 : DType::fp32;
+        EXPECT_EQ(program.dtype_of(*f, f->calls[0].args[0]).dtype, expected);
+    }
+}
+
 TEST(Program, KnowsDefinitionsAndOwners) {
     const Program program = linked({"unit a.cpp\nfunc 1:1 f\n  call 2:1 g callee=g\nfunc 5:1 g\n  call 6:1 at::sum\n"});
     const Function& f = function_named(program, "f");
