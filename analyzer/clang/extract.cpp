@@ -30,6 +30,7 @@ constexpr unsigned kStackBytes = 128u << 20;
 
 struct Pass {
     const std::vector<std::string>& arguments;
+    const std::string& directory;
     bool exact = false;
     std::string project_root;
     llvm::IntrusiveRefCntPtr<GuardedFiles> files;
@@ -108,7 +109,8 @@ std::shared_ptr<clang::CompilerInvocation> parse_arguments(const Pass& pass) {
                                                                         &pass.problems, /*ShouldOwnClient=*/false);
     clang::CreateInvocationOptions options;
     options.Diags = diagnostics;
-    options.VFS = pass.files;
+    // Its own view of the disk: what the driver reads about the distribution is no dependency.
+    options.VFS = new GuardedFiles(pass.directory);
     options.RecoverOnError = true;
     return clang::createInvocation(raw, options);
 }
@@ -158,6 +160,7 @@ public:
         for (auto& cast : f.casts) apply(cast.span);
         for (auto& update : f.updates) apply(update.span);
         for (auto& type : f.types) apply(type.span);
+        for (auto& block : f.flow) apply(block.span);
         for (auto& accumulation : f.accumulations) {
             apply(accumulation.span);
             apply(accumulation.declared);
@@ -245,6 +248,7 @@ private:
 
     bool pass(const std::vector<std::string>& arguments, Unit& out) {
         Pass one{.arguments = arguments,
+                 .directory = invocation_.directory,
                  .exact = options_.exact,
                  .project_root = canonical_root(options_.project_root),
                  .files = files_,

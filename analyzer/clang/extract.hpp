@@ -13,9 +13,9 @@ namespace mp::lint {
 
 // One entry of a compilation database, or what stands in for it.
 struct CompileCommand {
-    std::string file;       // as given
-    std::string directory;  // relative paths of the command are relative to it
-    std::vector<std::string> arguments;  // with the compiler first; nvcc's own spelling is welcome
+    std::string file = {};       // as given
+    std::string directory = {};  // relative paths of the command are relative to it
+    std::vector<std::string> arguments = {};  // with the compiler first; nvcc's own spelling is welcome
 };
 
 // Which CUDA headers .cu files (and C++ files that include them) are read with.
@@ -23,10 +23,10 @@ enum class CudaHeaders : std::uint8_t { automatic, toolkit, stubs };
 
 struct ExtractOptions {
     CudaHeaders cuda = CudaHeaders::automatic;
-    std::string cuda_path;       // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
+    std::string cuda_path = {};       // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
     bool exact = false;          // also parse function bodies of system headers
-    std::string project_root;    // files below it are user code; empty: everything not a system header
-    std::vector<std::string> extra_args;  // appended to every command line
+    std::string project_root = {};    // files below it are user code; empty: everything not a system header
+    std::vector<std::string> extra_args = {};  // appended to every command line
 };
 
 // What clang will really be given: after response files, nvcc translation and our own additions.

@@ -25,25 +25,33 @@ bool is_one_of(string_view text, std::initializer_list<string_view> all) {
 std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
 
 bool is_launcher(const std::string& word) {
-    return is_one_of(base_name(word), {"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "time", "nice"});
+    return is_one_of(base_name(word), {"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "time"});
 }
 
-// "CC=gcc ccache nvcc -c ...", and "cd dir && nvcc ..." as some build tools write it: from the compiler on.
-std::vector<std::string> from_compiler(const std::vector<std::string>& all) {
+using Words = std::vector<std::string>;
+
+bool is_shell_operator(const std::string& word) { return is_one_of(word, {"&&", ";", "||"}); }
+
+// "cd dir && nvcc -c ... && post-build": the part that compiles, else the last one.
+Words compiling_part(const Words& all) {
     auto begin = all.begin();
-    for (auto at = all.begin(); at != all.end(); ++at) {
-        if (!is_one_of(*at, {"&&", ";", "||"})) continue;
-        const bool before = at > begin && std::any_of(begin, at, [](const auto& w) { return w == "-c"; });
-        if (before) return {begin, at};
-        begin = at + 1;
+    for (;;) {
+        const auto end = std::find_if(begin, all.end(), is_shell_operator);
+        const bool compiles = std::find(begin, end, "-c") != end;
+        if (compiles || end == all.end()) return {begin, end};
+        begin = end + 1;
     }
-    while (begin != all.end()) {
-        const bool variable = begin->find('=') != std::string::npos && begin->front() != '-' &&
-                              begin->find('/') > begin->find('=');
-        if (*begin != ":" && !variable && !is_launcher(*begin)) break;
-        ++begin;
-    }
-    return {begin, all.end()};
+}
+
+// "CC=gcc ccache nvcc -c ...": from the compiler on.
+Words from_compiler(const Words& all) {
+    const Words part = compiling_part(all);
+    const auto is_before = [](const std::string& word) {
+        const auto equals = word.find('=');
+        const bool variable = equals != std::string::npos && word.front() != '-' && word.find('/') > equals;
+        return word == ":" || variable || is_launcher(word);
+    };
+    return {std::find_if_not(part.begin(), part.end(), is_before), part.end()};
 }
 
 enum class Compiler { nvcc, cxx, c };

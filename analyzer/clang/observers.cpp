@@ -103,7 +103,7 @@ private:
 
     void look_at(clang::SourceLocation at, clang::SourceRange condition) {
         if (out_.tests_cuda_arch || !is_user(at)) return;
-        const auto text = clang::Lexer::getSourceText(clang::CharSourceRange::getCharRange(condition), sources_,
+        const auto text = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(condition), sources_,
                                                       preprocessor_.getLangOpts());
         if (names_arch(text)) out_.tests_cuda_arch = true;
     }

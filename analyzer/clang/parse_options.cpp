@@ -54,7 +54,7 @@ constexpr auto kNumerics = std::to_array<string_view>({
 // Loads or runs something, writes somewhere, or replaces the files that are read.
 constexpr auto kDangerous = std::to_array<string_view>({
     "-fplugin=", "-fpass-plugin=", "-mllvm", "--config=", "-B", "-save-temps", "-save-temps=", "-ftime-trace",
-    "-ftime-trace=", "--serialize-diagnostics", "-fmodules", "-fcxx-modules", "-fmodules-cache-path=",
+    "-ftime-trace=", "-serialize-diagnostics", "-fmodules", "-fcxx-modules", "-fmodules-cache-path=",
     "-fmodule-file=", "-fmodule-map-file=", "-fprebuilt-module-path=", "-ivfsoverlay", "-include-pch",
     "-fcrash-diagnostics-dir=", "-fsave-optimization-record", "-foptimization-record-file=",
     "-fdiagnostics-log-file=", "-resource-dir", "-ccc-install-dir", "-Xassembler", "-Xanalyzer",
