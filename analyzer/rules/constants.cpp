@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -46,20 +47,22 @@ void from_casts(const Function& f, std::vector<ConstantUse>& out) {
 }
 
 // The dtype of the tensor that the scalar meets: the first tensor operand, or the result of a factory.
-ResolvedDType tensor_dtype(const Program& program, const Function& f, const Call& call) {
+TensorDType tensor_dtype(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
         if (argument.shape != Shape::tensor) continue;
-        ResolvedDType found = program.dtype_of(f, argument);
+        TensorDType found = dtypes.of(f, argument);
         if (found.dtype != DType::boolean) return found;  // a mask
     }
-    return {.dtype = call.result.dtype, .chain = {}};
+    if (call.result.shape != Shape::tensor) return {};
+    return {.dtype = call.result.dtype, .proven = true, .chain = {}};
 }
 
-void from_tensor_calls(const Program& program, const Function& f, std::vector<ConstantUse>& out) {
+void from_tensor_calls(const Program& program, TensorDTypes& dtypes, const Function& f,
+                       std::vector<ConstantUse>& out) {
     for (const Call& call : f.calls) {
         const auto role = scalar_role(call);
         if (!role) continue;
-        ResolvedDType met = tensor_dtype(program, f, call);
+        TensorDType met = tensor_dtype(dtypes, f, call);
         if (!is_low_precision(met.dtype)) continue;
         const Context* region = program.enabled_context(f, call);
         std::vector<Note> notes = std::move(met.chain);
@@ -68,7 +71,7 @@ void from_tensor_calls(const Program& program, const Function& f, std::vector<Co
             const auto value = number_of(argument);
             if (!value || argument.shape == Shape::tensor) continue;
             out.push_back({.function = &f, .span = call.span, .dtype = met.dtype, .value = *value, .role = *role,
-                           .proven = is_proven_low(met.dtype) && !region, .tensor = true, .notes = notes});
+                           .proven = is_proven_low(met.dtype) && met.proven && !region, .tensor = true, .notes = notes});
         }
     }
 }
@@ -77,9 +80,10 @@ void from_tensor_calls(const Program& program, const Function& f, std::vector<Co
 
 std::vector<ConstantUse> constant_uses(const RuleContext& context) {
     std::vector<ConstantUse> uses;
+    TensorDTypes dtypes(context);
     for (const Function* f : context.program.functions()) {
         from_casts(*f, uses);
-        from_tensor_calls(context.program, *f, uses);
+        from_tensor_calls(context.program, dtypes, *f, uses);
     }
     return uses;
 }

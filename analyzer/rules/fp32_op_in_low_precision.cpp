@@ -20,6 +20,7 @@
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -50,21 +51,22 @@ Need need_of(std::string_view op) {
 // sum(x, kFloat): the call itself asks for fp32.
 bool asks_for_fp32(const Call& call) {
     if (is_wide(call.result.dtype)) return true;
-    constexpr std::array<std::string_view, 4> kNames{"kFloat", "kFloat32", "kDouble", "kFloat64"};
+    constexpr std::array<std::string_view, 4> kNames{"kFloat", "kDouble", "Float", "Double"};
     return std::ranges::any_of(call.args, [&](const Operand& a) {
-        return any_of(leaf(a.constant.str()), kNames) || (a.shape == Shape::options && is_wide(a.dtype));
+        const bool is_dtype = a.shape == Shape::options || a.shape == Shape::other;
+        return any_of(leaf(a.constant.str()), kNames) || (is_dtype && is_wide(a.dtype));
     });
 }
 
 struct LowOperand {
     const Operand* operand = nullptr;
-    ResolvedDType is;
+    TensorDType is;
 };
 
-LowOperand low_operand(const Program& program, const Function& f, const Call& call) {
+LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
         if (argument.shape != Shape::tensor) continue;
-        ResolvedDType found = program.dtype_of(f, argument);
+        TensorDType found = dtypes.of(f, argument);
         if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
     }
     return {};
@@ -84,20 +86,28 @@ std::string consequence(Need need, DType d) {
            std::to_string(significant_bits(d)) + " bits";
 }
 
+// The way of the value and the way of the region are often the same calls.
+void add_new(std::vector<Note>& notes, std::vector<Note> more) {
+    for (Note& note : more) {
+        const auto same = [&](const Note& n) { return n.span.file == note.span.file && n.span.line == note.span.line; };
+        if (std::ranges::none_of(notes, same)) notes.push_back(std::move(note));
+    }
+}
+
 class Judge {
 public:
-    Judge(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
+    Judge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
         const Need need = need_of(call.op.name());
         if (need == Need::none || asks_for_fp32(call)) return;
-        LowOperand low = low_operand(context_.program, f, call);
+        LowOperand low = low_operand(dtypes_, f, call);
         if (!low.operand) return;
         const Context* region = context_.program.enabled_context(f, call);
         if (region && !is_unprotected(context_, *region, call)) return;
-        std::vector<Note> notes = std::move(low.is.chain);
-        if (region)
-            for (Note& n : notes_of(*region)) notes.push_back(std::move(n));
+        std::vector<Note> notes;
+        if (region) notes = notes_of(*region);
+        add_new(notes, std::move(low.is.chain));
         std::string message = std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
         message += region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
         message += consequence(need, low.is.dtype);
@@ -130,9 +140,10 @@ public:
 private:
     Severity severity_of(Need need, const LowOperand& low, const Context* region) const {
         if (need == Need::mild || (context_.inference && !region)) return Severity::note;
-        const bool local = is_proven_low(low.operand->dtype);
-        if (region) return local && region->proven ? Severity::error : Severity::warning;
-        return low.is.dtype == DType::bf16 ? Severity::warning : error_if_proven(low.is.dtype);
+        if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
+        // In a region only a dtype that the code itself gives is certain; autocast's own is a setting.
+        if (region && !(is_proven_low(low.operand->dtype) && region->proven)) return Severity::warning;
+        return error_if_proven(low.is.dtype);
     }
 
     void report(const Function& f, const Call& call, Severity severity, std::string message, std::string fix,
@@ -144,6 +155,7 @@ private:
     }
 
     const RuleContext& context_;
+    TensorDTypes dtypes_;
     Findings& out_;
 };
 

@@ -1,0 +1,142 @@
+#include "analyzer/rules/tensor_dtypes.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/regions.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Longer ways than this are not followed; the answer is then unknown.
+constexpr int kDeepest = 48;
+
+// Ops whose result has the dtype of their floating inputs, besides those that the policies list.
+constexpr std::array<std::string_view, 46> kKeeps{
+    "abs", "add", "sub", "rsub", "mul", "div", "neg", "square", "sqrt", "clamp", "clamp_min", "clamp_max", "clone",
+    "contiguous", "detach", "dropout", "expand", "expand_as", "flatten", "gelu", "index_select", "masked_fill",
+    "max_pool2d", "narrow", "permute", "relu", "repeat", "reshape", "roll", "select", "sigmoid", "silu", "slice",
+    "squeeze", "t", "tanh", "transpose", "unsqueeze", "unflatten", "view", "view_as", "where", "mean", "var", "std",
+    "amax"};
+
+bool is_known_op(const RuleContext& context, Op op) {
+    return any_of(op.name(), kKeeps) || context.cuda.category(op) != Category::unlisted ||
+           context.cpu.category(op) != Category::unlisted;
+}
+
+TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
+
+// The region is open on every known way to this call.
+bool always_open(const Program& program, const Function& f, const Call& call) {
+    const auto contexts = program.contexts(f, call);
+    return std::ranges::all_of(contexts, [](const Context& c) { return c.enabled == Switch::on && c.proven; });
+}
+
+}  // namespace
+
+template <typename Find>
+TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
+    const auto [entry, is_new] = known_.try_emplace({key, index}, unknown());
+    if (!is_new || depth_ >= kDeepest) return entry->second;
+    ++depth_;
+    TensorDType found = find();
+    --depth_;
+    known_[{key, index}] = found;
+    return found;
+}
+
+TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
+    ResolvedDType found = context_.program.dtype_of(f, operand);
+    if (found.dtype != DType::unknown) return {.dtype = found.dtype, .proven = true, .chain = std::move(found.chain)};
+    if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
+        return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
+    if (operand.param != kNone) return of_parameter(f, operand.param);
+    return unknown();
+}
+
+TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
+    if (call.result.dtype != DType::unknown) return {.dtype = call.result.dtype, .proven = true, .chain = {}};
+    return once(&call, kNone, [&] {
+        if (call.op.known()) return of_op(f, call);
+        const Function* callee = context_.program.definition(call.callee);
+        return callee ? of_returned(*callee) : unknown();
+    });
+}
+
+// The dtype that all floating tensor inputs share; unknown when one is, or when they differ.
+TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::vector<DType>* inputs) {
+    TensorDType common = unknown();
+    bool first = true;
+    for (const Operand& argument : call.args) {
+        if (argument.shape != Shape::tensor) continue;
+        TensorDType input = of(f, argument);
+        inputs->push_back(input.dtype);
+        if (is_integer(input.dtype) || input.dtype == DType::boolean) continue;
+        if (first) common = std::move(input);
+        else if (input.dtype != common.dtype) common = unknown();
+        first = false;
+    }
+    return common;
+}
+
+TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
+    if (!is_known_op(context_, call.op)) return unknown();
+    std::vector<DType> inputs;
+    TensorDType common = of_inputs(f, call, &inputs);
+    const Context* region = context_.program.enabled_context(f, call);
+    if (!region) return common;
+    const Policy* policy = policy_of(context_, *region);
+    if (!policy) return unknown();
+    const DType low = region->dtype == DType::unknown ? DType::lowp : region->dtype;
+    const Category category = call.in_place ? Category::unlisted : policy->category(call.op);
+    const bool always = always_open(context_.program, f, call);
+    switch (category) {
+        case Category::lower: return {.dtype = low, .proven = always, .chain = {}};
+        case Category::fp32:
+        case Category::fp32_set_opt_dtype:
+        case Category::fp32_append_dtype: return {.dtype = DType::fp32, .proven = always, .chain = {}};
+        case Category::promote: {
+            const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
+            return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
+        }
+        default: return common;
+    }
+}
+
+TensorDType TensorDTypes::of_returned(const Function& callee) {
+    TensorDType common = unknown();
+    bool first = true;
+    for (const Operand& value : callee.returned) {
+        TensorDType found = of(callee, value);
+        if (first) common = std::move(found);
+        else if (found.dtype != common.dtype) return unknown();
+        first = false;
+    }
+    return common;
+}
+
+// Any known caller that passes half makes it half there; proven only when all agree.
+TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
+    return once(&f, param, [&] {
+        TensorDType low = unknown();
+        bool agree = true, first = true;
+        for (const Call* call : context_.program.callers(f.usr)) {
+            const Function* caller = context_.program.owner(*call);
+            const std::size_t index = static_cast<std::size_t>(param) + (call->kind == CallKind::method ? 1 : 0);
+            TensorDType found = caller && index < call->args.size() ? of(*caller, call->args[index]) : unknown();
+            agree = agree && (first || found.dtype == low.dtype);
+            if (first || (is_low_precision(found.dtype) && !is_low_precision(low.dtype))) {
+                low = std::move(found);
+                if (low.dtype != DType::unknown)
+                    low.chain.push_back({call->span, "passed here as " + std::string(label(low.dtype))});
+            }
+            first = false;
+        }
+        if (!agree && !is_low_precision(low.dtype)) return unknown();
+        low.proven = low.proven && agree;
+        return low;
+    });
+}
+
+}  // namespace mp::lint

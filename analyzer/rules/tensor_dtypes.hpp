@@ -1,0 +1,53 @@
+#pragma once
+
+// The dtype of a tensor where it is used, as far as facts and policies tell: through ops that keep their
+// input's dtype, through ops that an autocast region casts, and through the program's own functions.
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/rules/rule.hpp"
+
+namespace mp::lint {
+
+struct TensorDType {
+    DType dtype = DType::unknown;
+    bool proven = true;        // it holds on every path that is known
+    std::vector<Note> chain;   // the calls it came through, outermost first
+};
+
+class TensorDTypes {
+public:
+    explicit TensorDTypes(const RuleContext& context) : context_(context) {}
+
+    TensorDType of(const Function&, const Operand&);
+
+private:
+    TensorDType of_result(const Function&, const Call&);
+    TensorDType of_op(const Function&, const Call&);
+    TensorDType of_returned(const Function& callee);
+    TensorDType of_parameter(const Function&, std::int32_t param);
+    TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
+
+    // Answers are kept, and one that is being looked for is unknown: recursion in the program ends there.
+    template <typename Find>
+    TensorDType once(const void* key, std::int32_t index, Find find);
+
+    struct Key {
+        const void* fact = nullptr;
+        std::int32_t index = 0;
+        friend bool operator==(const Key&, const Key&) = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& k) const noexcept {
+            return std::hash<const void*>()(k.fact) * 31 + static_cast<std::size_t>(k.index);
+        }
+    };
+
+    const RuleContext& context_;
+    std::unordered_map<Key, TensorDType, Hash> known_;
+    int depth_ = 0;
+};
+
+}  // namespace mp::lint
