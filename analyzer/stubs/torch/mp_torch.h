@@ -1,6 +1,9 @@
-// Everything the torch stubs know; each of PyTorch's header names forwards here.
+// Everything, for headers whose own content is nowhere else.
 #pragma once
 
-#include "mp_torch_cuda.h"
-#include "mp_torch_library.h"
-#include "mp_torch_nn.h"
+#include "torch/mp_torch.h"
+#include "ATen/AccumulateType.h"
+#include "ATen/OpMathType.h"
+#if defined(__CUDA__) || __has_include(<cuda_runtime.h>)
+#include "ATen/cuda/mp_cuda.h"
+#endif

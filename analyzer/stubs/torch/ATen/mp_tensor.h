@@ -329,8 +329,13 @@ struct Context {
 };
 Context& globalContext();
 
-struct DeviceGuard { explicit DeviceGuard(Device); };
-struct OptionalDeviceGuard { explicit OptionalDeviceGuard(std::optional<Device> = std::nullopt); };
+std::optional<Device> device_of(const Tensor&);
+std::optional<Device> device_of(TensorList);
+struct DeviceGuard { explicit DeviceGuard(Device); ~DeviceGuard(); };
+struct OptionalDeviceGuard {
+    explicit OptionalDeviceGuard(std::optional<Device> = std::nullopt);
+    ~OptionalDeviceGuard();
+};
 struct AutoNonVariableTypeMode { explicit AutoNonVariableTypeMode(bool = true); ~AutoNonVariableTypeMode(); };
 struct AutoDispatchBelowAutograd { AutoDispatchBelowAutograd(); ~AutoDispatchBelowAutograd(); };
 struct AutoDispatchBelowADInplaceOrView { AutoDispatchBelowADInplaceOrView(); ~AutoDispatchBelowADInplaceOrView(); };
@@ -342,6 +347,7 @@ struct TensorArg { Tensor tensor; const char* name; int pos; };
 using CheckedFrom = const char*;
 void checkAllSameGPU(CheckedFrom, ArrayRef<TensorArg>);
 
+c10::optional<c10::Device> device_of(const Tensor&);
 }  // namespace at
 namespace c10 { using at::GradMode; using at::NoGradGuard; }
 
@@ -358,6 +364,13 @@ public:
     std::string toStringRef() const;
     std::vector<at::Tensor> toTensorVector() const;
     std::vector<int64_t> toIntVector() const;
+    c10::List<int64_t> toIntList() const;
+    c10::List<double> toDoubleList() const;
+    c10::List<at::Tensor> toTensorList() const;
+    bool isNone() const;
+    bool isInt() const;
+    bool isDouble() const;
+    bool isBool() const;
     template <class T> T to() const;
 };
 }  // namespace c10

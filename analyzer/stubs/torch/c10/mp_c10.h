@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cstring>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -112,11 +115,25 @@ template <class... A> std::string str(const A&...);
 #define MP_HALF_ASSIGN(T, op) \
     C10_HOST_DEVICE T& operator op(T&, const T&); \
     C10_HOST_DEVICE float& operator op(float&, T);
+// Between two of one type only: an exact match, where the conversions to float and to the CUDA class
+// would make it ambiguous.
+#define MP_HALF_COMPARE(T, op) \
+    template <class A, class B, \
+              class = std::enable_if_t<std::is_same<A, T>::value && std::is_same<B, T>::value>> \
+    C10_HOST_DEVICE bool operator op(const A&, const B&);
 #define MP_HALF(T, C) \
     MP_HALF_CLASS(T, C) \
     MP_HALF_BINARY(T, +) MP_HALF_BINARY(T, -) MP_HALF_BINARY(T, *) MP_HALF_BINARY(T, /) \
     MP_HALF_ASSIGN(T, +=) MP_HALF_ASSIGN(T, -=) MP_HALF_ASSIGN(T, *=) MP_HALF_ASSIGN(T, /=) \
+    MP_HALF_COMPARE(T, <) MP_HALF_COMPARE(T, <=) MP_HALF_COMPARE(T, >) MP_HALF_COMPARE(T, >=) \
+    MP_HALF_COMPARE(T, ==) MP_HALF_COMPARE(T, !=) \
     C10_HOST_DEVICE T operator-(const T&); \
+    C10_HOST_DEVICE bool operator<(const T&, const T&); \
+    C10_HOST_DEVICE bool operator>(const T&, const T&); \
+    C10_HOST_DEVICE bool operator<=(const T&, const T&); \
+    C10_HOST_DEVICE bool operator>=(const T&, const T&); \
+    C10_HOST_DEVICE bool operator==(const T&, const T&); \
+    C10_HOST_DEVICE bool operator!=(const T&, const T&); \
     std::ostream& operator<<(std::ostream&, const T&);
 MP_HALF(Half, __half)
 MP_HALF(BFloat16, __nv_bfloat16)
@@ -136,6 +153,7 @@ MP_FLOAT8(Float8_e5m2fnuz)
 #undef MP_HALF_ASSIGN
 #undef MP_HALF_BINARY
 #undef MP_HALF_CLASS
+#undef MP_HALF_COMPARE
 #undef MP_HALF_CUDA
 
 template <class T> struct complex {

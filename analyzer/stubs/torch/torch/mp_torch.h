@@ -675,9 +675,9 @@ public:
 struct LibraryInit_mp { LibraryInit_mp(void (*)(Library&)); };
 struct RegisterOperators {
     RegisterOperators();
-    template <class F> RegisterOperators(const std::string&, F&&);
-    template <class F> RegisterOperators&& op(const std::string&, F&&) &&;
-    template <class F> RegisterOperators& op(const std::string&, F&&) &;
+    template <class F> RegisterOperators(const std::string&, F);
+    template <class F> RegisterOperators op(const std::string&, F) &&;
+    template <class F> RegisterOperators& op(const std::string&, F) &;
 };
 template <class F> CppFunction_mp dispatch(c10::DispatchKey, F&&);
 struct CustomClassHolder { virtual ~CustomClassHolder(); };

@@ -1,3 +1,2 @@
 #pragma once
-
-#include <mp_torch.h>
+#include <ATen/mp_tensor.h>

@@ -1,2 +1,2 @@
 #pragma once
-#include "mp_cuda.h"
+#include "mp_atomics.h"

@@ -100,27 +100,4 @@ template <class T> __device__ T WARP_SHFL_UP(T, unsigned int, int = 32, unsigned
 template <class T> __device__ T WARP_SHFL(T, int, int = 32, unsigned int = 0xffffffffu);
 __device__ void WARP_SYNC(unsigned int = 0xffffffffu);
 __device__ unsigned int WARP_BALLOT(int, unsigned int = 0xffffffffu);
-
-// Atomics on torch's own half types.
-#define MP_ATOMIC(T) __device__ T gpuAtomicAdd(T*, T); __device__ void gpuAtomicAddNoReturn(T*, T); __device__ T atomAdd(T*, T);
-MP_ATOMIC(float) MP_ATOMIC(double) MP_ATOMIC(int) MP_ATOMIC(int64_t) MP_ATOMIC(uint8_t) MP_ATOMIC(int8_t)
-MP_ATOMIC(int16_t) MP_ATOMIC(bool) MP_ATOMIC(c10::Half) MP_ATOMIC(c10::BFloat16)
-#undef MP_ATOMIC
-#define MP_ATOMIC(T) \
-    __device__ T atomicAdd(T*, T); __device__ T gpuAtomicMul(T*, T); __device__ T gpuAtomicMax(T*, T); \
-    __device__ T gpuAtomicMin(T*, T);
-MP_ATOMIC(c10::Half) MP_ATOMIC(c10::BFloat16)
-#undef MP_ATOMIC
-__device__ void atomicAdd(int64_t*, int64_t);
-__device__ void atomicAdd(uint8_t*, uint8_t);
-__device__ void atomicAdd(int8_t*, int8_t);
-__device__ void atomicAdd(int16_t*, int16_t);
-__device__ void atomicAdd(bool*, bool);
-namespace at {
-namespace native {
-template <class T, class I> __device__ void fastAtomicAdd(T*, I, const I, T, bool);
-template <class T> __device__ void fastSpecializedAtomicAdd(T*, long, long, T);
-}  // namespace native
-}  // namespace at
-using at::native::fastAtomicAdd;
 #endif

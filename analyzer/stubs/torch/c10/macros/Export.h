@@ -1,3 +1,2 @@
 #pragma once
-
-#include <mp_torch.h>
+#include <c10/mp_c10.h>

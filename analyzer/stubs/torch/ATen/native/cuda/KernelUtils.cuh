@@ -1,2 +1,2 @@
 #pragma once
-#include "../../cuda/mp_cuda.h"
+#include <ATen/cuda/mp_atomics.h>

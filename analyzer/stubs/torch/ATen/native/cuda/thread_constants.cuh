@@ -1,3 +1,2 @@
 #pragma once
-
-#include <mp_torch.h>
+#include <ATen/cuda/mp_cuda.h>

@@ -1,3 +1,2 @@
 #pragma once
-
-#include <mp_torch.h>
+#include <torch/mp_torch.h>

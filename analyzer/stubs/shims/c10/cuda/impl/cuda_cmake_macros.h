@@ -1,0 +1,2 @@
+// Written by the build of a CUDA libtorch; absent from one built for the CPU.
+#pragma once
