@@ -88,9 +88,9 @@ template <class T = void> struct bit_xor { template <class A, class B> MP_HD T o
 template <class T> struct mp_value { typedef T type; };
 template <class T> struct mp_value<T&> : mp_value<T> {};
 template <class T> struct mp_value<const T> : mp_value<T> {};
-template <class G, class T, class F> MP_DEV typename mp_value<T>::type reduce(const G&, T&&, F&&);
-template <class G, class T, class F> MP_DEV T inclusive_scan(const G&, T, F&&);
-template <class G, class T, class F> MP_DEV T exclusive_scan(const G&, T, F&&);
+template <class G, class T, class F> MP_DEV typename mp_value<T>::type reduce(const G&, T&&, F&&) MP_NO_BODY
+template <class G, class T, class F> MP_DEV T inclusive_scan(const G&, T, F&&) MP_NO_BODY
+template <class G, class T, class F> MP_DEV T exclusive_scan(const G&, T, F&&) MP_NO_BODY
 template <class G, class T> MP_DEV T inclusive_scan(const G&, T);
 template <class G, class T> MP_DEV T exclusive_scan(const G&, T);
 template <class G, class T> MP_DEV void memcpy_async(const G&, T*, const T*, __SIZE_TYPE__);

@@ -50,6 +50,10 @@
 #define CUDART_CB
 #define CUDARTAPI
 
+#ifndef MP_NO_BODY
+// A body that says nothing: a template called with a lambda of internal linkage must be defined here.
+#define MP_NO_BODY { __builtin_trap(); }
+#endif
 // MP_HD: callable on both sides. MP_DEV: device only; in plain C++ it is an ordinary function, because
 // host files sometimes name device helpers in templates that are never instantiated.
 #define MP_HD __host__ __device__

@@ -44,9 +44,9 @@ public:
     struct TempStorage { char bytes[64]; };
     MP_DEV BlockReduce();
     MP_DEV explicit BlockReduce(TempStorage&);
-    template <class Op> MP_DEV T Reduce(T, Op);
-    template <int N, class Op> MP_DEV T Reduce(T (&)[N], Op);
-    template <class Op> MP_DEV T Reduce(T, Op, int);
+    template <class Op> MP_DEV T Reduce(T, Op) MP_NO_BODY
+    template <int N, class Op> MP_DEV T Reduce(T (&)[N], Op) MP_NO_BODY
+    template <class Op> MP_DEV T Reduce(T, Op, int) MP_NO_BODY
     MP_DEV T Sum(T);
     template <int N> MP_DEV T Sum(T (&)[N]);
     MP_DEV T Sum(T, int);
@@ -56,8 +56,8 @@ class WarpReduce {
 public:
     struct TempStorage { char bytes[64]; };
     MP_DEV explicit WarpReduce(TempStorage&);
-    template <class Op> MP_DEV T Reduce(T, Op);
-    template <class Op> MP_DEV T Reduce(T, Op, int);
+    template <class Op> MP_DEV T Reduce(T, Op) MP_NO_BODY
+    template <class Op> MP_DEV T Reduce(T, Op, int) MP_NO_BODY
     MP_DEV T Sum(T);
     MP_DEV T Sum(T, int);
 };
@@ -71,16 +71,16 @@ public:
     MP_DEV void InclusiveSum(T, T&, T&);
     MP_DEV void ExclusiveSum(T, T&);
     MP_DEV void ExclusiveSum(T, T&, T&);
-    template <class Prefix> MP_DEV void InclusiveSum(T, T&, Prefix&);
-    template <class Prefix> MP_DEV void ExclusiveSum(T, T&, Prefix&);
+    template <class Prefix> MP_DEV void InclusiveSum(T, T&, Prefix&) MP_NO_BODY
+    template <class Prefix> MP_DEV void ExclusiveSum(T, T&, Prefix&) MP_NO_BODY
     template <int N> MP_DEV void InclusiveSum(T (&)[N], T (&)[N]);
     template <int N> MP_DEV void InclusiveSum(T (&)[N], T (&)[N], T&);
     template <int N> MP_DEV void ExclusiveSum(T (&)[N], T (&)[N]);
     template <int N> MP_DEV void ExclusiveSum(T (&)[N], T (&)[N], T&);
-    template <class Op> MP_DEV void InclusiveScan(T, T&, Op);
-    template <int N, class Op> MP_DEV void InclusiveScan(T (&)[N], T (&)[N], Op);
-    template <int N, class Op, class Prefix> MP_DEV void InclusiveScan(T (&)[N], T (&)[N], Op, Prefix&);
-    template <class Op> MP_DEV void ExclusiveScan(T, T&, T, Op);
+    template <class Op> MP_DEV void InclusiveScan(T, T&, Op) MP_NO_BODY
+    template <int N, class Op> MP_DEV void InclusiveScan(T (&)[N], T (&)[N], Op) MP_NO_BODY
+    template <int N, class Op, class Prefix> MP_DEV void InclusiveScan(T (&)[N], T (&)[N], Op, Prefix&) MP_NO_BODY
+    template <class Op> MP_DEV void ExclusiveScan(T, T&, T, Op) MP_NO_BODY
 };
 template <class T, int LogicalWarp = 32, int Arch = 0>
 class WarpScan {
@@ -90,7 +90,7 @@ public:
     MP_DEV void InclusiveSum(T, T&);
     MP_DEV void InclusiveSum(T, T&, T&);
     MP_DEV void ExclusiveSum(T, T&);
-    template <class Op> MP_DEV void InclusiveScan(T, T&, Op);
+    template <class Op> MP_DEV void InclusiveScan(T, T&, Op) MP_NO_BODY
 };
 template <class T, int X, int Items, BlockLoadAlgorithm A = BLOCK_LOAD_DIRECT, int Y = 1, int Z = 1, int Arch = 0>
 class BlockLoad {
@@ -168,11 +168,11 @@ struct DeviceSegmentedSort {
     template <class K, class V, class B, class E> static cudaError_t SortPairsDescending(void*, size_t&, const K*, K*, const V*, V*, long long, long long, B, E, cudaStream_t = 0);
 };
 struct DeviceSelect {
-    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0);
-    template <class I, class O, class N, class P> static cudaError_t If(void*, size_t&, I, O, N, long long, P, cudaStream_t = 0);
+    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0) MP_NO_BODY
+    template <class I, class O, class N, class P> static cudaError_t If(void*, size_t&, I, O, N, long long, P, cudaStream_t = 0) MP_NO_BODY
 };
 struct DevicePartition {
-    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0);
+    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0) MP_NO_BODY
 };
 struct DeviceHistogram {
     template <class I, class C, class L, class O>

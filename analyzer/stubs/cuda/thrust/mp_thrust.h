@@ -116,7 +116,7 @@ public:
     MP_HD transform_iterator(I, F);
     MP_HD transform_iterator operator+(ptrdiff_t) const;
 };
-template <class F, class I> transform_iterator<F, I> make_transform_iterator(I, F);
+template <class F, class I> transform_iterator<F, I> make_transform_iterator(I, F) MP_NO_BODY
 template <class A, class B> struct pair { A first; B second; };
 template <class A, class B> pair<A, B> make_pair(A, B);
 template <class... T> class tuple {
@@ -129,45 +129,45 @@ template <int N, class... T> MP_HD auto& get(tuple<T...>&);
 
 #define MP_WITH_POLICY(params, result, name, ...) \
     template <params> result name(__VA_ARGS__); \
-    template <class P, params> result name(const P&, __VA_ARGS__);
+    template <class P, params> result name(const P&, __VA_ARGS__) MP_NO_BODY
 #define MP_C ,
 MP_WITH_POLICY(class I MP_C class T, T, reduce, I, I, T)
 template <class P, class I, class T, class F,
           class = typename std::enable_if<!std::is_convertible<P, I>::value>::type>
 T reduce(const P&, I, I, T, F);
-template <class I, class T, class F> T reduce(I, I, T, F);
+template <class I, class T, class F> T reduce(I, I, T, F) MP_NO_BODY
 template <class I> typename std::iterator_traits<I>::value_type reduce(I, I);
 template <class I> typename std::iterator_traits<I>::value_type reduce(const cuda::mp_policy&, I, I);
-template <class I, class F, class T, class R> T transform_reduce(I, I, F, T, R);
-template <class P, class I, class F, class T, class R> T transform_reduce(const P&, I, I, F, T, R);
+template <class I, class F, class T, class R> T transform_reduce(I, I, F, T, R) MP_NO_BODY
+template <class P, class I, class F, class T, class R> T transform_reduce(const P&, I, I, F, T, R) MP_NO_BODY
 template <class I, class J, class T> T inner_product(I, I, J, T);
-template <class P, class I, class J, class T> T inner_product(const P&, I, I, J, T);
-template <class I, class O, class F> O transform(I, I, O, F);
-template <class I, class J, class O, class F> O transform(I, I, J, O, F);
-template <class I, class O, class F> O transform(const cuda::mp_policy&, I, I, O, F);
-template <class I, class J, class O, class F> O transform(const cuda::mp_policy&, I, I, J, O, F);
-template <class I, class F> I for_each(I, I, F);
-template <class P, class I, class F> I for_each(const P&, I, I, F);
+template <class P, class I, class J, class T> T inner_product(const P&, I, I, J, T) MP_NO_BODY
+template <class I, class O, class F> O transform(I, I, O, F) MP_NO_BODY
+template <class I, class J, class O, class F> O transform(I, I, J, O, F) MP_NO_BODY
+template <class I, class O, class F> O transform(const cuda::mp_policy&, I, I, O, F) MP_NO_BODY
+template <class I, class J, class O, class F> O transform(const cuda::mp_policy&, I, I, J, O, F) MP_NO_BODY
+template <class I, class F> I for_each(I, I, F) MP_NO_BODY
+template <class P, class I, class F> I for_each(const P&, I, I, F) MP_NO_BODY
 template <class I, class O> O copy(I, I, O);
-template <class P, class I, class O> O copy(const P&, I, I, O);
+template <class P, class I, class O> O copy(const P&, I, I, O) MP_NO_BODY
 template <class I, class T> void fill(I, I, const T&);
-template <class P, class I, class T> void fill(const P&, I, I, const T&);
+template <class P, class I, class T> void fill(const P&, I, I, const T&) MP_NO_BODY
 template <class I, class T> void sequence(I, I, T);
 template <class I> void sequence(I, I);
-template <class P, class I> void sequence(const P&, I, I, long);
+template <class P, class I> void sequence(const P&, I, I, long) MP_NO_BODY
 template <class I, class O> O inclusive_scan(I, I, O);
-template <class P, class I, class O> O inclusive_scan(const P&, I, I, O);
+template <class P, class I, class O> O inclusive_scan(const P&, I, I, O) MP_NO_BODY
 template <class I, class O> O exclusive_scan(I, I, O);
 template <class I> void sort(I, I);
-template <class P, class I> void sort(const P&, I, I);
+template <class P, class I> void sort(const P&, I, I) MP_NO_BODY
 template <class K, class V> void sort_by_key(K, K, V);
-template <class P, class K, class V> void sort_by_key(const P&, K, K, V);
-template <class K, class V, class F> void stable_sort_by_key(K, K, V, F);
+template <class P, class K, class V> void sort_by_key(const P&, K, K, V) MP_NO_BODY
+template <class K, class V, class F> void stable_sort_by_key(K, K, V, F) MP_NO_BODY
 template <class I> I max_element(I, I);
-template <class P, class I> I max_element(const P&, I, I);
+template <class P, class I> I max_element(const P&, I, I) MP_NO_BODY
 template <class I> I min_element(I, I);
 template <class I, class T> ptrdiff_t count(I, I, const T&);
-template <class I, class F> ptrdiff_t count_if(I, I, F);
+template <class I, class F> ptrdiff_t count_if(I, I, F) MP_NO_BODY
 #undef MP_WITH_POLICY
 #undef MP_C
 

@@ -161,7 +161,7 @@ public:
     const Tensor& set_requires_grad(bool) const;
     void retain_grad() const;
     void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
-    template <class F> unsigned register_hook(F&&) const;
+    template <class F> unsigned register_hook(F&&) const MP_NO_BODY
     int64_t _version() const;
     void reset();
 
@@ -203,6 +203,12 @@ public:
     Tensor sum_to_size(IntArrayRef) const;
     Tensor where(const Tensor& condition, const Scalar& other) const;
     bool is_nonzero() const;
+    Tensor coalesce() const;
+    bool is_coalesced() const;
+    Tensor _values() const;
+    Tensor _indices() const;
+    Tensor values() const;
+    Tensor indices() const;
     std::string toString() const;
     void print() const;
 
@@ -311,7 +317,9 @@ int get_num_threads();
 void set_num_threads(int);
 void set_num_interop_threads(int);
 bool hasCUDA();
-template <class F> void parallel_for(int64_t, int64_t, int64_t, const F&);
+bool hasXLA();
+bool hasMPS();
+template <class F> void parallel_for(int64_t, int64_t, int64_t, const F&) MP_NO_BODY
 std::vector<Tensor> broadcast_tensors(TensorList);
 std::vector<Tensor> split_with_sizes(const Tensor&, IntArrayRef, int64_t = 0);
 IntArrayRef infer_size(IntArrayRef, IntArrayRef);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cassert>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <cmath>
 #include <complex>
@@ -62,6 +63,10 @@
 #define TORCH_VERSION_PATCH 0
 #define TORCH_VERSION "2.5.0"
 
+#ifndef MP_NO_BODY
+// A body that says nothing: a template called with a lambda of internal linkage must be defined here.
+#define MP_NO_BODY { __builtin_trap(); }
+#endif
 namespace c10 {
 
 template <class T> using optional = std::optional<T>;
@@ -85,13 +90,14 @@ template <class... A> std::string str(const A&...);
 
 // Halves. Same-type arithmetic stays half; with float it is float, with double double, with integers half.
 #if defined(__CUDA__)
-#define MP_HALF_CUDA(T, C) \
-    C10_HOST_DEVICE T(const C&); \
-    C10_HOST_DEVICE operator C() const;
+// Implicit for Half, explicit for BFloat16, as PyTorch has them.
+#define MP_HALF_CUDA(T, C, how) \
+    C10_HOST_DEVICE how T(const C&); \
+    C10_HOST_DEVICE how operator C() const;
 #else
-#define MP_HALF_CUDA(T, C)
+#define MP_HALF_CUDA(T, C, how)
 #endif
-#define MP_HALF_CLASS(T, C) \
+#define MP_HALF_CLASS(T, C, how) \
     struct alignas(2) T { \
         unsigned short x; \
         struct from_bits_t {}; \
@@ -100,7 +106,7 @@ template <class... A> std::string str(const A&...);
         C10_HOST_DEVICE constexpr T(unsigned short bits, from_bits_t) : x(bits) {} \
         C10_HOST_DEVICE T(float); \
         C10_HOST_DEVICE operator float() const; \
-        MP_HALF_CUDA(T, C) \
+        MP_HALF_CUDA(T, C, how) \
     };
 #define MP_HALF_BINARY(T, op) \
     C10_HOST_DEVICE T operator op(const T&, const T&); \
@@ -119,10 +125,10 @@ template <class... A> std::string str(const A&...);
 // would make it ambiguous.
 #define MP_HALF_COMPARE(T, op) \
     template <class A, class B, \
-              class = std::enable_if_t<std::is_same<A, T>::value && std::is_same<B, T>::value>> \
+              std::enable_if_t<std::is_same<A, T>::value && std::is_same<B, T>::value, int> = 0> \
     C10_HOST_DEVICE bool operator op(const A&, const B&);
-#define MP_HALF(T, C) \
-    MP_HALF_CLASS(T, C) \
+#define MP_HALF(T, C, how) \
+    MP_HALF_CLASS(T, C, how) \
     MP_HALF_BINARY(T, +) MP_HALF_BINARY(T, -) MP_HALF_BINARY(T, *) MP_HALF_BINARY(T, /) \
     MP_HALF_ASSIGN(T, +=) MP_HALF_ASSIGN(T, -=) MP_HALF_ASSIGN(T, *=) MP_HALF_ASSIGN(T, /=) \
     MP_HALF_COMPARE(T, <) MP_HALF_COMPARE(T, <=) MP_HALF_COMPARE(T, >) MP_HALF_COMPARE(T, >=) \
@@ -135,8 +141,12 @@ template <class... A> std::string str(const A&...);
     C10_HOST_DEVICE bool operator==(const T&, const T&); \
     C10_HOST_DEVICE bool operator!=(const T&, const T&); \
     std::ostream& operator<<(std::ostream&, const T&);
-MP_HALF(Half, __half)
-MP_HALF(BFloat16, __nv_bfloat16)
+MP_HALF(Half, __half, )
+MP_HALF(BFloat16, __nv_bfloat16, explicit)
+#if defined(__CUDA__)
+__device__ Half __ldg(const Half*);
+__device__ BFloat16 __ldg(const BFloat16*);
+#endif
 #define MP_FLOAT8(T) \
     struct alignas(1) T { \
         uint8_t x; \

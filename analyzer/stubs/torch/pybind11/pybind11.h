@@ -4,6 +4,10 @@
 #include <string>
 #include <vector>
 
+#ifndef MP_NO_BODY
+// A body that says nothing: a template called with a lambda of internal linkage must be defined here.
+#define MP_NO_BODY { __builtin_trap(); }
+#endif
 namespace pybind11 {
 struct object { template <class T> T cast() const; template <class... A> object operator()(A&&...) const; object attr(const char*) const; };
 struct handle : object {};
@@ -21,7 +25,7 @@ struct scoped_interpreter { scoped_interpreter(); };
 template <class... A> struct init_mp {};
 template <class... A> init_mp<A...> init();
 struct module_ : object {
-    template <class F, class... A> module_& def(const char*, F&&, const A&...);
+    template <class F, class... A> module_& def(const char*, F&&, const A&...) MP_NO_BODY
     const char*& doc();
     static module_ import(const char*);
     module_ def_submodule(const char*, const char* = nullptr);
@@ -29,10 +33,10 @@ struct module_ : object {
 using module = module_;
 template <class T, class... B> struct class_ : object {
     class_(object, const char*);
-    template <class... A> class_& def(A&&...);
-    template <class... A> class_& def_readwrite(A&&...);
-    template <class... A> class_& def_readonly(A&&...);
-    template <class... A> class_& def_property_readonly(A&&...);
+    template <class... A> class_& def(A&&...) MP_NO_BODY
+    template <class... A> class_& def_readwrite(A&&...) MP_NO_BODY
+    template <class... A> class_& def_readonly(A&&...) MP_NO_BODY
+    template <class... A> class_& def_property_readonly(A&&...) MP_NO_BODY
 };
 template <class T> struct enum_ : object { enum_(object, const char*); enum_& value(const char*, T); enum_& export_values(); };
 void exec(const char*);

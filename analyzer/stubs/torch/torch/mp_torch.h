@@ -63,7 +63,6 @@ void synchronize(int64_t = -1);
 void manual_seed(uint64_t);
 void manual_seed_all(uint64_t);
 }  // namespace cuda
-bool hasCUDA();
 
 namespace autograd {
 using Variable = at::Tensor;
@@ -89,11 +88,15 @@ struct DetectAnomalyGuard { explicit DetectAnomalyGuard(bool = true); ~DetectAno
 }  // namespace autograd
 using autograd::Variable;
 
+namespace jit { struct CompilationUnit; }
 namespace serialize {
 class OutputArchive {
 public:
     OutputArchive();
     void write(const std::string&, const Tensor&, bool = false);
+    explicit OutputArchive(std::shared_ptr<jit::CompilationUnit>);
+    std::shared_ptr<jit::CompilationUnit> compilation_unit() const;
+    void write(const std::string&, const c10::IValue&);
     void write(const std::string&, OutputArchive&);
     void save_to(const std::string&);
     void save_to(std::ostream&);
@@ -102,6 +105,10 @@ class InputArchive {
 public:
     InputArchive();
     void read(const std::string&, Tensor&, bool = false);
+    void read(const std::string&, c10::IValue&);
+    bool try_read(const std::string&, c10::IValue&);
+    bool try_read(const std::string&, InputArchive&);
+    std::vector<std::string> keys();
     void read(const std::string&, InputArchive&);
     bool try_read(const std::string&, Tensor&, bool = false);
     void load_from(const std::string&, std::optional<Device> = std::nullopt);
@@ -180,7 +187,7 @@ public:
     virtual void load(serialize::InputArchive&);
     virtual void pretty_print(std::ostream&) const;
     virtual std::shared_ptr<Module> clone(const std::optional<Device>& = std::nullopt) const;
-    template <class F> void apply(const F&);
+    template <class F> void apply(const F&) MP_NO_BODY
     template <class T> T* as() noexcept;
     template <class T> const T* as() const noexcept;
     Tensor& register_parameter(std::string, Tensor, bool requires_grad = true);
@@ -211,7 +218,7 @@ public:
     C* get();
     bool is_empty() const noexcept;
     template <class... A, class X = C> auto operator()(A&&... a) -> decltype(std::declval<X&>().forward(std::forward<A>(a)...));
-    template <class A> decltype(auto) operator[](A&&);
+    template <class A, class X = C> auto operator[](A&& a) -> decltype(std::declval<X&>()[std::forward<A>(a)]);
 };
 template <class C> std::ostream& operator<<(std::ostream&, const ModuleHolder<C>&);
 #define TORCH_MODULE_IMPL(Name, ImplType) \
@@ -638,7 +645,7 @@ public:
     virtual ~Dataset();
     virtual E get(size_t) = 0;
     virtual std::optional<size_t> size() const = 0;
-    template <class F> Self map(F) &&;
+    template <class F> Self map(F) && MP_NO_BODY
 };
 class MNIST : public Dataset<MNIST> {
 public:
@@ -665,21 +672,21 @@ std::vector<Tensor> unflatten_dense_tensors(const Tensor&, TensorList);
 struct CppFunction_mp {};
 class Library {
 public:
-    template <class F> Library& def(const char*, F&&);
+    template <class F> Library& def(const char*, F&&) MP_NO_BODY
     Library& def(const char*);
-    template <class F> Library& impl(const char*, F&&);
-    template <class F> Library& fallback(F&&);
+    template <class F> Library& impl(const char*, F&&) MP_NO_BODY
+    template <class F> Library& fallback(F&&) MP_NO_BODY
     template <class T> struct class_mp { template <class... A> class_mp& def(A&&...); template <class... A> class_mp& def_pickle(A&&...); };
     template <class T> class_mp<T> class_(const std::string&);
 };
 struct LibraryInit_mp { LibraryInit_mp(void (*)(Library&)); };
 struct RegisterOperators {
     RegisterOperators();
-    template <class F> RegisterOperators(const std::string&, F);
-    template <class F> RegisterOperators op(const std::string&, F) &&;
-    template <class F> RegisterOperators& op(const std::string&, F) &;
+    template <class F> RegisterOperators(const std::string&, F) MP_NO_BODY
+    template <class F> RegisterOperators op(const std::string&, F) && MP_NO_BODY
+    template <class F> RegisterOperators& op(const std::string&, F) & MP_NO_BODY
 };
-template <class F> CppFunction_mp dispatch(c10::DispatchKey, F&&);
+template <class F> CppFunction_mp dispatch(c10::DispatchKey, F&&) MP_NO_BODY
 struct CustomClassHolder { virtual ~CustomClassHolder(); };
 namespace jit {
 namespace script {
