@@ -1,0 +1,270 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iterator>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/analyzer/driver/temporary_tree.hpp"
+
+namespace mp::lint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kDefect = R"(#include <cuda_fp16.h>
+__half sum(const __half* x, int n) {
+    __half total = __float2half(0.0f);
+    for (int i = 0; i < n; ++i) total = __hadd(total, x[i]);
+    return total;
+}
+)";
+constexpr const char* kClean = "float twice(float x) { return x + x; }\n";
+
+struct Outcome {
+    int code = -1;
+    std::string out;
+    std::string err;
+};
+
+std::string content_of(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Cli : public TemporaryTree {
+protected:
+    void SetUp() override {
+        TemporaryTree::SetUp();
+        fs::create_directories(path("p"));
+        for (const char* name : {"NO_COLOR", "FORCE_COLOR"}) ::unsetenv(name);
+        ::setenv("XDG_CACHE_HOME", path("xdg").c_str(), 1);
+    }
+
+    // Runs in p/, through a shell, so that a test can say "| head" or "FORCE_COLOR=1".
+    Outcome shell(const std::string& command) const {
+        const std::string whole = "cd '" + path("p") + "' && { " + command + "; } >'" + path("out") + "' 2>'" +
+                                  path("err") + "' </dev/null";
+        const int status = std::system(whole.c_str());
+        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                .out = content_of(path("out")),
+                .err = content_of(path("err"))};
+    }
+    Outcome lint(const std::string& arguments) const { return shell(kLint + arguments); }
+    Outcome stubs(const std::string& arguments) const { return lint("--cuda stubs " + arguments); }
+
+    static inline const std::string kLint = std::string(MP_LINT) + " ";
+};
+
+TEST_F(Cli, ExitCodesAreTheDocumentedOnes) {
+    write("p/clean.cpp", kClean);
+    write("p/bad.cu", kDefect);
+    EXPECT_EQ(stubs("clean.cpp").code, 0);
+    EXPECT_EQ(stubs("bad.cu").code, 1);
+    EXPECT_EQ(stubs("--exit-zero bad.cu").code, 0);
+    EXPECT_EQ(stubs("gone.cu").code, 2);
+    EXPECT_EQ(stubs("--nonsense bad.cu").code, 2);
+    fs::create_directories(path("p/empty"));
+    EXPECT_EQ(stubs("empty").code, 2);
+    write("p/broken.cpp", "this does not parse;\nfloat f(float x) { return x; }\n");
+    EXPECT_EQ(stubs("broken.cpp").code, 0);
+    EXPECT_EQ(stubs("--strict broken.cpp").code, 2);
+    EXPECT_EQ(stubs("--strict clean.cpp").code, 0);
+}
+
+TEST_F(Cli, AFindingIsShownWithItsLine) {
+    write("p/bad.cu", kDefect);
+    const Outcome o = stubs("bad.cu");
+    EXPECT_THAT(o.out, StartsWith("bad.cu:4:33: error: "));
+    EXPECT_THAT(o.out, HasSubstr("[MP401 half-accumulator]\n    4 |     for (int i = 0; i < n; ++i) total = __hadd(total, x[i]);\n"
+                                 "      |                                 ^~~"));
+    EXPECT_THAT(o.out, HasSubstr("\n1 file, 1 finding (1 error) · "));
+    EXPECT_THAT(o.err, IsEmpty());
+}
+
+TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
+    const std::pair<const char*, const char*> cases[] = {{"--slect MP401", "did you mean '--select'?"},
+                                                         {"rulse", "did you mean 'rule'?"},
+                                                         {"--select half-acumulator", "did you mean 'half-accumulator'?"},
+                                                         {"rule MP40l", "did you mean 'MP40"},
+                                                         {"--output sarf", "did you mean 'sarif'?"},
+                                                         {"--color alway", "did you mean 'always'?"},
+                                                         {"--profile inferense", "did you mean 'inference'?"}};
+    for (const auto& [arguments, hint] : cases) {
+        const Outcome o = lint(arguments);
+        EXPECT_EQ(o.code, 2) << arguments;
+        EXPECT_THAT(o.err, AllOf(StartsWith("mp-lint: error: "), HasSubstr(hint)));
+    }
+}
+
+TEST_F(Cli, WrongValuesAreRefused) {
+    for (const char* arguments : {"-j 0", "-j x", "--timeout 0", "--timeout 1s", "--torch nonsense", "--config gone.toml",
+                                  "-p gone", "--output json --output text", "rule", "facts"}) {
+        write("p/a.cpp", kClean);
+        const Outcome o = lint(std::string(arguments));
+        EXPECT_EQ(o.code, 2) << arguments << o.out;
+        EXPECT_THAT(o.err, StartsWith("mp-lint: error: ")) << arguments;
+    }
+}
+
+TEST_F(Cli, RulesExplainThemselves) {
+    EXPECT_THAT(lint("rules").out, HasSubstr("MP401  error    half-accumulator"));
+    const Outcome by_id = lint("rule MP401");
+    EXPECT_EQ(by_id.code, 0);
+    EXPECT_THAT(by_id.out, StartsWith("# MP401 half-accumulator"));
+    for (const char* part : {"## Why", "## Bad", "## Good", "## Fix", "mp-lint: disable=MP401"}) {
+        EXPECT_THAT(by_id.out, HasSubstr(part));
+    }
+    EXPECT_THAT(by_id.out, Not(HasSubstr("expect:"))) << "test marks are not for readers";
+    EXPECT_EQ(lint("rule half-accumulator").out, by_id.out);
+}
+
+TEST_F(Cli, HelpAndVersionSayWhatIsNeeded) {
+    const Outcome help = lint("--help");
+    EXPECT_EQ(help.code, 0);
+    EXPECT_LT(help.out.find("mp-lint src"), help.out.find("--select arg")) << "examples come first";
+    EXPECT_THAT(help.out, HasSubstr("--show-command"));
+    const Outcome version = lint("--version");
+    EXPECT_THAT(version.out, AllOf(StartsWith("mp-lint "), HasSubstr("clang version 19"), HasSubstr("CUDA headers: ")));
+}
+
+TEST_F(Cli, SeveralOutputsInOneRun) {
+    write("p/bad.cu", kDefect);
+    const Outcome o = stubs("--output text --output sarif=a.sarif --output json=a.json bad.cu");
+    EXPECT_EQ(o.code, 1);
+    EXPECT_THAT(o.out, StartsWith("bad.cu:4:33: error: "));
+    const json sarif = json::parse(content_of(path("p/a.sarif")));
+    EXPECT_EQ(sarif["runs"][0]["results"][0]["ruleId"], "MP401");
+    EXPECT_TRUE(sarif["runs"][0]["results"][0]["partialFingerprints"].contains("primaryLocationLineHash"));
+    const json report = json::parse(content_of(path("p/a.json")));
+    EXPECT_EQ(report["findings"][0]["file"], "bad.cu");
+    EXPECT_EQ(report["units"][0]["state"], "ok");
+}
+
+TEST_F(Cli, AnUnwritableOutputIsSaidBeforeTheWork) {
+    write("p/bad.cu", kDefect);
+    const Outcome o = stubs("--output json=no/such/a.json bad.cu");
+    EXPECT_EQ(o.code, 2);
+    EXPECT_THAT(o.err, HasSubstr("no/such/a.json: cannot be written"));
+    EXPECT_THAT(o.out, IsEmpty());
+}
+
+TEST_F(Cli, StandardOutputMayBeFullOrClosed) {
+    write("p/bad.cu", kDefect);
+    EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu >/dev/full").code, 2);
+    EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu >&-").code, 2);
+    EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu | true").err, "") << "a reader that went away is no error";
+}
+
+TEST_F(Cli, CommentsAndConfigurationSilence) {
+    std::string text = kDefect;
+    text.replace(text.find("x[i]);"), 6, "x[i]);  // mp-lint: disable=MP401 n is at most 4");
+    write("p/a.cu", text);
+    const Outcome commented = stubs("a.cu");
+    EXPECT_EQ(commented.code, 0);
+    EXPECT_THAT(commented.out, StartsWith("1 file, no findings · 1 suppressed · "));
+
+    write("p/b.cu", kDefect);
+    write("p/mp-lint.toml", "[per-file-ignores]\n\"b.cu\" = [\"half-accumulator\"]\n");
+    EXPECT_EQ(stubs("b.cu").code, 0);
+    EXPECT_EQ(stubs("--isolated b.cu").code, 1);
+    write("p/mp-lint.toml", "selct = []\n");
+    EXPECT_THAT(stubs("b.cu").err, AllOf(HasSubstr("mp-lint.toml:1: unknown key 'selct'"), HasSubstr("'select'")));
+}
+
+TEST_F(Cli, SelectAndIgnoreChooseRules) {
+    write("p/bad.cu", kDefect);
+    EXPECT_EQ(stubs("--ignore MP401 bad.cu").code, 0);
+    EXPECT_EQ(stubs("--select MP5,MP6 bad.cu").code, 0);
+    EXPECT_EQ(stubs("--select 'half-*' bad.cu").code, 1);
+}
+
+TEST_F(Cli, TheDatabaseSaysHowAFileIsBuilt) {
+    write("p/src/a.cu", std::string("#ifdef HALF\n") + kDefect + "#endif\n");
+    const std::string file = path("p/src/a.cu");
+    const json database = {{{"directory", path("p")}, {"file", file}, {"arguments", {"nvcc", "-DHALF", "-c", file}}},
+                           {{"directory", path("p")}, {"file", file}, {"arguments", {"nvcc", "-c", file}}}};
+    EXPECT_EQ(stubs("src").code, 0);
+    write("p/build/compile_commands.json", database.dump());
+    EXPECT_EQ(stubs("-p build src").code, 1);
+    EXPECT_EQ(stubs("src").code, 1) << "found by itself in build/";
+    EXPECT_EQ(stubs("src --").code, 0) << "flags after -- replace the database";
+    EXPECT_EQ(stubs("src -- -DHALF").code, 1);
+    const Outcome shown = stubs("--show-command src");
+    EXPECT_EQ(shown.code, 0);
+    EXPECT_THAT(shown.out, AllOf(HasSubstr("# database "), ContainsRegex("-D ?HALF"), HasSubstr("a.cu")));
+}
+
+TEST_F(Cli, FactsArePrinted) {
+    write("p/bad.cu", kDefect);
+    const Outcome o = stubs("facts bad.cu");
+    EXPECT_EQ(o.code, 0);
+    EXPECT_THAT(o.out, AllOf(HasSubstr("bad.cu"), HasSubstr("sum"), HasSubstr("fp16")));
+    EXPECT_EQ(stubs("facts gone.cu").code, 2);
+}
+
+TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {
+    write("p/bad.cu", kDefect);
+    const std::string first = stubs("bad.cu").out;
+    EXPECT_TRUE(fs::exists(path("xdg/mp-lint")));
+    const Outcome second = stubs("--verbose bad.cu");
+    EXPECT_THAT(second.out, HasSubstr(" · cached\n"));
+    EXPECT_THAT(second.out, StartsWith(first.substr(0, first.find("\n\n")))) << "the same findings";
+    EXPECT_THAT(stubs("--verbose --no-cache bad.cu").out, Not(HasSubstr("cached")));
+    fs::remove_all(path("xdg"));
+    stubs("--no-cache bad.cu");
+    EXPECT_FALSE(fs::exists(path("xdg")));
+}
+
+TEST_F(Cli, ColorsFollowTheTerminalAndTheUser) {
+    write("p/bad.cu", kDefect);
+    EXPECT_THAT(stubs("bad.cu").out, Not(HasSubstr("\033[")));
+    EXPECT_THAT(stubs("--color always bad.cu").out, HasSubstr("\033[1;31merror: "));
+    EXPECT_THAT(shell("FORCE_COLOR=1 " + kLint + "--cuda stubs bad.cu").out, HasSubstr("\033["));
+    EXPECT_THAT(shell("NO_COLOR=1 FORCE_COLOR=1 " + kLint + "--cuda stubs bad.cu").out, Not(HasSubstr("\033[")));
+}
+
+// Standard error on a terminal: everything it was sent.
+std::string on_terminal(const std::string& command) {
+    int parent = -1, child = -1;
+    if (::openpty(&parent, &child, nullptr, nullptr, nullptr) != 0) return "no terminal";
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::dup2(child, STDERR_FILENO);
+        ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+        ::_exit(127);
+    }
+    ::close(child);
+    std::string out;
+    char buffer[4096];
+    for (ssize_t got; (got = ::read(parent, buffer, sizeof buffer)) > 0;) out.append(buffer, static_cast<std::size_t>(got));
+    ::close(parent);
+    ::waitpid(pid, nullptr, 0);
+    return out;
+}
+
+TEST_F(Cli, ProgressIsForTerminalsAndGoesAway) {
+    write("p/a.cpp", kClean);
+    write("p/b.cpp", kClean);
+    ::setenv("TERM", "xterm", 1);
+    const std::string seen = on_terminal("cd '" + path("p") + "' && " + kLint + "a.cpp b.cpp >/dev/null");
+    EXPECT_THAT(seen, HasSubstr("[1/2] "));
+    EXPECT_THAT(seen, EndsWith("\r\033[K")) << "the last thing written erases the line";
+    EXPECT_THAT(lint("a.cpp b.cpp").err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mp::lint
