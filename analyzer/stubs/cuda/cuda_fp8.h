@@ -80,3 +80,8 @@ MP_FP8(__nv_fp8_e8m0)
 MP_FP8_PACKED(__nv_fp8x2_e4m3, __nv_fp8x4_e4m3)
 MP_FP8_PACKED(__nv_fp8x2_e5m2, __nv_fp8x4_e5m2)
 #undef MP_FP8_PACKED
+
+MP_HD __nv_bfloat16_raw __nv_cvt_e8m0_to_bf16raw(const __nv_fp8_storage_t);
+MP_HD __nv_bfloat162_raw __nv_cvt_e8m0x2_to_bf162raw(const __nv_fp8x2_storage_t);
+enum cudaRoundMode { cudaRoundNearest, cudaRoundZero, cudaRoundPosInf, cudaRoundMinInf };
+MP_HD __nv_fp8_storage_t __nv_cvt_float_to_e8m0(const float, const __nv_saturation_t, const cudaRoundMode);

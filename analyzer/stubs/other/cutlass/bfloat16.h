@@ -1,0 +1,2 @@
+#pragma once
+#include "mp_cutlass.h"
