@@ -176,6 +176,7 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
     const bool spawned = starts_thread(call.name.str());
     const bool at_once = calls_at_once(call.name.str());
     for (const Symbol lambda : call.lambdas) {
+        if (lambda == call.callee) continue;  // called by name, and its own receiver
         found.clear();
         add_bodies(caller, lambda, found);
         for (const std::uint32_t body : found)

@@ -327,6 +327,19 @@ func 22:1 scale kind=kernel
     EXPECT_EQ(states(program, "scale", 0), "off") << "device code has no autocast state";
 }
 
+TEST(RegionContexts, ALambdaCalledByNameIsAPlainCall) {
+    const Program program = linked({R"(
+unit a.cpp
+func 1:1 f usr=f
+  call 2:1 at::autocast::set_enabled args=[constant=true]
+  call 3:1 f::lambda kind=method callee=l lambdas=[l] args=[name=fn]
+  call 4:1 at::autocast::set_enabled args=[constant=false]
+func 2:9 f::lambda usr=l kind=lambda
+  call 2:20 at::sum op=sum
+)"});
+    EXPECT_EQ(states(program, "f::lambda", 0), "on:fp16");
+}
+
 TEST(RegionContexts, RecursionEnds) {
     const Program program = linked({R"(
 unit a.cpp
