@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
 
@@ -114,22 +114,26 @@ std::string database_in(const fs::path& dir) {
     return std::min_element(found.begin(), found.end())->string();
 }
 
-bool is_project_root(const fs::path& dir) {
-    static constexpr std::array marks{".git", ".hg", "mp-lint.toml", "setup.py", "pyproject.toml"};
+bool has_any(const fs::path& dir, std::initializer_list<const char*> names) {
     std::error_code failed;
-    return std::any_of(marks.begin(), marks.end(), [&](const char* m) { return fs::exists(dir / m, failed); });
+    return std::any_of(names.begin(), names.end(), [&](const char* n) { return fs::exists(dir / n, failed); });
 }
 
-// The file's directory and its parents up to the project's root. Without a root only one parent: the
-// include directories of an unrelated tree above would lend the wrong headers.
+// The file's directory and its parents up to the project's root: the nearest repository, else the
+// outermost directory that looks like a project's. Without either only one parent: the include
+// directories of an unrelated tree above would lend the wrong headers.
 std::vector<fs::path> project_dirs(const fs::path& file) {
     std::vector<fs::path> dirs;
+    std::size_t outermost = 2;
     for (auto dir = file.parent_path(); dirs.size() < 12; dir = dir.parent_path()) {
-        if (dir == dir.root_path() || dir == "/usr" || dir == "/usr/local") break;
+        if (dir == dir.root_path() || dir == "/usr" || dir == "/usr/local" || dir == "/home") break;
         dirs.push_back(dir);
-        if (is_project_root(dir)) return dirs;
+        if (has_any(dir, {".git", ".hg", "mp-lint.toml"})) return dirs;
+        const bool project = has_any(dir, {"setup.py", "pyproject.toml", "CMakeLists.txt", "Makefile", "LICENSE",
+                                           "LICENSE.txt", "README.md"});
+        if (project) outermost = std::max(outermost, dirs.size());
     }
-    dirs.resize(std::min(dirs.size(), std::size_t{2}));
+    dirs.resize(std::min(dirs.size(), outermost));
     return dirs;
 }
 
@@ -139,7 +143,7 @@ std::vector<std::string> include_roots(const fs::path& file) {
     for (const auto& dir : project_dirs(file)) {
         bool usual = roots.empty();  // the file's own directory
         std::vector<std::string> below;
-        for (const auto* name : {"include", "src", "csrc"}) {
+        for (const auto* name : {"include", "includes", "src", "src/include", "src/public", "csrc"}) {
             if (!fs::is_directory(dir / name, failed)) continue;
             usual = true;
             below.push_back((dir / name).string());

@@ -1,5 +1,6 @@
 #include "analyzer/clang/extract.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <unordered_map>
 
@@ -181,6 +182,11 @@ std::string device_pass_name(const Invocation& invocation) {
     return "device";
 }
 
+bool uses_our_cuda_headers(const Invocation& invocation) {
+    const auto& all = invocation.host;
+    return std::find(all.begin(), all.end(), header_places().ours + "/cuda") != all.end();
+}
+
 std::string canonical_root(const std::string& root) {
     if (root.empty()) return {};
     std::error_code failed;
@@ -216,6 +222,7 @@ public:
         unit_.path = Symbol(invocation.file);
         unit_.language = invocation.language;
         unit_.headers = Symbol(invocation.headers);
+        if (uses_our_cuda_headers(invocation)) files_->hide_cuda_headers({"/usr/local/include", "/usr/include"});
         for (const auto& flag : invocation.flags) unit_.flags.emplace_back(flag);
     }
 

@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace vfs = llvm::vfs;
@@ -17,6 +18,13 @@ namespace {
 std::int64_t nanoseconds(llvm::sys::TimePoint<> time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
+
+// How the names of a toolkit's headers and header directories begin.
+constexpr llvm::StringLiteral kCudaNames[] = {
+    "builtin_types", "cccl/", "channel_descriptor", "common_functions", "cooperative_groups", "crt/", "cub/",
+    "cublas", "cuda", "cudnn", "cufft", "cupti", "curand", "cusolver", "cusparse", "device_", "driver_",
+    "fatbinary", "host_config", "host_defines", "library_types", "math_constants", "math_functions", "mma.h",
+    "nccl", "npp", "nv", "sm_", "surface_", "texture_", "thrust/", "vector_functions", "vector_types"};
 
 // Hashes the very bytes that are parsed, so that a file edited meanwhile cannot fool a cache.
 class NotedFile : public vfs::File {
@@ -51,8 +59,28 @@ GuardedFiles::GuardedFiles(const std::string& directory)
     setCurrentWorkingDirectory(directory);  // a missing one shows as missing files
 }
 
+void GuardedFiles::hide_cuda_headers(const std::vector<std::string>& dirs) {
+    for (const auto& dir : dirs) hidden_.push_back(dir + "/");
+}
+
+bool GuardedFiles::is_hidden(const llvm::Twine& path) const {
+    if (hidden_.empty()) return false;
+    llvm::SmallString<256> text;
+    const llvm::StringRef whole = path.toStringRef(text);
+    return llvm::any_of(hidden_, [&](const std::string& dir) {
+        llvm::StringRef rest = whole;
+        return rest.consume_front(dir) &&
+               llvm::any_of(kCudaNames, [&](llvm::StringRef name) { return rest.starts_with(name); });
+    });
+}
+
+llvm::ErrorOr<vfs::Status> GuardedFiles::status(const llvm::Twine& path) {
+    if (is_hidden(path)) return std::make_error_code(std::errc::no_such_file_or_directory);
+    return getUnderlyingFS().status(path);
+}
+
 llvm::ErrorOr<std::unique_ptr<vfs::File>> GuardedFiles::openFileForRead(const llvm::Twine& path) {
-    const auto status = getUnderlyingFS().status(path);
+    const auto status = this->status(path);
     if (!status) return status.getError();
     if (!status->isRegularFile()) return std::make_error_code(std::errc::no_such_file_or_directory);
     if (status->getSize() > kMaxSourceBytes) return std::make_error_code(std::errc::file_too_large);

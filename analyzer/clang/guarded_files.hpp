@@ -19,6 +19,11 @@ public:
     // Relative paths are relative to `directory`; the process's own directory stays as it is.
     explicit GuardedFiles(const std::string& directory);
 
+    // From now on the CUDA headers in these directories are not there: a toolkit that a distribution
+    // spread over /usr/include must not mix with our stubs.
+    void hide_cuda_headers(const std::vector<std::string>& dirs);
+
+    llvm::ErrorOr<llvm::vfs::Status> status(const llvm::Twine& path) override;
     // A pipe or a device looks like a missing file: opening it could hang or never end.
     llvm::ErrorOr<std::unique_ptr<llvm::vfs::File>> openFileForRead(const llvm::Twine& path) override;
 
@@ -26,6 +31,9 @@ public:
     std::vector<Dependency> read_files() const;
 
 private:
+    bool is_hidden(const llvm::Twine& path) const;
+
+    std::vector<std::string> hidden_;  // each ends in '/'
     std::map<std::string, Dependency> read_;
 };
 

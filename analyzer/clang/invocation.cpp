@@ -111,7 +111,10 @@ public:
         const bool cuda = language_ == "cuda";
         invocation_.language = cuda ? Language::cuda : Language::cpp;
         invocation_.host = arguments("--cuda-host-only");
-        if (cuda) invocation_.device = arguments("--cuda-device-only");
+        if (cuda) {
+            invocation_.device = arguments("--cuda-device-only");
+            say_toolkit_version(invocation_.device);
+        }
         invocation_.warnings = std::move(notes_.warnings);
         return std::move(invocation_);
     }
@@ -163,6 +166,7 @@ private:
             first_.insert(first_.end(), {"-nocudainc", "-isystem", ours("cuda"), "-include", "mp_cuda_stub.h"});
             return;
         }
+        toolkit_version_ = toolkit.version;
         invocation_.headers = toolkit.version.empty() ? "toolkit" : "toolkit " + toolkit.version;
         // Forced in after clang's own CUDA wrapper. Searched last, so that a header a toolkit still has
         // is the toolkit's.
@@ -170,6 +174,15 @@ private:
         const std::string cccl = toolkit.path + "/include/cccl";
         if (fs::is_directory(cccl)) first_.insert(first_.end(), {"-isystem", cccl});
         later("-idirafter", ours("shims"));
+    }
+
+    // clang's driver says the toolkit's version to a device pass only together with libdevice, which we
+    // do without; kernel launches need it. 12.5 is the newest version clang 19 knows.
+    void say_toolkit_version(std::vector<std::string>& device) const {
+        if (toolkit_version_.empty()) return;
+        const bool newest = std::atof(toolkit_version_.c_str()) > 12.5;
+        const std::string option = "-target-sdk-version=" + (newest ? "12.5" : toolkit_version_);
+        device.insert(device.begin() + 1, {"-Xclang", option});
     }
 
     // Half of one toolkit and half of another, or of our stubs, is worse than either.
@@ -256,6 +269,7 @@ private:
     CommandNotes notes_;
     Invocation invocation_;
     std::string program_;
+    std::string toolkit_version_;  // empty with stubs
     ParseOptions user_;
     std::string language_;
     std::vector<std::string> first_;  // before the command's own options

@@ -339,6 +339,13 @@ TEST_F(Headers, OfTheToolkitTheCommandNames) {
     EXPECT_TRUE(has_pair(i.host, "-isystem", dir.path() + "/kit/include")) << "-I would make them user code";
 }
 
+TEST_F(Headers, OfANewToolkitAreReadAsTheNewestClangKnows) {
+    EXPECT_THAT(translate({"nvcc", "-Ikit/include"}).device, Contains("-target-sdk-version=12.4"));
+    dir.write("kit/include/cuda_runtime_api.h", "#define CUDART_VERSION 13000\n");
+    EXPECT_THAT(translate({"nvcc", "-Ikit/include"}).device, Contains("-target-sdk-version=12.5"));
+    EXPECT_FALSE(mentions(translate({"nvcc"}, CudaHeaders::stubs).device, "-target-sdk-version"));
+}
+
 TEST_F(Headers, OfAnotherToolkitAreNeverMixedIn) {
     const auto i = translate({"nvcc", "-Iother/include", "-c", "a.cu"}, CudaHeaders::automatic, true);
     EXPECT_EQ(i.headers, "toolkit 12.4");

@@ -95,6 +95,14 @@ TEST(DefaultCommand, SearchesTheProjectsUsualDirectories) {
     EXPECT_THAT(command.arguments, testing::Not(Contains("-I" + dir.path() + "/docs")));
 }
 
+TEST(DefaultCommand, KnowsAProjectWithoutARepository) {
+    Scratch dir;
+    dir.write("LICENSE", "");
+    fs::create_directories(dir.path() + "/include");
+    const auto command = default_command(dir.write("src/backend/cuda/a.cu", ""), {});
+    EXPECT_THAT(command.arguments, Contains("-I" + dir.path() + "/include"));
+}
+
 TEST(DefaultCommand, DoesNotClimbOutOfTheProject) {
     Scratch dir;
     fs::create_directories(dir.path() + "/include");
