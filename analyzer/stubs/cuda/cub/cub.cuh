@@ -14,6 +14,10 @@
 #define CCCL_MAJOR_VERSION 2
 #define CCCL_MINOR_VERSION 7
 
+// A program may want its own copy of the library in a namespace of its own.
+#ifdef CUB_NS_PREFIX
+CUB_NS_PREFIX
+#endif
 namespace cub {
 
 struct NullType {};
@@ -203,3 +207,6 @@ MP_DEV unsigned int LaneId();
 MP_DEV unsigned int WarpId();
 
 }  // namespace cub
+#ifdef CUB_NS_POSTFIX
+CUB_NS_POSTFIX
+#endif

@@ -134,12 +134,6 @@ template <class... A> std::string str(const A&...);
     MP_HALF_COMPARE(T, <) MP_HALF_COMPARE(T, <=) MP_HALF_COMPARE(T, >) MP_HALF_COMPARE(T, >=) \
     MP_HALF_COMPARE(T, ==) MP_HALF_COMPARE(T, !=) \
     C10_HOST_DEVICE T operator-(const T&); \
-    C10_HOST_DEVICE bool operator<(const T&, const T&); \
-    C10_HOST_DEVICE bool operator>(const T&, const T&); \
-    C10_HOST_DEVICE bool operator<=(const T&, const T&); \
-    C10_HOST_DEVICE bool operator>=(const T&, const T&); \
-    C10_HOST_DEVICE bool operator==(const T&, const T&); \
-    C10_HOST_DEVICE bool operator!=(const T&, const T&); \
     std::ostream& operator<<(std::ostream&, const T&);
 MP_HALF(Half, __half, )
 MP_HALF(BFloat16, __nv_bfloat16, explicit)
