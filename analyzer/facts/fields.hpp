@@ -1,7 +1,7 @@
 #pragma once
 
-// One field list per fact, used by both the printer and the parser (and by a test that counts), so that
-// the two cannot drift apart. Order is the order of the text.
+// One field list per fact, used by both the printer and the parser (and by a test that counts), so
+// that the two cannot drift apart. Order is the order of the text.
 //
 // A visitor offers:
 //   v.place(field)                source position, the first bare word that looks like one

@@ -70,11 +70,13 @@ template <class E, E last>
 inline constexpr bool kAllNamed = names_of(E{}).size() == static_cast<std::size_t>(last) + 1;
 
 static_assert(kAllNamed<Shape, Shape::other> && kAllNamed<Stat, Stat::rstd> &&
-              kAllNamed<CallKind, CallKind::assembly> && kAllNamed<CastForm, CastForm::reinterpret> &&
+              kAllNamed<CallKind, CallKind::assembly> &&
+              kAllNamed<CastForm, CastForm::reinterpret> &&
               kAllNamed<Purpose, Purpose::accumulate> && kAllNamed<Role, Role::compared> &&
               kAllNamed<AccumulateOp, AccumulateOp::other> &&
               kAllNamed<AccumulateForm, AccumulateForm::member> &&
-              kAllNamed<Storage, Storage::parameter> && kAllNamed<FunctionKind, FunctionKind::python> &&
+              kAllNamed<Storage, Storage::parameter> &&
+              kAllNamed<FunctionKind, FunctionKind::python> &&
               kAllNamed<Language, Language::python> && kAllNamed<UnitState, UnitState::crashed>);
 
 }  // namespace mp::lint

@@ -12,8 +12,8 @@
 namespace mp::lint {
 namespace {
 
-// Interning takes a lock and a real hash; the same few thousand texts come again and again, so a small
-// direct-mapped table in front of it answers most. Keys point into the text being parsed.
+// Interning takes a lock and a real hash; the same few thousand texts come again and again, so a
+// small direct-mapped table in front of it answers most. Keys point into the text being parsed.
 class SymbolCache {
 public:
     Symbol get(std::string_view text) {
@@ -31,7 +31,8 @@ private:
     };
     static constexpr std::size_t kSlots = 4096;
 
-    // Length, head and tail: names that differ only in the middle share a slot, which costs time only.
+    // Length, head and tail: names that differ only in the middle share a slot, which costs time
+    // only.
     static std::size_t hash(std::string_view text) {
         std::uint64_t head = 0, tail = 0;
         const std::size_t n = text.size() < 8 ? text.size() : 8;
@@ -67,8 +68,8 @@ int hex_digit(char c) {
     return -1;
 }
 
-// Reads the fields of one line. The field lists are walked in order, so a line written by the printer is
-// read in one pass; a line with its keys in another order takes more passes.
+// Reads the fields of one line. The field lists are walked in order, so a line written by the
+// printer is read in one pass; a line with its keys in another order takes more passes.
 class Reader {
 public:
     explicit Reader(SymbolCache& symbols) : symbols_(symbols) {}
@@ -110,7 +111,8 @@ public:
         const std::string_view word = peek_word();
         const std::size_t arrow = word.find("->");
         if (arrow == std::string_view::npos) return;
-        const auto left = read_dtype(word.substr(0, arrow)), right = read_dtype(word.substr(arrow + 2));
+        const auto left = read_dtype(word.substr(0, arrow)),
+                   right = read_dtype(word.substr(arrow + 2));
         if (!left || !right) return fail("a pair of dtypes like fp32->fp16");
         from = *left;
         to = *right;
@@ -227,7 +229,8 @@ private:
         std::string message = "expected " + std::string(expected);
         if (pending_ == Pending::keyed) message += " after '" + std::string(key_) + "='";
         const std::string_view found = shown_word();
-        message += found.empty() ? ", found the end of the line" : ", found '" + std::string(found) + "'";
+        message +=
+            found.empty() ? ", found the end of the line" : ", found '" + std::string(found) + "'";
         fail_with(std::move(message));
     }
     void fail_with(std::string message) {
@@ -373,12 +376,14 @@ private:
             if (!error_.empty() || !skip(':')) return false;
         } else if (const std::string_view word = peek_word(); !word.empty() && !is_digit(word[0])) {
             std::size_t colon = word.find(':');
-            if (colon == std::string_view::npos || colon + 1 >= word.size() || !is_digit(word[colon + 1]))
+            if (colon == std::string_view::npos || colon + 1 >= word.size() ||
+                !is_digit(word[colon + 1]))
                 return false;
             read_span.file = symbols_.get(word.substr(0, colon));
             at_ += colon + 1;
         }
-        if (!read_number(read_span.line) || !skip(':') || !read_number(read_span.column)) return false;
+        if (!read_number(read_span.line) || !skip(':') || !read_number(read_span.column))
+            return false;
         if (skip('-')) {
             read_span.end_line = read_span.line;
             if (!read_number(read_span.end_column)) return false;

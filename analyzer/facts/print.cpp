@@ -111,8 +111,8 @@ private:
         out_.append(digits, done.ptr);
     }
 
-    // file:line:column-end_column, or -end_line:end_column when it ends on another line. The file is
-    // left out when it is the function's.
+    // file:line:column-end_column, or -end_line:end_column when it ends on another line. The file
+    // is left out when it is the function's.
     void value(const SourceSpan& s) {
         if (s.file != file_) {
             if (resembles_place(s.file.str()) || s.file.str().find(':') != std::string_view::npos)
@@ -174,7 +174,8 @@ void append_line(std::string& out, std::string_view head, const F& fact, Symbol 
 }
 
 template <class F>
-void append_lines(std::string& out, std::string_view head, const std::vector<F>& facts, Symbol file) {
+void append_lines(std::string& out, std::string_view head, const std::vector<F>& facts,
+                  Symbol file) {
     for (const F& fact : facts) append_line(out, head, fact, file);
 }
 

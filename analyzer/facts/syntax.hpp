@@ -7,12 +7,13 @@
 
 namespace mp::lint {
 
-// Characters a value may have without quotes. '=' would look like a key; brackets and commas belong to
-// lists; anything outside printable ASCII is quoted so that a terminal or a diff shows it whole.
+// Characters a value may have without quotes. '=' would look like a key; brackets and commas belong
+// to lists; anything outside printable ASCII is quoted so that a terminal or a diff shows it whole.
 inline constexpr std::array<bool, 256> kBare = [] {
     std::array<bool, 256> table{};
     for (int c = '!'; c <= '~'; ++c) table[static_cast<std::size_t>(c)] = true;
-    for (const char c : std::string_view("\"\\=,[]{}")) table[static_cast<unsigned char>(c)] = false;
+    for (const char c : std::string_view("\"\\=,[]{}"))
+        table[static_cast<unsigned char>(c)] = false;
     return table;
 }();
 

@@ -56,7 +56,8 @@ bool names(const std::vector<std::string>& list, std::string_view qualified) {
 Device excluded_device(const Function& f, const Operand& operand, bool& is_autocast) {
     Symbol key = operand.constant;
     const auto index = static_cast<std::size_t>(operand.call);
-    if (key.empty() && operand.call != kNone && index < f.calls.size() && !f.calls[index].args.empty())
+    if (key.empty() && operand.call != kNone && index < f.calls.size() &&
+        !f.calls[index].args.empty())
         key = f.calls[index].args[0].constant;  // DispatchKeySet(DispatchKey::Autocast)
     std::string name = enumerator(key.empty() ? operand.text.str() : key.str());
     is_autocast = name.starts_with("autocast");
@@ -70,7 +71,8 @@ Device excluded_device(const Function& f, const Operand& operand, bool& is_autoc
 DType default_dtype(Device device) {
     const std::string_view name = kDeviceNames[device];
     if (name == "cpu" || name == "hpu" || name == "xla") return DType::bf16;
-    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone") return DType::fp16;
+    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone")
+        return DType::fp16;
     return DType::lowp;
 }
 
@@ -105,8 +107,10 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     name.remove_prefix(kNamespace.size());
     if (name == "set_enabled") return {.kind = ApiKind::set_enabled, .device = kCuda};
     if (name == "is_enabled") return {.kind = ApiKind::read_enabled, .device = kCuda};
-    if (name == "set_autocast_enabled") return {.kind = ApiKind::set_enabled, .device_argument = true};
-    if (name == "is_autocast_enabled") return {.kind = ApiKind::read_enabled, .device_argument = true};
+    if (name == "set_autocast_enabled")
+        return {.kind = ApiKind::set_enabled, .device_argument = true};
+    if (name == "is_autocast_enabled")
+        return {.kind = ApiKind::read_enabled, .device_argument = true};
     if (name == "set_autocast_dtype") return {.kind = ApiKind::set_dtype, .device_argument = true};
     if (name == "get_autocast_dtype") return {.kind = ApiKind::read_dtype, .device_argument = true};
     if (const Device d = device_between(name, "set_", "_enabled"))
@@ -126,7 +130,9 @@ AutocastApi::Known AutocastApi::known(Symbol name) const {
     return entry->second;
 }
 
-bool AutocastApi::names_api(const Call& call) const { return known(call.name).kind != ApiKind::none; }
+bool AutocastApi::names_api(const Call& call) const {
+    return known(call.name).kind != ApiKind::none;
+}
 
 ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
     const Known is = known(call.name);

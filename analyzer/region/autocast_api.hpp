@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions that read and set the autocast state of a thread, recognised by qualified name, and the
-// names that the user adds. Everything else about regions follows from them.
+// The functions that read and set the autocast state of a thread, recognised by qualified name, and
+// the names that the user adds. Everything else about regions follows from them.
 
 #include <array>
 #include <cstdint>
@@ -67,8 +67,8 @@ private:
     mutable std::unordered_map<Symbol, Known> memo_;  // filled while linking, on one thread
 };
 
-// "AmpGuard" of the constructor "AmpGuard::AmpGuard" and the destructor "AmpGuard::~AmpGuard"; a name
-// without that form is the class already.
+// "AmpGuard" of the constructor "AmpGuard::AmpGuard" and the destructor "AmpGuard::~AmpGuard"; a
+// name without that form is the class already.
 std::string_view class_of(std::string_view name);
 
 // The dtype that an argument such as torch::kBFloat16 or at::ScalarType::Half names.

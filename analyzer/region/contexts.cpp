@@ -27,7 +27,8 @@ int rank(const Context& c) {
 }
 
 bool same_state(const Context& a, const Context& b) {
-    return a.enabled == b.enabled && a.dtype == b.dtype && a.device == b.device && a.proven == b.proven;
+    return a.enabled == b.enabled && a.dtype == b.dtype && a.device == b.device &&
+           a.proven == b.proven;
 }
 
 void add(std::vector<Context>& list, Context context) {
@@ -86,7 +87,8 @@ void Contexts::seed() {
 }
 
 void Contexts::propagate() {
-    // enter() appends to nodes_, so this walks breadth-first: the first way into a state is the shortest.
+    // enter() appends to nodes_, so this walks breadth-first: the first way into a state is the
+    // shortest.
     while (visited_ < nodes_.size()) visit(static_cast<std::int32_t>(visited_++));
 }
 
@@ -105,7 +107,8 @@ void Contexts::enter(const Node& node) {
 }
 
 void Contexts::visit(std::int32_t node) {
-    const std::size_t calls = graph_.function(nodes_[static_cast<std::size_t>(node)].function).calls.size();
+    const std::size_t calls =
+        graph_.function(nodes_[static_cast<std::size_t>(node)].function).calls.size();
     for (std::size_t c = 0; c < calls; ++c) visit_call(node, c);
 }
 
@@ -114,7 +117,8 @@ void Contexts::visit_call(std::int32_t node, std::size_t call) {
     if (graph_.targets(entry.function, call).empty()) return;
     bool base = true;
     for (const Local& local : locals(entry, call)) {
-        const bool is_default = local.enabled == Switch::off && local.dtype == default_dtype(local.device);
+        const bool is_default =
+            local.enabled == Switch::off && local.dtype == default_dtype(local.device);
         if (is_default) continue;
         base = base && !local.proven;
         enter_targets(node, call, local);
@@ -123,7 +127,8 @@ void Contexts::visit_call(std::int32_t node, std::size_t call) {
 }
 
 void Contexts::enter_base(std::uint32_t f, std::size_t call) {
-    for (const Target& t : graph_.targets(f, call)) enter({.function = t.function, .device = kBase});
+    for (const Target& t : graph_.targets(f, call))
+        enter({.function = t.function, .device = kBase});
 }
 
 void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& local) {
@@ -142,9 +147,10 @@ void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& l
               .via = {entry.function, static_cast<std::uint32_t>(call)}};
     if (!local.inherited) {
         next.opener = opener_name(entry.function, local.origin);
-        next.opened = local.origin == kNone
-                          ? SourceSpan{}
-                          : graph_.function(entry.function).calls[static_cast<std::size_t>(local.origin)].span;
+        next.opened = local.origin == kNone ? SourceSpan{}
+                                            : graph_.function(entry.function)
+                                                  .calls[static_cast<std::size_t>(local.origin)]
+                                                  .span;
         next.parent = -1;
         next.front = -1;
         next.depth = 1;
@@ -172,8 +178,8 @@ std::vector<Contexts::Local> Contexts::locals(const Node& entry, std::size_t cal
         for (std::size_t d = 0; d < kDevices; ++d)
             add_locals(entry, *exploration, call, static_cast<Device>(d), found);
     } else if (entry.device != kBase) {
-        found.push_back({entry.device, entry.enabled, entry.dtype, entry.proven, true, entry.condition,
-                         kNone});
+        found.push_back(
+            {entry.device, entry.enabled, entry.dtype, entry.proven, true, entry.condition, kNone});
     }
     return found;
 }
@@ -185,7 +191,8 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
     const bool is_entry_device = entry.device == device;
     for (const std::uint32_t i : indices) {
         const Cell& cell = state(i).cells[device];
-        Local local{.device = device, .inherited = cell.value == Value::entry, .origin = cell.origin};
+        Local local{
+            .device = device, .inherited = cell.value == Value::entry, .origin = cell.origin};
         if (cell.value == Value::on)
             local.enabled = Switch::on;
         else if (cell.value == Value::off)
@@ -202,7 +209,8 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
             local.proven = local.proven && entry.proven;
             local.condition = entry.condition;
         }
-        // Another path reaches this call in another state: the region is open under a condition only.
+        // Another path reaches this call in another state: the region is open under a condition
+        // only.
         for (const std::uint32_t j : indices) {
             const Cell& other = state(j).cells[device];
             if (other.value == cell.value) continue;
@@ -216,8 +224,8 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
                 local.condition = params[static_cast<std::size_t>(cell.param)].name;
         }
         const bool is_new = std::ranges::none_of(out, [&](const Local& known) {
-            return known.device == device && known.enabled == local.enabled && known.dtype == local.dtype &&
-                   known.proven == local.proven;
+            return known.device == device && known.enabled == local.enabled &&
+                   known.dtype == local.dtype && known.proven == local.proven;
         });
         if (is_new) out.push_back(local);
     }
@@ -234,7 +242,9 @@ bool Contexts::can_enter_enabled(std::uint32_t f, Device device) const {
 std::vector<Note> Contexts::chain_of(const Node& node) const {
     std::vector<Note> notes;
     const Node* n = &node;
-    const auto up = [&] { return n->parent < 0 ? nullptr : &nodes_[static_cast<std::size_t>(n->parent)]; };
+    const auto up = [&] {
+        return n->parent < 0 ? nullptr : &nodes_[static_cast<std::size_t>(n->parent)];
+    };
     for (; n && n->depth > 0 && notes.size() < kChainEnd; n = up()) notes.push_back(note_of(*n));
     if (n && n->depth > kChainEnd) {
         notes.push_back({{}, std::to_string(n->depth - kChainEnd) + " more calls in between"});
@@ -296,7 +306,8 @@ void Contexts::find_off() {
             if (targets.empty()) continue;
             const bool off = can_be_off(f, c);
             for (const Target& t : targets)
-                if (off || t.spawned || !has_autocast_state(graph_.function(t.function))) mark(t.function);
+                if (off || t.spawned || !has_autocast_state(graph_.function(t.function)))
+                    mark(t.function);
         }
     };
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {

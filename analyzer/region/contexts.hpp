@@ -1,7 +1,7 @@
 #pragma once
 
-// In which autocast states every function and every call can run, top-down over the call graph, each
-// with one shortest path that makes it so.
+// In which autocast states every function and every call can run, top-down over the call graph,
+// each with one shortest path that makes it so.
 
 #include <memory>
 #include <mutex>
@@ -24,8 +24,8 @@ public:
     bool can_enter_enabled(std::uint32_t f, Device) const;
 
 private:
-    // The state of one device at the entry of a function, and how it came to be. Device kBase stands for
-    // "nothing was ever set", for all devices.
+    // The state of one device at the entry of a function, and how it came to be. Device kBase
+    // stands for "nothing was ever set", for all devices.
     struct Node {
         std::uint32_t function = 0;
         Device device = 0;
@@ -86,9 +86,10 @@ private:
     std::size_t visited_ = 0;  // nodes before this one have been followed
     std::vector<std::vector<std::int32_t>> entries_;  // per function
     std::vector<char> always_in_region_;              // annotated or named in the configuration
-    std::vector<char> off_at_entry_;  // the function can be entered with autocast off on every device
-    // Chains are text, and few functions are ever asked about: made on the first question, by any thread.
-    // One list per call, or a single one when nothing in the function touches the state.
+    std::vector<char>
+        off_at_entry_;  // the function can be entered with autocast off on every device
+    // Chains are text, and few functions are ever asked about: made on the first question, by any
+    // thread. One list per call, or a single one when nothing in the function touches the state.
     struct OnDemand {
         std::once_flag made;
         std::vector<std::vector<Context>> lists;

@@ -84,7 +84,9 @@ void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const Sou
     if (o.param == kNone && o.call != kNone && call < function.calls.size() &&
         function.calls[call].result.dtype != DType::unknown)
         return merge(to, function.calls[call].result.dtype, kNone, at);
-    const bool ours = for_each_source(f, o, [&](std::uint32_t from) { flows_.push_back({from, to, at}); });
+    const bool ours = for_each_source(f, o, [&](std::uint32_t from) {
+        flows_.push_back({from, to, at});
+    });
     if (!ours) set_unknown(to);
 }
 
@@ -133,7 +135,8 @@ Note DTypes::note_of(std::uint32_t slot) const {
     const std::uint32_t f = owner_of(slot);
     const Function& function = graph_.function(f);
     const std::string dtype(name_of(slots_[slot].dtype));
-    if (slot == result_slot(f)) return {*slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
+    if (slot == result_slot(f))
+        return {*slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
     const Symbol name = function.params[slot - first_slot_[f] - 1].name;
     return {*slots_[slot].at, std::string(name.empty() ? "an argument" : name.str()) + " of " +
                                  std::string(function.display.str()) + " is " + dtype + " here"};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Dtypes of parameters and results over the whole program: a parameter has one when every known caller
-// passes the same, a result when every `return` gives the same.
+// Dtypes of parameters and results over the whole program: a parameter has one when every known
+// caller passes the same, a result when every `return` gives the same.
 
 #include <vector>
 
@@ -19,8 +19,8 @@ public:
     ResolvedDType of(std::uint32_t f, const Operand&) const;
 
 private:
-    // A parameter, or what a function returns. Its dtype is unseen until something flows into it, then
-    // known, then unknown for good when two things disagree.
+    // A parameter, or what a function returns. Its dtype is unseen until something flows into it,
+    // then known, then unknown for good when two things disagree.
     struct Slot {
         enum class Is : std::uint8_t { unseen, known, unknown } is = Is::unseen;
         DType dtype = DType::unknown;

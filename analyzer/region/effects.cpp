@@ -108,12 +108,13 @@ void Effects::find_reaching() {
 void Effects::find_destructors() {
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
         const Function& function = graph_.function(f);
-        if (reaches_[f] && is_destructor(function)) destructors_.try_emplace(function.parent_class, f);
+        if (reaches_[f] && is_destructor(function))
+            destructors_.try_emplace(function.parent_class, f);
     }
 }
 
-// Whether an object is a guard shows in its destructor, so that is solved before the constructor, and
-// with it before everyone who makes such an object.
+// Whether an object is a guard shows in its destructor, so that is solved before the constructor,
+// and with it before everyone who makes such an object.
 std::uint32_t Effects::destructor_for(std::uint32_t f) const {
     const Function& function = graph_.function(f);
     if (!is_constructor(function)) return Graph::kNobody;
@@ -121,8 +122,8 @@ std::uint32_t Effects::destructor_for(std::uint32_t f) const {
     return found == destructors_.end() ? Graph::kNobody : found->second;
 }
 
-// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack: the depth of
-// a call graph is the input's choice).
+// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack: the
+// depth of a call graph is the input's choice).
 std::vector<std::vector<std::uint32_t>> Effects::components() const {
     constexpr std::uint32_t kUnseen = ~std::uint32_t{0};
     struct Frame {

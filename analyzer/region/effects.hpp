@@ -2,9 +2,7 @@
 
 // What every function does to the autocast state, bottom-up over the call graph.
 
-#include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "analyzer/region/graph.hpp"
@@ -14,7 +12,8 @@ namespace mp::lint {
 
 // What is known about a class from the effects of its methods.
 struct ClassFacts {
-    bool reads_enabled = false;       // some method reads the state: a later write of a member restores it
+    bool reads_enabled =
+        false;  // some method reads the state: a later write of a member restores it
     bool destructor_closes = false;   // its destructor closes or restores: objects are guards
     bool method_closes = false;       // ... or another method does
 };
@@ -32,7 +31,8 @@ public:
     const AutocastApi& api() const { return api_; }
     // Whether the call sets, saves or restores the state, by itself or through what it calls.
     bool touches(std::uint32_t f, std::size_t call) const;
-    // Whether the call makes an object that closes the region in its destructor, wherever that runs.
+    // Whether the call makes an object that closes the region in its destructor, wherever that
+    // runs.
     bool opened_by_guard(std::uint32_t f, std::int32_t call) const;
 
 private:
@@ -99,12 +99,13 @@ private:
     void step(std::size_t call, State, std::vector<State>& out);
     void step_api(std::size_t call, const ApiCall&, State&);
     void step_guard(std::size_t call, const ApiCall&, State&);
-    void step_body(std::size_t call, const Target&, bool alone, const State&, std::vector<State>& out);
+    void step_body(std::size_t call, const Target&, bool alone, const State&,
+                   std::vector<State>& out);
     bool select(std::size_t call, const Target&, const Exit&, State&, bool& sure) const;
     enum class Fit : std::uint8_t { always, never, open, when };
     Fit fit(const Call&, const Target&, Assumption&) const;
-    void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure, State&,
-               const Saved* guard);
+    void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure,
+               State&, const Saved* guard);
     void set_enabled(std::size_t call, Device, Setting, bool sure, State&);
     Setting setting_of(const Operand&, Device, const State&) const;
     const Saved* saved_by(std::int32_t call, const State&) const;

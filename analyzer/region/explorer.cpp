@@ -8,7 +8,8 @@ namespace {
 // The argument of `callee` that its parameter `param` receives; nullptr when a default stands in.
 const Operand* argument_for(const Call& call, std::int32_t param) {
     // A method's receiver is its first argument.
-    const std::size_t at = static_cast<std::size_t>(param) + (call.kind == CallKind::method ? 1 : 0);
+    const std::size_t at =
+        static_cast<std::size_t>(param) + (call.kind == CallKind::method ? 1 : 0);
     return param >= 0 && at < call.args.size() ? &call.args[at] : nullptr;
 }
 
@@ -54,8 +55,8 @@ bool Explorer::reaches_all(const std::vector<char>& wanted, const Edge* without)
     return true;
 }
 
-// Only conditions that decide whether something touches the state are worth telling apart; following
-// every condition of a long function would multiply its states for nothing.
+// Only conditions that decide whether something touches the state are worth telling apart;
+// following every condition of a long function would multiply its states for nothing.
 void Explorer::find_tracked() {
     std::size_t edges = 0;
     for (const Block& b : f_.flow) {
@@ -148,7 +149,8 @@ void Explorer::leave(std::uint32_t block, const State& state) {
         // With one edge beside it, leaving is the other branch of that edge's condition.
         State after = state;
         const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
-        if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
+        if (!decided || assume(after, {from.to[0].condition, !from.to[0].when}))
+            exit(after, from.span);
     }
     for (std::size_t i = 0; i < from.to.size() && !out_.overflow; ++i) {
         const Edge& e = from.to[i];
@@ -302,7 +304,8 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
     state.saved.erase(std::next(last).base());
 }
 
-Explorer::Setting Explorer::setting_of(const Operand& operand, Device device, const State& state) const {
+Explorer::Setting Explorer::setting_of(const Operand& operand, Device device,
+                                       const State& state) const {
     if (is_true(operand)) return {.value = Value::on};
     if (is_false(operand)) return {.value = Value::off};
     if (operand.call != kNone)
@@ -316,7 +319,8 @@ Explorer::Setting Explorer::setting_of(const Operand& operand, Device device, co
     return {.value = Value::unknown};
 }
 
-void Explorer::set_enabled(std::size_t call, Device device, Setting setting, bool sure, State& state) {
+void Explorer::set_enabled(std::size_t call, Device device, Setting setting, bool sure,
+                           State& state) {
     Cell& cell = state.cells[device];
     const bool was_opened_here = cell.origin != kNone;
     if (setting.value == Value::on) {
@@ -330,7 +334,8 @@ void Explorer::set_enabled(std::size_t call, Device device, Setting setting, boo
     }
     if (was_opened_here) {
         out_.closed.push_back(cell.origin);
-        const ConstantClose close{cell.origin, static_cast<std::uint32_t>(call), device, cell.before};
+        const ConstantClose close{cell.origin, static_cast<std::uint32_t>(call), device,
+                                  cell.before};
         if (setting.value == Value::off && cell.value == Value::on &&
             std::ranges::find(out_.constant_closes, close) == out_.constant_closes.end())
             out_.constant_closes.push_back(close);
@@ -350,8 +355,8 @@ void Explorer::set_enabled(std::size_t call, Device device, Setting setting, boo
     cell.dtype = dtype;
 }
 
-// What a condition inside the callee means at this call: decided by a constant argument, or the caller's
-// text for the same value.
+// What a condition inside the callee means at this call: decided by a constant argument, or the
+// caller's text for the same value.
 Explorer::Fit Explorer::fit(const Call& call, const Target& target, Assumption& assumption) const {
     const Function& callee = effects_.graph().function(target.function);
     for (std::size_t p = 0; p < callee.params.size(); ++p) {
@@ -366,7 +371,8 @@ Explorer::Fit Explorer::fit(const Call& call, const Target& target, Assumption& 
     return Fit::when;
 }
 
-// Whether this exit of the callee fits the arguments and the path; adds what it tells about the path.
+// Whether this exit of the callee fits the arguments and the path; adds what it tells about the
+// path.
 bool Explorer::select(std::size_t call, const Target& target, const Exit& exit, State& state,
                       bool& sure) const {
     for (Assumption when : exit.when) {
@@ -400,7 +406,8 @@ void Explorer::apply(std::size_t call, const Function& callee, const Cell& effec
     } else if (effect.value == Value::restore && callee.parent_class != f_.parent_class) {
         return;  // an earlier call ended the region of this object
     }
-    set_enabled(call, device, setting, sure && (effect.sure || effect.value == Value::param), state);
+    set_enabled(call, device, setting, sure && (effect.sure || effect.value == Value::param),
+                state);
 }
 
 void Explorer::step_body(std::size_t call, const Target& target, bool alone, const State& state,
@@ -420,7 +427,8 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
         });
     };
     // A destructor that closes under a condition of its own object is trusted to know.
-    const bool trusted = guard && kind == CallKind::destructor && std::ranges::any_of(summary.exits, ends);
+    const bool trusted =
+        guard && kind == CallKind::destructor && std::ranges::any_of(summary.exits, ends);
 
     bool sure = alone;
     std::vector<std::pair<const Exit*, State>> taken;
@@ -430,8 +438,8 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
             taken.emplace_back(&exit, std::move(after));
     }
     for (auto& [exit, after] : taken) {
-        const Saved saved{static_cast<std::int32_t>(call), makes_guard ? callee.parent_class : Symbol{},
-                          after.cells};
+        const Saved saved{static_cast<std::int32_t>(call),
+                          makes_guard ? callee.parent_class : Symbol{}, after.cells};
         // Several ways out that no condition tells apart: each is only a possibility.
         const bool known = sure && (taken.size() == 1 || !exit->when.empty());
         for (std::size_t d = 0; d < kDevices; ++d)

@@ -9,8 +9,8 @@
 namespace mp::lint {
 namespace {
 
-// One body: the same instantiation reached through several units. Different programs of one tree may
-// each have a `main`, so the place belongs to the identity.
+// One body: the same instantiation reached through several units. Different programs of one tree
+// may each have a `main`, so the place belongs to the identity.
 struct Identity {
     Symbol usr;
     Symbol file;
@@ -21,8 +21,10 @@ struct Identity {
 };
 struct IdentityHash {
     std::size_t operator()(const Identity& i) const {
-        const std::uint64_t both = (std::uint64_t{i.usr.id()} << 32 | i.file.id()) * 0x9e3779b97f4a7c15u;
-        return static_cast<std::size_t>(both ^ (both >> 29) ^ (std::uint64_t{i.line} << 12) ^ i.column);
+        const std::uint64_t both =
+            (std::uint64_t{i.usr.id()} << 32 | i.file.id()) * 0x9e3779b97f4a7c15u;
+        return static_cast<std::size_t>(both ^ (both >> 29) ^ (std::uint64_t{i.line} << 12) ^
+                                        i.column);
     }
 };
 
@@ -31,8 +33,8 @@ struct Candidate {
     const Unit* unit = nullptr;
 };
 
-// Of two reports of one body, the one from the cleaner unit, then the richer one; ties by path so that
-// the order of the units does not matter.
+// Of two reports of one body, the one from the cleaner unit, then the richer one; ties by path so
+// that the order of the units does not matter.
 bool is_better(const Candidate& a, const Candidate& b) {
     const auto rank = [](const Candidate& c) {
         return std::tuple(static_cast<int>(c.unit->state),
@@ -43,7 +45,8 @@ bool is_better(const Candidate& a, const Candidate& b) {
 }
 
 bool starts_thread(std::string_view name) {
-    constexpr std::string_view kSpawners[] = {"std::thread", "std::jthread", "std::async", "pthread_create"};
+    constexpr std::string_view kSpawners[] = {"std::thread", "std::jthread", "std::async",
+                                              "pthread_create"};
     return std::ranges::any_of(kSpawners, [&](std::string_view s) {
         return name == s || (name.starts_with(s) && name.substr(s.size()).starts_with("::"));
     });
@@ -120,7 +123,8 @@ void Graph::collect(const std::vector<Unit>& units) {
         return std::pair(functions_[i]->usr.id(), i);
     });
     for (std::uint32_t at = 0; at < body_list_.size(); ++at) {
-        const auto [entry, is_new] = bodies_.try_emplace(functions_[body_list_[at]]->usr, Range{at, 0});
+        const auto [entry, is_new] =
+            bodies_.try_emplace(functions_[body_list_[at]]->usr, Range{at, 0});
         ++entry->second.count;
     }
 }
@@ -168,10 +172,12 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
     if (!call.callee.empty()) {
         add_bodies(caller, call.callee, found);
         // Only methods can be overridden, and a constructor runs its own class's body.
-        if (call.kind != CallKind::constructor && !overriders_.empty() && overriders_.contains(call.callee))
+        if (call.kind != CallKind::constructor && !overriders_.empty() &&
+            overriders_.contains(call.callee))
             add_overriders(call.callee, found);
     }
-    for (const std::uint32_t body : found) targets_.push_back({.function = body, .sure = found.size() == 1});
+    for (const std::uint32_t body : found)
+        targets_.push_back({.function = body, .sure = found.size() == 1});
     if (call.lambdas.empty()) return;
     const bool spawned = starts_thread(call.name.str());
     const bool at_once = calls_at_once(call.name.str());
@@ -248,7 +254,8 @@ std::uint32_t Graph::index_of(const Function& f) const {
 
 std::span<const Target> Graph::targets(std::uint32_t f, std::size_t call) const {
     const std::size_t at = first_call_[f] + call;
-    return std::span(targets_).subspan(first_target_[at], first_target_[at + 1] - first_target_[at]);
+    return std::span(targets_).subspan(first_target_[at],
+                                       first_target_[at + 1] - first_target_[at]);
 }
 
 std::span<const CallRef> Graph::callers(std::uint32_t f) const {

@@ -27,7 +27,8 @@ class Graph {
 public:
     static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-    // A method can have more overriders than anyone follows; the first ones by position stand for all.
+    // A method can have more overriders than anyone follows; the first ones by position stand for
+    // all.
     static constexpr std::size_t kMaxOverriders = 64;
 
     Graph() = default;

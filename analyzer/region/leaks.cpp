@@ -30,25 +30,28 @@ std::vector<Note> path_of(const std::vector<Assumption>& assumed, const SourceSp
     return {{at, std::move(text)}};
 }
 
-// Where control goes instead when a branch whose condition nobody knows decides against the block. Known
-// conditions are not among them: the paths respect those.
+// Where control goes instead when a branch whose condition nobody knows decides against the block.
+// Known conditions are not among them: the paths respect those.
 std::vector<std::uint32_t> ways_around(const Function& f, std::uint32_t block) {
     std::vector<std::vector<std::uint32_t>> before(f.flow.size());
     for (std::uint32_t b = 0; b < f.flow.size(); ++b)
         for (const Edge& e : f.flow[b].to)
             if (e.to < before.size()) before[e.to].push_back(b);
     std::vector<std::uint32_t> others;
-    // Up to the last point where paths met: everything before that has decided nothing about the block.
+    // Up to the last point where paths met: everything before that has decided nothing about the
+    // block.
     for (std::size_t steps = 0; steps < f.flow.size() && before[block].size() == 1; ++steps) {
         const std::uint32_t from = before[block][0];
         for (const Edge& e : f.flow[from].to)
-            if (e.condition.empty() && e.to != block && e.to < f.flow.size()) others.push_back(e.to);
+            if (e.condition.empty() && e.to != block && e.to < f.flow.size())
+                others.push_back(e.to);
         block = from;
     }
     return others;
 }
 
-std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending, std::uint32_t avoiding) {
+std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending,
+                            std::uint32_t avoiding) {
     std::vector<char> reached(f.flow.size(), 0);
     for (const std::uint32_t b : pending) reached[b] = 1;
     while (!pending.empty()) {
@@ -73,7 +76,8 @@ Leaks::Leaks(const Effects& effects, const Contexts& contexts)
 
 void Leaks::inspect(std::uint32_t f, const Exploration& exploration) {
     if (exploration.overflow) return;
-    for (std::size_t d = 0; d < kDevices; ++d) inspect_exits(f, exploration, static_cast<Device>(d));
+    for (std::size_t d = 0; d < kDevices; ++d)
+        inspect_exits(f, exploration, static_cast<Device>(d));
     inspect_constants(f, exploration);
 }
 
@@ -83,7 +87,8 @@ void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Devic
     for (const ExitState& exit : exploration.exits) {
         const Cell& cell = exit.cells[device];
         // Switched back on after this function itself switched it off: as it was.
-        if (cell.value != Value::on || !cell.sure || cell.origin == kNone || cell.before == Value::off)
+        if (cell.value != Value::on || !cell.sure || cell.origin == kNone ||
+            cell.before == Value::off)
             continue;
         const auto [entry, is_new] = open.try_emplace(cell.origin, &exit);
         if (is_new) order.push_back(cell.origin);
@@ -108,8 +113,9 @@ void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Devic
 void Leaks::inspect_constants(std::uint32_t f, const Exploration& exploration) {
     const Function& function = graph_.function(f);
     for (const ConstantClose& close : exploration.constant_closes) {
-        const bool nested = close.before == Value::on ||
-                            (close.before == Value::entry && contexts_.can_enter_enabled(f, close.device));
+        const bool nested =
+            close.before == Value::on ||
+            (close.before == Value::entry && contexts_.can_enter_enabled(f, close.device));
         const Call* opened = &function.calls[static_cast<std::size_t>(close.opened)];
         if (!nested || !reported_.insert(opened).second) continue;
         found_.push_back({.function = &function,
@@ -124,7 +130,8 @@ void Leaks::inspect_constants(std::uint32_t f, const Exploration& exploration) {
 // Whether the region opened by this call is this function's to close.
 bool Leaks::is_responsible(std::uint32_t f, const Exploration& exploration, std::int32_t origin) {
     const auto call = static_cast<std::size_t>(origin);
-    // A guard closes when its object dies, and this one outlives the function or its end is not seen.
+    // A guard closes when its object dies, and this one outlives the function or its end is not
+    // seen.
     if (effects_.opened_by_guard(f, origin)) return false;
     for (const Target& t : graph_.targets(f, call))
         if (!t.lambda && !is_opener(t.function)) return false;  // reported there
@@ -138,7 +145,8 @@ bool Leaks::is_opener(std::uint32_t f) {
     return openers_[f];
 }
 
-// Opening is what the function is for: its object closes, some caller closes, or it does nothing else.
+// Opening is what the function is for: its object closes, some caller closes, or it does nothing
+// else.
 bool Leaks::decide_opener(std::uint32_t f) const {
     const Function& function = graph_.function(f);
     if (is_main(function)) return false;
@@ -146,7 +154,8 @@ bool Leaks::decide_opener(std::uint32_t f) const {
     if (facts && (facts->destructor_closes || facts->method_closes)) return true;
     for (const CallRef& caller : graph_.callers(f)) {
         const Exploration* exploration = effects_.exploration(caller.function);
-        if (exploration && contains(exploration->closed, static_cast<std::int32_t>(caller.call))) return true;
+        if (exploration && contains(exploration->closed, static_cast<std::int32_t>(caller.call)))
+            return true;
     }
     return only_switches(f);
 }
@@ -160,11 +169,11 @@ bool Leaks::only_switches(std::uint32_t f) const {
     return true;
 }
 
-// `if (a()) open(); ... if (a()) close();` cannot be told from a leak when nobody knows whether the two
-// conditions agree. Its mark: the closing call can be reached by a way around the opening one that is
-// chosen by an unknown condition.
-bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration, std::int32_t origin,
-                                   Device device) const {
+// `if (a()) open(); ... if (a()) close();` cannot be told from a leak when nobody knows whether the
+// two conditions agree. Its mark: the closing call can be reached by a way around the opening one
+// that is chosen by an unknown condition.
+bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration,
+                                   std::int32_t origin, Device device) const {
     const Function& function = graph_.function(f);
     if (function.flow.empty()) return false;
     const std::uint32_t block = function.calls[static_cast<std::size_t>(origin)].block;

@@ -3,6 +3,7 @@
 // Regions that stay open after the function that should close them.
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/region/contexts.hpp"
@@ -24,7 +25,8 @@ private:
     bool is_opener(std::uint32_t f);
     bool decide_opener(std::uint32_t f) const;
     bool only_switches(std::uint32_t f) const;
-    bool follows_unknown_branch(std::uint32_t f, const Exploration&, std::int32_t origin, Device) const;
+    bool follows_unknown_branch(std::uint32_t f, const Exploration&, std::int32_t origin,
+                                Device) const;
 
     const Effects& effects_;
     const Graph& graph_;

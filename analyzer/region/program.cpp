@@ -42,7 +42,9 @@ const Function* Program::definition(Symbol usr) const {
     return f == Graph::kNobody ? nullptr : &impl_->graph.function(f);
 }
 
-std::span<const Call* const> Program::callers(Symbol usr) const { return impl_->graph.calls_to(usr); }
+std::span<const Call* const> Program::callers(Symbol usr) const {
+    return impl_->graph.calls_to(usr);
+}
 
 const Function* Program::owner(const Call& call) const {
     const std::uint32_t f = impl_->graph.owner(call);

@@ -1,6 +1,7 @@
 #pragma once
 
-// The autocast state inside one function, relative to the state at its entry, and what a call does to it.
+// The autocast state inside one function, relative to the state at its entry, and what a call does
+// to it.
 
 #include <array>
 #include <vector>
@@ -85,7 +86,8 @@ struct ConstantClose {
 
 struct Exploration {
     std::vector<CallState> states;                  // distinct ones
-    std::vector<std::vector<std::uint32_t>> calls;  // per call, indices of states; empty: never reached
+    std::vector<std::vector<std::uint32_t>>
+        calls;  // per call, indices of states; empty: never reached
     std::vector<ExitState> exits;
     std::vector<std::int32_t> closed;  // origins that were closed on some path
     std::vector<ConstantClose> constant_closes;

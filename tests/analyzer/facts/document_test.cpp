@@ -1,5 +1,5 @@
-// The worked example of docs/facts_format.md is valid, says what the page says, and every field that the
-// parser knows is on the page.
+// The worked example of docs/facts_format.md is valid, says what the page says, and every field
+// that the parser knows is on the page.
 
 #include <fstream>
 #include <iterator>
@@ -21,7 +21,8 @@ std::string example() {
     const std::string text = page(), fence = "```facts\n";
     const std::size_t start = text.find(fence);
     if (start == std::string::npos) return {};
-    return text.substr(start + fence.size(), text.find("```", start + fence.size()) - start - fence.size());
+    return text.substr(start + fence.size(),
+                       text.find("```", start + fence.size()) - start - fence.size());
 }
 
 TEST(FactsDocument, ExampleIsReadAndPrintedUnchanged) {
@@ -63,8 +64,8 @@ TEST(FactsDocument, NamesEveryField) {
     const std::string text = page();
     const std::string reference = text.substr(text.find("## Lines and fields"));
     for (const std::string_view key :
-         keys_of<Unit, Coverage, Dependency, Function, TemplateArgument, Parameter, Operand, Edge, Block,
-                 Call, Cast, Accumulation, Update, TypeUse>())
+         keys_of<Unit, Coverage, Dependency, Function, TemplateArgument, Parameter, Operand, Edge,
+                 Block, Call, Cast, Accumulation, Update, TypeUse>())
         EXPECT_NE(reference.find(key), std::string::npos) << key;
 }
 

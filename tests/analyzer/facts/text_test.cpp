@@ -28,8 +28,14 @@ std::string error_of(std::string_view text) {
 }
 
 Operand full_operand() {
-    return {.dtype = DType::fp16, .shape = Shape::vec, .stat = Stat::variance, .param = 1, .call = 0,
-            .name = Symbol("this->scale"), .constant = Symbol("1e-08"), .text = Symbol("q / n, [0]")};
+    return {.dtype = DType::fp16,
+            .shape = Shape::vec,
+            .stat = Stat::variance,
+            .param = 1,
+            .call = 0,
+            .name = Symbol("this->scale"),
+            .constant = Symbol("1e-08"),
+            .text = Symbol("q / n, [0]")};
 }
 
 Operand of_dtype(DType dtype) {
@@ -51,7 +57,8 @@ SourceSpan span(std::string_view file, std::uint32_t line) {
 // Every field of every struct away from its default.
 Function full_function() {
     const Operand operand = full_operand();
-    const TemplateArgument argument{Symbol("nvcuda::wmma::accumulator"), DType::bf16, Shape::scalar};
+    const TemplateArgument argument{Symbol("nvcuda::wmma::accumulator"), DType::bf16,
+                                    Shape::scalar};
     Function f;
     f.usr = Symbol("c:@F@f#&1{x=2}");
     f.name = Symbol("ns::f");
@@ -61,38 +68,79 @@ Function full_function() {
     f.instantiated = span("b:1.cu", 9);
     f.parent_class = Symbol("ns::C");
     f.template_args = {argument, {}};
-    f.params = {{Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
+    f.params = {
+        {Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
     f.returns = DType::e4m3;
-    f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
+    f.annotations = {Symbol("mp::low_precision"), Symbol(""),
+                     Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
     f.flow = {{.span = span("other.h", 8),
                .to = {{1, Symbol("amp && x"), true}, {0, Symbol("amp"), false}, {1, {}, false}},
                .leaves = true},
               {}};
-    f.calls = {{.span = span("dir with blank/a.cuh", 4), .kind = CallKind::kernel, .callee = Symbol("c:@g"),
-                .name = Symbol("operator=="), .op = Op("softmax"), .template_args = {argument},
-                .args = {operand, {}, of_dtype(DType::fp32)}, .result = operand, .macro = Symbol("ON"),
-                .block = 1, .loop_depth = 2, .in_place = true, .lambdas = {Symbol("c:@L")}},
-               named_call("12:7"), {}};
-    f.casts = {{.span = span("other.h", 5), .from = DType::fp32, .to = DType::e5m2,
-                .form = CastForm::explicit_, .purpose = Purpose::store, .role = Role::added,
-                .source = operand, .target = Symbol("var[blockIdx.x]"), .function = Symbol("g"), .inner = 0,
-                .in_loop = true, .loop_index = true, .output = true, .bound = ~std::uint64_t{0},
+    f.calls = {{.span = span("dir with blank/a.cuh", 4),
+                .kind = CallKind::kernel,
+                .callee = Symbol("c:@g"),
+                .name = Symbol("operator=="),
+                .op = Op("softmax"),
+                .template_args = {argument},
+                .args = {operand, {}, of_dtype(DType::fp32)},
+                .result = operand,
+                .macro = Symbol("ON"),
+                .block = 1,
+                .loop_depth = 2,
+                .in_place = true,
+                .lambdas = {Symbol("c:@L")}},
+               named_call("12:7"),
+               {}};
+    f.casts = {{.span = span("other.h", 5),
+                .from = DType::fp32,
+                .to = DType::e5m2,
+                .form = CastForm::explicit_,
+                .purpose = Purpose::store,
+                .role = Role::added,
+                .source = operand,
+                .target = Symbol("var[blockIdx.x]"),
+                .function = Symbol("g"),
+                .inner = 0,
+                .in_loop = true,
+                .loop_index = true,
+                .output = true,
+                .bound = ~std::uint64_t{0},
                 .macro = Symbol("M(x)")},
                {}};
-    f.accumulations = {{.span = span("", 6), .declared = span("other.h", 1), .name = Symbol("acc"),
-                        .dtype = DType::fp16, .element = DType::fp32, .shape = Shape::vec,
-                        .op = AccumulateOp::fma, .form = AccumulateForm::tree, .storage = Storage::shared,
-                        .stat = Stat::none, .trips = 64, .loop_depth = 3, .through = Symbol("hadd2"),
+    f.accumulations = {{.span = span("", 6),
+                        .declared = span("other.h", 1),
+                        .name = Symbol("acc"),
+                        .dtype = DType::fp16,
+                        .element = DType::fp32,
+                        .shape = Shape::vec,
+                        .op = AccumulateOp::fma,
+                        .form = AccumulateForm::tree,
+                        .storage = Storage::shared,
+                        .stat = Stat::none,
+                        .trips = 64,
+                        .loop_depth = 3,
+                        .through = Symbol("hadd2"),
                         .through_span = span("other.h", 2)},
                        {}};
-    f.updates = {{.span = {Symbol("dir with blank/a.cuh"), 0, 0, 0, 0}, .target = Symbol("p[i]"), .param = 2,
-                  .dtype = DType::bf16, .computed = DType::fp32, .subtracts = true, .interpolates = true,
-                  .has_master = true, .master_optional = true, .compensated = true,
-                  .through = Symbol("round"), .through_usr = Symbol("c:@r")},
+    f.updates = {{.span = {Symbol("dir with blank/a.cuh"), 0, 0, 0, 0},
+                  .target = Symbol("p[i]"),
+                  .param = 2,
+                  .dtype = DType::bf16,
+                  .computed = DType::fp32,
+                  .subtracts = true,
+                  .interpolates = true,
+                  .has_master = true,
+                  .master_optional = true,
+                  .compensated = true,
+                  .through = Symbol("round"),
+                  .through_usr = Symbol("c:@r")},
                  {}};
-    f.types = {{.span = {{}, 1, 1, 1, 9}, .name = Symbol("cub::BlockReduce"), .args = {argument, {}},
+    f.types = {{.span = {{}, 1, 1, 1, 9},
+                .name = Symbol("cub::BlockReduce"),
+                .args = {argument, {}},
                 .alias = Symbol("Reduce")},
                {}};
     f.returned = {operand, {}};
@@ -170,7 +218,8 @@ TEST(FactsText, NoFieldIsMissingFromItsList) {
     EXPECT_EQ(listed<TypeUse>(), arity<TypeUse>());
     EXPECT_EQ(listed<Coverage>(), arity<Coverage>());
     EXPECT_EQ(listed<Dependency>(), arity<Dependency>());
-    EXPECT_EQ(listed<Unit>() + 3, arity<Unit>()) << "coverage, functions and dependencies are lines";
+    EXPECT_EQ(listed<Unit>() + 3, arity<Unit>())
+        << "coverage, functions and dependencies are lines";
     EXPECT_EQ(listed<Function>() + 7, arity<Function>()) << "seven kinds of facts are lines";
 }
 
@@ -179,7 +228,7 @@ TEST(FactsText, IsPleasantToWriteByHand) {
         # A comment, and no version line.
         unit norm.cu
         func 3:6 layer_norm params=[{fp16 pointer name=out} {int32 name=n}] kind=kernel
-            cast 12:7 fp32->fp16 form=intrinsic purpose=store source.text="q / n" source.stat=variance target="var[blockIdx.x]"
+       cast 12:7 fp32->fp16 form=intrinsic purpose=store source.text="q / n" source.stat=variance target="v[b]"
             call 14:3 helper callee=helper args=[{fp16 name=x param=0} constant=true fp32] result.dtype=fp16 in_place
             block to=[1 {2 condition=amp when=false}]
             block
@@ -195,7 +244,7 @@ TEST(FactsText, IsPleasantToWriteByHand) {
     EXPECT_EQ(f.params[0], (Parameter{Symbol("out"), DType::fp16, Shape::pointer}));
     EXPECT_EQ(f.params[1].dtype, DType::int32);
     EXPECT_EQ(f.casts[0].source.stat, Stat::variance);
-    EXPECT_EQ(f.casts[0].target, Symbol("var[blockIdx.x]"));
+    EXPECT_EQ(f.casts[0].target, Symbol("v[b]"));
     EXPECT_EQ(f.casts[0].span.file, Symbol("norm.cu"));
     ASSERT_EQ(f.calls[0].args.size(), 3u);
     EXPECT_EQ(f.calls[0].args[0].param, 0);
@@ -209,8 +258,10 @@ TEST(FactsText, IsPleasantToWriteByHand) {
 }
 
 TEST(FactsText, AcceptsFieldsInAnyOrderAndWindowsLineEnds) {
-    const Unit unit = parsed("unit a.cu\r\nfunc f\r\n  cast 1:2 fp32->fp16 output source.name=b purpose=store\r\n");
-    const Unit same = parsed("unit a.cu\nfunc f\n  cast 1:2 fp32->fp16 purpose=store source.name=b output");
+    const Unit unit = parsed(
+        "unit a.cu\r\nfunc f\r\n  cast 1:2 fp32->fp16 output source.name=b purpose=store\r\n");
+    const Unit same =
+        parsed("unit a.cu\nfunc f\n  cast 1:2 fp32->fp16 purpose=store source.name=b output");
     EXPECT_EQ(unit, same);
 }
 
@@ -226,12 +277,14 @@ TEST(FactsText, NamesTheLineAndWhatWasExpected) {
     EXPECT_EQ(error_of("unit a\nfunc f\ncall 1:1 g block=-1"),
               "facts:3: expected a number that is not negative after 'block=', found '-1'");
     EXPECT_EQ(error_of("unit a\nfunc f\ncall 1:1 g colour=red"), "facts:3: no field 'colour' here");
-    EXPECT_EQ(error_of("unit a\nfunc f\ncall 1:1 \"g"), "facts:3: expected a closing quote, found the end of the line");
+    EXPECT_EQ(error_of("unit a\nfunc f\ncall 1:1 \"g"),
+              "facts:3: expected a closing quote, found the end of the line");
     EXPECT_EQ(error_of("unit a\nfunc f\ncast 1:1 fp32->fp17"),
               "facts:3: expected a pair of dtypes like fp32->fp16, found 'fp32->fp17'");
     EXPECT_THAT(error_of("unit a\nfunc f params=[{fp16"), HasSubstr("expected a closing }"));
     EXPECT_THAT(error_of("unit a\nfunc f params=[fp16"), HasSubstr("expected a closing ]"));
-    EXPECT_THAT(error_of("unit a\nfunc f returns="), HasSubstr("expected a dtype after 'returns='"));
+    EXPECT_THAT(error_of("unit a\nfunc f returns="),
+                HasSubstr("expected a dtype after 'returns='"));
 }
 
 TEST(FactsText, RefusesAnIndexThatNothingHas) {
@@ -239,7 +292,8 @@ TEST(FactsText, RefusesAnIndexThatNothingHas) {
     EXPECT_THAT(error_of("unit a\nfunc f\ncall g block=1"), HasSubstr("a call in a block"));
     EXPECT_THAT(error_of("unit a\nfunc f\nblock to=[1]"), HasSubstr("an edge"));
     EXPECT_THAT(error_of("unit a\nfunc f\ncall g args=[{param=0}]"), HasSubstr("an argument"));
-    EXPECT_EQ(error_of("unit a\nfunc f params=[fp16]\ncall g args=[{param=0}]\nreturn call=0"), "parsed");
+    EXPECT_EQ(error_of("unit a\nfunc f params=[fp16]\ncall g args=[{param=0}]\nreturn call=0"),
+              "parsed");
 }
 
 TEST(FactsText, SurvivesDamage) {
@@ -279,7 +333,8 @@ TEST(FactsText, SurvivesALineWithoutEnd) {
     }
 }
 
-// The cache reads this format on every run. The bound is loose: debug builds and sanitizers pass too.
+// The cache reads this format on every run. The bound is loose: debug builds and sanitizers pass
+// too.
 TEST(FactsText, ReadsAtCacheSpeed) {
     Unit unit = full_unit();
     for (int i = 0; i < 2000; ++i) {
@@ -291,7 +346,8 @@ TEST(FactsText, ReadsAtCacheSpeed) {
     const Unit back = parsed(text);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     EXPECT_EQ(back, unit);
-    RecordProperty("megabytes_per_second", static_cast<int>(static_cast<double>(text.size()) / 1e6 / seconds.count()));
+    RecordProperty("megabytes_per_second",
+                   static_cast<int>(static_cast<double>(text.size()) / 1e6 / seconds.count()));
     EXPECT_LT(seconds.count(), 5.0) << text.size() << " bytes";
 }
 

@@ -44,8 +44,10 @@ inline std::string states(const Program& program, std::string_view function, std
         if (!text.empty()) text += ' ';
         if (c.enabled == Switch::off) text += "off";
         if (c.enabled == Switch::unknown) text += "unknown";
-        if (c.enabled == Switch::on) text += "on:" + std::string(name_of(c.dtype)) + (c.proven ? "" : "?");
-        if (c.enabled != Switch::off && c.device.str() != "cuda") text += "/" + std::string(c.device.str());
+        if (c.enabled == Switch::on)
+            text += "on:" + std::string(name_of(c.dtype)) + (c.proven ? "" : "?");
+        if (c.enabled != Switch::off && c.device.str() != "cuda")
+            text += "/" + std::string(c.device.str());
     }
     return text;
 }
@@ -60,7 +62,8 @@ inline std::vector<std::string> chain_of(const Context& context) {
 inline std::vector<std::string> leaks(const Program& program) {
     std::vector<std::string> texts;
     for (const RegionLeak& leak : program.leaks()) {
-        texts.push_back(std::string(leak.function->name.str()) + " " + std::to_string(leak.opened->span.line));
+        texts.push_back(std::string(leak.function->name.str()) + " " +
+                        std::to_string(leak.opened->span.line));
         if (leak.restored_to_constant) texts.back() += " constant";
         if (leak.process_wide) texts.back() += " process";
     }

@@ -18,26 +18,30 @@ std::vector<std::string> names(const Program& program) {
 
 TEST(Program, KeepsAFunctionOfAHeaderOnce) {
     const std::string shared = "func h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
-    const Program program = linked({"unit b.cpp\n" + shared + "func 9:1 b\n  call 10:1 helper callee=h\n",
-                                    "unit a.cpp\n" + shared + "func 9:1 a\n  call 10:1 helper callee=h\n"});
+    const Program program =
+        linked({"unit b.cpp\n" + shared + "func 9:1 b\n  call 10:1 helper callee=h\n",
+                "unit a.cpp\n" + shared + "func 9:1 a\n  call 10:1 helper callee=h\n"});
     EXPECT_THAT(names(program), ElementsAre("a", "b", "helper"));
     EXPECT_EQ(program.callers(Symbol("h")).size(), 2u);
     EXPECT_EQ(program.units().size(), 2u);
 }
 
 TEST(Program, KeepsEveryInstantiation) {
-    const Program program = linked({"unit a.cu\nfunc 3:1 norm usr=n1 display=norm<float>\n"
-                                    "func 3:1 norm usr=n2 display=norm<__half> instantiated=40:5\n"});
+    const Program program =
+        linked({"unit a.cu\nfunc 3:1 norm usr=n1 display=norm<float>\n"
+                "func 3:1 norm usr=n2 display=norm<__half> instantiated=40:5\n"});
     EXPECT_THAT(names(program), ElementsAre("norm<__half>", "norm<float>"));
     EXPECT_EQ(program.instantiation_notes(*program.functions()[1]).size(), 0u);
     const auto notes = program.instantiation_notes(*program.functions()[0]);
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(to_string(notes[0].span) + " " + notes[0].text, "a.cu:40:5 norm<__half> is instantiated here");
+    EXPECT_EQ(to_string(notes[0].span) + " " + notes[0].text,
+              "a.cu:40:5 norm<__half> is instantiated here");
 }
 
 TEST(Program, PrefersTheCleanerReportOfAFunctionWhateverTheOrder) {
     const std::string broken = "unit a.cpp state=partial\nfunc h.hpp:3:1 helper usr=h\n";
-    const std::string clean = "unit b.cpp\nfunc h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
+    const std::string clean =
+        "unit b.cpp\nfunc h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
     for (const auto& texts : {std::vector{broken, clean}, std::vector{clean, broken}}) {
         const Program program = linked(texts);
         ASSERT_EQ(program.functions().size(), 1u);
@@ -53,8 +57,11 @@ TEST(Program, TwoProgramsOfOneTreeKeepTheirOwnMain) {
 
 TEST(Program, ACallMeansTheBodyInItsOwnFileWhenSeveralShareAName) {
     const auto file = [](const std::string& name, const std::string& dtype) {
-        return "unit " + name + "\nfunc 1:1 helper usr=h params=[tensor]\n  call 2:1 at::sum args=[{tensor param=0}]\n" +
-               "func 4:1 use_" + name.substr(0, 1) + "\n  call 5:1 helper callee=h args=[{" + dtype + " tensor}]\n";
+        return "unit " + name +
+               "\nfunc 1:1 helper usr=h params=[tensor]\n  call 2:1 at::sum args=[{tensor "
+               "param=0}]\n" +
+               "func 4:1 use_" + name.substr(0, 1) + "\n  call 5:1 helper callee=h args=[{" +
+               dtype + " tensor}]\n";
     };
     const Program program = linked({file("a.cpp", "fp16"), file("b.cpp", "fp32")});
     ASSERT_EQ(program.functions().size(), 4u);
@@ -66,7 +73,8 @@ TEST(Program, ACallMeansTheBodyInItsOwnFileWhenSeveralShareAName) {
 }
 
 TEST(Program, KnowsDefinitionsAndOwners) {
-    const Program program = linked({"unit a.cpp\nfunc 1:1 f\n  call 2:1 g callee=g\nfunc 5:1 g\n  call 6:1 at::sum\n"});
+    const Program program =
+        linked({"unit a.cpp\nfunc 1:1 f\n  call 2:1 g callee=g\nfunc 5:1 g\n  call 6:1 at::sum\n"});
     const Function& f = function_named(program, "f");
     EXPECT_EQ(program.definition(Symbol("g")), &function_named(program, "g"));
     EXPECT_EQ(program.definition(Symbol("nowhere")), nullptr);
