@@ -14,7 +14,9 @@ using namespace clang;
 
 bool is_extreme(AccumulateOp op) { return op == AccumulateOp::max || op == AccumulateOp::min; }
 
-SourceSpan span_at(SourceLocation where, const ASTContext& context) { return span_of(SourceRange(where), context); }
+SourceSpan span_at(SourceLocation where, const ASTContext& context) {
+    return span_of(SourceRange(where), context);
+}
 
 // The helper that the root itself calls.
 const Frame* outermost(const Frame* frame) {
@@ -41,11 +43,13 @@ bool Flow::reported_by_helper(const Step& step) const {
     return false;
 }
 
-// this->sum += x in a method that is called again and again. Operators and constructors make values.
+// this->sum += x in a method that is called again and again. Operators and constructors make
+// values.
 bool Flow::is_member_sum(const Step& step) const {
     const auto* method = dyn_cast<CXXMethodDecl>(&terms.root().function());
-    return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() && !step.frame &&
-           step.place.of_this && !step.place.through_pointer && step.place.address.empty();
+    return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() &&
+           !step.frame && step.place.of_this && !step.place.through_pointer &&
+           step.place.address.empty();
 }
 
 Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
@@ -54,12 +58,14 @@ Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
         return terms.is_square(s) || m == Meaning::square || m == Meaning::sum_of_squares;
     };
     const Meaning held = found.tree ? meaning(step.target) : Meaning::none;
-    const bool squares = found.tree ? held == Meaning::square || held == Meaning::sum_of_squares
-                                    : !found.added.empty() && std::ranges::all_of(found.added, square);
+    const bool squares = found.tree
+                             ? held == Meaning::square || held == Meaning::sum_of_squares
+                             : !found.added.empty() && std::ranges::all_of(found.added, square);
     return squares ? Stat::sum_of_squares : Stat::sum;
 }
 
-Accumulation Flow::describe(const Step& step, const Accumulate& found, const std::vector<const Stmt*>& loops) const {
+Accumulation Flow::describe(const Step& step, const Accumulate& found,
+                            const std::vector<const Stmt*>& loops) const {
     Accumulation a;
     const Body& root = terms.root();
     a.span = span_of(step.site->getSourceRange(), context);
@@ -70,10 +76,10 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found, const std
     a.shape = element_type(step.target.expr->getType()).shape;
     a.element = found.added.empty() ? a.dtype : terms.dtype(terms.strip(found.added.front().term));
     a.op = found.op;
-    a.form = found.tree ? AccumulateForm::tree
-             : step.frame && !isa<CXXOperatorCallExpr>(step.call) ? AccumulateForm::call
+    a.form = found.tree                                            ? AccumulateForm::tree
+             : step.frame && !isa<CXXOperatorCallExpr>(step.call)  ? AccumulateForm::call
              : step.frame || step.write->kind != WriteKind::assign ? AccumulateForm::compound
-             : AccumulateForm::assign;
+                                                                   : AccumulateForm::assign;
     a.storage = storage_of(step.place);
     a.stat = is_extreme(found.op) ? Stat::none : stat_of(step, found);
     a.loop_depth = static_cast<std::uint16_t>(loops.size());
@@ -84,7 +90,8 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found, const std
     const Frame* helper = step.frame ? step.frame : sum.frame;
     if (!helper) return a;
     a.through = Symbol(qualified_name(*outermost(helper)->callee));
-    a.through_span = span_of(step.frame ? step.write->site->getSourceRange() : sum.expr->getSourceRange(), context);
+    a.through_span = span_of(
+        step.frame ? step.write->site->getSourceRange() : sum.expr->getSourceRange(), context);
     return a;
 }
 

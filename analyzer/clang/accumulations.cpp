@@ -8,15 +8,11 @@
 #include "clang/AST/StmtCXX.h"
 
 namespace mp::lint {
-namespace {
 
 using namespace clang;
 
-bool is_comparison(const BinaryOperator* op) { return op && op->isRelationalOp(); }
-
-}  // namespace
-
-Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site, const CallExpr* call) const {
+Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site,
+                   const CallExpr* call) const {
     Step step;
     step.site = site, step.write = &write, step.frame = frame, step.call = call;
     step.target = {write.target, frame};
@@ -28,18 +24,24 @@ Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site, con
 void Flow::collect_steps() {
     const Body& root = terms.root();
     for (const Write& write : root.writes()) {
-        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target)
+            continue;
         if (const auto* op = dyn_cast<CXXOperatorCallExpr>(write.site))  // a class's own operator+=
-            if (!is_low_precision(terms.dtype({write.target, nullptr})) && terms.enter(*op, nullptr)) continue;
+            if (!is_low_precision(terms.dtype({write.target, nullptr})) &&
+                terms.enter(*op, nullptr))
+                continue;
         steps.push_back(step_of(write, nullptr, write.site, nullptr));
     }
-    for (const Expr* call : root.calls()) collect_helper_steps(*cast<CallExpr>(call), *cast<CallExpr>(call), nullptr);
-    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].position = {root.order(steps[i].site), i};
+    for (const Expr* call : root.calls())
+        collect_helper_steps(*cast<CallExpr>(call), *cast<CallExpr>(call), nullptr);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        steps[i].position = {root.order(steps[i].site), i};
     std::ranges::sort(steps, {}, &Step::position);
 }
 
 // What a call does to storage of the root: through a pointer, a reference, an object or a capture.
-void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call, const Frame* outer) {
+void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call,
+                                const Frame* outer) {
     const FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return;
     const auto* method = dyn_cast<CXXMethodDecl>(callee);
@@ -49,13 +51,17 @@ void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call,
     const Frame* frame = reaches ? terms.enter(call, outer) : nullptr;
     if (!frame) return;
     for (const Write& write : frame->body->writes()) {
-        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target)
+            continue;
         Step step = step_of(write, frame, &root_call, &root_call);
         if (!step.place.base || step.place.frame) continue;  // the helper's own variable
-        if (step.place.of_this && !step.place.through_pointer && !terms.root().function().isCXXInstanceMember()) continue;
+        if (step.place.of_this && !step.place.through_pointer &&
+            !terms.root().function().isCXXInstanceMember())
+            continue;
         steps.push_back(std::move(step));
     }
-    for (const Expr* inner : frame->body->calls()) collect_helper_steps(*cast<CallExpr>(inner), root_call, frame);
+    for (const Expr* inner : frame->body->calls())
+        collect_helper_steps(*cast<CallExpr>(inner), root_call, frame);
 }
 
 // The place's own value, in another lane.
@@ -71,7 +77,9 @@ bool Flow::is_shuffle_of(Term t, Term place) const {
     if (!frame) return false;
     // A wrapper with a branch per architecture returns a shuffle on each.
     const auto& returned = frame->body->returned();
-    return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) { return own({e, frame}); });
+    return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) {
+        return own({e, frame});
+    });
 }
 
 // `if (v > m) m = v;` and `m = v > m ? v : m;`
@@ -83,23 +91,19 @@ std::optional<AccumulateOp> Flow::extreme(const Step& step) const {
         return a.kind == Arithmetic::max ? AccumulateOp::max : AccumulateOp::min;
     }
     const Body& body = terms.body_of(step.frame);
-    const BinaryOperator* test = nullptr;
+    const Expr* test = nullptr;
     if (a.kind == Arithmetic::select) {
         const auto* choice = dyn_cast<ConditionalOperator>(terms.strip(step.value).expr);
-        if (choice && (is_place(a.args[0]) || is_place(a.args[1])))
-            test = dyn_cast<BinaryOperator>(choice->getCond()->IgnoreParenImpCasts());
+        if (choice && (is_place(a.args[0]) || is_place(a.args[1]))) test = choice->getCond();
     } else {
         const Stmt* up = body.parent(step.write->site);
         while (up && isa<CompoundStmt, ExprWithCleanups>(up)) up = body.parent(up);
-        if (const auto* branch = dyn_cast_or_null<IfStmt>(up))
-            test = dyn_cast<BinaryOperator>(branch->getCond()->IgnoreParenImpCasts());
+        if (const auto* branch = dyn_cast_or_null<IfStmt>(up)) test = branch->getCond();
     }
-    if (!is_comparison(test)) return std::nullopt;
-    const bool left = terms.same({test->getLHS(), step.frame}, step.target);
-    const bool right = terms.same({test->getRHS(), step.frame}, step.target);
-    if (left == right) return std::nullopt;
-    const bool less = test->getOpcode() == BO_LT || test->getOpcode() == BO_LE;
-    bool is_max = less == left;
+    const auto compared = test ? terms.comparison({test, step.frame}) : std::nullopt;
+    if (!compared) return std::nullopt;
+    bool is_max = is_place(compared->less);
+    if (is_max == is_place(compared->more)) return std::nullopt;
     if (a.kind == Arithmetic::select && is_place(a.args[0])) is_max = !is_max;
     return is_max ? AccumulateOp::max : AccumulateOp::min;
 }
@@ -113,7 +117,8 @@ bool Flow::is_tree_step(const Step& step, const std::vector<Summand>& added) con
         if (is_shuffle_of(s.term, step.target)) return true;
         if (!step.place.element || !halving) continue;
         const Place from = terms.place(terms.resolve(s.term));
-        if (from.base && from.base == step.place.base && from.frame == step.place.frame && !from.address.empty())
+        if (from.base && from.base == step.place.base && from.frame == step.place.frame &&
+            !from.address.empty())
             return true;
     }
     return false;
@@ -142,7 +147,9 @@ std::optional<Accumulate> Flow::accumulate(const Step& step) const {
     if (found.added.empty()) return std::nullopt;
     const bool all_negative = std::ranges::all_of(found.added, &Summand::negative);
     const bool fused = terms.arithmetic(terms.resolve(step.value)).kind == Arithmetic::fma;
-    found.op = all_negative ? AccumulateOp::subtract : fused ? AccumulateOp::fma : AccumulateOp::add;
+    found.op = all_negative ? AccumulateOp::subtract
+               : fused      ? AccumulateOp::fma
+                            : AccumulateOp::add;
     found.tree = is_tree_step(step, found.added);
     return found;
 }
@@ -161,10 +168,13 @@ bool Flow::restarts(const Step& step, const Stmt* loop) const {
         return found;
     };
     for (const Write* w : body.writes_to(step.place.base)) {
-        if (w->kind != WriteKind::assign || w == step.write || !w->value || !body.contains(loop, w->site)) continue;
+        if (w->kind != WriteKind::assign || w == step.write || !w->value ||
+            !body.contains(loop, w->site))
+            continue;
         if (mentions_itself(*w)) continue;
         const Stmt* branch = w->site;  // a branch that also holds the step runs when the step runs
-        while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
+        while (branch && branch != loop && !body.contains(branch, step.site))
+            branch = body.parent(branch);
         if (body.always_runs(w->site, branch)) return true;
     }
     return false;
@@ -179,7 +189,8 @@ std::vector<const Stmt*> Flow::gathering_loops(const Step& step) const {
     for (const Stmt* loop : root.loops_around(step.site)) {
         if (declared && !step.place.through_pointer && root.contains(loop, declared)) break;
         if (restarts(step, loop)) break;
-        const bool elsewhere = std::ranges::any_of(step.place.address, [&](Term t) { return terms.varies(t, loop, step.at); });
+        const bool elsewhere = std::ranges::any_of(
+            step.place.address, [&](Term t) { return terms.varies(t, loop, step.at); });
         if (!elsewhere) gathering.push_back(loop);
     }
     return gathering;

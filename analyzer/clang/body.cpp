@@ -20,31 +20,45 @@ bool is_branch(const Stmt* s) {
 bool repeats(const Stmt* loop, const Stmt* part) {
     if (const auto* f = dyn_cast<ForStmt>(loop)) return part != f->getInit();
     if (const auto* r = dyn_cast<CXXForRangeStmt>(loop))
-        return part == r->getBody() || part == r->getLoopVarStmt() || part == r->getInc() || part == r->getCond();
+        return part == r->getBody() || part == r->getLoopVarStmt() || part == r->getInc() ||
+               part == r->getCond();
     return true;
 }
 
 WriteKind kind_of(BinaryOperatorKind op) {
     switch (op) {
-        case BO_Assign: return WriteKind::assign;
-        case BO_AddAssign: return WriteKind::add;
-        case BO_SubAssign: return WriteKind::subtract;
-        case BO_MulAssign: return WriteKind::multiply;
-        case BO_DivAssign: return WriteKind::divide;
-        default: return WriteKind::other;
+        case BO_Assign:
+            return WriteKind::assign;
+        case BO_AddAssign:
+            return WriteKind::add;
+        case BO_SubAssign:
+            return WriteKind::subtract;
+        case BO_MulAssign:
+            return WriteKind::multiply;
+        case BO_DivAssign:
+            return WriteKind::divide;
+        default:
+            return WriteKind::other;
     }
 }
 
 std::optional<WriteKind> kind_of(OverloadedOperatorKind op) {
     switch (op) {
-        case OO_Equal: return WriteKind::assign;
-        case OO_PlusEqual: return WriteKind::add;
-        case OO_MinusEqual: return WriteKind::subtract;
-        case OO_StarEqual: return WriteKind::multiply;
-        case OO_SlashEqual: return WriteKind::divide;
+        case OO_Equal:
+            return WriteKind::assign;
+        case OO_PlusEqual:
+            return WriteKind::add;
+        case OO_MinusEqual:
+            return WriteKind::subtract;
+        case OO_StarEqual:
+            return WriteKind::multiply;
+        case OO_SlashEqual:
+            return WriteKind::divide;
         case OO_PlusPlus:
-        case OO_MinusMinus: return WriteKind::step;
-        default: return std::nullopt;
+        case OO_MinusMinus:
+            return WriteKind::step;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -57,7 +71,8 @@ const Expr* given_value(const Expr* init) {
 
 bool is_mutable_access(QualType parameter) {
     const QualType t = parameter.getNonReferenceType();
-    if (parameter->isReferenceType()) return !t.isConstQualified() && parameter->isLValueReferenceType();
+    if (parameter->isReferenceType())
+        return !t.isConstQualified() && parameter->isLValueReferenceType();
     return parameter->isPointerType() && !parameter->getPointeeType().isConstQualified();
 }
 
@@ -86,20 +101,26 @@ const ValueDecl* named_in(const Expr* lvalue, bool& whole) {
             continue;
         }
         whole = false;
-        if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(lvalue)) lvalue = subscript->getBase();
-        else if (const auto* unary = dyn_cast<UnaryOperator>(lvalue)) lvalue = unary->getSubExpr();
+        if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(lvalue))
+            lvalue = subscript->getBase();
+        else if (const auto* unary = dyn_cast<UnaryOperator>(lvalue))
+            lvalue = unary->getSubExpr();
         else if (const auto* call = dyn_cast<CXXOperatorCallExpr>(lvalue))
             lvalue = call->getNumArgs() ? call->getArg(0) : nullptr;
-        else if (const auto* method = dyn_cast<CXXMemberCallExpr>(lvalue)) lvalue = method->getImplicitObjectArgument();
+        else if (const auto* method = dyn_cast<CXXMemberCallExpr>(lvalue))
+            lvalue = method->getImplicitObjectArgument();
         else if (const auto* sum = dyn_cast<BinaryOperator>(lvalue))
             lvalue = sum->getLHS()->getType()->isPointerType() ? sum->getLHS() : sum->getRHS();
-        else if (const auto* inner = dyn_cast<MaterializeTemporaryExpr>(lvalue)) lvalue = inner->getSubExpr();
-        else return nullptr;
+        else if (const auto* inner = dyn_cast<MaterializeTemporaryExpr>(lvalue))
+            lvalue = inner->getSubExpr();
+        else
+            return nullptr;
     }
     return nullptr;
 }
 
-Body::Body(const FunctionDecl& function, ASTContext& context) : function_(function), context_(context) {
+Body::Body(const FunctionDecl& function, ASTContext& context)
+    : function_(function), context_(context) {
     if (const auto* constructor = dyn_cast<CXXConstructorDecl>(&function)) {
         for (const CXXCtorInitializer* init : constructor->inits())
             if (init->getInit()) walk(init->getInit());
@@ -109,7 +130,8 @@ Body::Body(const FunctionDecl& function, ASTContext& context) : function_(functi
 
 // Iterative, because generated code nests expressions deeper than a stack is.
 void Body::walk(const Stmt* root) {
-    std::vector<std::pair<const Stmt*, bool>> pending{{root, false}};  // and whether it is being left
+    std::vector<std::pair<const Stmt*, bool>> pending{
+        {root, false}};  // and whether it is being left
     nodes_[root];
     std::vector<const Stmt*> children;
     while (!pending.empty()) {
@@ -125,7 +147,8 @@ void Body::walk(const Stmt* root) {
         children.clear();
         children_of(s, children);
         for (auto child = children.rbegin(); child != children.rend(); ++child) {
-            if (nodes_.count(*child)) continue;  // shared by the written and the checked form of a list
+            if (nodes_.count(*child))
+                continue;  // shared by the written and the checked form of a list
             nodes_[*child].parent = s;
             pending.push_back({*child, false});
         }
@@ -133,7 +156,9 @@ void Body::walk(const Stmt* root) {
 }
 
 void Body::children_of(const Stmt* s, std::vector<const Stmt*>& out) const {
-    const auto add = [&](const Stmt* child) { if (child) out.push_back(child); };
+    const auto add = [&](const Stmt* child) {
+        if (child) out.push_back(child);
+    };
     if (const auto* branch = dyn_cast<IfStmt>(s)) {
         const auto taken = constant_condition(branch->getCond(), context_);
         add(branch->getInit());
@@ -151,12 +176,14 @@ void Body::children_of(const Stmt* s, std::vector<const Stmt*>& out) const {
         return;
     }
     if (isa<UnaryExprOrTypeTraitExpr, CXXNoexceptExpr, OpaqueValueExpr>(s)) return;
-    if (const auto* property = dyn_cast<PseudoObjectExpr>(s)) return add(property->getSyntacticForm());
+    if (const auto* property = dyn_cast<PseudoObjectExpr>(s))
+        return add(property->getSyntacticForm());
     if (const auto* lambda = dyn_cast<LambdaExpr>(s)) {  // its body is a function of its own
         for (const Expr* init : lambda->capture_inits()) add(init);
         return;
     }
-    if (const auto* list = dyn_cast<InitListExpr>(s); list && list->getSemanticForm()) s = list->getSemanticForm();
+    if (const auto* list = dyn_cast<InitListExpr>(s); list && list->getSemanticForm())
+        s = list->getSemanticForm();
     for (const Stmt* child : s->children()) add(child);
 }
 
@@ -172,8 +199,10 @@ void Body::enter(const Stmt* s) {
         returned_.push_back(leave->getRetValue());
     if (const auto* call = dyn_cast<CallExpr>(s)) {
         calls_.push_back(call);
-        if (const auto* op = dyn_cast<CXXOperatorCallExpr>(call)) note_operator(*op);
-        else note_arguments(*call);
+        if (const auto* op = dyn_cast<CXXOperatorCallExpr>(call))
+            note_operator(*op);
+        else
+            note_arguments(*call);
     }
 }
 
@@ -190,7 +219,8 @@ void Body::note_declarations(const DeclStmt& declaration) {
         if (!is_mutable_access(variable->getType())) continue;
         // A mutable alias: `half& r = x;`, `half* h = (half*)&packed;`
         if (const ValueDecl* aliased = named_in(value, whole); aliased && isa<VarDecl>(aliased))
-            if (!aliased->getType()->isPointerType()) add_write(declaration, value, nullptr, WriteKind::escape);
+            if (!aliased->getType()->isPointerType())
+                add_write(declaration, value, nullptr, WriteKind::escape);
     }
 }
 
@@ -201,7 +231,8 @@ void Body::note_binary(const BinaryOperator& op) {
 void Body::note_operator(const CXXOperatorCallExpr& call) {
     const auto kind = kind_of(call.getOperator());
     if (kind && call.getNumArgs() >= 1) {
-        const Expr* value = *kind != WriteKind::step && call.getNumArgs() == 2 ? call.getArg(1) : nullptr;
+        const Expr* value =
+            *kind != WriteKind::step && call.getNumArgs() == 2 ? call.getArg(1) : nullptr;
         add_write(call, call.getArg(0), value, *kind);
     } else if (call.getOperator() == OO_Call) {
         note_arguments(call);
@@ -219,15 +250,18 @@ void Body::note_arguments(const CallExpr& call) {
             add_write(call, call.getArg(argument), nullptr, WriteKind::escape);
     }
     if (const auto* method = dyn_cast<CXXMemberCallExpr>(&call))
-        if (const auto* decl = method->getMethodDecl(); decl && !decl->isConst() && !decl->isStatic())
+        if (const auto* decl = method->getMethodDecl();
+            decl && !decl->isConst() && !decl->isStatic())
             add_write(call, method->getImplicitObjectArgument(), nullptr, WriteKind::escape);
 }
 
 void Body::note_captures(const LambdaExpr& lambda) {
     for (const LambdaCapture& capture : lambda.captures()) {
         if (!capture.capturesVariable() || capture.getCaptureKind() != LCK_ByRef) continue;
-        by_variable_[capture.getCapturedVar()].push_back(static_cast<std::uint32_t>(writes_.size()));
-        writes_.push_back({&lambda, nullptr, nullptr, capture.getCapturedVar(), WriteKind::escape, true});
+        by_variable_[capture.getCapturedVar()].push_back(
+            static_cast<std::uint32_t>(writes_.size()));
+        writes_.push_back(
+            {&lambda, nullptr, nullptr, capture.getCapturedVar(), WriteKind::escape, true});
     }
 }
 
@@ -235,7 +269,9 @@ void Body::add_write(const Stmt& site, const Expr* target, const Expr* value, Wr
     bool whole = false;
     const ValueDecl* base = named_in(target, whole);
     // What leaves by a pointer argument is what it points to, not the pointer.
-    if (kind == WriteKind::escape && base && base->getType()->isPointerType() && !target->isLValue()) whole = false;
+    if (kind == WriteKind::escape && base && base->getType()->isPointerType() &&
+        !target->isLValue())
+        whole = false;
     if (base) by_variable_[base].push_back(static_cast<std::uint32_t>(writes_.size()));
     writes_.push_back({&site, target, value, base, kind, whole});
 }
@@ -272,7 +308,8 @@ bool Body::always_runs(const Stmt* inner, const Stmt* outer) const {
         const Stmt* up = parent(s);
         if (!up) return outer == nullptr;
         const auto* branch = dyn_cast<IfStmt>(up);
-        if (branch && (s == branch->getCond() || constant_condition(branch->getCond(), context_))) continue;
+        if (branch && (s == branch->getCond() || constant_condition(branch->getCond(), context_)))
+            continue;
         if (up != outer && is_branch(up)) return false;
     }
     return true;
@@ -286,7 +323,9 @@ std::vector<const Write*> Body::writes_to(const ValueDecl* variable) const {
     return found;
 }
 
-const Stmt* Body::declared_at(const ValueDecl* variable) const { return declared_.lookup(variable); }
+const Stmt* Body::declared_at(const ValueDecl* variable) const {
+    return declared_.lookup(variable);
+}
 
 const std::vector<const DeclRefExpr*>& Body::uses_of(const ValueDecl* variable) const {
     static const std::vector<const DeclRefExpr*> none;
@@ -295,7 +334,8 @@ const std::vector<const DeclRefExpr*>& Body::uses_of(const ValueDecl* variable) 
 }
 
 const Expr* Body::definition(const VarDecl* variable) const {
-    if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() || variable->isStaticLocal())
+    if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() ||
+        variable->isStaticLocal())
         return nullptr;
     if (variable->getType()->isReferenceType()) return variable->getInit();
     const Write* only = nullptr;
@@ -308,8 +348,10 @@ const Expr* Body::definition(const VarDecl* variable) const {
     if (!only || !only->whole || !only->value) return nullptr;
     if (only->kind == WriteKind::init) return only->value;
     const Stmt* declaration = declared_at(variable);
+    // Assigned once, where it was declared: not from itself in a loop further in.
     const bool straight = only->kind == WriteKind::assign && declaration &&
-                          always_runs(only->site, parent(declaration));
+                          always_runs(only->site, parent(declaration)) &&
+                          loops_around(only->site) == loops_around(declaration);
     return straight ? only->value : nullptr;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// One function body, walked once: who contains whom, in which order, which loops run around what, and
-// who writes which variable. Branches that a constant condition never takes are not part of it.
+// One function body, walked once: who contains whom, in which order, which loops run around what,
+// and who writes which variable. Branches that a constant condition never takes are not part of it.
 
 #include <cstdint>
 #include <optional>
@@ -16,21 +16,21 @@
 namespace mp::lint {
 
 enum class WriteKind : std::uint8_t {
-    init,      // at the declaration
+    init,  // at the declaration
     assign,
     add,
     subtract,
     multiply,
     divide,
-    step,      // ++ --
-    other,     // |= <<= ...
-    escape,    // its address or a mutable reference leaves: what happens to it is not known here
+    step,    // ++ --
+    other,   // |= <<= ...
+    escape,  // its address or a mutable reference leaves: what happens to it is not known here
 };
 
 struct Write {
-    const clang::Stmt* site = nullptr;   // DeclStmt, assignment or call
-    const clang::Expr* target = nullptr; // null for an initialiser
-    const clang::Expr* value = nullptr;  // assigned or added; null when there is none
+    const clang::Stmt* site = nullptr;       // DeclStmt, assignment or call
+    const clang::Expr* target = nullptr;     // null for an initialiser
+    const clang::Expr* value = nullptr;      // assigned or added; null when there is none
     const clang::ValueDecl* base = nullptr;  // the variable or member named in the target
     WriteKind kind = WriteKind::other;
     bool whole = false;  // the variable itself, not an element, a member or what it points to
@@ -69,7 +69,9 @@ public:
     std::vector<const Write*> writes_to(const clang::ValueDecl*) const;  // in text order
     const clang::Stmt* declared_at(const clang::ValueDecl*) const;
     const std::vector<const clang::DeclRefExpr*>& uses_of(const clang::ValueDecl*) const;
-    const std::vector<const clang::Expr*>& calls() const { return calls_; }  // CallExpr, by text order
+    const std::vector<const clang::Expr*>& calls() const {
+        return calls_;
+    }  // CallExpr, by text order
     const std::vector<const clang::Expr*>& returned() const { return returned_; }
 
     // The one expression a local variable ever stands for; null when it is assigned twice, in a
@@ -93,9 +95,12 @@ private:
     void note_operator(const clang::CXXOperatorCallExpr&);
     void note_arguments(const clang::CallExpr&);
     void note_captures(const clang::LambdaExpr&);
-    void add_write(const clang::Stmt& site, const clang::Expr* target, const clang::Expr* value, WriteKind);
-    std::optional<std::int64_t> step_of(const clang::Expr* inc, const clang::VarDecl*& counter, char& op) const;
-    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start, std::int64_t step, char op) const;
+    void add_write(const clang::Stmt& site, const clang::Expr* target, const clang::Expr* value,
+                   WriteKind);
+    std::optional<std::int64_t> step_of(const clang::Expr* inc, const clang::VarDecl*& counter,
+                                        char& op) const;
+    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start,
+                     std::int64_t step, char op) const;
     Loop describe_for(const clang::ForStmt&) const;
     Loop describe_while(const clang::Stmt&, const clang::Expr* condition) const;
 
@@ -113,7 +118,8 @@ private:
 };
 
 // The variable, parameter or member of `this` that an lvalue names, through elements, members,
-// dereferences and pointer arithmetic; null when there is none. `whole`: nothing was passed through.
+// dereferences and pointer arithmetic; null when there is none. `whole`: nothing was passed
+// through.
 const clang::ValueDecl* named_in(const clang::Expr* lvalue, bool& whole);
 
 // Whether an expression may be given to clang's constant evaluator, which asserts on broken code.

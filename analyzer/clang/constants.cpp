@@ -1,4 +1,5 @@
-// What a value is for, found from the place it flows into. Asked of constants, true of any expression.
+// What a value is for, found from the place it flows into. Asked of constants, true of any
+// expression.
 
 #include <algorithm>
 
@@ -15,46 +16,85 @@ constexpr unsigned kDeepest = 8;
 
 Role role_of_operator(BinaryOperatorKind op, bool right) {
     switch (op) {
-        case BO_Add: case BO_Sub: case BO_AddAssign: case BO_SubAssign: return Role::added;
-        case BO_Mul: case BO_MulAssign: return Role::multiplier;
-        case BO_Div: case BO_DivAssign: return right ? Role::divisor : Role::none;
-        default: return BinaryOperator::isComparisonOp(op) ? Role::compared : Role::none;
+        case BO_Add:
+        case BO_Sub:
+        case BO_AddAssign:
+        case BO_SubAssign:
+            return Role::added;
+        case BO_Mul:
+        case BO_MulAssign:
+            return Role::multiplier;
+        case BO_Div:
+        case BO_DivAssign:
+            return right ? Role::divisor : Role::none;
+        default:
+            return BinaryOperator::isComparisonOp(op) ? Role::compared : Role::none;
     }
 }
 
 BinaryOperatorKind binary_of(OverloadedOperatorKind op) {
     switch (op) {
-        case OO_Plus: return BO_Add;
-        case OO_Minus: return BO_Sub;
-        case OO_Star: return BO_Mul;
-        case OO_Slash: return BO_Div;
-        case OO_PlusEqual: return BO_AddAssign;
-        case OO_MinusEqual: return BO_SubAssign;
-        case OO_StarEqual: return BO_MulAssign;
-        case OO_SlashEqual: return BO_DivAssign;
-        case OO_Less: case OO_Greater: case OO_LessEqual: case OO_GreaterEqual:
-        case OO_EqualEqual: case OO_ExclaimEqual: return BO_LT;
-        default: return BO_Comma;
+        case OO_Plus:
+            return BO_Add;
+        case OO_Minus:
+            return BO_Sub;
+        case OO_Star:
+            return BO_Mul;
+        case OO_Slash:
+            return BO_Div;
+        case OO_PlusEqual:
+            return BO_AddAssign;
+        case OO_MinusEqual:
+            return BO_SubAssign;
+        case OO_StarEqual:
+            return BO_MulAssign;
+        case OO_SlashEqual:
+            return BO_DivAssign;
+        case OO_Less:
+        case OO_Greater:
+        case OO_LessEqual:
+        case OO_GreaterEqual:
+        case OO_EqualEqual:
+        case OO_ExclaimEqual:
+            return BO_LT;
+        default:
+            return BO_Comma;
     }
 }
 
 Role role_of_library(Arithmetic kind, unsigned argument) {
     switch (kind) {
         case Arithmetic::add:
-        case Arithmetic::subtract: return Role::added;
-        case Arithmetic::multiply: return Role::multiplier;
-        case Arithmetic::divide: return argument == 1 ? Role::divisor : Role::none;
-        case Arithmetic::fma: return argument == 2 ? Role::added : Role::multiplier;
+        case Arithmetic::subtract:
+            return Role::added;
+        case Arithmetic::multiply:
+            return Role::multiplier;
+        case Arithmetic::divide:
+            return argument == 1 ? Role::divisor : Role::none;
+        case Arithmetic::fma:
+            return argument == 2 ? Role::added : Role::multiplier;
         case Arithmetic::max:
         case Arithmetic::min:
-        case Arithmetic::clamp: return Role::clamp;
-        default: return Role::none;
+        case Arithmetic::clamp:
+            return Role::clamp;
+        default:
+            return Role::none;
     }
 }
 
 const VarDecl* variable_of(const Expr* e) {
     const auto* ref = e ? dyn_cast<DeclRefExpr>(e->IgnoreParenImpCasts()) : nullptr;
     return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+}
+
+// The call whose result the expression is, conversions apart.
+const CallExpr* called_in(const Expr* e) {
+    for (;;) {
+        e = e->IgnoreUnlessSpelledInSource()->IgnoreParenCasts();
+        const auto* construct = dyn_cast<CXXConstructExpr>(e);
+        if (!construct || construct->getNumArgs() != 1) return dyn_cast<CallExpr>(e);
+        e = construct->getArg(0);
+    }
 }
 
 // (1 - mask) * c
@@ -74,11 +114,12 @@ Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
         const auto* construct = dyn_cast<CXXConstructExpr>(up);
         const auto* call = dyn_cast<CallExpr>(up);
         const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
-        const bool passes = isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
-                                InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
-                            (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
-                            (construct && construct->getNumArgs() >= 1) || (callee && is_conversion(*callee)) ||
-                            (call && is_value_passed_on(*call));
+        const bool passes =
+            isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
+                InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
+            (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
+            (construct && construct->getNumArgs() >= 1) || (callee && is_conversion(*callee)) ||
+            (call && is_value_passed_on(*call));
         if (parent && passes) continue;
         const auto* used = dyn_cast<Expr>(child);
         return used ? role_in(body, *used, *up, depth) : Role::none;
@@ -112,15 +153,19 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
     }
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(&parent)) {
         if (op->getOperator() == OO_Equal) {
-            const VarDecl* variable = op->getNumArgs() == 2 && op->getArg(1) == &used ? variable_of(op->getArg(0)) : nullptr;
+            const VarDecl* variable = op->getNumArgs() == 2 && op->getArg(1) == &used
+                                          ? variable_of(op->getArg(0))
+                                          : nullptr;
             return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
         }
         const bool right = op->getNumArgs() == 2 && op->getArg(1) == &used;
         const BinaryOperatorKind kind = binary_of(op->getOperator());
-        if (kind == BO_Mul && is_complement(terms, op->getArg(right ? 0 : 1))) return Role::mask_fill;
+        if (kind == BO_Mul && is_complement(terms, op->getArg(right ? 0 : 1)))
+            return Role::mask_fill;
         if (kind != BO_Comma && op->getNumArgs() == 2) return role_of_operator(kind, right);
     }
-    if (const auto* call = dyn_cast<CallExpr>(&parent)) return role_of_argument(body, *call, used, depth);
+    if (const auto* call = dyn_cast<CallExpr>(&parent))
+        return role_of_argument(body, *call, used, depth);
     if (const auto* declaration = dyn_cast<DeclStmt>(&parent)) {
         for (const Decl* d : declaration->decls()) {
             const auto* variable = dyn_cast<VarDecl>(d);
@@ -131,7 +176,8 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
     return Role::none;
 }
 
-Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used, unsigned depth) const {
+Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used,
+                            unsigned depth) const {
     const FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return Role::none;
     unsigned argument = 0;
@@ -139,7 +185,8 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
     if (argument == call.getNumArgs()) return Role::none;
     const LibraryCall library = library_call(*callee, call);
     if (library.kind != Arithmetic::none) {
-        if (library.kind == Arithmetic::multiply && is_complement(terms, call.getArg(argument == 0 ? 1 : 0)))
+        if (library.kind == Arithmetic::multiply &&
+            is_complement(terms, call.getArg(argument == 0 ? 1 : 0)))
             return Role::mask_fill;
         return role_of_library(library.kind, argument);
     }
@@ -158,7 +205,8 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
 Role Flow::role_of_variable(const Body& body, const VarDecl& variable, unsigned depth) const {
     if (depth > kDeepest) return Role::none;
     if (is_extreme_variable(body, variable, depth)) return Role::max_identity;
-    // The value is gone when the variable is assigned again, so only a variable that keeps it tells.
+    // The value is gone when the variable is assigned again, so only a variable that keeps it
+    // tells.
     const bool keeps = isa<ParmVarDecl>(variable) || body.definition(&variable);
     if (!keeps) return Role::none;
     for (const DeclRefExpr* use : body.uses_of(&variable)) {
@@ -173,25 +221,32 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
     bool extreme_write = false;
     for (const Write* w : body.writes_to(&variable)) {
         if (w->kind == WriteKind::escape || !w->value) continue;
-        const auto* call = dyn_cast<CallExpr>(terms.strip({w->value, nullptr}).expr);
+        const CallExpr* call = called_in(w->value);
         const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
-        if (callee && library_call(*callee, *call).kind == Arithmetic::none && finds_extreme(*callee, depth)) {
+        if (callee && library_call(*callee, *call).kind == Arithmetic::none &&
+            finds_extreme(*callee, depth)) {
             extreme_write = true;
             continue;
         }
         if (w->kind != WriteKind::assign) continue;
         if (terms.number({w->value, nullptr})) continue;  // another start value
         Step step = step_of(*w, nullptr, w->site, nullptr);
-        if (&body == &terms.root() && extreme(step)) extreme_write = true;
-        else if (w->whole && &body == &terms.root() && !is_select_with_constant(*w)) return false;
+        if (&body == &terms.root() && extreme(step))
+            extreme_write = true;
+        else if (w->whole && &body == &terms.root() && !is_select_with_constant(*w))
+            return false;
     }
     if (extreme_write) return true;
     for (const DeclRefExpr* use : body.uses_of(&variable)) {
         const Stmt* up = body.parent(use);
-        while (up && isa<CastExpr, ParenExpr, MaterializeTemporaryExpr, CXXConstructExpr>(up)) up = body.parent(up);
+        while (up && isa<CastExpr, ParenExpr, MaterializeTemporaryExpr, CXXConstructExpr>(up))
+            up = body.parent(up);
         const auto* call = dyn_cast_or_null<CallExpr>(up);
-        const FunctionDecl* callee = call && !isa<CXXOperatorCallExpr>(call) ? call->getDirectCallee() : nullptr;
-        if (callee && library_call(*callee, *call).kind == Arithmetic::none && finds_extreme(*callee, depth)) return true;
+        const FunctionDecl* callee =
+            call && !isa<CXXOperatorCallExpr>(call) ? call->getDirectCallee() : nullptr;
+        if (callee && library_call(*callee, *call).kind == Arithmetic::none &&
+            finds_extreme(*callee, depth))
+            return true;
     }
     return false;
 }
@@ -202,10 +257,13 @@ bool Flow::is_select_with_constant(const Write& w) const {
     return a.kind == Arithmetic::select && (terms.number(a.args[0]) || terms.number(a.args[1]));
 }
 
-// The callee is a max or min reduction: it joins its parameter with shuffles of itself by max or min.
+// The callee is a max or min reduction: it joins its parameter with shuffles of itself by max or
+// min.
 bool Flow::finds_extreme(const FunctionDecl& callee, unsigned depth) const {
     const FunctionDecl* definition = nullptr;
-    if (depth > 3 || !callee.hasBody(definition) || is_library(*definition) || definition->isDependentContext()) return false;
+    if (depth > 3 || !callee.hasBody(definition) || is_library(*definition) ||
+        definition->isDependentContext())
+        return false;
     const Body& body = terms.body_for(*definition);
     bool shuffles = false, joins = false, inner = false;
     for (const Expr* e : body.calls()) {
@@ -216,7 +274,8 @@ bool Flow::finds_extreme(const FunctionDecl& callee, unsigned depth) const {
         shuffles = shuffles || kind == Arithmetic::shuffle;
         joins = joins || kind == Arithmetic::max || kind == Arithmetic::min;
         const FunctionDecl* same = nullptr;
-        inner = inner || (kind == Arithmetic::none && f->hasBody(same) && same != definition && finds_extreme(*f, depth + 1));
+        inner = inner || (kind == Arithmetic::none && f->hasBody(same) && same != definition &&
+                          finds_extreme(*f, depth + 1));
     }
     return inner || (shuffles && joins);
 }

@@ -11,10 +11,12 @@ namespace {
 using namespace clang;
 
 constexpr unsigned kDeepest = 16;
-constexpr std::uint64_t kBlockSide = 1024;  // threads of a block along x or y; 64 along z (CUDA programming guide)
+constexpr std::uint64_t kBlockSide =
+    1024;  // threads of a block along x or y; 64 along z (CUDA programming guide)
 constexpr std::uint64_t kBlockDepth = 64;
 
-// threadIdx.x is a property in clang's headers and a member elsewhere: its last name and its object.
+// threadIdx.x is a property in clang's headers and a member elsewhere: its last name and its
+// object.
 llvm::StringRef coordinate_of(const Expr* e, llvm::StringRef object) {
     e = e->IgnoreParenCasts();
     llvm::StringRef field;
@@ -22,24 +24,29 @@ llvm::StringRef coordinate_of(const Expr* e, llvm::StringRef object) {
     if (const auto* property = dyn_cast<MSPropertyRefExpr>(e)) {
         field = property->getPropertyDecl()->getName();
         base = property->getBaseExpr();
-    } else if (const auto* member = dyn_cast<MemberExpr>(e); member && member->getMemberDecl()->getIdentifier()) {
+    } else if (const auto* member = dyn_cast<MemberExpr>(e);
+               member && member->getMemberDecl()->getIdentifier()) {
         field = member->getMemberDecl()->getName();
         base = member->getBase();
     }
     const auto* ref = base ? dyn_cast<DeclRefExpr>(base->IgnoreParenCasts()) : nullptr;
     const auto* variable = ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
-    return variable && variable->getIdentifier() && variable->hasGlobalStorage() && variable->getName() == object
+    return variable && variable->getIdentifier() && variable->hasGlobalStorage() &&
+                   variable->getName() == object
                ? field
                : llvm::StringRef();
 }
 
-bool is_position(const Expr* e) { return !coordinate_of(e, "threadIdx").empty() || !coordinate_of(e, "blockIdx").empty(); }
+bool is_position(const Expr* e) {
+    return !coordinate_of(e, "threadIdx").empty() || !coordinate_of(e, "blockIdx").empty();
+}
 
 std::uint64_t range_of(QualType type, const ASTContext& context) {
     if (type->isBooleanType()) return 1;
     const unsigned bits = static_cast<unsigned>(context.getTypeSize(type));
     if (bits > 16) return 0;
-    return type->isUnsignedIntegerType() ? (std::uint64_t{1} << bits) - 1 : std::uint64_t{1} << (bits - 1);
+    return type->isUnsignedIntegerType() ? (std::uint64_t{1} << bits) - 1
+                                         : std::uint64_t{1} << (bits - 1);
 }
 
 std::uint64_t combine(BinaryOperatorKind op, std::uint64_t a, std::uint64_t b) {
@@ -68,12 +75,15 @@ bool Flow::is_index(Term t, unsigned depth) const {
     if (!t.expr->getType()->isIntegralOrEnumerationType()) return false;
     if (is_position(t.expr)) return true;
     if (const auto* binary = dyn_cast<BinaryOperator>(t.expr)) {
-        if (!binary->isAdditiveOp() && !binary->isMultiplicativeOp() && !binary->isShiftOp() && !binary->isBitwiseOp())
+        if (!binary->isAdditiveOp() && !binary->isMultiplicativeOp() && !binary->isShiftOp() &&
+            !binary->isBitwiseOp())
             return false;
-        return is_index({binary->getLHS(), t.frame}, depth + 1) || is_index({binary->getRHS(), t.frame}, depth + 1);
+        return is_index({binary->getLHS(), t.frame}, depth + 1) ||
+               is_index({binary->getRHS(), t.frame}, depth + 1);
     }
     if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr))
-        return is_index({choice->getTrueExpr(), t.frame}, depth + 1) || is_index({choice->getFalseExpr(), t.frame}, depth + 1);
+        return is_index({choice->getTrueExpr(), t.frame}, depth + 1) ||
+               is_index({choice->getFalseExpr(), t.frame}, depth + 1);
     const auto* ref = dyn_cast<DeclRefExpr>(t.expr);
     const auto* variable = ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
     if (!variable) return false;
@@ -81,7 +91,8 @@ bool Flow::is_index(Term t, unsigned depth) const {
     if (body.loop_of_counter(variable)) return true;
     const auto writes = body.writes_to(variable);
     return std::ranges::any_of(writes, [&](const Write* w) {
-        return w->whole && (is_count_kind(body, *w) || (w->value && is_index({w->value, t.frame}, depth + 1)));
+        return w->whole &&
+               (is_count_kind(body, *w) || (w->value && is_index({w->value, t.frame}, depth + 1)));
     });
 }
 
@@ -89,7 +100,8 @@ std::uint64_t Flow::bound_of(Term t, unsigned depth) const {
     if (!t || depth > kDeepest) return 0;
     std::uint64_t narrow = 0;  // every type it passes through limits it
     for (const Expr* e = t.expr; e;) {
-        if (e->getType()->isIntegralOrEnumerationType()) narrow = tighter(narrow, range_of(e->getType(), context));
+        if (e->getType()->isIntegralOrEnumerationType())
+            narrow = tighter(narrow, range_of(e->getType(), context));
         const auto* cast = dyn_cast<CastExpr>(e->IgnoreParens());
         e = cast ? cast->getSubExpr() : nullptr;
     }
@@ -98,7 +110,8 @@ std::uint64_t Flow::bound_of(Term t, unsigned depth) const {
     narrow = tighter(narrow, range_of(t.expr->getType(), context));
     const Body& body = terms.body_of(t.frame);
     if (const auto value = body.constant(t.expr)) {
-        const std::uint64_t size = *value < 0 ? std::uint64_t(0) - std::uint64_t(*value) : std::uint64_t(*value);
+        const std::uint64_t size =
+            *value < 0 ? std::uint64_t(0) - std::uint64_t(*value) : std::uint64_t(*value);
         return std::max<std::uint64_t>(size, 1);
     }
     if (const llvm::StringRef side = coordinate_of(t.expr, "threadIdx"); !side.empty())
@@ -116,8 +129,11 @@ std::uint64_t Flow::bound_of_value(Term t, unsigned depth) const {
         switch (binary->getOpcode()) {
             case BO_Add:
             case BO_Sub:
-            case BO_Mul: return combine(binary->getOpcode(), bound(binary->getLHS()), bound(binary->getRHS()));
-            case BO_Div: return bound(binary->getLHS());
+            case BO_Mul:
+                return combine(binary->getOpcode(), bound(binary->getLHS()),
+                               bound(binary->getRHS()));
+            case BO_Div:
+                return bound(binary->getLHS());
             case BO_Rem: {
                 const std::uint64_t n = bound(binary->getRHS());
                 return n ? std::max<std::uint64_t>(n - 1, 1) : bound(binary->getLHS());
@@ -127,8 +143,10 @@ std::uint64_t Flow::bound_of_value(Term t, unsigned depth) const {
                 const auto left = body.constant(binary->getLHS());
                 return left && *left >= 0 ? std::max<std::uint64_t>(std::uint64_t(*left), 1) : 0;
             }
-            case BO_Shr: return bound(binary->getLHS()) >> (right && *right > 0 && *right < 63 ? *right : 0);
-            default: return binary->isComparisonOp() || binary->isLogicalOp() ? 1 : 0;
+            case BO_Shr:
+                return bound(binary->getLHS()) >> (right && *right > 0 && *right < 63 ? *right : 0);
+            default:
+                return binary->isComparisonOp() || binary->isLogicalOp() ? 1 : 0;
         }
     }
     if (const auto* unary = dyn_cast<UnaryOperator>(t.expr))

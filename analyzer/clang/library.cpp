@@ -22,26 +22,65 @@ struct Entry {
 
 // Without the suffixes that only choose rounding or saturation (see stem).
 constexpr std::array<Entry, 59> kCalls{{
-    {"__hadd", Arithmetic::add},        {"__hadd2", Arithmetic::add},       {"__fadd", Arithmetic::add},
-    {"__dadd", Arithmetic::add},        {"__hsub", Arithmetic::subtract},   {"__hsub2", Arithmetic::subtract},
-    {"__fsub", Arithmetic::subtract},   {"__dsub", Arithmetic::subtract},   {"__hmul", Arithmetic::multiply},
-    {"__hmul2", Arithmetic::multiply},  {"__fmul", Arithmetic::multiply},   {"__dmul", Arithmetic::multiply},
-    {"__hdiv", Arithmetic::divide},     {"__h2div", Arithmetic::divide},    {"__fdiv", Arithmetic::divide},
-    {"__fdividef", Arithmetic::divide}, {"fdividef", Arithmetic::divide},   {"__hneg", Arithmetic::negate},
-    {"__hneg2", Arithmetic::negate},    {"fma", Arithmetic::fma},           {"fmaf", Arithmetic::fma},
-    {"__fmaf", Arithmetic::fma},        {"__fma", Arithmetic::fma},         {"__hfma", Arithmetic::fma},
-    {"__hfma2", Arithmetic::fma},       {"max", Arithmetic::max},           {"fmax", Arithmetic::max},
-    {"fmaxf", Arithmetic::max},         {"__hmax", Arithmetic::max},        {"__hmax2", Arithmetic::max},
-    {"__hmax_nan", Arithmetic::max},    {"__hmax2_nan", Arithmetic::max},   {"min", Arithmetic::min},
-    {"fmin", Arithmetic::min},          {"fminf", Arithmetic::min},         {"__hmin", Arithmetic::min},
-    {"__hmin2", Arithmetic::min},       {"__hmin_nan", Arithmetic::min},    {"__hmin2_nan", Arithmetic::min},
-    {"clamp", Arithmetic::clamp},       {"sqrt", Arithmetic::sqrt},         {"sqrtf", Arithmetic::sqrt},
-    {"hsqrt", Arithmetic::sqrt},        {"h2sqrt", Arithmetic::sqrt},       {"__fsqrt", Arithmetic::sqrt},
-    {"rsqrt", Arithmetic::rsqrt},       {"rsqrtf", Arithmetic::rsqrt},      {"hrsqrt", Arithmetic::rsqrt},
-    {"h2rsqrt", Arithmetic::rsqrt},     {"__frsqrt", Arithmetic::rsqrt},    {"lerp", Arithmetic::lerp},
-    {"pow", Arithmetic::square},        {"powf", Arithmetic::square},       {"__powf", Arithmetic::square},
-    {"__shfl", Arithmetic::shuffle},    {"__shfl_up", Arithmetic::shuffle}, {"__shfl_down", Arithmetic::shuffle},
-    {"__shfl_xor", Arithmetic::shuffle}, {"__reduce_add", Arithmetic::reduce},
+    {"__hadd", Arithmetic::add},
+    {"__hadd2", Arithmetic::add},
+    {"__fadd", Arithmetic::add},
+    {"__dadd", Arithmetic::add},
+    {"__hsub", Arithmetic::subtract},
+    {"__hsub2", Arithmetic::subtract},
+    {"__fsub", Arithmetic::subtract},
+    {"__dsub", Arithmetic::subtract},
+    {"__hmul", Arithmetic::multiply},
+    {"__hmul2", Arithmetic::multiply},
+    {"__fmul", Arithmetic::multiply},
+    {"__dmul", Arithmetic::multiply},
+    {"__hdiv", Arithmetic::divide},
+    {"__h2div", Arithmetic::divide},
+    {"__fdiv", Arithmetic::divide},
+    {"__fdividef", Arithmetic::divide},
+    {"fdividef", Arithmetic::divide},
+    {"__hneg", Arithmetic::negate},
+    {"__hneg2", Arithmetic::negate},
+    {"fma", Arithmetic::fma},
+    {"fmaf", Arithmetic::fma},
+    {"__fmaf", Arithmetic::fma},
+    {"__fma", Arithmetic::fma},
+    {"__hfma", Arithmetic::fma},
+    {"__hfma2", Arithmetic::fma},
+    {"max", Arithmetic::max},
+    {"fmax", Arithmetic::max},
+    {"fmaxf", Arithmetic::max},
+    {"__hmax", Arithmetic::max},
+    {"__hmax2", Arithmetic::max},
+    {"__hmax_nan", Arithmetic::max},
+    {"__hmax2_nan", Arithmetic::max},
+    {"min", Arithmetic::min},
+    {"fmin", Arithmetic::min},
+    {"fminf", Arithmetic::min},
+    {"__hmin", Arithmetic::min},
+    {"__hmin2", Arithmetic::min},
+    {"__hmin_nan", Arithmetic::min},
+    {"__hmin2_nan", Arithmetic::min},
+    {"clamp", Arithmetic::clamp},
+    {"sqrt", Arithmetic::sqrt},
+    {"sqrtf", Arithmetic::sqrt},
+    {"hsqrt", Arithmetic::sqrt},
+    {"h2sqrt", Arithmetic::sqrt},
+    {"__fsqrt", Arithmetic::sqrt},
+    {"rsqrt", Arithmetic::rsqrt},
+    {"rsqrtf", Arithmetic::rsqrt},
+    {"hrsqrt", Arithmetic::rsqrt},
+    {"h2rsqrt", Arithmetic::rsqrt},
+    {"__frsqrt", Arithmetic::rsqrt},
+    {"lerp", Arithmetic::lerp},
+    {"pow", Arithmetic::square},
+    {"powf", Arithmetic::square},
+    {"__powf", Arithmetic::square},
+    {"__shfl", Arithmetic::shuffle},
+    {"__shfl_up", Arithmetic::shuffle},
+    {"__shfl_down", Arithmetic::shuffle},
+    {"__shfl_xor", Arithmetic::shuffle},
+    {"__reduce_add", Arithmetic::reduce},
 }};
 
 llvm::StringRef name_of_function(const FunctionDecl& f) {
@@ -57,7 +96,8 @@ llvm::StringRef stem(llvm::StringRef name) {
 }
 
 bool is_method_of(const FunctionDecl& f, llvm::StringRef scope) {
-    return isa<CXXMethodDecl>(f) && llvm::StringRef(f.getQualifiedNameAsString()).starts_with(scope);
+    return isa<CXXMethodDecl>(f) &&
+           llvm::StringRef(f.getQualifiedNameAsString()).starts_with(scope);
 }
 
 // The functor that says what a library reduction does: cub::Sum(), cg::plus<T>(), std::plus<>{}.
@@ -70,7 +110,8 @@ bool adds(QualType functor) {
 LibraryCall library_reduction(const FunctionDecl& f, const CallExpr& call) {
     const std::string name = f.getQualifiedNameAsString();
     const llvm::StringRef text = name;
-    const bool block = text.contains("cub::") && (text.contains("BlockReduce") || text.contains("WarpReduce"));
+    const bool block =
+        text.contains("cub::") && (text.contains("BlockReduce") || text.contains("WarpReduce"));
     const bool group = text.starts_with("cooperative_groups::") && text.ends_with("::reduce");
     if (block && text.ends_with("::Sum")) return {Arithmetic::reduce, 0};
     const unsigned functor = group ? 2 : 1;
@@ -84,8 +125,8 @@ LibraryCall library_reduction(const FunctionDecl& f, const CallExpr& call) {
 
 bool is_library(const FunctionDecl& f) {
     const SourceManager& sources = f.getASTContext().getSourceManager();
-    return f.getBuiltinID() != 0 || !f.hasBody() || name_of_function(f).starts_with("__") || f.isInStdNamespace() ||
-           sources.isInSystemHeader(f.getLocation());
+    return f.getBuiltinID() != 0 || !f.hasBody() || name_of_function(f).starts_with("__") ||
+           f.isInStdNamespace() || sources.isInSystemHeader(f.getLocation());
 }
 
 bool is_conversion(const FunctionDecl& f) {
@@ -108,10 +149,14 @@ bool is_random(const FunctionDecl& f) {
 LibraryCall library_call(const FunctionDecl& f, const CallExpr& call) {
     const llvm::StringRef name = name_of_function(f);
     if (name.empty()) return {};
-    if (const LibraryCall reduction = library_reduction(f, call); reduction.kind != Arithmetic::none) return reduction;
-    if (is_method_of(f, "cooperative_groups::") && name.starts_with("shfl")) return {Arithmetic::shuffle, 0};
+    if (const LibraryCall reduction = library_reduction(f, call);
+        reduction.kind != Arithmetic::none)
+        return reduction;
+    if (is_method_of(f, "cooperative_groups::") && name.starts_with("shfl"))
+        return {Arithmetic::shuffle, 0};
     if (!is_library(f)) return {};
-    const llvm::StringRef short_name = stem(name.starts_with("__builtin_") ? name.drop_front(10) : name);
+    const llvm::StringRef short_name =
+        stem(name.starts_with("__builtin_") ? name.drop_front(10) : name);
     const auto found = std::ranges::find(kCalls, short_name, &Entry::name);
     if (found == kCalls.end()) return {};
     const bool masked = found->kind == Arithmetic::shuffle || found->kind == Arithmetic::reduce;

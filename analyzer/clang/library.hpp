@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic vocabulary of CUDA and the C++ standard library: what a call of theirs computes. Only
-// functions of headers (or without a body) are looked up; user code is read instead.
+// The arithmetic vocabulary of CUDA and the C++ standard library: what a call of theirs computes.
+// Only functions of headers (or without a body) are looked up; user code is read instead.
 
 #include <cstdint>
 
@@ -11,10 +11,23 @@
 namespace mp::lint {
 
 enum class Arithmetic : std::uint8_t {
-    none, add, subtract, multiply, divide, negate, fma, max, min, clamp, sqrt, rsqrt, square, lerp,
-    select,    // c ? a : b
-    shuffle,   // the argument's value in another lane
-    reduce,    // the sum of the argument over a block, warp or group
+    none,
+    add,
+    subtract,
+    multiply,
+    divide,
+    negate,
+    fma,
+    max,
+    min,
+    clamp,
+    sqrt,
+    rsqrt,
+    square,
+    lerp,
+    select,   // c ? a : b
+    shuffle,  // the argument's value in another lane
+    reduce,   // the sum of the argument over a block, warp or group
 };
 
 struct LibraryCall {

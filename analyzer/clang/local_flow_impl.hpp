@@ -12,15 +12,25 @@
 namespace mp::lint {
 
 // Richer than Stat: what has to be known on the way to one.
-enum class Meaning : std::uint8_t { none, constant, square, sum, sum_of_squares, mean, variance, deviation, rstd };
+enum class Meaning : std::uint8_t {
+    none,
+    constant,
+    square,
+    sum,
+    sum_of_squares,
+    mean,
+    variance,
+    deviation,
+    rstd
+};
 
 // One change of storage, by the root body or by a helper it calls.
 struct Step {
-    const clang::Stmt* site = nullptr;    // where it happens: for a helper's step, the root's call
+    const clang::Stmt* site = nullptr;  // where it happens: for a helper's step, the root's call
     const Write* write = nullptr;
-    const Frame* frame = nullptr;         // of the helper that writes; null: the root itself
+    const Frame* frame = nullptr;           // of the helper that writes; null: the root itself
     const clang::CallExpr* call = nullptr;  // the root's call of it
-    const Frame* at = nullptr;            // whose body holds `site`
+    const Frame* at = nullptr;              // whose body holds `site`
     Term target;
     Term value;
     Place place;
@@ -44,20 +54,22 @@ struct Flow {
     // accumulations.cpp
     Step step_of(const Write&, const Frame*, const clang::Stmt* site, const clang::CallExpr*) const;
     void collect_steps();
-    void collect_helper_steps(const clang::CallExpr& call, const clang::CallExpr& root_call, const Frame* outer);
+    void collect_helper_steps(const clang::CallExpr& call, const clang::CallExpr& root_call,
+                              const Frame* outer);
     std::optional<Accumulate> accumulate(const Step&) const;
     std::optional<AccumulateOp> extreme(const Step&) const;
     bool is_tree_step(const Step&, const std::vector<Summand>& added) const;
     bool is_shuffle_of(Term shuffled, Term place) const;
-    // Loops over which the place gathers: they run around the step, but neither declare it, nor start it
-    // again, nor choose another element.
+    // Loops over which the place gathers: they run around the step, but neither declare it, nor
+    // start it again, nor choose another element.
     std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
     bool restarts(const Step&, const clang::Stmt* loop) const;
     Storage storage_of(const Place&) const;
     bool reported_by_helper(const Step&) const;
     bool is_member_sum(const Step&) const;
     Stat stat_of(const Step&, const Accumulate&) const;
-    Accumulation describe(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
+    Accumulation describe(const Step&, const Accumulate&,
+                          const std::vector<const clang::Stmt*>& loops) const;
     void add_accumulations(Function& out) const;
 
     // updates.cpp
@@ -90,8 +102,10 @@ struct Flow {
 
     // constants.cpp
     Role role_of(const Body&, const clang::Expr&, unsigned depth) const;
-    Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent, unsigned depth) const;
-    Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&, unsigned depth) const;
+    Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent,
+                 unsigned depth) const;
+    Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&,
+                          unsigned depth) const;
     Role role_of_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_extreme_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_select_with_constant(const Write&) const;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace clang;
 
-constexpr int kMostLookups = 8;          // variables followed to find one constant
+constexpr int kMostLookups = 8;            // variables followed to find one constant
 constexpr std::uint64_t kMostSteps = 128;  // halving ends after 64; anything longer is not halving
 
 const VarDecl* variable_of(const Expr* e) {
@@ -21,37 +21,64 @@ const VarDecl* variable_of(const Expr* e) {
 
 char letter_of(BinaryOperatorKind op) {
     switch (op) {
-        case BO_Add: case BO_AddAssign: return '+';
-        case BO_Sub: case BO_SubAssign: return '-';
-        case BO_Mul: case BO_MulAssign: return '*';
-        case BO_Div: case BO_DivAssign: return '/';
-        case BO_Shl: case BO_ShlAssign: return '<';
-        case BO_Shr: case BO_ShrAssign: return '>';
-        default: return 0;
+        case BO_Add:
+        case BO_AddAssign:
+            return '+';
+        case BO_Sub:
+        case BO_SubAssign:
+            return '-';
+        case BO_Mul:
+        case BO_MulAssign:
+            return '*';
+        case BO_Div:
+        case BO_DivAssign:
+            return '/';
+        case BO_Shl:
+        case BO_ShlAssign:
+            return '<';
+        case BO_Shr:
+        case BO_ShrAssign:
+            return '>';
+        default:
+            return 0;
     }
 }
 
 bool holds(BinaryOperatorKind op, std::int64_t a, std::int64_t b) {
     switch (op) {
-        case BO_LT: return a < b;
-        case BO_LE: return a <= b;
-        case BO_GT: return a > b;
-        case BO_GE: return a >= b;
-        case BO_NE: return a != b;
-        default: return false;
+        case BO_LT:
+            return a < b;
+        case BO_LE:
+            return a <= b;
+        case BO_GT:
+            return a > b;
+        case BO_GE:
+            return a >= b;
+        case BO_NE:
+            return a != b;
+        default:
+            return false;
     }
 }
 
 // False when the step would overflow.
 bool advance(std::int64_t& value, char op, std::int64_t step) {
     switch (op) {
-        case '+': return !__builtin_add_overflow(value, step, &value);
-        case '-': return !__builtin_sub_overflow(value, step, &value);
-        case '*': return !__builtin_mul_overflow(value, step, &value);
-        case '/': return step != 0 && step != -1 && (value /= step, true);
-        case '<': return step >= 0 && step < 63 && !__builtin_mul_overflow(value, std::int64_t{1} << step, &value);
-        case '>': return step >= 0 && step < 63 && (value >>= step, true);
-        default: return false;
+        case '+':
+            return !__builtin_add_overflow(value, step, &value);
+        case '-':
+            return !__builtin_sub_overflow(value, step, &value);
+        case '*':
+            return !__builtin_mul_overflow(value, step, &value);
+        case '/':
+            return step != 0 && step != -1 && (value /= step, true);
+        case '<':
+            return step >= 0 && step < 63 &&
+                   !__builtin_mul_overflow(value, std::int64_t{1} << step, &value);
+        case '>':
+            return step >= 0 && step < 63 && (value >>= step, true);
+        default:
+            return false;
     }
 }
 
@@ -65,9 +92,12 @@ struct Count {
     std::uint64_t largest = 0;
 };
 
-std::uint64_t magnitude(std::int64_t v) { return v < 0 ? std::uint64_t(0) - std::uint64_t(v) : std::uint64_t(v); }
+std::uint64_t magnitude(std::int64_t v) {
+    return v < 0 ? std::uint64_t(0) - std::uint64_t(v) : std::uint64_t(v);
+}
 
-Count count_linear(std::int64_t start, std::int64_t bound, BinaryOperatorKind op, std::int64_t step) {
+Count count_linear(std::int64_t start, std::int64_t bound, BinaryOperatorKind op,
+                   std::int64_t step) {
     if (step == 0 || !holds(op, start, bound)) return {};
     const bool up = step > 0;
     if (op == BO_NE ? (bound > start) != up : (op == BO_LT || op == BO_LE) != up) return {};
@@ -75,11 +105,13 @@ Count count_linear(std::int64_t start, std::int64_t bound, BinaryOperatorKind op
                                       : std::uint64_t(start) - std::uint64_t(bound);
     const std::uint64_t stride = magnitude(step);
     const std::uint64_t inclusive = op == BO_LE || op == BO_GE ? 1 : 0;
-    const std::uint64_t trips = inclusive ? distance / stride + 1 : (distance + stride - 1) / stride;
+    const std::uint64_t trips =
+        inclusive ? distance / stride + 1 : (distance + stride - 1) / stride;
     return {trips, std::max(magnitude(start), magnitude(bound))};
 }
 
-Count count_geometric(std::int64_t value, std::int64_t bound, BinaryOperatorKind op, char letter, std::int64_t step) {
+Count count_geometric(std::int64_t value, std::int64_t bound, BinaryOperatorKind op, char letter,
+                      std::int64_t step) {
     Count count{0, magnitude(value)};
     while (holds(op, value, bound)) {
         count.largest = std::max(count.largest, magnitude(value));
@@ -94,7 +126,8 @@ std::optional<std::int64_t> Body::constant(const Expr* e) const {
     for (int i = 0; e && i < kMostLookups; ++i) {
         if (!can_evaluate(e) || !e->getType()->isIntegralOrEnumerationType()) return std::nullopt;
         Expr::EvalResult result;
-        if (e->EvaluateAsInt(result, context_) && !result.HasSideEffects && result.Val.getInt().isRepresentableByInt64())
+        if (e->EvaluateAsInt(result, context_) && !result.HasSideEffects &&
+            result.Val.getInt().isRepresentableByInt64())
             return result.Val.getInt().getExtValue();
         const VarDecl* variable = variable_of(e->IgnoreParenCasts());
         e = variable ? definition(variable) : nullptr;
@@ -103,12 +136,14 @@ std::optional<std::int64_t> Body::constant(const Expr* e) const {
 }
 
 // `i += 2`, `--i`, `i = i / 2`: which variable moves, how and by what.
-std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& counter, char& op) const {
+std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& counter,
+                                          char& op) const {
     counter = nullptr;
     op = 0;
     if (!inc) return std::nullopt;
     inc = inc->IgnoreParenImpCasts();
-    if (const auto* unary = dyn_cast<UnaryOperator>(inc); unary && unary->isIncrementDecrementOp()) {
+    if (const auto* unary = dyn_cast<UnaryOperator>(inc);
+        unary && unary->isIncrementDecrementOp()) {
         counter = variable_of(unary->getSubExpr());
         op = '+';
         return unary->isIncrementOp() ? 1 : -1;
@@ -128,8 +163,10 @@ std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& count
     return constant(value->getRHS());
 }
 
-void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std::int64_t step, char op) const {
-    const auto* test = condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
+void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std::int64_t step,
+                       char op) const {
+    const auto* test =
+        condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
     const auto first = constant(start);
     if (!first) return;
     std::optional<std::int64_t> bound;
@@ -139,14 +176,17 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         const bool right = variable_of(test->getRHS()->IgnoreParenCasts()) == loop.counter;
         if (left == right) return;
         bound = constant(left ? test->getRHS() : test->getLHS());
-        relation = left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
+        relation =
+            left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
     } else if (variable_of(condition ? condition->IgnoreParenCasts() : nullptr) == loop.counter) {
         bound = 0;  // for (; n; n /= 2)
     }
     if (!bound) return;
     Count count;
-    if (op == '+' || op == '-') count = count_linear(*first, *bound, relation, op == '+' ? step : -step);
-    else count = count_geometric(*first, *bound, relation, op, step);
+    if (op == '+' || op == '-')
+        count = count_linear(*first, *bound, relation, op == '+' ? step : -step);
+    else
+        count = count_geometric(*first, *bound, relation, op, step);
     loop.trips = count.trips;
     loop.largest = count.largest;
 }
@@ -160,8 +200,10 @@ Loop Body::describe_for(const ForStmt& statement) const {
     const Expr* start = nullptr;
     unsigned moves = 0;
     for (const Write* w : writes_to(loop.counter)) {
-        if (w->site == statement.getInit()) start = w->value;
-        else if (contains(&statement, w->site)) ++moves;
+        if (w->site == statement.getInit())
+            start = w->value;
+        else if (contains(&statement, w->site))
+            ++moves;
     }
     if (const auto* init = dyn_cast_or_null<Expr>(statement.getInit()); init && !start)
         for (const Write* w : writes_to(loop.counter))
@@ -176,9 +218,11 @@ Loop Body::describe_while(const Stmt& statement, const Expr* condition) const {
     Loop loop{.stmt = &statement};
     if (!condition) return loop;
     for (const Write& w : writes_) {
-        if (!w.whole || !contains(&statement, w.site) || !isa_and_nonnull<VarDecl>(w.base)) continue;
+        if (!w.whole || !contains(&statement, w.site) || !isa_and_nonnull<VarDecl>(w.base))
+            continue;
         const auto& uses = uses_of(w.base);
-        const bool tested = std::ranges::any_of(uses, [&](const DeclRefExpr* use) { return contains(condition, use); });
+        const bool tested = std::ranges::any_of(
+            uses, [&](const DeclRefExpr* use) { return contains(condition, use); });
         const auto* moved = dyn_cast<Expr>(w.site);
         char op = 0;
         const VarDecl* counter = nullptr;
@@ -201,7 +245,8 @@ Loop Body::describe(const Stmt* statement) const {
     if (const auto* d = dyn_cast<DoStmt>(statement)) return describe_while(*d, d->getCond());
     Loop loop{.stmt = statement};
     if (const auto* range = dyn_cast<CXXForRangeStmt>(statement); range && range->getRangeInit()) {
-        const auto* array = context_.getAsConstantArrayType(range->getRangeInit()->IgnoreParenImpCasts()->getType());
+        const auto* array = context_.getAsConstantArrayType(
+            range->getRangeInit()->IgnoreParenImpCasts()->getType());
         if (array) loop.trips = array->getSize().getLimitedValue();
     }
     return loop;

@@ -40,7 +40,9 @@ bool Terms::same_at(Term a, Term b, unsigned depth) const {
     a = strip(a), b = strip(b);
     if (a.expr == b.expr && a.frame == b.frame) return true;
     if (a.expr->getStmtClass() != b.expr->getStmtClass()) return false;
-    const auto both = [&](const Expr* x, const Expr* y) { return same_at({x, a.frame}, {y, b.frame}, depth + 1); };
+    const auto both = [&](const Expr* x, const Expr* y) {
+        return same_at({x, a.frame}, {y, b.frame}, depth + 1);
+    };
     if (const auto* x = dyn_cast<DeclRefExpr>(a.expr)) {
         const auto* y = cast<DeclRefExpr>(b.expr);
         const auto* local = dyn_cast<VarDecl>(x->getDecl());
@@ -57,18 +59,21 @@ bool Terms::same_at(Term a, Term b, unsigned depth) const {
     }
     if (const auto* x = dyn_cast<UnaryOperator>(a.expr)) {
         const auto* y = cast<UnaryOperator>(b.expr);
-        return x->getOpcode() == y->getOpcode() && !x->isIncrementDecrementOp() && both(x->getSubExpr(), y->getSubExpr());
+        return x->getOpcode() == y->getOpcode() && !x->isIncrementDecrementOp() &&
+               both(x->getSubExpr(), y->getSubExpr());
     }
     if (const auto* x = dyn_cast<BinaryOperator>(a.expr)) {
         const auto* y = cast<BinaryOperator>(b.expr);
-        return x->getOpcode() == y->getOpcode() && both(x->getLHS(), y->getLHS()) && both(x->getRHS(), y->getRHS());
+        return x->getOpcode() == y->getOpcode() && both(x->getLHS(), y->getLHS()) &&
+               both(x->getRHS(), y->getRHS());
     }
     if (const auto* x = dyn_cast<CallExpr>(a.expr)) {
         const auto* y = cast<CallExpr>(b.expr);
         if (!x->getDirectCallee() || x->getDirectCallee() != y->getDirectCallee()) return false;
         if (x->getNumArgs() != y->getNumArgs()) return false;
         if (const auto* m = dyn_cast<CXXMemberCallExpr>(x))
-            if (!both(m->getImplicitObjectArgument(), cast<CXXMemberCallExpr>(y)->getImplicitObjectArgument()))
+            if (!both(m->getImplicitObjectArgument(),
+                      cast<CXXMemberCallExpr>(y)->getImplicitObjectArgument()))
                 return false;
         for (unsigned i = 0; i < x->getNumArgs(); ++i)
             if (!both(x->getArg(i), y->getArg(i))) return false;
@@ -83,17 +88,21 @@ std::optional<double> Terms::number(Term t) const {
     t = resolve(t);
     if (!t || !can_evaluate(t.expr)) return std::nullopt;
     if (t.expr->getType()->isIntegralOrEnumerationType()) {
-        if (const auto value = body_of(t.frame).constant(t.expr)) return static_cast<double>(*value);
+        if (const auto value = body_of(t.frame).constant(t.expr))
+            return static_cast<double>(*value);
         return std::nullopt;
     }
     llvm::APFloat value(0.0);
-    if (!t.expr->getType()->isRealFloatingType() || !t.expr->EvaluateAsFloat(value, context_)) return std::nullopt;
+    if (!t.expr->getType()->isRealFloatingType() || !t.expr->EvaluateAsFloat(value, context_))
+        return std::nullopt;
     bool loses = false;
     value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
     return value.convertToDouble();
 }
 
-DType Terms::dtype(Term t) const { return t ? element_type(t.expr->getType()).dtype : DType::unknown; }
+DType Terms::dtype(Term t) const {
+    return t ? element_type(t.expr->getType()).dtype : DType::unknown;
+}
 
 Place Terms::place(Term lvalue) const {
     Place place;
@@ -106,11 +115,16 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
     t = strip(t);
     if (const VarDecl* variable = variable_in(t)) {
         if (variable->getType()->isReferenceType()) {
-            if (const Expr* bound = body_of(t.frame).definition(variable)) return place_of({bound, t.frame}, out, depth + 1);
+            if (const Expr* bound = body_of(t.frame).definition(variable))
+                return place_of({bound, t.frame}, out, depth + 1);
             out.through_pointer = true;
         }
         out.base = variable;
         out.frame = t.frame;
+        // A lambda's captured variable belongs to a function around it.
+        while (out.frame && variable->hasLocalStorage() &&
+               variable->getDeclContext() != out.frame->callee)
+            out.frame = out.frame->outer;
         return;
     }
     if (const auto* member = dyn_cast<MemberExpr>(t.expr)) {
@@ -119,7 +133,9 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
             const auto* call = base.frame ? dyn_cast<CXXMemberCallExpr>(base.frame->call) : nullptr;
             const auto* op = base.frame ? dyn_cast<CXXOperatorCallExpr>(base.frame->call) : nullptr;
             out.element = out.element || call || op;
-            if (call) return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out, depth + 1);
+            if (call)
+                return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out,
+                                depth + 1);
             if (op) return place_of({op->getArg(0), base.frame->outer}, out, depth + 1);
             out.base = member->getMemberDecl();
             out.frame = base.frame;
@@ -127,18 +143,21 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
             return;
         }
         out.element = true;
-        return member->isArrow() ? pointer_of(base, out, depth + 1) : place_of(base, out, depth + 1);
+        return member->isArrow() ? pointer_of(base, out, depth + 1)
+                                 : place_of(base, out, depth + 1);
     }
     out.element = true;
     if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(t.expr)) {
         out.address.push_back({subscript->getIdx(), t.frame});
         return pointer_of({subscript->getBase(), t.frame}, out, depth + 1);
     }
-    if (const auto* deref = unary(t, UO_Deref)) return pointer_of({deref->getSubExpr(), t.frame}, out, depth + 1);
+    if (const auto* deref = unary(t, UO_Deref))
+        return pointer_of({deref->getSubExpr(), t.frame}, out, depth + 1);
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr)) {
-        for (unsigned i = 1; i < op->getNumArgs(); ++i) out.address.push_back({op->getArg(i), t.frame});
-        if (op->getNumArgs() > 0 && (op->getOperator() == OO_Subscript || op->getOperator() == OO_Star ||
-                                     op->getOperator() == OO_Call))
+        for (unsigned i = 1; i < op->getNumArgs(); ++i)
+            out.address.push_back({op->getArg(i), t.frame});
+        if (op->getNumArgs() > 0 && (op->getOperator() == OO_Subscript ||
+                                     op->getOperator() == OO_Star || op->getOperator() == OO_Call))
             place_of({op->getArg(0), t.frame}, out, depth + 1);
         return;
     }
@@ -151,14 +170,17 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
 void Terms::pointer_of(Term t, Place& out, unsigned depth) const {
     if (!t || depth > kDeepest) return;
     t = strip(t);
-    if (const auto* address = unary(t, UO_AddrOf)) return place_of({address->getSubExpr(), t.frame}, out, depth + 1);
+    if (const auto* address = unary(t, UO_AddrOf))
+        return place_of({address->getSubExpr(), t.frame}, out, depth + 1);
     if (const auto* sum = dyn_cast<BinaryOperator>(t.expr)) {
-        const bool left = sum->getLHS()->getType()->isPointerType() || sum->getLHS()->getType()->isArrayType();
+        const bool left =
+            sum->getLHS()->getType()->isPointerType() || sum->getLHS()->getType()->isArrayType();
         out.address.push_back({left ? sum->getRHS() : sum->getLHS(), t.frame});
         return pointer_of({left ? sum->getLHS() : sum->getRHS(), t.frame}, out, depth + 1);
     }
     if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr)) {
-        const Expr* arm = is_null(choice->getFalseExpr()) ? choice->getTrueExpr() : choice->getFalseExpr();
+        const Expr* arm =
+            is_null(choice->getFalseExpr()) ? choice->getTrueExpr() : choice->getFalseExpr();
         return pointer_of({arm, t.frame}, out, depth + 1);
     }
     const VarDecl* variable = variable_in(t);
@@ -184,16 +206,26 @@ void Terms::pointer_of(Term t, Place& out, unsigned depth) const {
     if (out.base && t.expr->getType()->isPointerType()) out.through_pointer = true;
 }
 
-bool Terms::varies(Term t, const Stmt* loop, const Frame* frame) const { return varies_at(t, loop, frame, 0); }
+bool Terms::varies(Term t, const Stmt* loop, const Frame* frame) const {
+    return varies_at(t, loop, frame, 0);
+}
 
 // The variable has another value in another turn of the loop.
-bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame, unsigned depth) const {
+bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame,
+                  unsigned depth) const {
     const Body& body = body_of(frame);
     const Stmt* declared = body.declared_at(&variable);
     const Expr* definition = body.definition(&variable);
-    if (definition && declared && body.contains(loop, declared)) return varies_at({definition, frame}, loop, frame, depth + 1);
+    if (definition && declared && body.contains(loop, declared))
+        return varies_at({definition, frame}, loop, frame, depth + 1);
     const auto writes = body.writes_to(&variable);
-    return std::ranges::any_of(writes, [&](const Write* w) { return w->whole && body.contains(loop, w->site); });
+    // The counter of an inner loop takes the same values on every turn, unless it starts elsewhere.
+    const Stmt* counted = body.loop_of_counter(&variable);
+    if (counted && counted != loop && body.contains(loop, counted) && !writes.empty() &&
+        writes.front()->value)
+        return varies_at({writes.front()->value, frame}, loop, frame, depth + 1);
+    return std::ranges::any_of(
+        writes, [&](const Write* w) { return w->whole && body.contains(loop, w->site); });
 }
 
 bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned depth) const {
@@ -210,8 +242,10 @@ bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned dep
         // A variable of a helper: what it was made from decides.
         const Term source = strip({&e, t.frame});
         const Expr* definition = body_of(t.frame).definition(variable);
-        if (source.expr != &e) found = varies_at(source, loop, frame, depth + 1);
-        else if (definition) found = varies_at({definition, t.frame}, loop, frame, depth + 1);
+        if (source.expr != &e)
+            found = varies_at(source, loop, frame, depth + 1);
+        else if (definition)
+            found = varies_at({definition, t.frame}, loop, frame, depth + 1);
     });
     return found;
 }
@@ -231,7 +265,8 @@ bool Terms::any_source(Term t, Visit visit) const {
             if ((stop = visit(part))) return;
             if (const auto* call = dyn_cast<CallExpr>(&e)) {
                 if (const Frame* frame = enter(*call, next.frame))
-                    for (const Expr* value : frame->body->returned()) pending.push_back({value, frame});
+                    for (const Expr* value : frame->body->returned())
+                        pending.push_back({value, frame});
             }
             const VarDecl* variable = variable_in(part);
             if (!variable || !seen.insert({variable, part.frame}).second) return;

@@ -13,7 +13,8 @@ using namespace clang;
 
 constexpr unsigned kDeepest = 20;
 
-// A constant does not change what the other path gives: `float mean = 0; if (lane == 0) mean = ...`.
+// A constant does not change what the other path gives: `float mean = 0; if (lane == 0) mean =
+// ...`.
 Meaning either(Meaning a, Meaning b) {
     if (a == Meaning::constant) return b;
     if (b == Meaning::constant || a == b) return a;
@@ -23,10 +24,13 @@ Meaning either(Meaning a, Meaning b) {
 // The meaning of a sum over values that mean `part`.
 Meaning gathered(Meaning part) {
     switch (part) {
-        case Meaning::square: return Meaning::sum_of_squares;
+        case Meaning::square:
+            return Meaning::sum_of_squares;
         case Meaning::none:
-        case Meaning::constant: return Meaning::sum;
-        default: return part;
+        case Meaning::constant:
+            return Meaning::sum;
+        default:
+            return part;
     }
 }
 
@@ -44,40 +48,61 @@ Meaning Flow::meaning_at(Term t, unsigned depth) const {
     meanings[{t.expr, t.frame}] = Meaning::none;  // a value computed from itself says nothing
     const Arith a = terms.arithmetic(t);
     Meaning found = Meaning::none;
-    if (a.kind != Arithmetic::none) found = of_arithmetic(a, depth + 1);
-    else if (can_evaluate(t.expr) && t.expr->isEvaluatable(context)) found = Meaning::constant;
-    else found = of_variable(t, depth + 1);
+    if (a.kind != Arithmetic::none)
+        found = of_arithmetic(a, depth + 1);
+    else if (can_evaluate(t.expr) && t.expr->isEvaluatable(context))
+        found = Meaning::constant;
+    else
+        found = of_variable(t, depth + 1);
     return meanings[{t.expr, t.frame}] = found;
 }
 
 Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
     switch (a.kind) {
-        case Arithmetic::add: return total(a.args[0], a.args[1], depth);
-        case Arithmetic::subtract: return difference(a.args[0], a.args[1], depth);
-        case Arithmetic::multiply: return product(a.args[0], a.args[1], depth);
-        case Arithmetic::divide: return quotient(a.args[0], a.args[1], depth);
-        case Arithmetic::select: return either(meaning_at(a.args[0], depth), meaning_at(a.args[1], depth));
-        case Arithmetic::shuffle: return meaning_at(a.args[0], depth);
-        case Arithmetic::reduce: return gathered(meaning_at(a.args[0], depth));
-        case Arithmetic::square: return Meaning::square;
-        case Arithmetic::sqrt: return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::deviation : Meaning::none;
-        case Arithmetic::rsqrt: return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::rstd : Meaning::none;
+        case Arithmetic::add:
+            return total(a.args[0], a.args[1], depth);
+        case Arithmetic::subtract:
+            return difference(a.args[0], a.args[1], depth);
+        case Arithmetic::multiply:
+            return product(a.args[0], a.args[1], depth);
+        case Arithmetic::divide:
+            return quotient(a.args[0], a.args[1], depth);
+        case Arithmetic::select:
+            return either(meaning_at(a.args[0], depth), meaning_at(a.args[1], depth));
+        case Arithmetic::shuffle:
+            return meaning_at(a.args[0], depth);
+        case Arithmetic::reduce:
+            return gathered(meaning_at(a.args[0], depth));
+        case Arithmetic::square:
+            return Meaning::square;
+        case Arithmetic::sqrt:
+            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::deviation
+                                                                     : Meaning::none;
+        case Arithmetic::rsqrt:
+            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::rstd
+                                                                     : Meaning::none;
         case Arithmetic::max: {  // max(variance, 0) stays what it was
             const Meaning x = meaning_at(a.args[0], depth), y = meaning_at(a.args[1], depth);
             return x == Meaning::constant || y == Meaning::constant ? either(x, y) : Meaning::none;
         }
         case Arithmetic::fma: {  // E[x^2] - mean * mean, written as one operation
             const Meaning added = meaning_at(a.args[2], depth);
-            const auto negated = [&](Term t) { return terms.arithmetic(terms.resolve(t)).kind == Arithmetic::negate; };
-            return added == Meaning::variance && (negated(a.args[0]) || negated(a.args[1])) ? added : Meaning::none;
+            const auto negated = [&](Term t) {
+                return terms.arithmetic(terms.resolve(t)).kind == Arithmetic::negate;
+            };
+            return added == Meaning::variance && (negated(a.args[0]) || negated(a.args[1]))
+                       ? added
+                       : Meaning::none;
         }
-        default: return Meaning::none;
+        default:
+            return Meaning::none;
     }
 }
 
 Meaning Flow::total(Term a, Term b, unsigned depth) const {
     const Meaning x = meaning_at(a, depth), y = meaning_at(b, depth);
-    if (x == y && (x == Meaning::sum || x == Meaning::sum_of_squares || x == Meaning::square || x == Meaning::constant))
+    if (x == y && (x == Meaning::sum || x == Meaning::sum_of_squares || x == Meaning::square ||
+                   x == Meaning::constant))
         return x;
     // variance + eps
     if (is_spread(x) && (y == Meaning::none || y == Meaning::constant)) return x;
@@ -100,22 +125,29 @@ Meaning Flow::product(Term a, Term b, unsigned depth) const {
     if (!is_reciprocal_count(b)) return Meaning::none;
     switch (meaning_at(a, depth)) {
         case Meaning::sum:
-        case Meaning::mean: return Meaning::mean;
+        case Meaning::mean:
+            return Meaning::mean;
         case Meaning::sum_of_squares:
-        case Meaning::variance: return Meaning::variance;
-        default: return Meaning::none;
+        case Meaning::variance:
+            return Meaning::variance;
+        default:
+            return Meaning::none;
     }
 }
 
 Meaning Flow::quotient(Term a, Term b, unsigned depth) const {
-    if (terms.number(a) == 1.0) return meaning_at(b, depth) == Meaning::deviation ? Meaning::rstd : Meaning::none;
+    if (terms.number(a) == 1.0)
+        return meaning_at(b, depth) == Meaning::deviation ? Meaning::rstd : Meaning::none;
     if (!is_count(b)) return Meaning::none;
     switch (meaning_at(a, depth)) {
         case Meaning::sum:
-        case Meaning::mean: return Meaning::mean;
+        case Meaning::mean:
+            return Meaning::mean;
         case Meaning::sum_of_squares:
-        case Meaning::variance: return Meaning::variance;
-        default: return Meaning::none;
+        case Meaning::variance:
+            return Meaning::variance;
+        default:
+            return Meaning::none;
     }
 }
 
@@ -125,7 +157,9 @@ bool Flow::is_count(Term t) const {
     if (!resolved) return false;
     if (is_integer(terms.dtype(resolved))) return true;
     const auto value = terms.number(resolved);
-    if (value) return *value >= 2 && *value == static_cast<double>(static_cast<std::int64_t>(std::min(*value, 1e15)));
+    if (value)
+        return *value >= 2 &&
+               *value == static_cast<double>(static_cast<std::int64_t>(std::min(*value, 1e15)));
     const Arith a = terms.arithmetic(resolved);
     return a.kind == Arithmetic::multiply && is_count(a.args[0]) && is_count(a.args[1]);
 }
@@ -137,7 +171,8 @@ bool Flow::is_reciprocal_count(Term t) const {
     return a.kind == Arithmetic::divide && terms.number(a.args[0]) == 1.0 && is_count(a.args[1]);
 }
 
-// The meaning of a variable where it is used: its writes before that, from the last one that always runs.
+// The meaning of a variable where it is used: its writes before that, from the last one that always
+// runs.
 Meaning Flow::of_variable(Term use, unsigned depth) const {
     const Place place = terms.place(use);
     if (!place.base || place.through_pointer || place.frame != use.frame) return Meaning::none;
@@ -146,11 +181,14 @@ Meaning Flow::of_variable(Term use, unsigned depth) const {
     std::vector<const Write*> before;
     for (const Write* w : body.writes_to(place.base)) {
         if (body.order(w->site) > body.order(use.expr)) continue;
-        if (w->kind != WriteKind::init && w->kind != WriteKind::escape && body.contains(w->site, use.expr)) continue;
+        if (w->kind != WriteKind::init && w->kind != WriteKind::escape &&
+            body.contains(w->site, use.expr))
+            continue;
         if (w->kind == WriteKind::escape && body.contains(w->site, use.expr)) continue;
         if (index && w->target) {  // sums[0] is not sums[1]
             const Place other = terms.place({w->target, use.frame});
-            const auto at = other.address.size() == 1 ? terms.number(other.address[0]) : std::nullopt;
+            const auto at =
+                other.address.size() == 1 ? terms.number(other.address[0]) : std::nullopt;
             if (at && *at != *index) continue;
         }
         before.push_back(w);
@@ -159,7 +197,8 @@ Meaning Flow::of_variable(Term use, unsigned depth) const {
     if (const auto* parameter = dyn_cast<ParmVarDecl>(place.base)) {
         now = Meaning::none;
         if (use.frame && parameter->getDeclContext() == use.frame->callee) {
-            const unsigned shift = isa<CXXOperatorCallExpr>(use.frame->call) && isa<CXXMethodDecl>(use.frame->callee);
+            const unsigned shift =
+                isa<CXXOperatorCallExpr>(use.frame->call) && isa<CXXMethodDecl>(use.frame->callee);
             const unsigned i = parameter->getFunctionScopeIndex() + shift;
             if (i < use.frame->call->getNumArgs())
                 now = meaning_at({use.frame->call->getArg(i), use.frame->outer}, depth + 1);
@@ -207,9 +246,11 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
 
 Meaning Flow::of_gathered(Meaning before, const Accumulate& found, unsigned depth) const {
     if (found.tree) return gathered(before);
-    const bool squares = !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
-        return terms.is_square(s) || gathered(meaning_at(s.term, depth)) == Meaning::sum_of_squares;
-    });
+    const bool squares =
+        !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
+            return terms.is_square(s) ||
+                   gathered(meaning_at(s.term, depth)) == Meaning::sum_of_squares;
+        });
     return squares ? Meaning::sum_of_squares : Meaning::sum;
 }
 

@@ -11,14 +11,15 @@ namespace {
 
 using namespace clang;
 
-constexpr unsigned kDeepestCall = 3;      // calls looked into, one inside the other
+constexpr unsigned kDeepestCall = 3;         // calls looked into, one inside the other
 constexpr std::size_t kLargestHelper = 600;  // nodes of a body that is still a helper
 constexpr std::size_t kMostSummands = 64;
-constexpr unsigned kDeepest = 24;         // of every recursion over expressions
+constexpr unsigned kDeepest = 24;  // of every recursion over expressions
 
 bool is_number_class(QualType t) {
     const ElementType element = element_type(t);
-    return is_float(element.dtype) && (element.shape == Shape::scalar || element.shape == Shape::vec);
+    return is_float(element.dtype) &&
+           (element.shape == Shape::scalar || element.shape == Shape::vec);
 }
 
 // The argument a construction passes on: of half classes, and copies of anything.
@@ -33,24 +34,32 @@ const Expr* unwrapped(const Expr* e, const ASTContext& context) {
     if (const auto* paren = dyn_cast<ParenExpr>(e)) return paren->getSubExpr();
     if (const auto* cast = dyn_cast<CastExpr>(e)) return cast->getSubExpr();
     if (const auto* full = dyn_cast<FullExpr>(e)) return full->getSubExpr();
-    if (const auto* temporary = dyn_cast<MaterializeTemporaryExpr>(e)) return temporary->getSubExpr();
+    if (const auto* temporary = dyn_cast<MaterializeTemporaryExpr>(e))
+        return temporary->getSubExpr();
     if (const auto* bound = dyn_cast<CXXBindTemporaryExpr>(e)) return bound->getSubExpr();
-    if (const auto* substituted = dyn_cast<SubstNonTypeTemplateParmExpr>(e)) return substituted->getReplacement();
+    if (const auto* substituted = dyn_cast<SubstNonTypeTemplateParmExpr>(e))
+        return substituted->getReplacement();
     if (const auto* property = dyn_cast<PseudoObjectExpr>(e)) return property->getSyntacticForm();
-    if (const auto* list = dyn_cast<InitListExpr>(e)) return list->getNumInits() == 1 ? list->getInit(0) : nullptr;
+    if (const auto* list = dyn_cast<InitListExpr>(e))
+        return list->getNumInits() == 1 ? list->getInit(0) : nullptr;
     if (const auto* construct = dyn_cast<CXXConstructExpr>(e)) return constructed_from(*construct);
     if (const auto* unary = dyn_cast<UnaryOperator>(e))
-        return unary->getOpcode() == UO_Plus || unary->getOpcode() == UO_Extension ? unary->getSubExpr() : nullptr;
+        return unary->getOpcode() == UO_Plus || unary->getOpcode() == UO_Extension
+                   ? unary->getSubExpr()
+                   : nullptr;
     if (const auto* binary = dyn_cast<BinaryOperator>(e))  // the value of x = y is y, of (a, b) b
-        return binary->getOpcode() == BO_Assign || binary->getOpcode() == BO_Comma ? binary->getRHS() : nullptr;
+        return binary->getOpcode() == BO_Assign || binary->getOpcode() == BO_Comma
+                   ? binary->getRHS()
+                   : nullptr;
     if (const auto* choice = dyn_cast<ConditionalOperator>(e)) {
         const auto taken = constant_condition(choice->getCond(), context);
         if (!taken) return nullptr;
         return *taken ? choice->getTrueExpr() : choice->getFalseExpr();
     }
     if (const auto* method = dyn_cast<CXXMemberCallExpr>(e))
-        return isa_and_nonnull<CXXConversionDecl>(method->getMethodDecl()) ? method->getImplicitObjectArgument()
-                                                                           : nullptr;
+        return isa_and_nonnull<CXXConversionDecl>(method->getMethodDecl())
+                   ? method->getImplicitObjectArgument()
+                   : nullptr;
     return nullptr;
 }
 
@@ -62,8 +71,10 @@ void for_each_expr(const Stmt* s, llvm::function_ref<void(const Expr&)> visit) {
         const Stmt* next = pending.pop_back_val();
         if (!next || isa<LambdaExpr>(next)) continue;
         if (const auto* e = dyn_cast<Expr>(next)) visit(*e);
-        if (const auto* property = dyn_cast<PseudoObjectExpr>(next)) pending.push_back(property->getSyntacticForm());
-        else pending.append(next->child_begin(), next->child_end());
+        if (const auto* property = dyn_cast<PseudoObjectExpr>(next))
+            pending.push_back(property->getSyntacticForm());
+        else
+            pending.append(next->child_begin(), next->child_end());
     }
 }
 
@@ -101,7 +112,9 @@ const Frame* Terms::enter(const CallExpr& call, const Frame* outer) const {
     const FunctionDecl* callee = call.getDirectCallee();
     const FunctionDecl* definition = nullptr;
     if (!callee || !callee->hasBody(definition) || is_library(*definition)) return nullptr;
-    if (definition->isDependentContext() || definition->isVariadic() || &root_.function() == definition) return nullptr;
+    if (definition->isDefaulted() || definition->isDependentContext() || definition->isVariadic() ||
+        &root_.function() == definition)
+        return nullptr;
     const auto* method = dyn_cast<CXXMethodDecl>(definition);
     if (method && method->isVirtual()) return nullptr;
     const unsigned depth = outer ? outer->depth + 1 : 1;
@@ -133,10 +146,12 @@ Term Terms::strip_once(Term t) const {
                 if (w->whole) return {};
         return argument_for(*parameter, *t.frame);
     }
-    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr); unary && unary->getOpcode() == UO_Deref) {
+    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr);
+        unary && unary->getOpcode() == UO_Deref) {
         const Term pointer = strip({unary->getSubExpr(), t.frame});
         const auto* address = dyn_cast<UnaryOperator>(pointer.expr);
-        if (address && address->getOpcode() == UO_AddrOf) return {address->getSubExpr(), pointer.frame};
+        if (address && address->getOpcode() == UO_AddrOf)
+            return {address->getSubExpr(), pointer.frame};
         return {};
     }
     const auto* call = dyn_cast<CallExpr>(t.expr);
@@ -150,7 +165,8 @@ Term Terms::strip_once(Term t) const {
         if (library_call(*callee, *call).kind != Arithmetic::none) return {};
     }
     const Frame* frame = enter(*call, t.frame);
-    if (frame && frame->body->returned().size() == 1) return {frame->body->returned().front(), frame};
+    if (frame && frame->body->returned().size() == 1)
+        return {frame->body->returned().front(), frame};
     return {};
 }
 
@@ -182,11 +198,16 @@ Arith Terms::of_call(const CallExpr& call, const Frame* frame) const {
     Arith result{library.kind, {}};
     for (unsigned i = library.first; i < call.getNumArgs() && result.args.size() < 3; ++i)
         result.args.push_back({call.getArg(i), frame});
-    const std::size_t needed = library.kind == Arithmetic::fma || library.kind == Arithmetic::lerp ? 3 : 1;
+    const std::size_t needed =
+        library.kind == Arithmetic::fma || library.kind == Arithmetic::lerp ? 3 : 1;
     if (result.kind == Arithmetic::none || result.args.size() < needed) return {};
-    if (result.kind == Arithmetic::square && (result.args.size() < 2 || number(result.args[1]) != 2.0)) return {};
+    if (result.kind == Arithmetic::square &&
+        (result.args.size() < 2 || number(result.args[1]) != 2.0))
+        return {};
     const bool binary = result.kind >= Arithmetic::add && result.kind <= Arithmetic::divide;
-    if ((binary || result.kind == Arithmetic::max || result.kind == Arithmetic::min) && result.args.size() < 2) return {};
+    if ((binary || result.kind == Arithmetic::max || result.kind == Arithmetic::min) &&
+        result.args.size() < 2)
+        return {};
     return result;
 }
 
@@ -197,31 +218,76 @@ Arith Terms::arithmetic(Term t) const {
         Arith result{Arithmetic::none, {{binary->getLHS(), t.frame}, {binary->getRHS(), t.frame}}};
         if (!binary->getType()->isArithmeticType()) return {};
         switch (binary->getOpcode()) {
-            case BO_Add: result.kind = Arithmetic::add; return result;
-            case BO_Sub: result.kind = Arithmetic::subtract; return result;
-            case BO_Mul: result.kind = Arithmetic::multiply; return result;
-            case BO_Div: result.kind = Arithmetic::divide; return result;
-            default: return {};
+            case BO_Add:
+                result.kind = Arithmetic::add;
+                return result;
+            case BO_Sub:
+                result.kind = Arithmetic::subtract;
+                return result;
+            case BO_Mul:
+                result.kind = Arithmetic::multiply;
+                return result;
+            case BO_Div:
+                result.kind = Arithmetic::divide;
+                return result;
+            default:
+                return {};
         }
     }
-    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr); unary && unary->getOpcode() == UO_Minus)
+    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr);
+        unary && unary->getOpcode() == UO_Minus)
         return {Arithmetic::negate, {{unary->getSubExpr(), t.frame}}};
     if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr))
-        return {Arithmetic::select, {{choice->getTrueExpr(), t.frame}, {choice->getFalseExpr(), t.frame}}};
+        return {Arithmetic::select,
+                {{choice->getTrueExpr(), t.frame}, {choice->getFalseExpr(), t.frame}}};
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr)) {
         Arith result;
         for (const Expr* argument : op->arguments()) result.args.push_back({argument, t.frame});
         const bool two = result.args.size() == 2;
         switch (op->getOperator()) {
-            case OO_Plus: result.kind = two ? Arithmetic::add : Arithmetic::none; return result;
-            case OO_Minus: result.kind = two ? Arithmetic::subtract : Arithmetic::negate; return result;
-            case OO_Star: result.kind = two ? Arithmetic::multiply : Arithmetic::none; return result;
-            case OO_Slash: result.kind = two ? Arithmetic::divide : Arithmetic::none; return result;
-            default: return {};
+            case OO_Plus:
+                result.kind = two ? Arithmetic::add : Arithmetic::none;
+                return result;
+            case OO_Minus:
+                result.kind = two ? Arithmetic::subtract : Arithmetic::negate;
+                return result;
+            case OO_Star:
+                result.kind = two ? Arithmetic::multiply : Arithmetic::none;
+                return result;
+            case OO_Slash:
+                result.kind = two ? Arithmetic::divide : Arithmetic::none;
+                return result;
+            default:
+                return {};
         }
     }
     if (const auto* call = dyn_cast<CallExpr>(t.expr)) return of_call(*call, t.frame);
     return {};
+}
+
+std::optional<Comparison> Terms::comparison(Term condition) const {
+    condition = strip(condition);
+    const auto ordered = [&](const Expr* a, const Expr* b, bool less) {
+        return Comparison{{less ? a : b, condition.frame}, {less ? b : a, condition.frame}};
+    };
+    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(condition.expr);
+        op && op->getNumArgs() == 2) {
+        const OverloadedOperatorKind kind = op->getOperator();
+        const bool less = kind == OO_Less || kind == OO_LessEqual;
+        if (less || kind == OO_Greater || kind == OO_GreaterEqual)
+            return ordered(op->getArg(0), op->getArg(1), less);
+    }
+    const auto* op = dyn_cast<BinaryOperator>(condition.expr);
+    if (!op) return std::nullopt;
+    if (op->isRelationalOp())
+        return ordered(op->getLHS(), op->getRHS(),
+                       op->getOpcode() == BO_LT || op->getOpcode() == BO_LE);
+    if (!op->isLogicalOp()) return std::nullopt;
+    // The side that a constant leaves: (KIND == MAX && a > b) || ...
+    const auto left = constant_condition(op->getLHS(), context_),
+               right = constant_condition(op->getRHS(), context_);
+    if (left) return comparison({op->getRHS(), condition.frame});
+    return right ? comparison({op->getLHS(), condition.frame}) : std::nullopt;
 }
 
 void Terms::factors(Term t, llvm::SmallVectorImpl<Term>& out) const {

@@ -32,6 +32,12 @@ struct Term {
     explicit operator bool() const { return expr != nullptr; }
 };
 
+// a < b or a > b (or equal), whatever stands around it.
+struct Comparison {
+    Term less;
+    Term more;
+};
+
 struct Arith {
     Arithmetic kind = Arithmetic::none;
     llvm::SmallVector<Term, 3> args;
@@ -48,9 +54,10 @@ struct Summand {
 struct Place {
     const clang::ValueDecl* base = nullptr;
     const Frame* frame = nullptr;  // whose variable `base` is
-    bool through_pointer = false;  // `base` is a pointer or reference parameter, or an unknown pointer
-    bool of_this = false;          // `base` is a member of *this
-    bool element = false;          // not the variable as a whole
+    bool through_pointer =
+        false;             // `base` is a pointer or reference parameter, or an unknown pointer
+    bool of_this = false;  // `base` is a member of *this
+    bool element = false;  // not the variable as a whole
     llvm::SmallVector<Term, 4> address;  // indices and pointers that choose the element
 };
 
@@ -76,12 +83,13 @@ public:
     // Null when the callee is unknown, virtual, a library's, recursive, large or too deep.
     const Frame* enter(const clang::CallExpr&, const Frame* outer) const;
 
-    // Without conversions, parentheses, temporaries; parameters replaced by arguments; calls by what
-    // they return.
+    // Without conversions, parentheses, temporaries; parameters replaced by arguments; calls by
+    // what they return.
     Term strip(Term) const;
     // ... and local variables by the one expression they stand for.
     Term resolve(Term) const;
     Arith arithmetic(Term) const;
+    std::optional<Comparison> comparison(Term condition) const;
     std::vector<Summand> summands(Term) const;
     void factors(Term, llvm::SmallVectorImpl<Term>& out) const;
     bool is_square(const Summand&) const;
@@ -97,8 +105,9 @@ public:
     // Whether the value may differ between two turns of the loop (of the body of `frame`).
     bool varies(Term, const clang::Stmt* loop, const Frame* frame) const;
 
-    // Calls `visit` for every expression the value is computed from, through local variables (all their
-    // writes) and parameters of entered calls. Stops early when `visit` returns true, and says so.
+    // Calls `visit` for every expression the value is computed from, through local variables (all
+    // their writes) and parameters of entered calls. Stops early when `visit` returns true, and
+    // says so.
     using Visit = llvm::function_ref<bool(Term)>;
     bool any_source(Term, Visit visit) const;
 

@@ -15,7 +15,8 @@ namespace {
 
 using namespace clang;
 
-constexpr unsigned kDeepest = 6;  // variables and selections opened up to find the summands of a value
+constexpr unsigned kDeepest =
+    6;  // variables and selections opened up to find the summands of a value
 
 bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64; }
 
@@ -26,14 +27,16 @@ const Frame* outermost(const Frame* frame) {
 
 // Storage that outlives the function: behind a pointer parameter, or a member.
 bool is_outside(const Place& place) {
-    return place.base && !place.frame && place.element && (isa<ParmVarDecl>(place.base) || place.of_this);
+    return place.base && !place.frame && place.element &&
+           (isa<ParmVarDecl>(place.base) || place.of_this);
 }
 
 // (float*)&bits and back.
 bool is_pun(const Expr& e) {
     const auto* cast = dyn_cast<CastExpr>(&e);
     if (!cast || cast->getCastKind() != CK_BitCast) return false;
-    const QualType to = cast->getType()->getPointeeType(), from = cast->getSubExpr()->getType()->getPointeeType();
+    const QualType to = cast->getType()->getPointeeType(),
+                   from = cast->getSubExpr()->getType()->getPointeeType();
     if (to.isNull() || from.isNull()) return false;
     const DType a = element_type(to).dtype, b = element_type(from).dtype;
     return (is_integer(a) && is_float(b)) || (is_float(a) && is_integer(b));
@@ -42,7 +45,8 @@ bool is_pun(const Expr& e) {
 // Reads one stored value and everything computed from it.
 class Updated {
 public:
-    Updated(const Flow& flow, const Step& step, Term value) : flow_(flow), step_(step), value_(value) {
+    Updated(const Flow& flow, const Step& step, Term value)
+        : flow_(flow), step_(step), value_(value) {
         if (step.write->kind == WriteKind::add || step.write->kind == WriteKind::subtract)
             summands_.push_back({false, step.target, {}});
         add_summands(value, step.write->kind == WriteKind::subtract, 0);
@@ -51,14 +55,18 @@ public:
     bool depends(Term t) const {
         return flow_.terms.any_source(t, [&](Term e) { return reads(e, true); });
     }
-    bool depends() const { return summands_.size() > 0 && std::ranges::any_of(summands_, [&](const Summand& s) { return old(s); }); }
+    bool depends() const {
+        return summands_.size() > 0 &&
+               std::ranges::any_of(summands_, [&](const Summand& s) { return old(s); });
+    }
 
     // old - lr * update: what is taken away is scaled and comes from elsewhere.
     bool subtracts() const {
-        const bool keeps = std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && old(s); });
+        const bool keeps =
+            std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && old(s); });
         return keeps && std::ranges::any_of(summands_, [&](const Summand& s) {
-            return s.negative && is_scaled(s) && elsewhere(s);
-        });
+                   return s.negative && is_scaled(s) && elsewhere(s);
+               });
     }
 
     // d * old + (1 - d) * new, old + (1 - d) * (new - old), lerp(old, new, w)
@@ -66,7 +74,8 @@ public:
         for (const Summand& a : summands_) {
             if (a.factors.empty() && !a.negative && old(a) && moves_towards(a)) return true;
             for (const Summand& b : summands_)
-                if (&a != &b && old(a) && elsewhere(b) && (complements(a, b) || complements(b, a))) return true;
+                if (&a != &b && old(a) && elsewhere(b) && (complements(a, b) || complements(b, a)))
+                    return true;
         }
         return false;
     }
@@ -76,7 +85,8 @@ private:
 
     // A load from the storage that is written (own), or from other storage.
     bool reads(Term e, bool own) const {
-        if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr)) return false;
+        if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr))
+            return false;
         const auto* unary = dyn_cast<UnaryOperator>(e.expr);
         if (unary && unary->getOpcode() != UO_Deref) return false;
         const auto* call = dyn_cast<CallExpr>(e.expr);
@@ -93,7 +103,8 @@ private:
     }
 
     bool matches(const Place& from, bool own) const {
-        if (!from.base || from.frame || !(isa<ParmVarDecl>(from.base) || from.of_this)) return false;
+        if (!from.base || from.frame || !(isa<ParmVarDecl>(from.base) || from.of_this))
+            return false;
         return (from.base == step_.place.base) == own;
     }
 
@@ -102,11 +113,14 @@ private:
         return std::ranges::any_of(s.factors, [&](Term f) { return depends(f); });
     }
     bool elsewhere(const Summand& s) const {
-        const auto other = [&](Term t) { return flow_.terms.any_source(t, [&](Term e) { return reads(e, false); }); };
+        const auto other = [&](Term t) {
+            return flow_.terms.any_source(t, [&](Term e) { return reads(e, false); });
+        };
         return s.factors.empty() ? other(s.term) : std::ranges::any_of(s.factors, other);
     }
     bool is_scaled(const Summand& s) const {
-        return s.factors.size() >= 2 || flow_.terms.arithmetic(flow_.terms.resolve(s.term)).kind == Arithmetic::divide;
+        return s.factors.size() >= 2 ||
+               flow_.terms.arithmetic(flow_.terms.resolve(s.term)).kind == Arithmetic::divide;
     }
 
     // f is 1 - g
@@ -120,9 +134,13 @@ private:
 
     bool complements(const Summand& a, const Summand& b) const {
         if (a.negative != b.negative) {  // w * b - w * a, the rest of a lerp
-            return std::ranges::any_of(a.factors, [&](Term f) {
-                return std::ranges::any_of(b.factors, [&](Term g) { return flow_.terms.same(f, g); });
-            }) && has_plain(a.negative ? a : b);
+            return std::ranges::any_of(a.factors,
+                                       [&](Term f) {
+                                           return std::ranges::any_of(b.factors, [&](Term g) {
+                                               return flow_.terms.same(f, g);
+                                           });
+                                       }) &&
+                   has_plain(a.negative ? a : b);
         }
         return std::ranges::any_of(a.factors, [&](Term f) {
             return std::ranges::any_of(b.factors, [&](Term g) { return is_complement(f, g); });
@@ -132,9 +150,10 @@ private:
     // For -w * x there is also a plain x.
     bool has_plain(const Summand& product) const {
         return std::ranges::any_of(summands_, [&](const Summand& s) {
-            return s.factors.empty() && !s.negative && std::ranges::any_of(product.factors, [&](Term f) {
-                return flow_.terms.same(flow_.terms.resolve(s.term), flow_.terms.resolve(f));
-            });
+            return s.factors.empty() && !s.negative &&
+                   std::ranges::any_of(product.factors, [&](Term f) {
+                       return flow_.terms.same(flow_.terms.resolve(s.term), flow_.terms.resolve(f));
+                   });
         });
     }
 
@@ -144,7 +163,8 @@ private:
             for (const Term factor : s.factors) {
                 const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(factor));
                 if (a.kind == Arithmetic::subtract &&
-                    flow_.terms.same(flow_.terms.resolve(a.args[s.negative ? 0 : 1]), flow_.terms.resolve(kept.term)))
+                    flow_.terms.same(flow_.terms.resolve(a.args[s.negative ? 0 : 1]),
+                                     flow_.terms.resolve(kept.term)))
                     return true;
             }
         return false;
@@ -158,13 +178,15 @@ private:
         }
     }
 
-    // Looks into what a summand was chosen, limited, scaled or assigned from. False: nothing to look into.
+    // Looks into what a summand was chosen, limited, scaled or assigned from. False: nothing to
+    // look into.
     bool open(const Summand& s, unsigned depth) {
         const Term t = flow_.terms.resolve(s.term);
         if (s.factors.size() >= 2) {  // (d * old + (1 - d) * new) * correction
             const auto sum = std::ranges::find_if(s.factors, [&](Term f) {
                 const Arithmetic kind = flow_.terms.arithmetic(flow_.terms.resolve(f)).kind;
-                return (kind == Arithmetic::add || kind == Arithmetic::fma) && depends(f) && summands_.empty();
+                return (kind == Arithmetic::add || kind == Arithmetic::fma) && depends(f) &&
+                       summands_.empty();
             });
             if (sum == s.factors.end() || flow_.terms.summands(value_).size() != 1) return false;
             add_summands(*sum, s.negative, depth + 1);
@@ -199,7 +221,8 @@ private:
         const auto writes = flow_.terms.body_of(t.frame).writes_to(variable);
         for (const Write* w : writes)
             if (w->value && w->kind <= WriteKind::subtract)
-                add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract), depth + 1);
+                add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract),
+                             depth + 1);
         return !writes.empty();
     }
 
@@ -232,7 +255,9 @@ bool Flow::rounds_by_chance(Term value) const {
 // residual[i] = value - stored: what rounding lost is kept for the next step.
 bool Flow::keeps_residual(const Step& stored) const {
     return std::ranges::any_of(steps, [&](const Step& other) {
-        if (other.frame || !is_outside(other.place) || other.place.base == stored.place.base || !other.value) return false;
+        if (other.frame || !is_outside(other.place) || other.place.base == stored.place.base ||
+            !other.value)
+            return false;
         const auto parts = terms.summands(other.value);
         const auto is_stored = [&](const Summand& s) {
             return terms.same(s.term, stored.target) || terms.same(s.term, stored.value) ||
@@ -240,7 +265,8 @@ bool Flow::keeps_residual(const Step& stored) const {
         };
         const auto taken = std::ranges::find_if(parts, is_stored);
         return taken != parts.end() && parts.size() >= 2 &&
-               std::ranges::any_of(parts, [&](const Summand& s) { return s.negative != taken->negative; });
+               std::ranges::any_of(parts,
+                                   [&](const Summand& s) { return s.negative != taken->negative; });
     });
 }
 
@@ -248,8 +274,11 @@ bool Flow::keeps_residual(const Step& stored) const {
 void Flow::find_master(const Step& stored, Term value, Update& update) const {
     const Body& root = terms.root();
     for (const Step& other : steps) {
-        if (other.place.base == stored.place.base || !is_outside(other.place) || !is_wide(terms.dtype(other.target))) continue;
-        const bool same = terms.same(other.value, value) || terms.same(terms.resolve(other.value), terms.resolve(value));
+        if (other.place.base == stored.place.base || !is_outside(other.place) ||
+            !is_wide(terms.dtype(other.target)))
+            continue;
+        const bool same = terms.same(other.value, value) ||
+                          terms.same(terms.resolve(other.value), terms.resolve(value));
         if (other.write->kind != WriteKind::assign || !same) continue;
         const Stmt* branch = other.site;
         while (branch && !root.contains(branch, stored.site)) branch = root.parent(branch);
@@ -259,7 +288,8 @@ void Flow::find_master(const Step& stored, Term value, Update& update) const {
 }
 
 std::optional<Update> Flow::update_of(const Step& step) const {
-    if (!is_outside(step.place) || !is_low_precision(terms.dtype(step.target)) || !step.value) return std::nullopt;
+    if (!is_outside(step.place) || !is_low_precision(terms.dtype(step.target)) || !step.value)
+        return std::nullopt;
     if (step.write->kind > WriteKind::subtract) return std::nullopt;
     if (!step.frame && accumulate(step) && !gathering_loops(step).empty()) return std::nullopt;
     Update update;
@@ -275,7 +305,8 @@ std::optional<Update> Flow::update_of(const Step& step) const {
             return is_float(element_type(e->getType()).dtype) && !e->getType()->isPointerType() &&
                    Updated(*this, step, {e, nullptr}).depends();
         });
-        if (step.write->kind != WriteKind::assign || changed == arguments.end()) return std::nullopt;
+        if (step.write->kind != WriteKind::assign || changed == arguments.end())
+            return std::nullopt;
         value = {*changed, nullptr};
         update.target = Symbol(step.place.base->getNameAsString());
         update.through = Symbol(qualified_name(*helper->callee));
@@ -287,7 +318,8 @@ std::optional<Update> Flow::update_of(const Step& step) const {
     if (!updated.depends()) return std::nullopt;
     update.subtracts = updated.subtracts();
     update.interpolates = updated.interpolates();
-    if (!update.subtracts && !update.interpolates) return std::nullopt;  // a gradient or residual is added
+    if (!update.subtracts && !update.interpolates)
+        return std::nullopt;  // a gradient or residual is added
     const Term computed = terms.resolve(value);
     update.computed = terms.dtype(computed);
     update.compensated = !step.frame && (rounds_by_chance(value) || keeps_residual(step));
@@ -297,14 +329,17 @@ std::optional<Update> Flow::update_of(const Step& step) const {
 
 // void store(float value, half* out, ...) { *out = round(value); }
 std::optional<Update> Flow::stored_parameter(const Step& step) const {
-    if (step.frame || terms.root().function().hasAttr<CUDAGlobalAttr>() || step.write->kind != WriteKind::assign)
+    if (step.frame || terms.root().function().hasAttr<CUDAGlobalAttr>() ||
+        step.write->kind != WriteKind::assign)
         return std::nullopt;
-    if (!is_outside(step.place) || !isa<ParmVarDecl>(step.place.base) || !is_low_precision(terms.dtype(step.target)))
+    if (!is_outside(step.place) || !isa<ParmVarDecl>(step.place.base) ||
+        !is_low_precision(terms.dtype(step.target)))
         return std::nullopt;
     const auto is_given = [](Term t) {
         const auto* ref = dyn_cast<DeclRefExpr>(t.expr);
         const auto* parameter = ref ? dyn_cast<ParmVarDecl>(ref->getDecl()) : nullptr;
-        return parameter && is_wide(element_type(parameter->getType()).dtype) && !parameter->getType()->isPointerType();
+        return parameter && is_wide(element_type(parameter->getType()).dtype) &&
+               !parameter->getType()->isPointerType();
     };
     const Term value = terms.resolve(step.value);
     const bool by_chance = rounds_by_chance(step.value) && terms.any_source(step.value, is_given);
@@ -312,7 +347,8 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     Update update;
     update.span = span_of(step.site->getSourceRange(), context);
     update.target = spelling(*step.write->target, context);
-    update.param = static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
+    update.param =
+        static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
     update.dtype = terms.dtype(step.target);
     update.computed = terms.dtype(value);
     update.compensated = by_chance;
