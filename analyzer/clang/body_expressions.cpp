@@ -34,8 +34,10 @@ bool is_store_intrinsic(const clang::FunctionDecl& f, const clang::CallExpr& e) 
 void BodyWalker::expressions(const clang::Stmt& s, const Use& use) {
     for (const clang::Stmt* child : s.children()) {
         if (!child) continue;
-        if (const auto* e = llvm::dyn_cast<clang::Expr>(child)) expression(e, use);
-        else statement(child);
+        if (const auto* e = llvm::dyn_cast<clang::Expr>(child))
+            expression(e, use);
+        else
+            statement(child);
     }
 }
 
@@ -48,8 +50,8 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::FloatingLiteralClass:
         case clang::Stmt::StringLiteralClass:
         case clang::Stmt::CXXThisExprClass:
-        case clang::Stmt::CXXDefaultArgExprClass:          // the callee's, not written here
-        case clang::Stmt::UnaryExprOrTypeTraitExprClass:   // these do not evaluate their operand
+        case clang::Stmt::CXXDefaultArgExprClass:         // the callee's, not written here
+        case clang::Stmt::UnaryExprOrTypeTraitExprClass:  // these do not evaluate their operand
         case clang::Stmt::CXXNoexceptExprClass:
         case clang::Stmt::CXXTypeidExprClass:
         case clang::Stmt::RequiresExprClass: return;
@@ -63,12 +65,14 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::ConditionalOperatorClass:
             return conditional(*llvm::cast<clang::ConditionalOperator>(e), use);
         case clang::Stmt::BinaryOperatorClass:
-        case clang::Stmt::CompoundAssignOperatorClass: return binary(*llvm::cast<clang::BinaryOperator>(e), use);
+        case clang::Stmt::CompoundAssignOperatorClass:
+            return binary(*llvm::cast<clang::BinaryOperator>(e), use);
         case clang::Stmt::UnaryOperatorClass: return unary(*llvm::cast<clang::UnaryOperator>(e));
         case clang::Stmt::CXXConstructExprClass:
         case clang::Stmt::CXXTemporaryObjectExprClass:
             return construction(*llvm::cast<clang::CXXConstructExpr>(e), use);
-        case clang::Stmt::CXXOperatorCallExprClass: return operator_call(*llvm::cast<clang::CXXOperatorCallExpr>(e));
+        case clang::Stmt::CXXOperatorCallExprClass:
+            return operator_call(*llvm::cast<clang::CXXOperatorCallExpr>(e));
         case clang::Stmt::CXXMemberCallExprClass:
             return member_call(*llvm::cast<clang::CXXMemberCallExpr>(e), use);
         case clang::Stmt::CUDAKernelCallExprClass:
@@ -83,11 +87,13 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::CXXDefaultInitExprClass:
             return expression(llvm::cast<clang::CXXDefaultInitExpr>(e)->getExpr(), use);
         case clang::Stmt::CXXRewrittenBinaryOperatorClass:
-            return expression(llvm::cast<clang::CXXRewrittenBinaryOperator>(e)->getSemanticForm(), use);
+            return expression(llvm::cast<clang::CXXRewrittenBinaryOperator>(e)->getSemanticForm(),
+                              use);
         case clang::Stmt::CXXDeleteExprClass:
             expressions(*e, {});
             return add_delete(*llvm::cast<clang::CXXDeleteExpr>(e), state_);
-        case clang::Stmt::StmtExprClass: return void(statement(llvm::cast<clang::StmtExpr>(e)->getSubStmt()));
+        case clang::Stmt::StmtExprClass:
+            return void(statement(llvm::cast<clang::StmtExpr>(e)->getSubStmt()));
         case clang::Stmt::RecoveryExprClass: ++coverage_.unresolved; return expressions(*e, {});
         default:
             if (const auto* c = llvm::dyn_cast<clang::CastExpr>(e)) return cast(*c, use);
@@ -99,8 +105,8 @@ void BodyWalker::cast(const clang::CastExpr& e, const Use& use) {
     const auto* implicit = llvm::dyn_cast<clang::ImplicitCastExpr>(&e);
     const bool inserted = implicit && !implicit->isPartOfExplicitCast();
     const bool conversion = is_constructor_or_user_conversion(e.getCastKind());
-    // A conversion function or constructor stands right below the node that says who asked for it; under
-    // an explicit cast the implicit node in between keeps the cast's own form.
+    // A conversion function or constructor stands right below the node that says who asked for it;
+    // under an explicit cast the implicit node in between keeps the cast's own form.
     CastForm form = CastForm::explicit_;
     if (conversion && inserted) form = CastForm::implicit;
     if (!conversion && implicit) form = use.form;
@@ -132,7 +138,8 @@ void BodyWalker::binary(const clang::BinaryOperator& e, const Use& use) {
     }
     if (e.isCompoundAssignmentOp()) {
         const bool sums = op == clang::BO_AddAssign || op == clang::BO_SubAssign;
-        expression(e.getRHS(), {.purpose = sums ? Purpose::accumulate : Purpose::operand, .target = e.getLHS()});
+        expression(e.getRHS(), {.purpose = sums ? Purpose::accumulate : Purpose::operand,
+                                .target = e.getLHS()});
         expression(e.getLHS());
         return assigned(*e.getLHS(), nullptr);
     }
@@ -175,7 +182,8 @@ void BodyWalker::arguments(const clang::CallExpr& e) {
     const bool stores = callee && is_store_intrinsic(*callee, e);
     for (unsigned i = 0; i < e.getNumArgs(); ++i) {
         const bool stored = stores && i == 1;
-        expression(e.getArg(i), stored ? Use{.purpose = Purpose::store, .target = e.getArg(0)} : use);
+        expression(e.getArg(i),
+                   stored ? Use{.purpose = Purpose::store, .target = e.getArg(0)} : use);
     }
     if (!callee) return;
     // What is passed by mutable reference comes back changed.
@@ -212,15 +220,18 @@ void BodyWalker::operator_call(const clang::CXXOperatorCallExpr& e) {
     }
     if (e.isAssignmentOp() && e.getNumArgs() == 2) {
         const bool sums = op == clang::OO_PlusEqual || op == clang::OO_MinusEqual;
-        expression(e.getArg(1), {.purpose = sums ? Purpose::accumulate : Purpose::operand, .target = e.getArg(0)});
+        expression(e.getArg(1), {.purpose = sums ? Purpose::accumulate : Purpose::operand,
+                                 .target = e.getArg(0)});
         expression(e.getArg(0));
         add_call(e, state_);
         return assigned(*e.getArg(0), nullptr);
     }
     const bool arithmetic = op != clang::OO_Call && op != clang::OO_Subscript;
     Use use{.purpose = arithmetic ? Purpose::operand : Purpose::argument};
-    if (!arithmetic && e.getDirectCallee()) use.function = state_.callees.of(*e.getDirectCallee()).name;
-    for (unsigned i = 0; i < e.getNumArgs(); ++i) expression(e.getArg(i), i == 0 && !arithmetic ? Use{} : use);
+    if (!arithmetic && e.getDirectCallee())
+        use.function = state_.callees.of(*e.getDirectCallee()).name;
+    for (unsigned i = 0; i < e.getNumArgs(); ++i)
+        expression(e.getArg(i), i == 0 && !arithmetic ? Use{} : use);
     add_call(e, state_);
     if (op == clang::OO_PlusPlus || op == clang::OO_MinusMinus) assigned(*e.getArg(0), nullptr);
 }

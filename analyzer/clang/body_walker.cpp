@@ -14,7 +14,8 @@ namespace mp::lint::walk {
 void BodyWalker::run() {
     if (const auto* constructor = llvm::dyn_cast<clang::CXXConstructorDecl>(&state_.decl))
         for (const auto* init : constructor->inits())
-            expression(init->getInit(), {.purpose = Purpose::init, .variable = init->getAnyMember()});
+            expression(init->getInit(),
+                       {.purpose = Purpose::init, .variable = init->getAnyMember()});
     statement(state_.decl.getBody());
 }
 
@@ -33,7 +34,8 @@ bool BodyWalker::statement(const clang::Stmt* s) {
         case clang::Stmt::WhileStmtClass:
         case clang::Stmt::DoStmtClass:
         case clang::Stmt::CXXForRangeStmtClass: return loop(s), true;
-        case clang::Stmt::SwitchStmtClass: return selection(*llvm::cast<clang::SwitchStmt>(s)), true;
+        case clang::Stmt::SwitchStmtClass:
+            return selection(*llvm::cast<clang::SwitchStmt>(s)), true;
         case clang::Stmt::CaseStmtClass:
         case clang::Stmt::DefaultStmtClass:
             state_.definitions.forget(switch_);  // reached from several places
@@ -41,7 +43,8 @@ bool BodyWalker::statement(const clang::Stmt* s) {
         case clang::Stmt::LabelStmtClass:
             state_.definitions.forget(0);
             return statement(llvm::cast<clang::LabelStmt>(s)->getSubStmt());
-        case clang::Stmt::ReturnStmtClass: return returned(llvm::cast<clang::ReturnStmt>(s)->getRetValue()), false;
+        case clang::Stmt::ReturnStmtClass:
+            return returned(llvm::cast<clang::ReturnStmt>(s)->getRetValue()), false;
         case clang::Stmt::BreakStmtClass:
         case clang::Stmt::ContinueStmtClass:
         case clang::Stmt::GotoStmtClass: return false;
@@ -98,7 +101,8 @@ void BodyWalker::loop(const clang::Stmt* s) {
     } else if (const auto* tested = llvm::dyn_cast<clang::WhileStmt>(s)) {
         statement(tested->getConditionVariableDeclStmt());
         expression(tested->getCond());
-        if (constant_condition(tested->getCond(), state_.ast) != false) statement(tested->getBody());
+        if (constant_condition(tested->getCond(), state_.ast) != false)
+            statement(tested->getBody());
     } else {
         const auto* until = llvm::cast<clang::DoStmt>(s);
         // `do { ... } while (0)` is how macros spell a block.
@@ -169,9 +173,12 @@ void BodyWalker::attempt(const clang::CXXTryStmt& s) {
 
 void BodyWalker::declaration(const clang::DeclStmt& s) {
     for (const clang::Decl* d : s.decls()) {
-        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(d)) variable(*v);
-        else if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d)) add_type_use(*alias, state_.out);
-        else if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(d)) classes_.push_back(record);
+        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(d))
+            variable(*v);
+        else if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d))
+            add_type_use(*alias, state_.out);
+        else if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(d))
+            classes_.push_back(record);
     }
 }
 
@@ -190,7 +197,8 @@ void BodyWalker::returned(const clang::Expr* value) {
 
 void BodyWalker::assigned(const clang::Expr& target, const clang::Expr* value) {
     const clang::VarDecl* v = variable_of(&target);
-    if (v && v->hasLocalStorage()) state_.definitions.define(*v, value ? resolved(value, state_) : nullptr);
+    if (v && v->hasLocalStorage())
+        state_.definitions.define(*v, value ? resolved(value, state_) : nullptr);
 }
 
 }  // namespace mp::lint::walk

@@ -6,8 +6,9 @@
 
 namespace mp::lint::walk {
 
-// Walks one concrete body in evaluation order and writes its calls, casts, type uses and returned values.
-// Branches that a constant condition never takes are not walked, nor is code behind a return.
+// Walks one concrete body in evaluation order and writes its calls, casts, type uses and returned
+// values. Branches that a constant condition never takes are not walked, nor is code behind a
+// return.
 class BodyWalker {
 public:
     BodyWalker(State& state, Coverage& coverage) : state_(state), coverage_(coverage) {}
@@ -54,7 +55,8 @@ private:
     Definitions::Mark switch_ = 0;  // where the innermost switch began
 };
 
-// Two ways, one of which runs: what either wrote is unknown behind them, unless it does not come back.
+// Two ways, one of which runs: what either wrote is unknown behind them, unless it does not come
+// back.
 template <class Then, class Else>
 bool BodyWalker::either(Then first, Else second) {
     const auto mark = state_.definitions.mark();
@@ -64,7 +66,8 @@ bool BodyWalker::either(Then first, Else second) {
     if (!second_back) state_.definitions.undo(mark);
     state_.definitions.forget(mark);
     if (first_back)
-        for (const clang::VarDecl* variable : written) state_.definitions.define(*variable, nullptr);
+        for (const clang::VarDecl* variable : written)
+            state_.definitions.define(*variable, nullptr);
     return first_back || second_back;
 }
 

@@ -28,7 +28,9 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool touches_low_precision(const clang::FunctionDecl& f) {
-    const auto low = [](clang::QualType type) { return is_low_precision(element_type(type).dtype); };
+    const auto low = [](clang::QualType type) {
+        return is_low_precision(element_type(type).dtype);
+    };
     return low(f.getReturnType()) ||
            std::ranges::any_of(f.parameters(), [&](const auto* p) { return low(p->getType()); });
 }
@@ -54,42 +56,51 @@ bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
 
 bool keeps_standard(std::string_view name) {
     constexpr std::array<std::string_view, 16> kNames{
-        "accumulate",     "reduce",         "transform_reduce", "inner_product", "partial_sum", "inclusive_scan",
-        "exclusive_scan", "async",          "invoke",           "apply",         "call_once",   "thread",
-        "jthread",        "packaged_task",  "make_unique",      "make_shared"};
+        "accumulate",  "reduce",         "transform_reduce", "inner_product",
+        "partial_sum", "inclusive_scan", "exclusive_scan",   "async",
+        "invoke",      "apply",          "call_once",        "thread",
+        "jthread",     "packaged_task",  "make_unique",      "make_shared"};
     return std::ranges::find(kNames, last(name)) != kNames.end();
 }
 
 bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
     if (is_conversion_intrinsic(f)) return false;  // a cast, and a fact as such
-    if (starts_with_any(name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
-                               "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
+    if (starts_with_any(name,
+                        {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
+                         "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
     return touches_low_precision(f);
 }
 
 // Questions about a tensor that carry no number, and what macros expand to.
 bool is_bookkeeping(std::string_view name) {
-    if (name.find("detail::") != std::string_view::npos || name.find("Error") != std::string_view::npos) return true;
+    if (name.find("detail::") != std::string_view::npos ||
+        name.find("Error") != std::string_view::npos)
+        return true;
     constexpr std::array<std::string_view, 22> kNames{
-        "size",       "sizes",      "dim",       "ndimension", "numel",     "defined",     "stride",  "strides",
-        "is_cuda",    "is_cpu",     "device",    "get_device", "is_sparse", "layout",      "nbytes",  "itemsize",
-        "is_contiguous", "requires_grad", "str",  "operator bool", "toString", "element_size"};
+        "size",      "sizes",         "dim",      "ndimension",  "numel",         "defined",
+        "stride",    "strides",       "is_cuda",  "is_cpu",      "device",        "get_device",
+        "is_sparse", "layout",        "nbytes",   "itemsize",    "is_contiguous", "requires_grad",
+        "str",       "operator bool", "toString", "element_size"};
     return std::ranges::find(kNames, last(name)) != kNames.end();
 }
 
-bool is_torch(std::string_view scope) { return scope == "at" || scope == "torch" || scope == "c10"; }
+bool is_torch(std::string_view scope) {
+    return scope == "at" || scope == "torch" || scope == "c10";
+}
 
 bool keeps_torch(std::string_view scope, std::string_view name, const clang::FunctionDecl& f) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f);
-    const ElementType of = method && !method->getParent()->isLambda()
-                               ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
-                               : ElementType{};
+    const ElementType of =
+        method && !method->getParent()->isLambda()
+            ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
+            : ElementType{};
     // Every step of a chain of options is needed to know the dtype at its end.
     if (of.shape == Shape::options && !llvm::isa<clang::CXXConstructorDecl>(f)) return true;
     if (is_bookkeeping(name)) return false;
     if (const auto* made = llvm::dyn_cast<clang::CXXConstructorDecl>(&f)) {
-        // Tensors, scalars and array references are values passed around; modules, optimizers and guards act.
+        // Tensors, scalars and array references are values passed around; modules, optimizers and
+        // guards act.
         if (of.shape != Shape::object) return false;
         return is_library_guard(*made->getParent()) || name.starts_with("torch::nn::") ||
                name.starts_with("torch::optim::");
@@ -98,14 +109,16 @@ bool keeps_torch(std::string_view scope, std::string_view name, const clang::Fun
         return f.getOverloadedOperator() == clang::OO_Call && scope == "torch";
     if (scope != "c10") return true;
     return element_type(f.getReturnType()).shape == Shape::options ||
-           starts_with_any(name, {"c10::impl::", "c10::autocast", "c10::GradMode", "c10::InferenceMode"});
+           starts_with_any(name,
+                           {"c10::impl::", "c10::autocast", "c10::GradMode", "c10::InferenceMode"});
 }
 
 bool keeps_library(const Callee& callee, const clang::FunctionDecl& f) {
     const std::string_view name = callee.name.str();
     const std::string_view scope = outermost(name);
     if (scope.empty()) return keeps_global(name, f);
-    if (scope == "std") return keeps_standard(llvm::isa<clang::CXXConstructorDecl>(f) ? last(name) : name);
+    if (scope == "std")
+        return keeps_standard(llvm::isa<clang::CXXConstructorDecl>(f) ? last(name) : name);
     if (is_torch(scope)) return keeps_torch(scope, name, f);
     if (scope == "c10d") return !is_bookkeeping(name);
     if (scope == "cuda") return name.find("atomic") != std::string_view::npos;
@@ -116,7 +129,8 @@ bool keeps_library(const Callee& callee, const clang::FunctionDecl& f) {
     return false;
 }
 
-// torch::nn::Linear is a holder of LinearImpl: calling either runs the op the module is named after.
+// torch::nn::Linear is a holder of LinearImpl: calling either runs the op the module is named
+// after.
 Op module_op(const Callee& callee) {
     std::string_view name = callee.name.str();
     if (name.ends_with("ModuleHolder::operator()") && !callee.template_args.empty())
@@ -148,7 +162,8 @@ Op operator_op(clang::OverloadedOperatorKind kind) {
 void find_destructors(const clang::CXXRecordDecl& record, int depth,
                       std::vector<const clang::CXXDestructorDecl*>& out);
 
-void find_destructors(clang::QualType type, int depth, std::vector<const clang::CXXDestructorDecl*>& out) {
+void find_destructors(clang::QualType type, int depth,
+                      std::vector<const clang::CXXDestructorDecl*>& out) {
     const auto* record = type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
     if (record && record->hasDefinition()) find_destructors(*record->getDefinition(), depth, out);
 }
@@ -195,10 +210,12 @@ const Callee& Callees::of(const clang::FunctionDecl& function) {
         callee->template_args = template_arguments(function);
         callee->op = callee->user && !callee->library ? Op() : op_from_spelling(callee->name.str());
         if (!callee->op.known()) callee->op = module_op(*callee);
-        if (!callee->op.known() && !callee->user) callee->op = operator_op(function.getOverloadedOperator());
+        if (!callee->op.known() && !callee->user)
+            callee->op = operator_op(function.getOverloadedOperator());
         const auto kind = function.getOverloadedOperator();
-        callee->in_place = kind == clang::OO_PlusEqual || kind == clang::OO_MinusEqual || kind == clang::OO_StarEqual ||
-                           kind == clang::OO_SlashEqual || (callee->library && is_in_place(callee->name.str()));
+        callee->in_place = kind == clang::OO_PlusEqual || kind == clang::OO_MinusEqual ||
+                           kind == clang::OO_StarEqual || kind == clang::OO_SlashEqual ||
+                           (callee->library && is_in_place(callee->name.str()));
     }
     slot = std::move(callee);
     return *slot;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Who is called: names, ops, and whether anybody can use the call. Worked out once per function and unit.
+// Who is called: names, ops, and whether anybody can use the call. Worked out once per function and
+// unit.
 
 #include <memory>
 
@@ -29,7 +30,8 @@ private:
     llvm::DenseMap<const clang::FunctionDecl*, std::unique_ptr<Callee>> known_;
 };
 
-// A library class whose lifetime switches something: c10::impl::ExcludeDispatchKeyGuard, at::NoGradGuard.
+// A library class whose lifetime switches something: c10::impl::ExcludeDispatchKeyGuard,
+// at::NoGradGuard.
 bool is_library_guard(const clang::CXXRecordDecl&);
 
 // The destructors with a body of their own that run when an object of this class dies, in order.

@@ -43,7 +43,8 @@ std::int32_t inner_cast(const clang::Expr& source, const State& state) {
 // __float2half((float)i): the integer is what is converted, in two steps.
 const clang::Expr* integer_behind(const clang::Expr& source) {
     const clang::Expr* e = source.IgnoreParenImpCasts();
-    while (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e)) e = cast->getSubExpr()->IgnoreParenImpCasts();
+    while (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e))
+        e = cast->getSubExpr()->IgnoreParenImpCasts();
     return e->getType()->isIntegerType() ? e : nullptr;
 }
 
@@ -51,15 +52,19 @@ void describe_source(const clang::Expr& source, Cast& cast, const State& state) 
     cast.source = make_operand(source, state);
     cast.source.dtype = cast.from;
     cast.inner = inner_cast(source, state);
-    if (!cast.source.constant.empty()) cast.role = state.flow.role_of(source);
     const clang::Expr* integer = integer_behind(source);
+    if (integer || !cast.source.constant.empty()) cast.role = state.flow.role_of(source);
     if (!integer) return;
+    // T(count) of a class made from float: the language widened the integer on the way.
+    const DType whole = element_type(integer->getType()).dtype;
+    if (is_integer(whole)) cast.from = cast.source.dtype = whole;
     cast.loop_index = state.flow.is_index(*integer);
     cast.bound = state.flow.bound_of(*integer);
 }
 
 bool runs_on_device(FunctionKind kind) {
-    return kind == FunctionKind::kernel || kind == FunctionKind::device || kind == FunctionKind::host_device;
+    return kind == FunctionKind::kernel || kind == FunctionKind::device ||
+           kind == FunctionKind::host_device;
 }
 
 void describe_use(const Use& use, Cast& cast, const State& state) {
@@ -69,7 +74,8 @@ void describe_use(const Use& use, Cast& cast, const State& state) {
     if (!use.target) return;
     cast.target = spelling(*use.target, state.ast);
     const bool stored = use.purpose == Purpose::store || use.purpose == Purpose::accumulate;
-    const bool on_device = runs_on_device(state.out.kind) || state.decl.hasAttr<clang::CUDADeviceAttr>();
+    const bool on_device =
+        runs_on_device(state.out.kind) || state.decl.hasAttr<clang::CUDADeviceAttr>();
     cast.output = stored && on_device && stored_through(use.target);
 }
 
@@ -79,7 +85,8 @@ struct Conversion {
     CastForm form = CastForm::explicit_;
 };
 
-void add(const clang::Expr& at, const clang::Expr& source, const Conversion& conversion, const Use& use, State& state) {
+void add(const clang::Expr& at, const clang::Expr& source, const Conversion& conversion,
+         const Use& use, State& state) {
     Cast cast{.span = span_of(at.getSourceRange(), state.ast),
               .from = conversion.from,
               .to = conversion.to,
@@ -135,22 +142,28 @@ void add_conversion(const clang::CXXMemberCallExpr& e, const Use& use, State& st
 }
 
 void add_assignment(const clang::CXXOperatorCallExpr& e, State& state) {
-    if (e.getOperator() != clang::OO_Equal || e.getNumArgs() != 2 || !is_half_class(e.getArg(0)->getType())) return;
-    const ElementType from = element_type(e.getArg(1)->getType()), to = element_type(e.getArg(0)->getType());
+    if (e.getOperator() != clang::OO_Equal || e.getNumArgs() != 2 ||
+        !is_half_class(e.getArg(0)->getType()))
+        return;
+    const ElementType from = element_type(e.getArg(1)->getType()),
+                      to = element_type(e.getArg(0)->getType());
     if (!is_number(from) || !matters(from.dtype, to.dtype)) return;
-    const Use use{.purpose = Purpose::store, .form = CastForm::assign, .target = e.getArg(0), .function = {}};
+    const Use use{
+        .purpose = Purpose::store, .form = CastForm::assign, .target = e.getArg(0), .function = {}};
     add(e, *e.getArg(1), {from.dtype, to.dtype, CastForm::assign}, use, state);
 }
 
 void add_builtin_cast(const clang::CastExpr& e, const Use& use, State& state) {
-    const ElementType from = element_type(e.getSubExpr()->getType()), to = element_type(e.getType());
+    const ElementType from = element_type(e.getSubExpr()->getType()),
+                      to = element_type(e.getType());
     switch (e.getCastKind()) {
         case clang::CK_FloatingCast:
         case clang::CK_IntegralToFloating: {
             if (!matters(from.dtype, to.dtype)) return;
             const auto* implicit = llvm::dyn_cast<clang::ImplicitCastExpr>(&e);
             const bool written = !implicit || implicit->isPartOfExplicitCast();
-            add(e, *e.getSubExpr(), {from.dtype, to.dtype, written ? CastForm::explicit_ : CastForm::implicit}, use,
+            add(e, *e.getSubExpr(),
+                {from.dtype, to.dtype, written ? CastForm::explicit_ : CastForm::implicit}, use,
                 state);
             return;
         }
@@ -158,7 +171,8 @@ void add_builtin_cast(const clang::CastExpr& e, const Use& use, State& state) {
             const bool storage = from.shape == Shape::pointer && to.shape == Shape::pointer;
             const bool low = is_low_precision(from.dtype) || is_low_precision(to.dtype);
             const bool known = from.dtype != DType::unknown && to.dtype != DType::unknown;
-            if (storage && low && known && from.dtype != to.dtype && llvm::isa<clang::ExplicitCastExpr>(&e))
+            if (storage && low && known && from.dtype != to.dtype &&
+                llvm::isa<clang::ExplicitCastExpr>(&e))
                 add(e, *e.getSubExpr(), {from.dtype, to.dtype, CastForm::reinterpret}, use, state);
             return;
         }
@@ -167,12 +181,14 @@ void add_builtin_cast(const clang::CastExpr& e, const Use& use, State& state) {
 }
 
 bool is_conversion_intrinsic(const clang::FunctionDecl& callee) {
-    if (!callee.getIdentifier() || !callee.getDeclContext()->getRedeclContext()->isFileContext()) return false;
+    if (!callee.getIdentifier() || !callee.getDeclContext()->getRedeclContext()->isFileContext())
+        return false;
     const llvm::StringRef name = callee.getName();
     if (!name.starts_with("__") || callee.getNumParams() == 0) return false;
     return name.contains("2half") || name.contains("2bfloat16") || name.contains("half2float") ||
-           name.contains("half22float") || name.contains("bfloat162float") || name.contains("bfloat1622float") ||
-           name == "__low2float" || name == "__high2float" || name.starts_with("__nv_cvt_");
+           name.contains("half22float") || name.contains("bfloat162float") ||
+           name.contains("bfloat1622float") || name == "__low2float" || name == "__high2float" ||
+           name.starts_with("__nv_cvt_");
 }
 
 bool add_intrinsic(const clang::CallExpr& e, const Use& use, State& state) {

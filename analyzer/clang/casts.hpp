@@ -1,7 +1,7 @@
 #pragma once
 
-// Conversions between floating formats, and from integers to low precision, in all the ways CUDA, ATen and
-// the language spell them. One fact per physical conversion.
+// Conversions between floating formats, and from integers to low precision, in all the ways CUDA,
+// ATen and the language spell them. One fact per physical conversion.
 
 #include "analyzer/clang/walk_state.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Names of declarations as facts spell them: USRs that join units, qualified names, template arguments.
+// Names of declarations as facts spell them: USRs that join units, qualified names, template
+// arguments.
 
 #include <string>
 #include <vector>
@@ -28,9 +29,9 @@ const clang::CXXRecordDecl* closure_of(clang::QualType);
 
 bool in_system_header(const clang::Decl&);
 
-// USRs, remembered. Instantiations differ; a function private to a file carries the file's path; a lambda
-// is named by the function around it, its place, and which one it is there (a dispatch macro repeats its
-// argument, so several lambdas can stand at one place).
+// USRs, remembered. Instantiations differ; a function private to a file carries the file's path; a
+// lambda is named by the function around it, its place, and which one it is there (a dispatch macro
+// repeats its argument, so several lambdas can stand at one place).
 class Usrs {
 public:
     Symbol of(const clang::FunctionDecl&);

@@ -21,7 +21,8 @@ std::string shortest(Float value) {
 std::string number(llvm::APFloat value) {
     if (value.isNaN()) return "nan";
     if (value.isInfinity()) return value.isNegative() ? "-inf" : "inf";
-    if (&value.getSemantics() == &llvm::APFloat::IEEEsingle()) return shortest(value.convertToFloat());
+    if (&value.getSemantics() == &llvm::APFloat::IEEEsingle())
+        return shortest(value.convertToFloat());
     bool inexact = false;
     value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
     return shortest(value.convertToDouble());
@@ -44,7 +45,8 @@ std::string evaluated(const clang::Expr& e, const clang::ASTContext& context) {
     if (result.Val.isFloat()) return number(result.Val.getFloat());
     if (!result.Val.isInt()) return {};
     if (type->isBooleanType()) return result.Val.getInt().getBoolValue() ? "true" : "false";
-    if (const auto* of_enum = type->getAs<clang::EnumType>()) return enumerator(*of_enum->getDecl(), result.Val.getInt());
+    if (const auto* of_enum = type->getAs<clang::EnumType>())
+        return enumerator(*of_enum->getDecl(), result.Val.getInt());
     return llvm::toString(result.Val.getInt(), 10);
 }
 
@@ -57,7 +59,8 @@ bool is_null(const clang::Expr& e) {
 // __half(0.f), __float2half(1e-8f): the number is the argument.
 const clang::Expr* converted(const clang::Expr& e) {
     const ElementType to = element_type(e.getType());
-    if (!is_low_precision(to.dtype) || (to.shape != Shape::scalar && to.shape != Shape::vec)) return nullptr;
+    if (!is_low_precision(to.dtype) || (to.shape != Shape::scalar && to.shape != Shape::vec))
+        return nullptr;
     if (const auto* made = llvm::dyn_cast<clang::CXXConstructExpr>(&e))
         return made->getNumArgs() == 1 ? made->getArg(0) : nullptr;
     if (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(&e)) return cast->getSubExpr();
@@ -99,7 +102,8 @@ std::int32_t call_behind(const clang::Expr& value, const State& state) {
 std::int32_t unchanged_parameter(const clang::Expr& e, const State& state) {
     const clang::VarDecl* variable = variable_of(&e);
     const auto* parameter = llvm::dyn_cast_or_null<clang::ParmVarDecl>(variable);
-    if (!parameter || parameter->getDeclContext() != clang::Decl::castToDeclContext(&state.decl)) return kNone;
+    if (!parameter || parameter->getDeclContext() != clang::Decl::castToDeclContext(&state.decl))
+        return kNone;
     if (!state.mutations.is_stable(*parameter)) return kNone;
     return static_cast<std::int32_t>(parameter->getFunctionScopeIndex());
 }
@@ -114,12 +118,16 @@ const clang::Expr* before_conversions(const clang::Expr* e) {
     for (;;) {
         e = same_value(e);
         if (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e))
-            if (cast->getCastKind() == clang::CK_ConstructorConversion) e = same_value(cast->getSubExpr());
+            if (cast->getCastKind() == clang::CK_ConstructorConversion)
+                e = same_value(cast->getSubExpr());
         const auto* made = llvm::dyn_cast_or_null<clang::CXXConstructExpr>(e);
-        if (!made || made->getNumArgs() == 0 || element_type(made->getType()).shape == Shape::tensor) return e;
+        if (!made || made->getNumArgs() == 0 ||
+            element_type(made->getType()).shape == Shape::tensor)
+            return e;
         for (unsigned i = 1; i < made->getNumArgs(); ++i)
             if (!llvm::isa<clang::CXXDefaultArgExpr>(made->getArg(i))) return e;
-        if (is_low_precision(element_type(made->getType()).dtype) || !in_system_header(*made->getConstructor()))
+        if (is_low_precision(element_type(made->getType()).dtype) ||
+            !in_system_header(*made->getConstructor()))
             return e;
         e = made->getArg(0);
     }
@@ -129,10 +137,12 @@ std::string name_of_value(const clang::Expr& value) {
     const clang::Expr* e = same_value(&value)->IgnoreParenCasts();
     if (llvm::isa<clang::CXXThisExpr>(e)) return "this";
     if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e))
-        return llvm::isa<clang::VarDecl, clang::BindingDecl>(ref->getDecl()) ? ref->getDecl()->getNameAsString()
-                                                                             : std::string();
+        return llvm::isa<clang::VarDecl, clang::BindingDecl>(ref->getDecl())
+                   ? ref->getDecl()->getNameAsString()
+                   : std::string();
     if (const auto* unary = llvm::dyn_cast<clang::UnaryOperator>(e))
-        return unary->getOpcode() == clang::UO_AddrOf ? name_of_value(*unary->getSubExpr()) : std::string();
+        return unary->getOpcode() == clang::UO_AddrOf ? name_of_value(*unary->getSubExpr())
+                                                      : std::string();
     const auto* member = llvm::dyn_cast<clang::MemberExpr>(e);
     if (!member || !llvm::isa<clang::FieldDecl, clang::VarDecl>(member->getMemberDecl())) return {};
     const std::string owner = name_of_value(*member->getBase());
@@ -144,27 +154,32 @@ std::string constant_of(const clang::Expr& value, const State& state) {
     const clang::Expr* e = before_conversions(&value);
     if (is_null(value) || is_null(*e->IgnoreParenImpCasts())) return "nullptr";
     if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e->IgnoreParenImpCasts()))
-        if (llvm::isa<clang::EnumConstantDecl>(ref->getDecl())) return ref->getDecl()->getNameAsString();
+        if (llvm::isa<clang::EnumConstantDecl>(ref->getDecl()))
+            return ref->getDecl()->getNameAsString();
     if (const clang::Expr* inner = converted(*e)) return constant_of(*inner, state);
-    // An enumerator that arrives as an integer keeps its name; a number gets the type it arrives with.
+    // An enumerator that arrives as an integer keeps its name; a number gets the type it arrives
+    // with.
     const bool as_written = e->getType()->isEnumeralType() || !value.getType()->isArithmeticType();
     std::string text = evaluated(as_written ? *e : value, state.ast);
     if (!text.empty()) return text;
     const clang::Expr* definition = resolved(e, state);
-    return definition && definition != e && !variable_of(definition) ? constant_of(*definition, state) : std::string();
+    return definition && definition != e && !variable_of(definition)
+               ? constant_of(*definition, state)
+               : std::string();
 }
 
 DType dtype_named_by(const clang::Expr& value, const State& state) {
     const clang::Expr* e = resolved(before_conversions(&value), state);
     e = before_conversions(e);
     if (is_scalar_type(e->getType())) {
-        if (const std::string name = evaluated(*e, state.ast); !name.empty()) return scalar_type(name);
+        if (const std::string name = evaluated(*e, state.ast); !name.empty())
+            return scalar_type(name);
     }
     const std::int32_t call = call_behind(*e, state);
     if (call == kNone) return DType::unknown;
     const Operand& result = state.out.calls[static_cast<std::size_t>(call)].result;
-    return result.shape == Shape::options || is_scalar_type(e->getType()) || result.shape == Shape::object ||
-                   result.shape == Shape::other
+    return result.shape == Shape::options || is_scalar_type(e->getType()) ||
+                   result.shape == Shape::object || result.shape == Shape::other
                ? result.dtype
                : DType::unknown;
 }

@@ -17,7 +17,8 @@ std::string constant_of(const clang::Expr&, const State&);
 // The dtype that an argument names: torch::kHalf, options.dtype(torch::kHalf), x.scalar_type().
 DType dtype_named_by(const clang::Expr&, const State&);
 
-// Through converting constructors of library classes (Scalar, optional, TensorOptions): what was written.
+// Through converting constructors of library classes (Scalar, optional, TensorOptions): what was
+// written.
 const clang::Expr* before_conversions(const clang::Expr*);
 
 }  // namespace mp::lint::walk

@@ -9,8 +9,8 @@ namespace mp::lint::walk {
 namespace {
 
 bool fixes_computation(std::string_view name) {
-    for (const std::string_view prefix :
-         {"nvcuda::wmma::fragment", "cutlass::", "cute::", "cub::Block", "cub::Warp", "cub::Device"})
+    for (const std::string_view prefix : {"nvcuda::wmma::fragment", "cutlass::", "cute::",
+                                          "cub::Block", "cub::Warp", "cub::Device"})
         if (name.starts_with(prefix)) return true;
     return false;
 }
@@ -20,20 +20,25 @@ const clang::RecordDecl* computing_record(clang::QualType type) {
     type = type.getNonReferenceType();
     while (!type->getPointeeType().isNull()) type = type->getPointeeType();
     const auto* record = clang::QualType(type->getBaseElementTypeUnsafe(), 0)->getAsRecordDecl();
-    return record && record->getIdentifier() && record->getName() != "_TempStorage" && record->getName() != "TempStorage"
+    return record && record->getIdentifier() && record->getName() != "_TempStorage" &&
+                   record->getName() != "TempStorage"
                ? record
                : nullptr;
 }
 
 // Names that CUTLASS and its kin look up in a configuration class.
-bool is_configuration(llvm::StringRef alias) { return alias.starts_with("Element") || alias.contains("Accumul"); }
+bool is_configuration(llvm::StringRef alias) {
+    return alias.starts_with("Element") || alias.contains("Accumul");
+}
 
 bool add(clang::QualType type, const clang::NamedDecl& at, Symbol alias, Function& out) {
     const clang::RecordDecl* record = computing_record(type);
     if (!record) return false;
     const std::string name = qualified_name(*record);
     if (!fixes_computation(name) || element_type(type).dtype != DType::unknown) return false;
-    TypeUse use{.span = span_of(at.getSourceRange(), at.getASTContext()), .name = Symbol(name), .args = {},
+    TypeUse use{.span = span_of(at.getSourceRange(), at.getASTContext()),
+                .name = Symbol(name),
+                .args = {},
                 .alias = alias};
     if (const auto* of = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(record))
         use.args = template_arguments(of->getTemplateArgs(), at.getASTContext());
@@ -43,7 +48,9 @@ bool add(clang::QualType type, const clang::NamedDecl& at, Symbol alias, Functio
 
 }  // namespace
 
-void add_type_use(const clang::VarDecl& variable, Function& out) { add(variable.getType(), variable, {}, out); }
+void add_type_use(const clang::VarDecl& variable, Function& out) {
+    add(variable.getType(), variable, {}, out);
+}
 
 void add_type_use(const clang::TypedefNameDecl& alias, Function& out) {
     const clang::QualType type = alias.getUnderlyingType();
@@ -53,8 +60,10 @@ void add_type_use(const clang::TypedefNameDecl& alias, Function& out) {
     const ElementType element = element_type(type);
     if (!is_float(element.dtype)) return;
     const Symbol spelled(type_name(type, alias.getASTContext()));
-    out.types.push_back({.span = span_of(alias.getSourceRange(), alias.getASTContext()), .name = spelled,
-                         .args = {{spelled, element.dtype, element.shape}}, .alias = name});
+    out.types.push_back({.span = span_of(alias.getSourceRange(), alias.getASTContext()),
+                         .name = spelled,
+                         .args = {{spelled, element.dtype, element.shape}},
+                         .alias = name});
 }
 
 }  // namespace mp::lint::walk

@@ -5,8 +5,8 @@
 
 namespace mp::lint::walk {
 
-// Types whose template arguments fix a computation (wmma, cub, CUTLASS, CuTe), where a variable has one or
-// an alias names one; and aliases that libraries read by name (ElementAccumulator).
+// Types whose template arguments fix a computation (wmma, cub, CUTLASS, CuTe), where a variable has
+// one or an alias names one; and aliases that libraries read by name (ElementAccumulator).
 void add_type_use(const clang::VarDecl&, Function& out);
 void add_type_use(const clang::TypedefNameDecl&, Function& out);
 

@@ -52,7 +52,8 @@ std::optional<ElementType> global_class(llvm::StringRef name) {
     return llvm::StringSwitch<std::optional<ElementType>>(name)
         .Cases("__half", "__half_raw", scalar(DType::fp16))
         .Cases("__half2", "__half2_raw", vec(DType::fp16))
-        .Cases("__nv_bfloat16", "__nv_bfloat16_raw", "__hip_bfloat16", "hip_bfloat16", scalar(DType::bf16))
+        .Cases("__nv_bfloat16", "__nv_bfloat16_raw", "__hip_bfloat16", "hip_bfloat16",
+               scalar(DType::bf16))
         .Cases("__nv_bfloat162", "__nv_bfloat162_raw", "__hip_bfloat162", vec(DType::bf16))
         .Case("__nv_fp8_e4m3", scalar(DType::e4m3))
         .Cases("__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3", vec(DType::e4m3))
@@ -89,7 +90,8 @@ std::optional<ElementType> scoped_class(llvm::StringRef scope, llvm::StringRef n
             .Case("half", scalar(DType::fp16))
             .Case("bfloat16", scalar(DType::bf16))
             .Default(std::nullopt);
-    if (scope == "precision" && name == "tf32") return scalar(DType::tf32);  // nvcuda::wmma::precision
+    if (scope == "precision" && name == "tf32")
+        return scalar(DType::tf32);  // nvcuda::wmma::precision
     return std::nullopt;
 }
 
@@ -113,7 +115,8 @@ std::optional<ElementType> vector_class(llvm::StringRef name) {
 }
 
 const clang::NamespaceDecl* enclosing_namespace(const clang::Decl& decl) {
-    const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(decl.getDeclContext()->getRedeclContext());
+    const auto* space =
+        llvm::dyn_cast<clang::NamespaceDecl>(decl.getDeclContext()->getRedeclContext());
     while (space && (space->isInline() || space->isAnonymousNamespace()))
         space = llvm::dyn_cast<clang::NamespaceDecl>(space->getDeclContext()->getRedeclContext());
     return space;
@@ -150,7 +153,9 @@ clang::CharSourceRange file_range(clang::SourceRange range, const clang::ASTCont
     return clang::Lexer::getAsCharRange(expanded, sources, context.getLangOpts());
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'; }
+bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
 
 std::string collapsed(llvm::StringRef source) {
     std::string text;

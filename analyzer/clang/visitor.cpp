@@ -25,7 +25,8 @@ FunctionKind kind_of(const clang::FunctionDecl& f) {
     const auto* device = f.getAttr<clang::CUDADeviceAttr>();
     const auto* host = f.getAttr<clang::CUDAHostAttr>();
     // constexpr functions get both attributes from the compiler; their author wrote neither.
-    if (device && !device->isImplicit()) return host ? FunctionKind::host_device : FunctionKind::device;
+    if (device && !device->isImplicit())
+        return host ? FunctionKind::host_device : FunctionKind::device;
     return FunctionKind::host;
 }
 
@@ -37,7 +38,8 @@ bool is_host_code(const clang::FunctionDecl& f) {
 void describe_method(const clang::CXXMethodDecl& method, Usrs& usrs, Function& out) {
     out.parent_class = Symbol(qualified_name(*method.getParent()));
     out.is_virtual = method.isVirtual();
-    for (const auto* overridden : method.overridden_methods()) out.overrides.push_back(usrs.of(*overridden));
+    for (const auto* overridden : method.overridden_methods())
+        out.overrides.push_back(usrs.of(*overridden));
 }
 
 Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
@@ -49,7 +51,8 @@ Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
     out.kind = kind_of(f);
     out.span = span_of(f.getNameInfo().getSourceRange(), ast);
     if (f.isTemplateInstantiation()) out.instantiated = span_of(f.getPointOfInstantiation(), ast);
-    if (const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f)) describe_method(*method, usrs, out);
+    if (const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f))
+        describe_method(*method, usrs, out);
     out.template_args = template_arguments(f);
     for (const auto* p : f.parameters()) {
         const ElementType type = element_type(p->getType());
@@ -74,27 +77,34 @@ public:
 private:
     // `from` is where the class around was instantiated, for members of class templates.
     void scope(const clang::DeclContext& context, const SourceSpan& from) {
-        // Declarations that a precompiled header still holds back are not user code: leave them there.
+        // Declarations that a precompiled header still holds back are not user code: leave them
+        // there.
         for (const clang::Decl* d : context.noload_decls()) declaration(*d, from);
     }
 
     void declaration(const clang::Decl& d, const SourceSpan& from) {
-        if (const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(&d)) return scope(*space, from);
+        if (const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(&d))
+            return scope(*space, from);
         if (llvm::isa<clang::LinkageSpecDecl, clang::ExportDecl>(&d))
             return scope(*clang::Decl::castToDeclContext(&d), from);
         if (in_system_header(d)) return;
         if (const auto* f = llvm::dyn_cast<clang::FunctionDecl>(&d)) return function(*f, from);
-        if (const auto* t = llvm::dyn_cast<clang::FunctionTemplateDecl>(&d)) return function_template(*t, from);
+        if (const auto* t = llvm::dyn_cast<clang::FunctionTemplateDecl>(&d))
+            return function_template(*t, from);
         if (const auto* t = llvm::dyn_cast<clang::ClassTemplateDecl>(&d)) return class_template(*t);
-        if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d)) return class_scope(*record, from);
-        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) return lambdas_of(v->getInit(), from);
+        if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d))
+            return class_scope(*record, from);
+        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d))
+            return lambdas_of(v->getInit(), from);
         if (const auto* f = llvm::dyn_cast<clang::FriendDecl>(&d))
-            if (const clang::NamedDecl* befriended = f->getFriendDecl()) declaration(*befriended, from);
+            if (const clang::NamedDecl* befriended = f->getFriendDecl())
+                declaration(*befriended, from);
     }
 
     void function_template(const clang::FunctionTemplateDecl& t, const SourceSpan& from) {
         if (t.getDeclContext()->isDependentContext()) return;
-        if (t.getCanonicalDecl() != &t) return;  // every redeclaration lists the same specializations
+        if (t.getCanonicalDecl() != &t)
+            return;  // every redeclaration lists the same specializations
         bool instantiated = false;
         for (const auto* instance : t.specializations()) {
             const clang::FunctionDecl* definition = nullptr;
@@ -120,10 +130,13 @@ private:
     }
 
     void class_scope(const clang::CXXRecordDecl& record, const SourceSpan& from) {
-        if (record.isDependentContext() || !record.isThisDeclarationADefinition() || record.isLambda()) return;
+        if (record.isDependentContext() || !record.isThisDeclarationADefinition() ||
+            record.isLambda())
+            return;
         Function types;
         for (const clang::Decl* d : record.decls())
-            if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d)) walk::add_type_use(*alias, types);
+            if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d))
+                walk::add_type_use(*alias, types);
         if (!types.types.empty()) class_types(record, from, std::move(types));
         scope(record, from);
     }
@@ -144,8 +157,10 @@ private:
 
     void lambdas_of(const clang::Stmt* s, const SourceSpan& from) {
         if (!s) return;
-        if (const auto* e = llvm::dyn_cast<clang::Expr>(s); e && e->isInstantiationDependent()) return;
-        if (const auto* lambda = llvm::dyn_cast<clang::LambdaExpr>(s)) return this->lambda(*lambda, from);
+        if (const auto* e = llvm::dyn_cast<clang::Expr>(s); e && e->isInstantiationDependent())
+            return;
+        if (const auto* lambda = llvm::dyn_cast<clang::LambdaExpr>(s))
+            return this->lambda(*lambda, from);
         for (const clang::Stmt* child : s->children()) lambdas_of(child, from);
     }
 
@@ -156,14 +171,21 @@ private:
     }
 
     void function(const clang::FunctionDecl& f, const SourceSpan& from) {
-        if (!f.doesThisDeclarationHaveABody() || f.isDependentContext() || f.isImplicit() || f.isDefaulted()) return;
+        if (!f.doesThisDeclarationHaveABody() || f.isDependentContext() || f.isImplicit() ||
+            f.isDefaulted())
+            return;
         if (in_system_header(f) || !f.getBody() || !seen_.insert(&f).second) return;
         ++out_.coverage.functions;
         Function facts = describe(f, usrs_);
         if (!facts.instantiated.known()) facts.instantiated = from;
         const SourceSpan instantiated = facts.instantiated;
         const LocalFlow flow(f, ast_);
-        walk::State state{.ast = ast_, .decl = f, .usrs = usrs_, .callees = callees_, .flow = flow, .out = facts,
+        walk::State state{.ast = ast_,
+                          .decl = f,
+                          .usrs = usrs_,
+                          .callees = callees_,
+                          .flow = flow,
+                          .out = facts,
                           .mutations = walk::Mutations(f)};
         walk::BodyWalker walker(state, out_.coverage);
         walker.run();
@@ -172,16 +194,20 @@ private:
         if (is_host_code(f)) walk::add_flow(state);
         out_.functions.push_back(std::move(facts));
         for (const clang::LambdaExpr* e : walker.lambdas()) lambda(*e, instantiated);
-        for (const clang::CXXRecordDecl* record : walker.classes()) class_scope(*record, instantiated);
+        for (const clang::CXXRecordDecl* record : walker.classes())
+            class_scope(*record, instantiated);
     }
 
-    // kernel<T> is instantiated where launcher<T> calls it; the reader wants the place that chose T.
+    // kernel<T> is instantiated where launcher<T> calls it; the reader wants the place that chose
+    // T.
     void follow_instantiations() {
         std::unordered_map<Symbol, std::vector<std::pair<std::size_t, const Call*>>> callers;
         for (std::size_t i = first_; i < out_.functions.size(); ++i)
-            for (const Call& call : out_.functions[i].calls) callers[call.callee].emplace_back(i, &call);
+            for (const Call& call : out_.functions[i].calls)
+                callers[call.callee].emplace_back(i, &call);
         std::vector<SourceSpan> direct;
-        for (std::size_t i = first_; i < out_.functions.size(); ++i) direct.push_back(out_.functions[i].instantiated);
+        for (std::size_t i = first_; i < out_.functions.size(); ++i)
+            direct.push_back(out_.functions[i].instantiated);
         for (std::size_t i = first_; i < out_.functions.size(); ++i) {
             std::size_t at = i;
             for (int step = 0; step < kChain; ++step) {

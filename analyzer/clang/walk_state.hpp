@@ -24,7 +24,9 @@ public:
     bool escapes(const clang::ValueDecl& decl) const { return escaped_.contains(&decl); }
     unsigned uses(const clang::VarDecl& decl) const { return uses_.lookup(&decl); }
     // Two variables of one name cannot be told apart in a text.
-    bool is_unique(const clang::VarDecl& decl) const { return names_.lookup(decl.getDeclName()) <= 1; }
+    bool is_unique(const clang::VarDecl& decl) const {
+        return names_.lookup(decl.getDeclName()) <= 1;
+    }
 
 private:
     void scan(const clang::Stmt*);
@@ -40,15 +42,18 @@ private:
     llvm::DenseMap<clang::DeclarationName, unsigned> names_;
 };
 
-// Definitions that reach this point of a walk in evaluation order. The walker opens a branch or loop,
-// walks it, and closes it: what it wrote is unknown afterwards, unless the branch does not come back.
+// Definitions that reach this point of a walk in evaluation order. The walker opens a branch or
+// loop, walks it, and closes it: what it wrote is unknown afterwards, unless the branch does not
+// come back.
 class Definitions {
 public:
     using Mark = std::size_t;
 
     // Null: written, but not known with what.
     void define(const clang::VarDecl& variable, const clang::Expr* value);
-    const clang::Expr* value_of(const clang::VarDecl& variable) const { return values_.lookup(&variable); }
+    const clang::Expr* value_of(const clang::VarDecl& variable) const {
+        return values_.lookup(&variable);
+    }
 
     Mark mark() const { return journal_.size(); }
     // Back to the state at the mark; gives the variables written since.
@@ -70,10 +75,10 @@ private:
 // Where the value of an expression goes, as its surroundings know it.
 struct Use {
     Purpose purpose = Purpose::none;
-    CastForm form = CastForm::explicit_;       // of a conversion written right below
-    const clang::Expr* target = nullptr;       // lvalue that receives it
+    CastForm form = CastForm::explicit_;         // of a conversion written right below
+    const clang::Expr* target = nullptr;         // lvalue that receives it
     const clang::ValueDecl* variable = nullptr;  // ... or the variable or field it initialises
-    Symbol function{};                         // callee, for Purpose::argument
+    Symbol function{};                           // callee, for Purpose::argument
 };
 
 class Callees;
@@ -88,9 +93,10 @@ struct State {
     Mutations mutations;
     Definitions definitions{};
     std::uint16_t loop_depth = 0;
-    llvm::DenseMap<const clang::Stmt*, std::int32_t> call_of{};  // the last call an expression makes
+    llvm::DenseMap<const clang::Stmt*, std::int32_t>
+        call_of{};  // the last call an expression makes
     llvm::DenseMap<const clang::Expr*, std::int32_t> cast_of{};
-    std::vector<const clang::Stmt*> made_by{};                   // expression of each call in out.calls
+    std::vector<const clang::Stmt*> made_by{};  // expression of each call in out.calls
 };
 
 // Through parentheses, temporaries, implicit casts, copies and std::move: the same value.
@@ -100,7 +106,8 @@ const clang::Expr* resolved(const clang::Expr*, const State&);
 
 // The variable an lvalue is, when it is one.
 const clang::VarDecl* variable_of(const clang::Expr*);
-// The pointer or reference parameter that an lvalue stores through ("out[i]", "*o" with o = out + i).
+// The pointer or reference parameter that an lvalue stores through ("out[i]", "*o" with o = out +
+// i).
 const clang::ParmVarDecl* stored_through(const clang::Expr*);
 
 // The outermost macro whose body writes this place; empty for plain text and for macro arguments.

@@ -154,7 +154,8 @@ private:
 class Action : public clang::ASTFrontendAction {
 public:
     explicit Action(Unit& out) : out_(out) {}
-    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&, llvm::StringRef) override {
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&,
+                                                          llvm::StringRef) override {
         return std::make_unique<Consumer>(out_);
     }
 
@@ -182,10 +183,12 @@ Unit facts_of(const std::string& code, Snippet kind) {
     add("/system/standard.h", kStandard);
     files->setCurrentWorkingDirectory("/snippet");
 
-    std::vector<const char*> arguments{"-triple",          "x86_64-unknown-linux-gnu", "-std=c++20",
-                                       "-fcxx-exceptions", "-fexceptions",             "-internal-isystem",
-                                       "/system",          "-include",                 "standard.h",
-                                       "-include",         "torch.h"};
+    std::vector<const char*> arguments{"-triple",      "x86_64-unknown-linux-gnu",
+                                       "-std=c++20",   "-fcxx-exceptions",
+                                       "-fexceptions", "-internal-isystem",
+                                       "/system",      "-include",
+                                       "standard.h",   "-include",
+                                       "torch.h"};
     if (cuda) arguments.insert(arguments.end(), {"-include", "half.h"});
     arguments.insert(arguments.end(), {"-x", cuda ? "cuda" : "c++"});
     arguments.push_back(name.c_str());
@@ -218,8 +221,8 @@ std::vector<std::string> casts(const Function& f) {
     std::vector<std::string> out;
     for (const Cast& c : f.casts) {
         std::string line = std::string(name_of(c.from)) + "->" + std::string(name_of(c.to)) + " " +
-                           std::string(word_for(c.form)) + " " + std::string(word_for(c.purpose)) + " " +
-                           shown(c.source);
+                           std::string(word_for(c.form)) + " " + std::string(word_for(c.purpose)) +
+                           " " + shown(c.source);
         if (!c.target.empty()) line += std::string(" -> ") + c.target;
         out.push_back(line);
     }

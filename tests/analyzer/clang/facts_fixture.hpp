@@ -1,7 +1,7 @@
 #pragma once
 
-// Facts of a snippet, parsed in memory: no file, no toolkit, no standard library. The snippet may use the
-// small system headers below (half types and intrinsics, tensors, a few std names).
+// Facts of a snippet, parsed in memory: no file, no toolkit, no standard library. The snippet may
+// use the small system headers below (half types and intrinsics, tensors, a few std names).
 
 #include <string>
 #include <vector>

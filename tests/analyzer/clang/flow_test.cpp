@@ -10,7 +10,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr const char* kGuard = "struct Guard { Guard(bool); ~Guard(); };\nvoid on(); void off(); void work();\n";
+constexpr const char* kGuard =
+    "struct Guard { Guard(bool); ~Guard(); };\nvoid on(); void off(); void work();\n";
 
 Function function(const std::string& code, const std::string& display = "f") {
     return function_named(facts_of(kGuard + code), display);
@@ -20,12 +21,14 @@ std::vector<std::string> conditions(const Function& f) {
     std::vector<std::string> out;
     for (const Block& b : f.flow)
         for (const Edge& e : b.to)
-            if (!e.condition.empty()) out.push_back((e.when ? "" : "!") + std::string(e.condition.str()));
+            if (!e.condition.empty())
+                out.push_back((e.when ? "" : "!") + std::string(e.condition.str()));
     return out;
 }
 
 std::size_t leaving(const Function& f) {
-    return static_cast<std::size_t>(std::ranges::count_if(f.flow, [](const Block& b) { return b.leaves; }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(f.flow, [](const Block& b) { return b.leaves; }));
 }
 
 std::set<std::uint32_t> reachable(const Function& f) {
@@ -47,7 +50,8 @@ TEST(Flow, StraightCodeHasNone) {
 }
 
 TEST(Flow, EqualConditionsHaveEqualTexts) {
-    const Function f = function("void f(bool amp) { if (amp) on(); work(); if (!amp) return; off(); }");
+    const Function f =
+        function("void f(bool amp) { if (amp) on(); work(); if (!amp) return; off(); }");
     EXPECT_THAT(conditions(f), ElementsAre("amp", "!amp", "!amp", "amp"));
     EXPECT_EQ(leaving(f), 2u);
 }
@@ -60,7 +64,8 @@ TEST(Flow, ABlockThatLeavesSaysWhere) {
     EXPECT_THAT(lines, ElementsAre(5u, 7u));
 }
 
-// The branch that ends the function is an edge with its condition, not a leaving that is always possible.
+// The branch that ends the function is an edge with its condition, not a leaving that is always
+// possible.
 TEST(Flow, ALastTestLeavesOnOneWayOnly) {
     const Function f = function("void f(bool amp) { if (amp) off(); }");
     for (const Block& b : f.flow) EXPECT_TRUE(!b.leaves || b.to.empty());
@@ -68,16 +73,21 @@ TEST(Flow, ALastTestLeavesOnOneWayOnly) {
 }
 
 TEST(Flow, AConditionThatCanChangeHasNoText) {
-    EXPECT_THAT(conditions(function("void f(bool amp) { if (amp) on(); amp = !amp; if (amp) off(); }")), IsEmpty());
+    EXPECT_THAT(
+        conditions(function("void f(bool amp) { if (amp) on(); amp = !amp; if (amp) off(); }")),
+        IsEmpty());
     EXPECT_THAT(conditions(function("bool ready(); void f() { if (ready()) on(); }")), IsEmpty());
     EXPECT_THAT(conditions(function("bool global; void f() { if (global) on(); }")), IsEmpty());
-    EXPECT_THAT(conditions(function("void set(bool&); void f(bool amp) { set(amp); if (amp) on(); }")), IsEmpty());
+    EXPECT_THAT(
+        conditions(function("void set(bool&); void f(bool amp) { set(amp); if (amp) on(); }")),
+        IsEmpty());
 }
 
 TEST(Flow, FieldsOfTheObjectAreConditionsUnlessWritten) {
     EXPECT_THAT(conditions(function("struct T { bool amp; void f() { if (amp) on(); } };", "T::f")),
                 ElementsAre("this->amp", "!this->amp"));
-    EXPECT_THAT(conditions(function("struct T { bool amp; void f() { if (amp) on(); amp = false; } };", "T::f")),
+    EXPECT_THAT(conditions(function(
+                    "struct T { bool amp; void f() { if (amp) on(); amp = false; } };", "T::f")),
                 IsEmpty());
 }
 
@@ -96,8 +106,8 @@ TEST(Flow, ACallAndTheBlockItRunsInAgree) {
 
 TEST(Flow, AnObjectDiesAtTheEndOfItsScope) {
     EXPECT_THAT(calls(function("void f() { { Guard g(true); work(); } off(); }")),
-                ElementsAre("constructor Guard::Guard(true)", "function work()", "destructor Guard::~Guard(g)",
-                            "function off()"));
+                ElementsAre("constructor Guard::Guard(true)", "function work()",
+                            "destructor Guard::~Guard(g)", "function off()"));
 }
 
 TEST(Flow, AnEarlyReturnRunsItsOwnDestructor) {
@@ -108,14 +118,17 @@ TEST(Flow, AnEarlyReturnRunsItsOwnDestructor) {
 }
 
 TEST(Flow, MembersAndOwnersRunTheDestructorsTheyHold) {
-    EXPECT_THAT(calls(function("struct Holder { Guard g{true}; };\nvoid f() { Holder h; work(); }")),
-                testing::Contains("destructor Guard::~Guard(h)"));
+    EXPECT_THAT(
+        calls(function("struct Holder { Guard g{true}; };\nvoid f() { Holder h; work(); }")),
+        testing::Contains("destructor Guard::~Guard(h)"));
     EXPECT_THAT(calls(function("void f() { std::unique_ptr<Guard> g(new Guard(true)); work(); }")),
-                ElementsAre("constructor Guard::Guard(true)", "function work()", "destructor Guard::~Guard(g)"));
+                ElementsAre("constructor Guard::Guard(true)", "function work()",
+                            "destructor Guard::~Guard(g)"));
 }
 
 TEST(Flow, DeleteRunsTheDestructor) {
-    EXPECT_THAT(calls(function("void f(Guard* g) { delete g; }")), ElementsAre("destructor Guard::~Guard(g)"));
+    EXPECT_THAT(calls(function("void f(Guard* g) { delete g; }")),
+                ElementsAre("destructor Guard::~Guard(g)"));
 }
 
 TEST(Flow, ADestructorRunsThoseOfItsMembers) {
@@ -131,12 +144,14 @@ TEST(Flow, AConstructorRunsItsInitialisersFirst) {
 TEST(Flow, AThrowLeavesAbortDoesNot) {
     const Function f = function("void f(bool b) { on(); if (b) throw 1; off(); }");
     EXPECT_EQ(leaving(f), 2u);
-    const Function g = function("[[noreturn]] void die(); void f(bool b) { on(); if (b) die(); off(); }");
+    const Function g =
+        function("[[noreturn]] void die(); void f(bool b) { on(); if (b) die(); off(); }");
     EXPECT_EQ(leaving(g), 1u);
 }
 
 TEST(Flow, ResultsStillPointAtTheirCallsAfterDestructorsCameBetween) {
-    const Function f = function("int make(); void take(int);\nvoid f(bool b) { { Guard g(b); } int x = make(); if (b) return; take(x); }");
+    const Function f = function(
+        "int make(); void take(int);\nvoid f(bool b) { { Guard g(b); } int x = make(); if (b) return; take(x); }");
     for (const Call& c : f.calls)
         if (c.name.str() == "take") {
             ASSERT_NE(c.args[0].call, kNone);
@@ -156,7 +171,8 @@ TEST(Flow, ALoopComesBack) {
 }
 
 TEST(Flow, KernelsHaveNone) {
-    EXPECT_THAT(function("__device__ void dev(); __global__ void f(int n) { if (n) dev(); }").flow, IsEmpty());
+    EXPECT_THAT(function("__device__ void dev(); __global__ void f(int n) { if (n) dev(); }").flow,
+                IsEmpty());
 }
 
 }  // namespace

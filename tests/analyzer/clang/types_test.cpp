@@ -34,14 +34,19 @@ TEST(Types, HalfClassesAreKnownByTheirCanonicalName) {
 }
 
 TEST(Types, TypedefsAndMacroSwitchesAreSeenThrough) {
-    expect("floatX*", DType::bf16, Shape::pointer, "#define LOW 1\n#if LOW\ntypedef __nv_bfloat16 floatX;\n#else\ntypedef float floatX;\n#endif");
-    expect("Pick<true>::type", DType::fp16, Shape::scalar,
-           "template <bool B> struct Pick { using type = float; }; template <> struct Pick<true> { using type = half; };");
+    expect(
+        "floatX*", DType::bf16, Shape::pointer,
+        "#define LOW 1\n#if LOW\ntypedef __nv_bfloat16 floatX;\n#else\ntypedef float floatX;\n#endif");
+    expect(
+        "Pick<true>::type", DType::fp16, Shape::scalar,
+        "template <bool B> struct Pick { using type = float; }; template <> struct Pick<true> { using type = half; };");
 }
 
 TEST(Types, AClassOfTheSameNameElsewhereIsAnObject) {
-    expect("mine::__half", DType::unknown, Shape::object, "namespace mine { struct __half { float f; }; }");
-    expect("mine::Half", DType::unknown, Shape::object, "namespace mine { struct Half { float f; }; }");
+    expect("mine::__half", DType::unknown, Shape::object,
+           "namespace mine { struct __half { float f; }; }");
+    expect("mine::Half", DType::unknown, Shape::object,
+           "namespace mine { struct Half { float f; }; }");
     expect("Wrapper", DType::unknown, Shape::object, "struct Wrapper { __half h; };");
 }
 

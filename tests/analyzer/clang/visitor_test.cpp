@@ -16,20 +16,23 @@ std::vector<std::string> displays(const Unit& unit) {
 }
 
 TEST(Visitor, OnlyConcreteBodiesOfUserCodeAreFunctions) {
-    const Unit unit = facts_of("namespace a { inline namespace v1 { void f() {} } namespace { void g() {} } }\n"
-                               "void declared(); struct S { S() {} void m() {} int x = 0; };\n"
-                               "template <class T> void never(T) {} template <class T> struct Never { void m() {} };");
+    const Unit unit = facts_of(
+        "namespace a { inline namespace v1 { void f() {} } namespace { void g() {} } }\n"
+        "void declared(); struct S { S() {} void m() {} int x = 0; };\n"
+        "template <class T> void never(T) {} template <class T> struct Never { void m() {} };");
     EXPECT_THAT(displays(unit), UnorderedElementsAre("a::f", "a::g", "S::S", "S::m"));
     EXPECT_EQ(unit.coverage.functions, 4u);
     EXPECT_EQ(unit.coverage.uninstantiated, 2u);
 }
 
 TEST(Visitor, EveryInstantiationIsAFunctionOfItsOwn) {
-    const Unit unit = facts_of("template <class T, int N> __global__ void k(T*) {}\n"
-                               "template <> __global__ void k<double, 1>(double*) {}\n"
-                               "template __global__ void k<float, 2>(float*);\n"
-                               "void go(half* h) { k<half, 4><<<1, 1>>>(h); }");
-    EXPECT_THAT(displays(unit), UnorderedElementsAre("k<__half, 4>", "k<double, 1>", "k<float, 2>", "go"));
+    const Unit unit = facts_of(
+        "template <class T, int N> __global__ void k(T*) {}\n"
+        "template <> __global__ void k<double, 1>(double*) {}\n"
+        "template __global__ void k<float, 2>(float*);\n"
+        "void go(half* h) { k<half, 4><<<1, 1>>>(h); }");
+    EXPECT_THAT(displays(unit),
+                UnorderedElementsAre("k<__half, 4>", "k<double, 1>", "k<float, 2>", "go"));
     const Function& k = function_named(unit, "k<__half, 4>");
     EXPECT_NE(k.usr, function_named(unit, "k<float, 2>").usr);
     EXPECT_EQ(k.name.str(), "k");
@@ -43,8 +46,9 @@ TEST(Visitor, EveryInstantiationIsAFunctionOfItsOwn) {
 }
 
 TEST(Visitor, MethodsOfClassTemplatesAreInstantiatedOneByOne) {
-    const Unit unit = facts_of("template <class T> struct R { static void add(T* a, T b) { *a = b; } void unused() {} };\n"
-                               "void go(half* h) { R<half>::add(h, *h); }");
+    const Unit unit = facts_of(
+        "template <class T> struct R { static void add(T* a, T b) { *a = b; } void unused() {} };\n"
+        "void go(half* h) { R<half>::add(h, *h); }");
     EXPECT_THAT(displays(unit), UnorderedElementsAre("R<__half>::add", "go"));
     const Function& add = function_named(unit, "R<__half>::add");
     EXPECT_EQ(add.name.str(), "R::add");
@@ -54,16 +58,18 @@ TEST(Visitor, MethodsOfClassTemplatesAreInstantiatedOneByOne) {
 }
 
 TEST(Visitor, TheOutermostUserPlaceIsWhereATemplateWasChosen) {
-    const Unit unit = facts_of("template <class T> __global__ void kernel(T*) {}\n"
-                               "template <class T> void launcher(T* p) {\n  kernel<<<1, 1>>>(p);\n}\n"
-                               "void go(half* h) {\n  launcher(h);\n}");
+    const Unit unit = facts_of(
+        "template <class T> __global__ void kernel(T*) {}\n"
+        "template <class T> void launcher(T* p) {\n  kernel<<<1, 1>>>(p);\n}\n"
+        "void go(half* h) {\n  launcher(h);\n}");
     EXPECT_EQ(function_named(unit, "kernel<__half>").instantiated.line, 6u);
     EXPECT_EQ(function_named(unit, "launcher<__half>").instantiated.line, 6u);
 }
 
 TEST(Visitor, KindsFollowTheAttributesTheAuthorWrote) {
-    const Unit unit = facts_of("__device__ void d() {} __host__ __device__ void b() {} __global__ void k() {}\n"
-                               "constexpr int c() { return 1; } void h() { auto l = [] {}; l(); }");
+    const Unit unit = facts_of(
+        "__device__ void d() {} __host__ __device__ void b() {} __global__ void k() {}\n"
+        "constexpr int c() { return 1; } void h() { auto l = [] {}; l(); }");
     EXPECT_EQ(function_named(unit, "d").kind, FunctionKind::device);
     EXPECT_EQ(function_named(unit, "b").kind, FunctionKind::host_device);
     EXPECT_EQ(function_named(unit, "k").kind, FunctionKind::kernel);
@@ -73,10 +79,11 @@ TEST(Visitor, KindsFollowTheAttributesTheAuthorWrote) {
 
 // A dispatch macro repeats its argument once per dtype: same place, other scalar_t.
 TEST(Visitor, LambdasThatAMacroRepeatsAreToldApart) {
-    const std::string code = "#define DISPATCH(t, ...) do { if (t) { using scalar_t = float; __VA_ARGS__(); } \\\n"
-                             "  else { using scalar_t = half; __VA_ARGS__(); } } while (0)\n"
-                             "template <class T> void run(T) {}\n"
-                             "void f(bool t) { DISPATCH(t, [&] { run(scalar_t(0)); }); }";
+    const std::string code =
+        "#define DISPATCH(t, ...) do { if (t) { using scalar_t = float; __VA_ARGS__(); } \\\n"
+        "  else { using scalar_t = half; __VA_ARGS__(); } } while (0)\n"
+        "template <class T> void run(T) {}\n"
+        "void f(bool t) { DISPATCH(t, [&] { run(scalar_t(0)); }); }";
     const Unit unit = facts_of(code), again = facts_of(code);
     std::vector<Symbol> lambdas, repeated;
     for (const Function& f : unit.functions)
@@ -94,7 +101,8 @@ TEST(Visitor, LambdasThatAMacroRepeatsAreToldApart) {
 }
 
 TEST(Visitor, GenericLambdasAreTheirInstantiations) {
-    const Unit unit = facts_of("void f(half h) { auto g = [](auto x) { float y = x; return y; }; g(h); g(1.f); }");
+    const Unit unit = facts_of(
+        "void f(half h) { auto g = [](auto x) { float y = x; return y; }; g(h); g(1.f); }");
     std::vector<std::size_t> widened;
     for (const Function& l : unit.functions)
         if (l.kind == FunctionKind::lambda) widened.push_back(l.casts.size());
@@ -104,25 +112,31 @@ TEST(Visitor, GenericLambdasAreTheirInstantiations) {
 TEST(Visitor, PrivateFunctionsOfTwoFilesHaveTheirOwnSymbols) {
     const Unit unit = facts_of("static void f() {} namespace { void g() {} } void h() {}");
     EXPECT_THAT(std::string(function_named(unit, "f").usr.str()), testing::HasSubstr("snippet.cu"));
-    EXPECT_THAT(std::string(function_named(unit, "h").usr.str()), testing::Not(testing::HasSubstr("snippet.cu")));
+    EXPECT_THAT(std::string(function_named(unit, "h").usr.str()),
+                testing::Not(testing::HasSubstr("snippet.cu")));
 }
 
 TEST(Visitor, AnnotationsVirtualsAndReturnsAreRecorded) {
-    const Unit unit = facts_of("struct B { virtual half f(half x) { return x; } };\n"
-                               "struct D : B { half f(half x) override { return x; } };\n"
-                               "[[clang::annotate(\"mp::low_precision\")]] void region() {}");
+    const Unit unit = facts_of(
+        "struct B { virtual half f(half x) { return x; } };\n"
+        "struct D : B { half f(half x) override { return x; } };\n"
+        "[[clang::annotate(\"mp::low_precision\")]] void region() {}");
     EXPECT_EQ(function_named(unit, "B::f").returns, DType::fp16);
     EXPECT_TRUE(function_named(unit, "D::f").is_virtual);
-    EXPECT_THAT(function_named(unit, "D::f").overrides, ElementsAre(function_named(unit, "B::f").usr));
+    EXPECT_THAT(function_named(unit, "D::f").overrides,
+                ElementsAre(function_named(unit, "B::f").usr));
     EXPECT_EQ(function_named(unit, "D::f").returned.at(0).param, 0);
-    EXPECT_THAT(function_named(unit, "region").annotations, ElementsAre(Symbol("mp::low_precision")));
+    EXPECT_THAT(function_named(unit, "region").annotations,
+                ElementsAre(Symbol("mp::low_precision")));
 }
 
 TEST(Visitor, LocalClassesFriendsAndGlobalLambdasAreFound) {
-    const Unit unit = facts_of("struct S { friend void befriended(S) {} };\n"
-                               "auto global = [](float x) { half h = x; return h; };\n"
-                               "void f() { struct Local { void m() {} }; Local().m(); }");
-    EXPECT_THAT(displays(unit), UnorderedElementsAre("befriended", "(lambda)", "f", testing::HasSubstr("m")));
+    const Unit unit = facts_of(
+        "struct S { friend void befriended(S) {} };\n"
+        "auto global = [](float x) { half h = x; return h; };\n"
+        "void f() { struct Local { void m() {} }; Local().m(); }");
+    EXPECT_THAT(displays(unit),
+                UnorderedElementsAre("befriended", "(lambda)", "f", testing::HasSubstr("m")));
 }
 
 TEST(Visitor, PlacesArePhysicalAndHalfOpen) {
@@ -134,8 +148,9 @@ TEST(Visitor, PlacesArePhysicalAndHalfOpen) {
 }
 
 TEST(Visitor, FactsPrintAndReadBackEqual) {
-    Unit unit = facts_of("template <class T> __global__ void k(T* o, float x) { for (int i = 0; i < 9; ++i) o[i] = (T)x; }\n"
-                         "void f(half* h, at::Tensor t) { k<<<1, 1>>>(h, 1e-8f); auto y = t.to(torch::kHalf); if (h) y.exp_(); }");
+    Unit unit = facts_of(
+        "template <class T> __global__ void k(T* o, float x) { for (int i = 0; i < 9; ++i) o[i] = (T)x; }\n"
+        "void f(half* h, at::Tensor t) { k<<<1, 1>>>(h, 1e-8f); auto y = t.to(torch::kHalf); if (h) y.exp_(); }");
     unit.path = Symbol("snippet.cu");
     const Result<Unit> back = parse_facts(print_facts(unit));
     ASSERT_TRUE(back) << back.error().message;
