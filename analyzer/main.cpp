@@ -1,5 +1,5 @@
-// The command line of mp-lint. Everything it does is in analyzer/driver; this file reads options, opens
-// outputs, and turns results into text on a stream and an exit code.
+// The command line of mp-lint. Everything it does is in analyzer/driver; this file reads options,
+// opens outputs, and turns results into text on a stream and an exit code.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,8 +53,8 @@ constexpr std::string_view kExamples =
   mp-lint facts norm.cu                        what mp-lint knows about a file
   mp-lint --show-command norm.cu               the clang command lines it would use
 
-Exit status: 0 nothing found, 1 errors or warnings, 2 a usage error, nothing could be analysed, or with
---strict a unit that did not parse. Notes never count.
+Exit status: 0 nothing found, 1 errors or warnings, 2 a usage error, nothing could be analysed,
+or with --strict a unit that did not parse. Notes never count.
 
 )";
 
@@ -85,38 +85,56 @@ int fail(const Error& error) {
     return kUsage;
 }
 
+// One line of --help. Without a value name the option is a switch; `repeats` may be given again.
+struct OptionText {
+    const char* names = "";
+    const char* value = nullptr;
+    const char* help = "";
+    bool repeats = false;
+};
+
+constexpr OptionText kOptions[] = {
+    {"database,p", "BUILD", "directory or file of compile_commands.json"},
+    {"output", "FORMAT[=FILE]", "text, json or sarif; repeatable (default: text)", true},
+    {"select", "RULES", "run these: ids, names, families (MP4), patterns, ALL", true},
+    {"ignore", "RULES", "run all but these", true},
+    {"strict", nullptr, "exit 2 when a unit did not parse cleanly"},
+    {"exit-zero", nullptr, "exit 0 when there are findings"},
+    {"inference", nullptr, "no training here: same as --profile inference"},
+    {"profile", "KIND", "training (default) or inference"},
+    {"torch", "VERSION", "whose autocast lists to use, \"2.4\" (default: newest)"},
+    {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
+    {"exact", nullptr, "read function bodies of system headers too"},
+    {"jobs,j", "N", "processes (default: processors)"},
+    {"timeout", "SECONDS", "per unit (default: 120)"},
+    {"no-cache", nullptr, "neither read nor write the cache"},
+    {"cache-dir", "DIR", "default: $XDG_CACHE_HOME/mp-lint or ~/.cache/mp-lint"},
+    {"config", "FILE", "instead of the nearest mp-lint.toml"},
+    {"isolated", nullptr, "read no configuration"},
+    {"show-command", nullptr, "print the clang command lines, do nothing"},
+    {"verbose,v", nullptr, "coverage of every unit"},
+    {"quiet,q", nullptr, "findings only"},
+    {"color", "WHEN", "auto (default), always or never"},
+    {"version", nullptr, "versions of mp-lint, clang and CUDA headers"},
+    {"help,h", nullptr, "this text"},
+};
+
 po::options_description described() {
     po::options_description all("Options");
-    auto text = [] { return po::value<std::string>(); };
-    auto list = [] { return po::value<std::vector<std::string>>()->composing(); };
-    all.add_options()
-        ("database,p", text()->value_name("BUILD"), "directory or file of compile_commands.json")
-        ("output", list()->value_name("FORMAT[=FILE]"), "text, json or sarif; repeatable (default: text)")
-        ("select", list()->value_name("RULES"), "run these: ids, names, families (MP4), patterns, ALL")
-        ("ignore", list()->value_name("RULES"), "run all but these")
-        ("strict", "exit 2 when a unit did not parse cleanly")
-        ("exit-zero", "exit 0 when there are findings")
-        ("inference", "no training here: same as --profile inference")
-        ("profile", text()->value_name("KIND"), "training (default) or inference")
-        ("torch", text()->value_name("VERSION"), "whose autocast lists to use, \"2.4\" (default: newest)")
-        ("cuda", text()->value_name("WHICH"), "headers: auto (default), stubs, or the path of a toolkit")
-        ("exact", "read function bodies of system headers too")
-        ("jobs,j", text()->value_name("N"), "processes (default: processors)")
-        ("timeout", text()->value_name("SECONDS"), "per unit (default: 120)")
-        ("no-cache", "neither read nor write the cache")
-        ("cache-dir", text()->value_name("DIR"), "default: $XDG_CACHE_HOME/mp-lint or ~/.cache/mp-lint")
-        ("config", text()->value_name("FILE"), "instead of the nearest mp-lint.toml")
-        ("isolated", "read no configuration")
-        ("show-command", "print the clang command lines, do nothing")
-        ("verbose,v", "coverage of every unit")
-        ("quiet,q", "findings only")
-        ("color", text()->value_name("WHEN"), "auto (default), always or never")
-        ("version", "versions of mp-lint, clang and CUDA headers")
-        ("help,h", "this text");
+    for (const OptionText& o : kOptions) {
+        if (o.repeats) {
+            auto* list = po::value<std::vector<std::string>>()->composing()->value_name(o.value);
+            all.add_options()(o.names, list, o.help);
+        } else if (o.value) {
+            all.add_options()(o.names, po::value<std::string>()->value_name(o.value), o.help);
+        } else {
+            all.add_options()(o.names, o.help);
+        }
+    }
     return all;
 }
 
-// --- reading options --------------------------------------------------------------------------------
+// --- reading options ---
 
 void split_commas(const std::vector<std::string>& values, std::vector<std::string>& into) {
     for (const std::string& value : values) {
@@ -131,13 +149,15 @@ template <typename T>
 Result<T> number(const std::string& option, const std::string& text, T least, T most) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
+    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+        return value;
     std::ostringstream message;
     message << option << ": '" << text << "' is not a number from " << least << " to " << most;
     return Error{message.str(), ""};
 }
 
-Status one_of(const std::string& option, const std::string& value, std::span<const std::string_view> allowed) {
+Status one_of(const std::string& option, const std::string& value,
+              std::span<const std::string_view> allowed) {
     for (const std::string_view a : allowed) {
         if (value == a) return Done{};
     }
@@ -152,7 +172,8 @@ Status read_rules(const po::variables_map& map, LintOptions& lint) {
         split_commas(map[name].as<std::vector<std::string>>(), *into);
         for (const std::string& word : *into) {
             const Status ok = check_rule_word(word, all_rules());
-            if (!ok) return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
+            if (!ok)
+                return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
         }
     }
     return Done{};
@@ -165,7 +186,8 @@ Status read_numbers(const po::variables_map& map, LintOptions& lint) {
         lint.jobs = *jobs;
     }
     if (map.count("timeout")) {
-        const Result<double> seconds = number<double>("--timeout", map["timeout"].as<std::string>(), 0.001, 1e6);
+        const Result<double> seconds =
+            number<double>("--timeout", map["timeout"].as<std::string>(), 0.001, 1e6);
         if (!seconds) return seconds.error();
         lint.timeout = *seconds;
     }
@@ -183,7 +205,9 @@ Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) 
         }
     }
     if (outputs.empty()) outputs.emplace_back();
-    if (to_standard > 1) return Error{"--output: two formats go to standard output", "give one a file: sarif=lint.sarif"};
+    if (to_standard > 1)
+        return Error{"--output: two formats go to standard output",
+                     "give one a file: sarif=lint.sarif"};
     return Done{};
 }
 
@@ -219,9 +243,9 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     line.help = map.count("help") > 0;
     line.version = map.count("version") > 0;
     line.show_command = map.count("show-command") > 0;
-    for (const Status& status : {read_rules(map, line.lint), read_numbers(map, line.lint),
-                                 read_outputs(map, line.outputs), read_profile(map, line.lint),
-                                 one_of("--color", line.color, kColors)}) {
+    for (const Status& status :
+         {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
+          read_profile(map, line.lint), one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }
     return Done{};
@@ -232,7 +256,8 @@ Error unknown_option(const std::string& option, const po::options_description& a
     for (const auto& o : all.options()) names.push_back("--" + o->long_name());
     const std::vector<std::string_view> views(names.begin(), names.end());
     std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
-    if (hint.empty()) hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
+    if (hint.empty())
+        hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
     return {"unknown option '" + option + "'", hint};
 }
 
@@ -247,7 +272,8 @@ Result<CommandLine> parse(std::vector<std::string> arguments) {
     // What follows "--" is the compiler's; the parser must not see it.
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (arguments[i] != "--") continue;
-        line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+        line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                arguments.end());
         arguments.resize(i);
     }
     po::options_description all = described();
@@ -273,7 +299,7 @@ Result<CommandLine> parse(std::vector<std::string> arguments) {
     return line;
 }
 
-// --- terminal ---------------------------------------------------------------------------------------
+// --- terminal ---
 
 bool is_set(const char* variable) {
     const char* value = std::getenv(variable);
@@ -295,7 +321,8 @@ bool use_color(const std::string& when) {
 
 // One line on a terminal, rewritten in place; nothing anywhere else.
 void show_progress(std::size_t done, std::size_t total, const std::string& path) {
-    const std::string line = "[" + std::to_string(done) + "/" + std::to_string(total) + "] " + escape_controls(path);
+    const std::string line =
+        "[" + std::to_string(done) + "/" + std::to_string(total) + "] " + escape_controls(path);
     std::cerr << "\r\033[K" << (done == total ? "" : line.substr(0, 78)) << std::flush;
 }
 
@@ -307,11 +334,12 @@ bool print(std::string_view text) {
     return false;
 }
 
-// --- verbs ------------------------------------------------------------------------------------------
+// --- verbs ---
 
 int print_help() {
     std::ostringstream out;
-    out << "Usage: mp-lint [options] [files and directories] [-- compiler flags]\n\n" << kExamples << described();
+    out << "Usage: mp-lint [options] [files and directories] [-- compiler flags]\n\n"
+        << kExamples << described();
     return print(out.str()) ? kClean : kUsage;
 }
 
@@ -338,14 +366,16 @@ int print_rules() {
     std::string out;
     for (const Rule* rule : all_rules()) {
         out += std::string(rule->id) + "  " + padded(name_of(rule->severity), 7) + "  ";
-        out += rule->on_by_default ? std::string(rule->name) : padded(rule->name, widest) + "  off by default";
+        out += rule->on_by_default ? std::string(rule->name)
+                                   : padded(rule->name, widest) + "  off by default";
         out += '\n';
     }
     return print(out) ? kClean : kUsage;
 }
 
 int print_rule(const std::vector<std::string>& words) {
-    if (words.empty()) return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
+    if (words.empty())
+        return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
     std::string out;
     for (const std::string& word : words) {
         const Rule* found = nullptr;
@@ -353,13 +383,15 @@ int print_rule(const std::vector<std::string>& words) {
         for (const Rule* rule : all_rules()) {
             known.push_back(rule->id);
             known.push_back(rule->name);
-            if (names_rule(word, *rule) && edit_distance(word, rule->id) * edit_distance(word, rule->name) == 0) {
+            if (names_rule(word, *rule) &&
+                edit_distance(word, rule->id) * edit_distance(word, rule->name) == 0) {
                 found = rule;
             }
         }
         if (!found) {
             std::string hint = did_you_mean(word, known);
-            return fail({"no rule is called '" + word + "'", hint.empty() ? "'mp-lint rules' lists them" : hint});
+            return fail({"no rule is called '" + word + "'",
+                         hint.empty() ? "'mp-lint rules' lists them" : hint});
         }
         out += page_for_reading(rule_page(found->id));
         if (!out.ends_with('\n')) out += '\n';
@@ -417,8 +449,10 @@ int lint(CommandLine& line, const Parts& parts) {
     }
     if (!written) return kUsage;
     if (!report->clean) {
-        const std::string& why = report->units.empty() ? std::string() : report->units.front().message;
-        return fail({"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
+        const std::string& why =
+            report->units.empty() ? std::string() : report->units.front().message;
+        return fail(
+            {"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
     }
     const int code = exit_code(*report, line.strict);
     return code == 1 && line.exit_zero ? kClean : code;
@@ -427,9 +461,10 @@ int lint(CommandLine& line, const Parts& parts) {
 Status add_config(CommandLine& line) {
     if (line.isolated) return Done{};
     const std::string start = start_directory(line.lint);
-    const Result<Config> config = line.config.empty()
-                                      ? find_config(start, all_rules())
-                                      : load_config(absolute_path(line.config, line.lint.working_directory), all_rules());
+    const Result<Config> config =
+        line.config.empty()
+            ? find_config(start, all_rules())
+            : load_config(absolute_path(line.config, line.lint.working_directory), all_rules());
     if (!config) return config.error();
     apply_config(line.lint, *config);
     return Done{};
@@ -471,7 +506,8 @@ int run(std::vector<std::string> arguments) {
     return print(*commands) ? kClean : kUsage;
 }
 
-// A closed standard stream would give its number to the next file opened, and our text to that file.
+// A closed standard stream would give its number to the next file opened, and our text to that
+// file.
 void open_standard_streams() {
     for (const int fd : {0, 1, 2}) {
         if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);

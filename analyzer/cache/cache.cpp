@@ -51,7 +51,8 @@ std::unordered_set<std::string> components(const std::vector<CachedFile>& files,
     return out;
 }
 
-std::uint64_t hash_names(const std::vector<std::string>& all, const std::unordered_set<std::string>& relevant) {
+std::uint64_t hash_names(const std::vector<std::string>& all,
+                         const std::unordered_set<std::string>& relevant) {
     std::string joined;
     for (const std::string& name : all) {
         if (!relevant.contains(name)) continue;
@@ -108,7 +109,8 @@ Cache Cache::open(std::string directory) {
     std::error_code error;
     fs::create_directories(directory, error);
     if (error || ::access(directory.c_str(), W_OK | X_OK) != 0) {
-        cache.warn("no cache: " + directory + ": " + (error ? error.message() : std::strerror(errno)));
+        cache.warn("no cache: " + directory + ": " +
+                   (error ? error.message() : std::strerror(errno)));
         return cache;
     }
     cache.directory_ = std::move(directory);
@@ -121,7 +123,9 @@ void Cache::warn(std::string message) {
     }
 }
 
-std::string Cache::path_of(const CacheKey& key) const { return directory_ + "/" + key.hex() + std::string(kSuffix); }
+std::string Cache::path_of(const CacheKey& key) const {
+    return directory_ + "/" + key.hex() + std::string(kSuffix);
+}
 
 bool Cache::same_files(CacheEntry& entry, bool& refreshed) {
     for (CachedFile& f : entry.files) {
@@ -160,7 +164,8 @@ std::optional<std::string> Cache::find(const CacheKey& key) {
     std::optional<std::string> text;
     if (entry) {
         bool refreshed = false;
-        if (!same_files(*entry, refreshed) || !same_directories(*entry, refreshed)) return std::nullopt;
+        if (!same_files(*entry, refreshed) || !same_directories(*entry, refreshed))
+            return std::nullopt;
         text = unpack_text(*entry);
         if (text && refreshed) write(path, write_entry(*entry));
     }
@@ -188,7 +193,9 @@ std::vector<CachedDirectory> Cache::directories_of(const std::unordered_set<std:
         // Directories that do not exist are kept too: they may appear.
         const FileStat& now = files_->stat(path);
         const std::vector<std::string>& names = files_->names(path);
-        out.push_back({.path = path, .mtime_ns = trusted(now.mtime_ns), .names = hash_names(names, relevant)});
+        out.push_back({.path = path,
+                       .mtime_ns = trusted(now.mtime_ns),
+                       .names = hash_names(names, relevant)});
         if (!now.directory) continue;
         for (const std::string& name : names) {
             if (name == "." || name == ".." || !relevant.contains(name)) continue;
@@ -207,9 +214,11 @@ void Cache::store(const CacheKey& key, const Unit& unit, std::string_view text,
         const std::string path(d.path.str());
         const FileStat& now = files_->stat(path);
         // Changed since it was read, or not a file whose content can be compared: not cacheable.
-        if (!now.regular || (d.mtime_ns != 0 && (d.mtime_ns != now.mtime_ns || d.size != now.size))) return;
+        if (!now.regular || (d.mtime_ns != 0 && (d.mtime_ns != now.mtime_ns || d.size != now.size)))
+            return;
         const std::uint64_t hash = d.hash ? d.hash : files_->content_hash(path);
-        entry.files.push_back({.path = path, .size = now.size, .mtime_ns = trusted(now.mtime_ns), .hash = hash});
+        entry.files.push_back(
+            {.path = path, .size = now.size, .mtime_ns = trusted(now.mtime_ns), .hash = hash});
         if (!is_system(path)) roots.push_back(fs::path(path).parent_path().string());
     }
     for (const Symbol name : unit.coverage.missing_headers) entry.missing.emplace_back(name.str());
@@ -227,7 +236,8 @@ bool Cache::write(const std::string& path, std::string_view bytes) {
     static int counter = 0;
     const std::string temporary =
         directory_ + "/.new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int fd =
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) return false;
     std::size_t done = 0;
     while (done < bytes.size()) {
@@ -256,7 +266,8 @@ void Cache::evict() {
     for (const auto& file : fs::directory_iterator(directory_, error)) {
         // Only what we made: --cache-dir may name a directory with other things in it.
         const std::string name = file.path().filename().string();
-        const bool ours = (name.ends_with(kSuffix) && name.size() == 32 + kSuffix.size()) || name.starts_with(".new-");
+        const bool ours = (name.ends_with(kSuffix) && name.size() == 32 + kSuffix.size()) ||
+                          name.starts_with(".new-");
         if (!ours || ::lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
         if (now_seconds() - info.st_mtim.tv_sec > kKeepDays * kDay) ::unlink(file.path().c_str());
     }

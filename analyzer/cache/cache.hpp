@@ -1,10 +1,10 @@
 #pragma once
 
-// Facts of units that did not change since they were made. An entry is used only when every file the
-// unit read is unchanged (size and mtime; when those differ, content) and no file has appeared that
-// one of its includes would now find first. Two ways in which a stale entry could still be used are
-// known and accepted: a header named only in a `__has_include` that was false and appears later, and
-// a file changed within its size and mtime (git and make trust the same).
+// Facts of units that did not change since they were made. An entry is used only when every file
+// the unit read is unchanged (size and mtime; when those differ, content) and no file has appeared
+// that one of its includes would now find first. Two ways in which a stale entry could still be
+// used are known and accepted: a header named only in a `__has_include` that was false and appears
+// later, and a file changed within its size and mtime (git and make trust the same).
 
 #include <cstdint>
 #include <memory>

@@ -17,11 +17,12 @@ const FileStat& FileStates::stat(const std::string& path) {
     if (!added) return it->second;
     struct ::stat info {};
     if (::stat(path.c_str(), &info) == 0) {
-        it->second = {.exists = true,
-                      .directory = S_ISDIR(info.st_mode),
-                      .regular = S_ISREG(info.st_mode),
-                      .size = static_cast<std::uint64_t>(info.st_size),
-                      .mtime_ns = info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec};
+        it->second = {
+            .exists = true,
+            .directory = S_ISDIR(info.st_mode),
+            .regular = S_ISREG(info.st_mode),
+            .size = static_cast<std::uint64_t>(info.st_size),
+            .mtime_ns = info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec};
     }
     return it->second;
 }

@@ -16,8 +16,8 @@ struct FileStat {
     std::int64_t mtime_ns = 0;
 };
 
-// What the file system says, asked once per path and run: hundreds of units share their headers, and a
-// warm run is little else than these questions. Not for several threads.
+// What the file system says, asked once per path and run: hundreds of units share their headers,
+// and a warm run is little else than these questions. Not for several threads.
 class FileStates {
 public:
     const FileStat& stat(const std::string& path);
@@ -35,6 +35,7 @@ private:
 std::uint64_t hash_bytes(std::string_view);
 
 // The whole of a regular file; false when it cannot be read or is larger than `limit`.
-bool read_file(const std::string& path, std::string& into, std::uint64_t limit = std::uint64_t{1} << 32);
+bool read_file(const std::string& path, std::string& into,
+               std::uint64_t limit = std::uint64_t{1} << 32);
 
 }  // namespace mp::lint

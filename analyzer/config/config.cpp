@@ -25,7 +25,9 @@ constexpr std::uintmax_t kLargestConfig = 1 << 20;
 class TableReader {
 public:
     TableReader(const toml::table& table, std::string path, std::string prefix)
-        : table_(table), path_(std::move(path)), prefix_(std::move(prefix)) {}
+        : table_(table),
+          path_(std::move(path)),
+          prefix_(std::move(prefix)) {}
 
     using Handler = std::function<void(TableReader&, const toml::key&, const toml::node&)>;
     struct Entry {
@@ -53,7 +55,8 @@ public:
 
     void fail(const toml::source_region& at, std::string message, std::string hint = {}) {
         if (error) return;
-        error = Error{path_ + ":" + std::to_string(at.begin.line) + ": " + std::move(message), std::move(hint)};
+        error = Error{path_ + ":" + std::to_string(at.begin.line) + ": " + std::move(message),
+                      std::move(hint)};
     }
 
     void wrong_type(const toml::key& key, const toml::node& node, std::string_view wanted) {
@@ -77,7 +80,8 @@ public:
         }
     }
 
-    void rules(const toml::key& key, const toml::node& node, Rules known, std::vector<std::string>& into) {
+    void rules(const toml::key& key, const toml::node& node, Rules known,
+               std::vector<std::string>& into) {
         strings(key, node, into);
         for (const std::string& word : into) {
             const Status ok = check_rule_word(word, known);
@@ -127,7 +131,8 @@ std::vector<TableReader::Entry> region_entries(RegionConfig& regions) {
     };
 }
 
-void read_regions(TableReader& outer, const toml::key& key, const toml::node& node, RegionConfig& regions) {
+void read_regions(TableReader& outer, const toml::key& key, const toml::node& node,
+                  RegionConfig& regions) {
     const toml::table* table = node.as_table();
     if (!table) return outer.wrong_type(key, node, "a table");
     TableReader inner(*table, outer.path(), "regions.");
@@ -176,16 +181,20 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
     using K = toml::key;
     using N = toml::node;
     return {
-        {"select", [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.select); }},
-        {"ignore", [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.ignore); }},
+        {"select",
+         [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.select); }},
+        {"ignore",
+         [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.ignore); }},
         {"exclude", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.exclude); }},
-        {"extra-args", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
+        {"extra-args",
+         [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
         {"cuda", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.cuda); }},
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
         {"profile", [&config](R& r, const K& k, const N& n) { read_profile(r, k, n, config); }},
         {"timeout", [&config](R& r, const K& k, const N& n) { read_timeout(r, k, n, config); }},
         {"jobs", [&config](R& r, const K& k, const N& n) { read_jobs(r, k, n, config); }},
-        {"regions", [&config](R& r, const K& k, const N& n) { read_regions(r, k, n, config.regions); }},
+        {"regions",
+         [&config](R& r, const K& k, const N& n) { read_regions(r, k, n, config.regions); }},
         {"per-file-ignores",
          [&config, rules](R& r, const K& k, const N& n) {
              read_per_file(r, k, n, rules, config.per_file_ignores);
@@ -240,7 +249,8 @@ bool is_file(const fs::path& path) {
 
 }  // namespace
 
-Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules, bool pyproject) {
+Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules,
+                            bool pyproject) {
     const Result<toml::table> root = parse_toml(text, path);
     if (!root) return root.error();
     if (!pyproject) return from_table(*root, path, rules);

@@ -59,8 +59,9 @@ bool takes(std::string_view pattern, std::size_t at, const Element& e, char c) {
 
 }  // namespace
 
-// The set of pattern positions reachable after each byte of the text: no backtracking. A position is
-// `arrived` when the last byte led to it and `stays` when a repeating element there took that byte.
+// The set of pattern positions reachable after each byte of the text: no backtracking. A position
+// is `arrived` when the last byte led to it and `stays` when a repeating element there took that
+// byte.
 bool glob_match(std::string_view pattern, std::string_view text) {
     constexpr char kStays = 1, kArrived = 2;
     std::vector<char> now(pattern.size() + 1, 0), next(pattern.size() + 1, 0);
@@ -71,8 +72,8 @@ bool glob_match(std::string_view pattern, std::string_view text) {
             if (!e.repeats) continue;
             states[at + e.length] = kArrived;
             // "a/**/b" also matches "a/b": the slash after `**` goes with it.
-            if (states[at] == kArrived && e.crosses && at + 2 < pattern.size() && pattern[at + 2] == '/' &&
-                (at == 0 || pattern[at - 1] == '/')) {
+            if (states[at] == kArrived && e.crosses && at + 2 < pattern.size() &&
+                pattern[at + 2] == '/' && (at == 0 || pattern[at - 1] == '/')) {
                 states[at + 3] = kArrived;
             }
         }

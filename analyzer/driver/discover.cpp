@@ -19,7 +19,8 @@ using Identity = std::pair<dev_t, ino_t>;
 
 template <std::size_t N>
 bool ends_with_any(std::string_view path, const std::array<std::string_view, N>& endings) {
-    return std::any_of(endings.begin(), endings.end(), [path](std::string_view e) { return path.ends_with(e); });
+    return std::any_of(endings.begin(), endings.end(),
+                       [path](std::string_view e) { return path.ends_with(e); });
 }
 
 bool exists(const std::string& path) {
@@ -37,7 +38,8 @@ bool is_build_directory(const std::string& path, std::string_view name) {
 
 class Walker {
 public:
-    explicit Walker(const std::function<bool(const std::string&)>& excluded) : excluded_(excluded) {}
+    explicit Walker(const std::function<bool(const std::string&)>& excluded)
+        : excluded_(excluded) {}
 
     // An explicit list of directories still to read: no recursion, however deep the tree is.
     void walk(std::string directory, Discovered& out) {
@@ -56,17 +58,21 @@ public:
         }
     }
 
-    bool first_time(const struct stat& info) { return seen_.insert({info.st_dev, info.st_ino}).second; }
+    bool first_time(const struct stat& info) {
+        return seen_.insert({info.st_dev, info.st_ino}).second;
+    }
 
 private:
-    void visit(const std::string& at, std::string_view name, std::vector<std::string>& todo, Discovered& out) {
+    void visit(const std::string& at, std::string_view name, std::vector<std::string>& todo,
+               Discovered& out) {
         if (name.starts_with('.')) return;
         const std::string path = (at == "/" ? at : at + "/") + std::string(name);
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0 || excluded_(path)) return;
         if (S_ISDIR(info.st_mode)) {
             if (!is_build_directory(path, name) && first_time(info)) todo.push_back(path);
-        } else if (S_ISREG(info.st_mode) && (is_source(name) || is_header(name)) && first_time(info)) {
+        } else if (S_ISREG(info.st_mode) && (is_source(name) || is_header(name)) &&
+                   first_time(info)) {
             (is_source(name) ? out.sources : out.headers).push_back(path);
         }
     }
@@ -82,17 +88,20 @@ bool is_source(std::string_view path) {
 }
 
 bool is_header(std::string_view path) {
-    return ends_with_any(path, std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
+    return ends_with_any(path,
+                         std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
 }
 
 std::string absolute_path(std::string_view path, std::string_view working_directory) {
-    fs::path out = path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
+    fs::path out =
+        path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
     std::string text = out.lexically_normal().string();
     while (text.size() > 1 && text.ends_with('/')) text.pop_back();
     return text;
 }
 
-Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
+Result<Discovered> discover(const std::vector<std::string>& inputs,
+                            const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded) {
     Discovered out;
     Walker walker(excluded);

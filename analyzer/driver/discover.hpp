@@ -21,10 +21,12 @@ struct Discovered {
 // Absolute, without "." and "..": symbolic links stay as the user wrote them.
 std::string absolute_path(std::string_view path, std::string_view working_directory);
 
-// Files and directories to paths. Each file once, however many names and links lead to it. Directories
-// that are hidden or hold a build are not entered unless named. `excluded` says which paths the
-// configuration leaves out (never those named). A name that is neither file nor directory is an Error.
-Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
+// Files and directories to paths. Each file once, however many names and links lead to it.
+// Directories that are hidden or hold a build are not entered unless named. `excluded` says which
+// paths the configuration leaves out (never those named). A name that is neither file nor directory
+// is an Error.
+Result<Discovered> discover(const std::vector<std::string>& inputs,
+                            const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded);
 
 }  // namespace mp::lint

@@ -24,9 +24,10 @@ struct Work {
 };
 
 CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::string& version) {
-    const std::string settings = std::string(options.exact ? "exact" : "quick") + " facts " +
-                                 std::to_string(kFactsVersion);
-    std::vector<std::string_view> parts{version, settings, options.project_root, in.file, in.directory, in.headers};
+    const std::string settings =
+        std::string(options.exact ? "exact" : "quick") + " facts " + std::to_string(kFactsVersion);
+    std::vector<std::string_view> parts{version, settings,     options.project_root,
+                                        in.file, in.directory, in.headers};
     auto add = [&parts](const std::vector<std::string>& list) {
         parts.push_back("-");  // the lists must not run into each other
         parts.insert(parts.end(), list.begin(), list.end());
@@ -40,7 +41,8 @@ CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::
 
 // Directories in which the unit's includes are looked up.
 std::vector<std::string> include_roots(const Invocation& in) {
-    static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"};
+    static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter",
+                                                  "-cxx-isystem"};
     std::set<std::string> roots;
     for (const auto* arguments : {&in.host, &in.device}) {
         for (std::size_t i = 0; i < arguments->size(); ++i) {
@@ -92,11 +94,15 @@ void describe(Work& work) {
 class Gatherer {
 public:
     Gatherer(const Plan& plan, const LintOptions& options, const Parts& parts)
-        : plan_(plan), options_(options), parts_(parts), extract_(extract_options(options, plan)),
+        : plan_(plan),
+          options_(options),
+          parts_(parts),
+          extract_(extract_options(options, plan)),
           version_(parts.version()),
-          cache_(options.use_cache ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
-                                                                                 : options.cache_directory)
-                                   : Cache::disabled()) {}
+          cache_(options.use_cache
+                     ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
+                                                                   : options.cache_directory)
+                     : Cache::disabled()) {}
 
     Gathered run() {
         for (const CompileCommand& c : plan_.commands) add(c);
@@ -162,7 +168,8 @@ private:
             if (unit) {
                 w.unit = std::move(*unit);
             } else {
-                w.unit = lost_unit(w, UnitState::crashed, "unreadable facts: " + unit.error().message);
+                w.unit =
+                    lost_unit(w, UnitState::crashed, "unreadable facts: " + unit.error().message);
             }
         } else {
             const bool late = outcome.state == JobOutcome::State::timeout;
@@ -178,11 +185,14 @@ private:
         }
         if (missing.empty()) return;
         PoolOptions pool;
-        pool.jobs = std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(missing.size()));
+        pool.jobs =
+            std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(missing.size()));
         pool.timeout = options_.timeout.value_or(pool.timeout);
         run_jobs(
             missing.size(), pool, [&](std::size_t i) { return extract_one(work_[missing[i]]); },
-            [&](std::size_t i, JobOutcome outcome) { receive(work_[missing[i]], std::move(outcome)); });
+            [&](std::size_t i, JobOutcome outcome) {
+                receive(work_[missing[i]], std::move(outcome));
+            });
     }
 
     std::vector<std::string> unreached_headers() {

@@ -69,33 +69,42 @@ public:
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
         const Program program = Program::link(std::move(gathered.units), options_.regions);
-        judge({.program = program, .cuda = *cuda, .cpu = *cpu, .inference = options_.inference.value_or(false)},
+        judge({.program = program,
+               .cuda = *cuda,
+               .cpu = *cpu,
+               .inference = options_.inference.value_or(false)},
               plan->named);
         describe(*plan);
-        report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        report_.seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return std::move(report_);
     }
 
 private:
     void judge(const RuleContext& context, const std::vector<std::string>& named) {
-        const std::vector<const Rule*> rules = select_rules(parts_.rules, options_.select, options_.ignore);
+        const std::vector<const Rule*> rules =
+            select_rules(parts_.rules, options_.select, options_.ignore);
         Findings raw;
         for (const Rule* rule : rules) {
             rule->check(context, raw);
-            report_.rules.push_back({rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
+            report_.rules.push_back(
+                {rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
         }
         Findings merged = merge_findings(std::move(raw), options_.working_directory);
         load_sources(merged, report_.sources);
         for (Finding& f : merged) sort_out(std::move(f), rules, named);
     }
 
-    void sort_out(Finding f, const std::vector<const Rule*>& rules, const std::vector<std::string>& named) {
-        const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule* r) { return r->id == f.rule; });
+    void sort_out(Finding f, const std::vector<const Rule*>& rules,
+                  const std::vector<std::string>& named) {
+        const auto rule = std::find_if(rules.begin(), rules.end(),
+                                       [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules.end() && ignored_in_file(options_, f, **rule)) return;
-        const bool silenced = rule != rules.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
+        const bool silenced =
+            rule != rules.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 
@@ -107,7 +116,8 @@ private:
         report_.files = files.size();
         report_.tool_version = product_version();
         report_.working_directory = options_.working_directory;
-        report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        report_.project_root =
+            plan.project_root.empty() ? options_.working_directory : plan.project_root;
         report_.clean = !files.empty();
     }
 
@@ -117,8 +127,10 @@ private:
 };
 
 std::string shell_quoted(std::string_view word) {
-    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+        return std::string(word);
     std::string out = "'";
     for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return out + "'";
@@ -147,7 +159,8 @@ void apply_config(LintOptions& options, const Config& config) {
         set_cuda(options, path ? absolute_path(config.cuda, config.directory) : config.cuda);
     }
     if (options.torch.empty()) options.torch = config.torch;
-    if (!options.inference && !config.profile.empty()) options.inference = config.profile == "inference";
+    if (!options.inference && !config.profile.empty())
+        options.inference = config.profile == "inference";
     if (!options.jobs) options.jobs = config.jobs;
     if (!options.timeout) options.timeout = config.timeout;
 }
@@ -164,7 +177,9 @@ void set_cuda(LintOptions& options, const std::string& value) {
     }
 }
 
-Result<Report> run_lint(const LintOptions& options, const Parts& parts) { return Linter(options, parts).run(); }
+Result<Report> run_lint(const LintOptions& options, const Parts& parts) {
+    return Linter(options, parts).run();
+}
 
 Result<std::vector<Unit>> run_facts(const LintOptions& options, const Parts& parts) {
     const Result<Plan> plan = make_plan(options, parts);
@@ -180,18 +195,22 @@ Result<std::string> show_command(const LintOptions& options, const Parts& parts)
     if (!plan->database.empty()) out += "# database " + escape_controls(plan->database) + "\n";
     for (const CompileCommand& command : plan->commands) {
         const Invocation in = parts.translate(command, extract);
-        out += "# " + escape_controls(in.file) + (in.headers.empty() ? "" : ", CUDA headers: " + in.headers) + "\n";
-        for (const std::string& warning : in.warnings) out += "# " + escape_controls(warning) + "\n";
+        out += "# " + escape_controls(in.file) +
+               (in.headers.empty() ? "" : ", CUDA headers: " + in.headers) + "\n";
+        for (const std::string& warning : in.warnings)
+            out += "# " + escape_controls(warning) + "\n";
         if (!in.flags.empty()) out += "# noted, not passed on: " + shell_line(in.flags);
         out += shell_line(in.host);
-        if (!in.device.empty()) out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
+        if (!in.device.empty())
+            out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
     }
     return out;
 }
 
 int exit_code(const Report& report, bool strict) {
     if (!report.clean || (strict && !incomplete(report).empty())) return 2;
-    const bool loud = count(report.findings, Severity::error) + count(report.findings, Severity::warning) > 0;
+    const bool loud =
+        count(report.findings, Severity::error) + count(report.findings, Severity::warning) > 0;
     return loud ? 1 : 0;
 }
 

@@ -16,7 +16,7 @@ namespace mp::lint {
 struct LintOptions {
     std::vector<std::string> inputs;  // files and directories; empty: the working directory
     std::string working_directory;    // absolute
-    std::string database;             // -p: a compile_commands.json or its directory; empty: searched
+    std::string database;  // -p: a compile_commands.json or its directory; empty: searched
     // What follows `--`. Present, even empty: no compilation database is used.
     std::optional<std::vector<std::string>> flags;
 
@@ -31,13 +31,13 @@ struct LintOptions {
     std::string cuda_path;
     bool exact = false;
     std::vector<std::string> extra_args;
-    std::string torch;               // version of the autocast lists; empty: the newest
+    std::string torch;  // version of the autocast lists; empty: the newest
     std::optional<bool> inference;
 
     bool use_cache = true;
-    std::string cache_directory;     // empty: default_cache_directory()
-    std::optional<int> jobs;         // default: processors available
-    std::optional<double> timeout;   // seconds per unit, default 120
+    std::string cache_directory;    // empty: default_cache_directory()
+    std::optional<int> jobs;        // default: processors available
+    std::optional<double> timeout;  // seconds per unit, default 120
 
     // Called as units finish, with the number done, the number in all, and the path of one.
     std::function<void(std::size_t, std::size_t, const std::string&)> progress;
@@ -48,14 +48,15 @@ void apply_config(LintOptions& options, const Config& config);
 // "auto", "stubs" or the path of a toolkit.
 void set_cuda(LintOptions& options, const std::string& value);
 
-// The whole run. An Error is the user's to fix (exit 2): no such file, nothing to analyse, an unknown
-// torch version. Units that fail are in the report, not errors.
+// The whole run. An Error is the user's to fix (exit 2): no such file, nothing to analyse, an
+// unknown torch version. Units that fail are in the report, not errors.
 Result<Report> run_lint(const LintOptions& options, const Parts& parts);
 
 // Facts of the inputs, without rules.
 Result<std::vector<Unit>> run_facts(const LintOptions& options, const Parts& parts);
 
-// The clang command lines that would be used, one per pass, quoted for a shell; lines that begin with
+// The clang command lines that would be used, one per pass, quoted for a shell; lines that begin
+// with
 // '#' explain.
 Result<std::string> show_command(const LintOptions& options, const Parts& parts);
 

@@ -39,7 +39,8 @@ Result<OutputFile> OutputFile::open(std::string path) {
     const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
     if (!special) out.temporary_ = path + ".new-" + std::to_string(::getpid());
     const std::string& name = special ? path : out.temporary_;
-    const int flags = special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int flags =
+        special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     out.fd_ = ::open(name.c_str(), flags, 0644);
     if (out.fd_ < 0) {
         const std::string why = std::strerror(errno);
@@ -51,7 +52,8 @@ Result<OutputFile> OutputFile::open(std::string path) {
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})),
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
       fd_(std::exchange(other.fd_, -1)) {}
 
 OutputFile::~OutputFile() {
@@ -64,7 +66,8 @@ Status OutputFile::commit(std::string_view content) {
     if (::close(std::exchange(fd_, -1)) != 0 && written) written = Error{std::strerror(errno), ""};
     if (!written) return Error{path_ + ": " + written.error().message, ""};
     if (temporary_.empty()) return Done{};
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return Error{path_ + ": " + std::strerror(errno), ""};
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+        return Error{path_ + ": " + std::strerror(errno), ""};
     temporary_.clear();
     return Done{};
 }

@@ -18,8 +18,8 @@ struct Output {
 
 Result<Output> parse_output(std::string_view text);
 
-// A file that appears complete or not at all: written beside and renamed. Open it before the work, so
-// that an unwritable place is known before and not after it.
+// A file that appears complete or not at all: written beside and renamed. Open it before the work,
+// so that an unwritable place is known before and not after it.
 class OutputFile {
 public:
     static Result<OutputFile> open(std::string path);

@@ -14,7 +14,8 @@ struct Parts {
     Invocation (*translate)(const CompileCommand&, const ExtractOptions&) = nullptr;
     Unit (*extract)(const Invocation&, const ExtractOptions&) = nullptr;
     std::string (*version)() = nullptr;  // of the extractor
-    CompileCommand (*default_command)(const std::string& file, const std::vector<std::string>& flags) = nullptr;
+    CompileCommand (*default_command)(const std::string& file,
+                                      const std::vector<std::string>& flags) = nullptr;
     Result<CompileDatabase> (*load_database)(const std::string& path) = nullptr;
     std::string (*find_database)(const std::string& start) = nullptr;
     Rules rules;

@@ -58,8 +58,8 @@ public:
         return out;
     }
 
-    // For a file without a command: that of the nearest file in the tree of the same language, with the
-    // file replaced. Include paths and macros of neighbours are nearly always the same.
+    // For a file without a command: that of the nearest file in the tree of the same language, with
+    // the file replaced. Include paths and macros of neighbours are nearly always the same.
     std::optional<CompileCommand> neighbour(const std::string& path) const {
         const CompileCommand* best = nullptr;
         std::string best_path;
@@ -73,10 +73,12 @@ public:
             most = prefix;
         }
         // Sharing only "/" or "/home" says nothing about a project.
-        if (!best || most < fs::path(path).parent_path().parent_path().string().size()) return std::nullopt;
+        if (!best || most < fs::path(path).parent_path().parent_path().string().size())
+            return std::nullopt;
         CompileCommand out = *best;
         for (std::string& argument : out.arguments) {
-            if (argument == best->file || absolute_path(argument, best->directory) == best_path) argument = path;
+            if (argument == best->file || absolute_path(argument, best->directory) == best_path)
+                argument = path;
         }
         out.file = path;
         return out;
@@ -97,7 +99,8 @@ std::string find_root(const std::string& start) {
     return {};
 }
 
-Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const Parts& parts, Plan& plan) {
+Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const Parts& parts,
+                                                Plan& plan) {
     std::shared_ptr<Commands> none;
     if (options.flags) return none;
     std::string path = options.database;
@@ -142,8 +145,9 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
     Plan plan;
     std::vector<std::string> inputs = options.inputs;
     if (inputs.empty()) inputs.push_back(options.working_directory);
-    const Result<Discovered> found = discover(inputs, options.working_directory,
-                                              [&](const std::string& p) { return is_excluded(options, p); });
+    const Result<Discovered> found =
+        discover(inputs, options.working_directory,
+                 [&](const std::string& p) { return is_excluded(options, p); });
     if (!found) return found.error();
     const Result<std::shared_ptr<Commands>> database = open_database(options, parts, plan);
     if (!database) return database.error();
@@ -165,8 +169,9 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
         if (!inside && !plan.project_root.empty()) plan.project_root.clear();
     }
     if (plan.commands.empty() && plan.headers.empty()) {
-        return Error{"nothing to analyse: no .cpp, .cc, .cxx, .cu or header file in " + inputs.front(),
-                     "name files, or a directory with sources"};
+        return Error{
+            "nothing to analyse: no .cpp, .cc, .cxx, .cu or header file in " + inputs.front(),
+            "name files, or a directory with sources"};
     }
     return plan;
 }

@@ -8,16 +8,19 @@
 
 namespace mp::lint {
 
-// What to analyse: one command per unit. A file that the database builds several times is several units.
+// What to analyse: one command per unit. A file that the database builds several times is several
+// units.
 struct Plan {
     std::vector<CompileCommand> commands;  // their `file` is absolute
-    std::vector<std::string> headers;      // found in directories: analysed if no unit includes them
-    std::vector<std::string> named;        // files the user named: the configuration's `exclude` spares them
+    std::vector<std::string> headers;  // found in directories: analysed if no unit includes them
+    std::vector<std::string>
+        named;  // files the user named: the configuration's `exclude` spares them
     std::vector<std::string> warnings;
-    std::string project_root;              // nearest parent of the first input with .git; may be empty
-    std::string database;                  // the one in use; empty: none
+    std::string project_root;  // nearest parent of the first input with .git; may be empty
+    std::string database;      // the one in use; empty: none
 
-    // The command for a file that no database names: a neighbour's from the database, else the default.
+    // The command for a file that no database names: a neighbour's from the database, else the
+    // default.
     std::function<CompileCommand(const std::string&)> fallback;
 };
 

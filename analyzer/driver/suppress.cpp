@@ -9,8 +9,8 @@ namespace mp::lint {
 namespace {
 
 bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '*' || c == '?';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '*' || c == '?';
 }
 
 std::string_view skip_blanks(std::string_view text) {
@@ -33,8 +33,8 @@ std::vector<std::string> word_list(std::string_view text) {
     }
 }
 
-// Where the first comment of the line begins, outside of string and character literals. Lines inside a
-// block comment begin with no mark: there the whole line counts, when it begins with '*'.
+// Where the first comment of the line begins, outside of string and character literals. Lines
+// inside a block comment begin with no mark: there the whole line counts, when it begins with '*'.
 std::size_t comment_start(std::string_view line, bool python) {
     if (skip_blanks(line).starts_with('*')) return 0;
     char quote = 0;
@@ -52,7 +52,9 @@ std::size_t comment_start(std::string_view line, bool python) {
         const bool separator = c == '\'' && i > 0 && is_word(line[i - 1]) && !python;
         if ((c == '"' || c == '\'') && !separator) {
             quote = c;
-        } else if (python ? c == '#' : c == '/' && i + 1 < line.size() && (line[i + 1] == '/' || line[i + 1] == '*')) {
+        } else if (python ? c == '#'
+                          : c == '/' && i + 1 < line.size() &&
+                                (line[i + 1] == '/' || line[i + 1] == '*')) {
             return i;
         }
     }
@@ -61,7 +63,8 @@ std::size_t comment_start(std::string_view line, bool python) {
 
 void read_disable(std::string_view comment, bool alone, std::vector<Suppression>& out) {
     constexpr std::string_view kMark = "mp-lint:";
-    for (std::size_t at = comment.find(kMark); at != std::string_view::npos; at = comment.find(kMark, at + 1)) {
+    for (std::size_t at = comment.find(kMark); at != std::string_view::npos;
+         at = comment.find(kMark, at + 1)) {
         std::string_view rest = skip_blanks(comment.substr(at + kMark.size()));
         bool next = false;
         if (rest.starts_with("disable-next-line=")) {
@@ -77,7 +80,8 @@ void read_disable(std::string_view comment, bool alone, std::vector<Suppression>
 
 void read_nolint(std::string_view comment, std::vector<Suppression>& out) {
     constexpr std::string_view kMark = "NOLINT";
-    for (std::size_t at = comment.find(kMark); at != std::string_view::npos; at = comment.find(kMark, at + 1)) {
+    for (std::size_t at = comment.find(kMark); at != std::string_view::npos;
+         at = comment.find(kMark, at + 1)) {
         std::string_view rest = comment.substr(at + kMark.size());
         const bool next = rest.starts_with("NEXTLINE");
         if (next) rest.remove_prefix(std::string_view("NEXTLINE").size());
@@ -89,7 +93,8 @@ void read_nolint(std::string_view comment, std::vector<Suppression>& out) {
 void read_noqa(std::string_view comment, std::vector<Suppression>& out) {
     constexpr std::string_view kMark = "noqa:";
     const std::size_t at = comment.find(kMark);
-    if (at != std::string_view::npos) out.push_back({.words = word_list(comment.substr(at + kMark.size()))});
+    if (at != std::string_view::npos)
+        out.push_back({.words = word_list(comment.substr(at + kMark.size()))});
 }
 
 }  // namespace
@@ -106,14 +111,16 @@ std::vector<Suppression> suppressions_of(std::string_view line, bool python) {
     return out;
 }
 
-bool is_suppressed(const Sources& sources, std::string_view file, std::size_t number, const Rule& rule) {
+bool is_suppressed(const Sources& sources, std::string_view file, std::size_t number,
+                   const Rule& rule) {
     const bool python = file.ends_with(".py");
     auto silences = [&](std::size_t line, bool next) {
         if (line == 0) return false;
         for (const Suppression& s : suppressions_of(sources.line(file, line), python)) {
             if (s.next_line != next) continue;
-            const bool named = std::any_of(s.words.begin(), s.words.end(),
-                                           [&](const std::string& word) { return names_rule(word, rule); });
+            const bool named =
+                std::any_of(s.words.begin(), s.words.end(),
+                            [&](const std::string& word) { return names_rule(word, rule); });
             if (named) return true;
         }
         return false;

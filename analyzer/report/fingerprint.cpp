@@ -100,7 +100,8 @@ std::vector<std::string> line_hashes(std::string_view text) {
 
 std::string Fingerprints::next(const Finding& f) {
     std::string what(f.rule);
-    what += '\n' + relative_path(f.span.file.str(), report_.project_root) + '\n' + std::string(f.function.str()) + '\n';
+    what += '\n' + relative_path(f.span.file.str(), report_.project_root) + '\n' +
+            std::string(f.function.str()) + '\n';
     for (const char c : report_.sources.line(f.span.file.str(), f.span.line)) {
         if (c != ' ' && c != '\t') what += c;
     }

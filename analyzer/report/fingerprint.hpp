@@ -9,9 +9,9 @@
 
 namespace mp::lint {
 
-// GitHub's primaryLocationLineHash of every line: a rolling hash (base 37, 64 bits) over the first 100
-// UTF-16 units from the start of the line, blanks left out, as hexadecimal, ":n" counting repeats.
-// Computing it ourselves keeps alerts stable when the file is not at hand for the upload.
+// GitHub's primaryLocationLineHash of every line: a rolling hash (base 37, 64 bits) over the first
+// 100 UTF-16 units from the start of the line, blanks left out, as hexadecimal, ":n" counting
+// repeats. Computing it ourselves keeps alerts stable when the file is not at hand for the upload.
 std::vector<std::string> line_hashes(std::string_view text);
 
 // mpLint/v1: survives edits elsewhere in the file and changes of blanks. Over rule, path below the

@@ -1,14 +1,16 @@
-// The JSON report, version 1. Lines and columns count from 1, columns in bytes, 0 is unknown; paths are
-// relative to the working directory where they lie below it.
+// The JSON report, version 1. Lines and columns count from 1, columns in bytes, 0 is unknown; paths
+// are relative to the working directory where they lie below it.
 //
 //   version   1
 //   tool      {name, version}
 //   summary   {files, units, findings, errors, warnings, notes, suppressed, incomplete, seconds}
-//   findings  [{rule, name, severity, file, line, column, end_line, end_column, message, fix, function,
+//   findings  [{rule, name, severity, file, line, column, end_line, end_column, message, fix,
+//   function,
 //               notes: [{text, file, line, column}], fingerprint}]
 //   suppressed  as findings
 //   units     [{path, state, message, headers, passes, cached, seconds, warnings,
-//               coverage: {functions, statements, unresolved, uninstantiated, errors, benign_errors,
+//               coverage: {functions, statements, unresolved, uninstantiated, errors,
+//               benign_errors,
 //                          missing_headers, messages}}]
 //   warnings  [text]
 
@@ -47,7 +49,9 @@ public:
     }
 
 private:
-    std::string shown(Symbol path) const { return relative_path(path.str(), report_.working_directory); }
+    std::string shown(Symbol path) const {
+        return relative_path(path.str(), report_.working_directory);
+    }
 
     Json summary() const {
         return {{"files", report_.files},

@@ -36,7 +36,7 @@ struct RuleText {
 
 // One run, complete and sorted: everything a reporter may know.
 struct Report {
-    Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
+    Findings findings;  // by severity is the reporter's business; here by file, line, column, rule
     Findings suppressed;  // silenced by a comment in the source
     std::vector<UnitResult> units;
     std::vector<std::string> warnings;  // about the run: cache, command lines

@@ -21,7 +21,8 @@ std::string percent_encoded(std::string_view path) {
     static constexpr char kDigits[] = "0123456789ABCDEF";
     std::string out;
     for (const char c : path) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') ||
                            std::string_view("-._~/").find(c) != std::string_view::npos;
         if (plain) {
             out += c;
@@ -59,7 +60,8 @@ public:
         run["columnKind"] = "unicodeCodePoints";
         run["automationDetails"] = {{"id", "mp-lint/"}};
         if (!report_.project_root.empty()) {
-            run["originalUriBaseIds"][kRoot] = {{"uri", "file://" + percent_encoded(report_.project_root) + "/"}};
+            run["originalUriBaseIds"][kRoot] = {
+                {"uri", "file://" + percent_encoded(report_.project_root) + "/"}};
         }
         run["results"] = results();
         run["invocations"] = Json::array({invocation()});
@@ -72,14 +74,17 @@ public:
 
 private:
     Json driver() const {
-        Json out = {{"name", "mp-lint"}, {"version", report_.tool_version}, {"rules", Json::array()}};
+        Json out = {
+            {"name", "mp-lint"}, {"version", report_.tool_version}, {"rules", Json::array()}};
         for (const RuleText& rule : report_.rules) {
             Json entry = {{"id", rule.id},
                           {"name", rule.name},
                           {"shortDescription", {{"text", title_of(rule)}}},
                           {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
                           {"properties", {{"tags", {"mixed-precision", "numerics"}}}}};
-            if (!rule.page.empty()) entry["help"] = {{"text", title_of(rule)}, {"markdown", page_for_reading(rule.page)}};
+            if (!rule.page.empty())
+                entry["help"] = {{"text", title_of(rule)},
+                                 {"markdown", page_for_reading(rule.page)}};
             out["rules"].push_back(std::move(entry));
         }
         return out;
@@ -101,11 +106,14 @@ private:
 
     Json results() {
         std::vector<Item> items;
-        for (const Finding& f : report_.findings) items.push_back({&f, false, fingerprints_.next(f), items.size()});
-        for (const Finding& f : report_.suppressed) items.push_back({&f, true, fingerprints_.next(f), items.size()});
+        for (const Finding& f : report_.findings)
+            items.push_back({&f, false, fingerprints_.next(f), items.size()});
+        for (const Finding& f : report_.suppressed)
+            items.push_back({&f, true, fingerprints_.next(f), items.size()});
         std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
             if (a.suppressed != b.suppressed) return b.suppressed;
-            if (a.finding->severity != b.finding->severity) return a.finding->severity > b.finding->severity;
+            if (a.finding->severity != b.finding->severity)
+                return a.finding->severity > b.finding->severity;
             return a.order < b.order;
         });
         if (items.size() > kMostResults) {
@@ -126,7 +134,8 @@ private:
         out["message"] = {{"text", f.fix.empty() ? f.message : f.message + ". Fix: " + f.fix}};
         out["locations"] = Json::array({location(f.span)});
         if (!f.function.empty()) {
-            out["locations"][0]["logicalLocations"] = Json::array({{{"fullyQualifiedName", f.function.str()}}});
+            out["locations"][0]["logicalLocations"] =
+                Json::array({{{"fullyQualifiedName", f.function.str()}}});
         }
         Json related = Json::array();
         for (const Note& n : f.notes) {
@@ -200,9 +209,10 @@ private:
             if (!u->message.empty()) text += ": " + u->message;
             Json place;
             place["physicalLocation"]["artifactLocation"] = artifact(u->path);
-            notifications.push_back({{"level", u->state == UnitState::partial ? "warning" : "error"},
-                                     {"message", {{"text", text}}},
-                                     {"locations", Json::array({std::move(place)})}});
+            notifications.push_back(
+                {{"level", u->state == UnitState::partial ? "warning" : "error"},
+                 {"message", {{"text", text}}},
+                 {"locations", Json::array({std::move(place)})}});
         }
         for (const std::string& text : report_.warnings) {
             notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});

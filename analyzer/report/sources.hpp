@@ -8,7 +8,8 @@
 
 namespace mp::lint {
 
-// The text of the files that findings point into, by path. Filled by the driver: reports open nothing.
+// The text of the files that findings point into, by path. Filled by the driver: reports open
+// nothing.
 class Sources {
 public:
     void add(std::string path, std::string text);

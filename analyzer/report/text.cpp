@@ -7,10 +7,10 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::size_t kGutter = 5;     // digits of a line number
-constexpr std::size_t kWidest = 160;   // columns of a source line before it is cut around the place
-constexpr std::size_t kBefore = 60;    // of them in front of the place
-constexpr std::size_t kNamed = 3;      // incomplete files named in the last line
+constexpr std::size_t kGutter = 5;    // digits of a line number
+constexpr std::size_t kWidest = 160;  // columns of a source line before it is cut around the place
+constexpr std::size_t kBefore = 60;   // of them in front of the place
+constexpr std::size_t kNamed = 3;     // incomplete files named in the last line
 
 constexpr std::string_view kReset = "\033[0m";
 constexpr std::string_view kBold = "\033[1m";
@@ -51,7 +51,9 @@ std::size_t offset_at(std::string_view text, std::size_t column) {
 Window window_of(std::string_view line, const SourceSpan& span) {
     const DisplayLine shown = display_line(line);
     const std::size_t first = std::min<std::size_t>(span.column ? span.column - 1 : 0, line.size());
-    std::size_t last = span.end_line == span.line && span.end_column > span.column ? span.end_column - 1 : first + 1;
+    std::size_t last = span.end_line == span.line && span.end_column > span.column
+                           ? span.end_column - 1
+                           : first + 1;
     if (span.end_line > span.line) last = line.size();
     last = std::min(std::max(last, first), line.size());
 
@@ -62,7 +64,8 @@ Window window_of(std::string_view line, const SourceSpan& span) {
     const std::size_t from = out.caret > kBefore ? out.caret - kBefore : 0;
     const std::size_t begin = offset_at(shown.text, from);
     const std::size_t end = offset_at(shown.text, from + kWidest);
-    out.text = (from ? "…" : "") + shown.text.substr(begin, end - begin) + (end < shown.text.size() ? "…" : "");
+    out.text = (from ? "…" : "") + shown.text.substr(begin, end - begin) +
+               (end < shown.text.size() ? "…" : "");
     out.caret = out.caret - from + (from ? 1 : 0);
     out.length = std::min(out.length, kWidest + 1 - std::min(kWidest, out.caret));
     return out;
@@ -100,7 +103,8 @@ private:
     }
 
     void gutter(std::string_view left, std::string_view mark) {
-        const std::string padded = std::string(kGutter - std::min(kGutter, left.size()), ' ') + std::string(left);
+        const std::string padded =
+            std::string(kGutter - std::min(kGutter, left.size()), ' ') + std::string(left);
         paint(kFaint, padded + " " + std::string(mark) + " ");
     }
 
@@ -145,7 +149,8 @@ private:
         if (!u.message.empty()) out_ += " (" + escape_controls(u.message) + ")";
         out_ += " · " + plural(c.functions, "function") + ", " + plural(c.statements, "statement");
         if (c.unresolved) out_ += ", " + std::to_string(c.unresolved) + " unresolved";
-        if (c.uninstantiated) out_ += ", " + plural(c.uninstantiated, "template") + " never instantiated";
+        if (c.uninstantiated)
+            out_ += ", " + plural(c.uninstantiated, "template") + " never instantiated";
         if (c.errors) out_ += ", " + plural(c.errors, "error");
         if (c.benign_errors) out_ += ", " + plural(c.benign_errors, "harmless error");
         std::string passes;
@@ -156,7 +161,8 @@ private:
         std::snprintf(seconds, sizeof seconds, " · %.2f s", u.seconds);
         out_ += u.cached ? " · cached" : seconds;
         out_ += '\n';
-        for (const Symbol name : c.missing_headers) out_ += "  missing header: " + escape_controls(name.str()) + "\n";
+        for (const Symbol name : c.missing_headers)
+            out_ += "  missing header: " + escape_controls(name.str()) + "\n";
         for (const Symbol text : c.messages) out_ += "  " + escape_controls(text.str()) + "\n";
         for (const std::string& text : u.warnings) out_ += "  " + escape_controls(text) + "\n";
     }
@@ -169,10 +175,12 @@ private:
             names.push_back(shown(u->path));
         }
         if (names.empty()) return;
-        out_ += " · " + std::to_string(names.size()) + " " + std::string(names.size() == 1 ? one : many);
+        out_ += " · " + std::to_string(names.size()) + " " +
+                std::string(names.size() == 1 ? one : many);
         std::vector<std::string> distinct = names;
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-        for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i) out_ += (i ? ", " : ": ") + distinct[i];
+        for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i)
+            out_ += (i ? ", " : ": ") + distinct[i];
         if (distinct.size() > kNamed) out_ += ", …";
         if (!style_.verbose) out_ += " (see --verbose)";
     }
@@ -188,12 +196,14 @@ private:
         } else {
             out_ += plural(report_.findings.size(), "finding") + " (";
             std::string parts;
-            for (const auto& [n, word] : {std::pair{errors, "error"}, {warnings, "warning"}, {notes, "note"}}) {
+            for (const auto& [n, word] :
+                 {std::pair{errors, "error"}, {warnings, "warning"}, {notes, "note"}}) {
                 if (n) parts += (parts.empty() ? "" : ", ") + plural(n, word);
             }
             out_ += parts + ")";
         }
-        if (!report_.suppressed.empty()) out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
+        if (!report_.suppressed.empty())
+            out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
         char seconds[32];
@@ -220,9 +230,9 @@ std::string_view name_of(UnitState state) {
 }
 
 std::size_t count(const Findings& findings, Severity severity) {
-    return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), [severity](const Finding& f) {
-        return f.severity == severity;
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(),
+                      [severity](const Finding& f) { return f.severity == severity; }));
 }
 
 std::vector<const UnitResult*> incomplete(const Report& report) {
@@ -233,6 +243,8 @@ std::vector<const UnitResult*> incomplete(const Report& report) {
     return out;
 }
 
-std::string text_report(const Report& report, const TextStyle& style) { return TextWriter(report, style).write(); }
+std::string text_report(const Report& report, const TextStyle& style) {
+    return TextWriter(report, style).write();
+}
 
 }  // namespace mp::lint

@@ -63,13 +63,15 @@ dtype = "bf16"
 }
 
 TEST(Config, AnUnknownKeyIsAnErrorWithLineAndSuggestion) {
-    EXPECT_EQ(error_of("\nselct = []"), "dir/mp-lint.toml:2: unknown key 'selct' | did you mean 'select'?");
+    EXPECT_EQ(error_of("\nselct = []"),
+              "dir/mp-lint.toml:2: unknown key 'selct' | did you mean 'select'?");
     EXPECT_EQ(error_of("[regions]\nguard = []"),
               "dir/mp-lint.toml:2: unknown key 'regions.guard' | did you mean 'guards'?");
 }
 
 TEST(Config, AWrongTypeIsAnErrorWithLine) {
-    EXPECT_THAT(error_of("select = 3"), HasSubstr("mp-lint.toml:1: 'select' must be a list of strings"));
+    EXPECT_THAT(error_of("select = 3"),
+                HasSubstr("mp-lint.toml:1: 'select' must be a list of strings"));
     EXPECT_THAT(error_of("select = [3]"), HasSubstr("must be a list of strings"));
     EXPECT_THAT(error_of("timeout = 'x'"), HasSubstr("must be a number of seconds"));
     EXPECT_THAT(error_of("timeout = 0"), HasSubstr("must be a number of seconds"));
@@ -80,7 +82,8 @@ TEST(Config, AWrongTypeIsAnErrorWithLine) {
 }
 
 TEST(Config, AnUnknownRuleIsAnError) {
-    EXPECT_THAT(error_of("select = ['half-acumulator']"), HasSubstr("did you mean 'half-accumulator'?"));
+    EXPECT_THAT(error_of("select = ['half-acumulator']"),
+                HasSubstr("did you mean 'half-accumulator'?"));
     EXPECT_THAT(error_of("[per-file-ignores]\n'a' = ['MP40l']"), HasSubstr("mp-lint.toml:2"));
 }
 
@@ -98,7 +101,9 @@ protected:
         fs::create_directories(root_ / "a/b");
     }
     void TearDown() override { fs::remove_all(root_); }
-    void write(const std::string& name, const std::string& text) const { std::ofstream(root_ / name) << text; }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(root_ / name) << text;
+    }
     std::string found_from(const std::string& at) const {
         const Result<Config> c = find_config((root_ / at).string(), kAll);
         if (!c) return c.error().message;

@@ -17,24 +17,28 @@ using testing::IsEmpty;
 class DiscoverTest : public TemporaryTree {
 protected:
     Result<Discovered> find(const std::vector<std::string>& inputs) const {
-        return discover(inputs, path(), [this](const std::string& p) { return p == path("src/excluded"); });
+        return discover(inputs, path(),
+                        [this](const std::string& p) { return p == path("src/excluded"); });
     }
 };
 
 TEST_F(DiscoverTest, DirectoriesGiveSourcesAndHeaders) {
-    for (const char* name : {"src/a.cu", "src/b/c.cpp", "src/d.cc", "src/e.cxx", "src/f.cuh", "src/g.txt", "src/h.c"}) {
+    for (const char* name : {"src/a.cu", "src/b/c.cpp", "src/d.cc", "src/e.cxx", "src/f.cuh",
+                             "src/g.txt", "src/h.c"}) {
         write(name);
     }
     const auto found = find({"src"});
     ASSERT_TRUE(found);
-    EXPECT_THAT(found->sources, ElementsAre(path("src/a.cu"), path("src/b/c.cpp"), path("src/d.cc"), path("src/e.cxx")));
+    EXPECT_THAT(found->sources, ElementsAre(path("src/a.cu"), path("src/b/c.cpp"), path("src/d.cc"),
+                                            path("src/e.cxx")));
     EXPECT_THAT(found->headers, ElementsAre(path("src/f.cuh")));
     EXPECT_THAT(found->named, IsEmpty());
 }
 
 TEST_F(DiscoverTest, HiddenBuildAndExcludedDirectoriesAreSkippedUnlessNamed) {
-    for (const char* name : {"src/.git/a.cu", "src/build/a.cu", "src/out/a.cu", "src/out/CMakeCache.txt",
-                             "src/excluded/a.cu", "src/cmake-build-debug/a.cu"}) {
+    for (const char* name :
+         {"src/.git/a.cu", "src/build/a.cu", "src/out/a.cu", "src/out/CMakeCache.txt",
+          "src/excluded/a.cu", "src/cmake-build-debug/a.cu"}) {
         write(name);
     }
     EXPECT_THAT(find({"src"})->sources, IsEmpty());

@@ -26,8 +26,8 @@ using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 // A front end for a toy language: "fn name" makes a function, "include path" reads a file, "crash",
-// "hang" and "fail" do what they say. It runs in worker processes as the real one does, so it leaves its
-// mark in a file: one line per extraction.
+// "hang" and "fail" do what they say. It runs in worker processes as the real one does, so it
+// leaves its mark in a file: one line per extraction.
 std::string g_log;
 
 std::string content_of(const std::string& path) {
@@ -46,7 +46,8 @@ void read_toy(const std::string& path, Unit& unit) {
         if (line.starts_with("hang")) ::sleep(1000);
         if (line.starts_with("fail")) unit.state = UnitState::failed;
         if (line.starts_with("odd")) unit.state = UnitState::partial;
-        if (line.starts_with("include ")) read_toy(absolute_path(line.substr(8), fs::path(path).parent_path().string()), unit);
+        if (line.starts_with("include "))
+            read_toy(absolute_path(line.substr(8), fs::path(path).parent_path().string()), unit);
         if (!line.starts_with("fn ")) continue;
         Function f;
         f.name = Symbol(line.substr(3, line.find("  ") - 3));
@@ -85,8 +86,13 @@ CompileDatabase g_database;
 void complain(const RuleContext& context, Findings& out) {
     for (const Function* f : context.program.functions()) {
         if (f->name == Symbol("fine")) continue;
-        out.push_back({.rule = "MP901", .severity = Severity::warning, .span = f->span, .message = "a function",
-                       .fix = {}, .notes = {}, .function = f->display});
+        out.push_back({.rule = "MP901",
+                       .severity = Severity::warning,
+                       .span = f->span,
+                       .message = "a function",
+                       .fix = {},
+                       .notes = {},
+                       .function = f->display});
     }
 }
 
@@ -103,16 +109,19 @@ protected:
         options_.cache_directory = path("cache");
         options_.jobs = 2;
         fs::create_directories(path("p"));
-        parts_ = {.translate = toy_translate,
-                  .extract = toy_extract,
-                  .version = [] { return std::string("toy 1"); },
-                  .default_command = toy_command,
-                  .load_database = [](const std::string&) { return Result<CompileDatabase>(g_database); },
-                  .find_database = [](const std::string&) {
-                      return std::string(g_database.commands.empty() ? "" : "/db/compile_commands.json");
-                  },
-                  .rules = kRules,
-                  .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
+        parts_ = {
+            .translate = toy_translate,
+            .extract = toy_extract,
+            .version = [] { return std::string("toy 1"); },
+            .default_command = toy_command,
+            .load_database = [](const std::string&) { return Result<CompileDatabase>(g_database); },
+            .find_database =
+                [](const std::string&) {
+                    return std::string(g_database.commands.empty() ? ""
+                                                                   : "/db/compile_commands.json");
+                },
+            .rules = kRules,
+            .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
     }
 
     Report run() const {
@@ -130,7 +139,8 @@ protected:
     std::vector<std::string> places(const Findings& findings) const {
         std::vector<std::string> out;
         for (const Finding& f : findings) {
-            out.push_back(fs::path(f.span.file.str()).lexically_relative(path("p")).string() + ":" + std::to_string(f.span.line));
+            out.push_back(fs::path(f.span.file.str()).lexically_relative(path("p")).string() + ":" +
+                          std::to_string(f.span.line));
         }
         return out;
     }
@@ -194,12 +204,19 @@ TEST_F(LintTest, WhenNoUnitCouldBeAnalysedTheExitIsTwo) {
 
 TEST_F(LintTest, NotesNeverCount) {
     Report report;
-    report.findings = {{.rule = "MP901", .severity = Severity::note, .span = {}, .message = {}, .fix = {}, .notes = {}}};
+    report.findings = {{.rule = "MP901",
+                        .severity = Severity::note,
+                        .span = {},
+                        .message = {},
+                        .fix = {},
+                        .notes = {},
+                        .function = {}}};
     EXPECT_EQ(exit_code(report, true), 0);
 }
 
 TEST_F(LintTest, CommentsSilenceAndAreCounted) {
-    write("p/a.cu", "fn one  // mp-lint: disable=MP901 why\nfn two  // NOLINT(toy-rule)\nfn three\n");
+    write("p/a.cu",
+          "fn one  // mp-lint: disable=MP901 why\nfn two  // NOLINT(toy-rule)\nfn three\n");
     const Report report = run();
     EXPECT_THAT(places(report.findings), ElementsAre("a.cu:3"));
     EXPECT_THAT(places(report.suppressed), ElementsAre("a.cu:1", "a.cu:2"));
@@ -250,9 +267,10 @@ TEST_F(LintTest, HeadersAreUnitsOnlyWhenNoSourceReachesThem) {
 TEST_F(LintTest, EveryCommandOfTheDatabaseIsAUnit) {
     write("p/a.cu", "fn one\n");
     const std::string file = path("p/a.cu");
-    g_database.commands = {{.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}},
-                           {.file = "a.cu", .directory = path("p"), .arguments = {"nvcc", "-DB", "a.cu"}},
-                           {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}}};
+    g_database.commands = {
+        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}},
+        {.file = "a.cu", .directory = path("p"), .arguments = {"nvcc", "-DB", "a.cu"}},
+        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}}};
     const Report report = run();
     EXPECT_THAT(report.units, SizeIs(2)) << "two variants, the third command is the first again";
     EXPECT_THAT(report.findings, SizeIs(1));
@@ -265,7 +283,8 @@ TEST_F(LintTest, AFileTheDatabaseMissesBorrowsItsNeighboursCommand) {
     write("p/src/a.cu", "fn one\n");
     write("p/src/b.cu", "fn two\n");
     const std::string file = path("p/src/a.cu");
-    g_database.commands = {{.file = file, .directory = path("p"), .arguments = {"nvcc", "-Ideep", file}}};
+    g_database.commands = {
+        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-Ideep", file}}};
     const Result<std::string> shown = show_command(options_, parts_);
     ASSERT_TRUE(shown);
     EXPECT_THAT(*shown, HasSubstr("nvcc -Ideep " + path("p/src/b.cu")));

@@ -41,7 +41,8 @@ TEST_F(OutputFileTest, AppearsWholeOrNotAtAll) {
 }
 
 TEST_F(OutputFileTest, AnUnwritablePlaceIsKnownAtOnce) {
-    EXPECT_THAT(OutputFile::open("/proc/no/such.json").error().message, testing::HasSubstr("cannot be written"));
+    EXPECT_THAT(OutputFile::open("/proc/no/such.json").error().message,
+                testing::HasSubstr("cannot be written"));
 }
 
 TEST(WriteAll, AFullDiskIsAnError) {

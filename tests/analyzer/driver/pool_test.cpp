@@ -44,7 +44,8 @@ TEST(Pool, EveryJobIsDoneOnceInAnotherProcess) {
 }
 
 TEST(Pool, LargeAndEmptyOutputsArriveWhole) {
-    const auto out = run(4, {.jobs = 2}, [](std::size_t i) { return std::string(i * 3'000'000, char('a' + i)); });
+    const auto out = run(4, {.jobs = 2},
+                         [](std::size_t i) { return std::string(i * 3'000'000, char('a' + i)); });
     for (const auto& [i, o] : out) EXPECT_EQ(o.output, std::string(i * 3'000'000, char('a' + i)));
 }
 
@@ -56,7 +57,8 @@ TEST(Pool, ACrashCostsItsJobOnly) {
         return "ok";
     });
     ASSERT_EQ(out.size(), 20u);
-    for (const auto& [i, o] : out) EXPECT_EQ(o.state == State::done, i != 3 && i != 7 && i != 9) << i;
+    for (const auto& [i, o] : out)
+        EXPECT_EQ(o.state == State::done, i != 3 && i != 7 && i != 9) << i;
     EXPECT_THAT(out.at(3).message, HasSubstr("killed by signal 6"));
     EXPECT_EQ(out.at(7).message, "ended with status 5");
 }
@@ -96,7 +98,9 @@ TEST(Pool, WorkersPrintNothing) {
     EXPECT_EQ(testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(Pool, NoJobsIsNoWork) { EXPECT_TRUE(run(0, {}, [](std::size_t) { return std::string(); }).empty()); }
+TEST(Pool, NoJobsIsNoWork) {
+    EXPECT_TRUE(run(0, {}, [](std::size_t) { return std::string(); }).empty());
+}
 
 }  // namespace
 }  // namespace mp::lint

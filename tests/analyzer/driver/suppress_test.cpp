@@ -36,7 +36,8 @@ TEST(Suppress, OtherRulesAndOtherToolsSilenceNothing) {
     EXPECT_FALSE(silenced("\nx; // MP405 is fine here\n"));
     EXPECT_FALSE(silenced("\nx; // NOLINT\n"));
     EXPECT_FALSE(silenced("\nx; // NOLINT(bugprone-foo) MP405\n"));
-    EXPECT_FALSE(silenced("\nx; // mp-lint: disable= MP401 like MP405\n")) << "a reason is not a rule";
+    EXPECT_FALSE(silenced("\nx; // mp-lint: disable= MP401 like MP405\n"))
+        << "a reason is not a rule";
     EXPECT_FALSE(silenced("\nx; // mp-lint: enable=MP405\n"));
     EXPECT_FALSE(silenced("\nx; // noqa: MP405\n"));
 }
