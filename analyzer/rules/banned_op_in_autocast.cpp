@@ -2,9 +2,11 @@
 //
 // What   An op that the region's device refuses is called inside an enabled autocast region
 //        (binary_cross_entropy on CUDA and XPU).
-// Why    Its backward divides by p and 1 - p, which fp16 rounds to 0 and 1; PyTorch throws at run time.
+// Why    Its backward divides by p and 1 - p, which fp16 rounds to 0 and 1; PyTorch throws at run
+//        time.
 // Fix    binary_cross_entropy_with_logits on the raw scores.
-// Silent CPU autocast, which runs it in fp32; disabled regions; code that no enabled region reaches.
+// Silent CPU autocast, which runs it in fp32; disabled regions; code that no enabled region
+//        reaches.
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
 
 #include "analyzer/rules/regions.hpp"
@@ -17,7 +19,8 @@ namespace {
 Op op_of(const Call& call) {
     if (call.op.known()) return call.op;
     const std::string_view name = call.name.str();
-    const bool forward = leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
+    const bool forward =
+        leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
     if (forward && (mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::")))
         return Op("binary_cross_entropy");
     return {};
@@ -36,10 +39,12 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP103",
               .severity = proven ? Severity::error : Severity::warning,
               .span = call.span,
-              .message = std::string(op.name()) + " is refused inside " + describe(*region) +
-                         ": PyTorch throws here, because its gradient does not survive half precision",
-              .fix = op.name() == "binary_cross_entropy" ? "use binary_cross_entropy_with_logits on the raw scores"
-                                                         : "leave the region for this call and upcast its inputs",
+              .message =
+                  std::string(op.name()) + " is refused inside " + describe(*region) +
+                  ": PyTorch throws here, because its gradient does not survive half precision",
+              .fix = op.name() == "binary_cross_entropy"
+                         ? "use binary_cross_entropy_with_logits on the raw scores"
+                         : "leave the region for this call and upcast its inputs",
               .notes = notes_of(*region),
               .function = {}},
              out);

@@ -41,12 +41,18 @@ void from_casts(const Function& f, std::vector<ConstantUse>& out) {
         if (!is_low_precision(c.to)) continue;
         const auto value = number_of(c.source);
         if (!value) continue;
-        out.push_back({.function = &f, .span = c.span, .dtype = c.to, .value = *value, .role = c.role,
-                       .proven = is_proven_low(c.to), .notes = {}});
+        out.push_back({.function = &f,
+                       .span = c.span,
+                       .dtype = c.to,
+                       .value = *value,
+                       .role = c.role,
+                       .proven = is_proven_low(c.to),
+                       .notes = {}});
     }
 }
 
-// The dtype of the tensor that the scalar meets: the first tensor operand, or the result of a factory.
+// The dtype of the tensor that the scalar meets: the first tensor operand, or the result of a
+// factory.
 TensorDType tensor_dtype(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
         if (argument.shape != Shape::tensor) continue;
@@ -70,8 +76,14 @@ void from_tensor_calls(const Program& program, TensorDTypes& dtypes, const Funct
         for (const Operand& argument : call.args) {
             const auto value = number_of(argument);
             if (!value || argument.shape == Shape::tensor) continue;
-            out.push_back({.function = &f, .span = call.span, .dtype = met.dtype, .value = *value, .role = *role,
-                           .proven = is_proven_low(met.dtype) && met.proven && !region, .tensor = true, .notes = notes});
+            out.push_back({.function = &f,
+                           .span = call.span,
+                           .dtype = met.dtype,
+                           .value = *value,
+                           .role = *role,
+                           .proven = is_proven_low(met.dtype) && met.proven && !region,
+                           .tensor = true,
+                           .notes = notes});
         }
     }
 }

@@ -1,10 +1,11 @@
 // MP406 cublas-compute-16f
 //
-// What   A cuBLAS, cuBLASLt or cuDNN call computes in fp16: CUBLAS_COMPUTE_16F, the legacy computeType
-//        CUDA_R_16F, cublasHgemm*, a cuDNN compute type HALF, or fp32 data rounded to half on the way in
-//        (CUBLAS_COMPUTE_32F_FAST_16F, _FAST_16BF).
-// Why    The dot product over K terms is summed in fp16: it rounds to 11 bits at every step and ends at
-//        65504. alpha and beta must have the scale type: a float read as half gives garbage, no error.
+// What   A cuBLAS, cuBLASLt or cuDNN call computes in fp16: CUBLAS_COMPUTE_16F, the legacy
+//        computeType CUDA_R_16F, cublasHgemm*, a cuDNN compute type HALF, or fp32 data rounded to
+//        half on the way in (CUBLAS_COMPUTE_32F_FAST_16F, _FAST_16BF).
+// Why    The dot product over K terms is summed in fp16: it rounds to 11 bits at every step and
+//        ends at 65504. alpha and beta must have the scale type: a float read as half gives
+//        garbage, no error.
 // Fix    CUBLAS_COMPUTE_32F with float alpha and beta; the matrices stay half.
 // Silent Float compute types, compute types that are not constants, alpha through void*. A constant
 //        K of at most 64, and the inference profile, are notes; a wrong scale type stays an error.
@@ -49,7 +50,8 @@ std::string_view constant(const Call& call, std::size_t i) {
 }
 
 bool has_constant(const Call& call, std::string_view prefix) {
-    return std::ranges::any_of(call.args, [&](const Operand& a) { return leaf(a.constant.str()).starts_with(prefix); });
+    return std::ranges::any_of(
+        call.args, [&](const Operand& a) { return leaf(a.constant.str()).starts_with(prefix); });
 }
 
 bool computes_in_16f(const Call& call, const Gemm* g) {
@@ -80,8 +82,9 @@ bool is_short(const Call& call, const Gemm* g) {
 }
 
 std::string sums_in_fp16() {
-    return "sums K products in fp16: every step rounds to " + std::to_string(significant_bits(DType::fp16)) +
-           " bits, and from " + shown(overflows_from(DType::fp16)) + " on the result overflows";
+    return "sums K products in fp16: every step rounds to " +
+           std::to_string(significant_bits(DType::fp16)) + " bits, and from " +
+           shown(overflows_from(DType::fp16)) + " on the result overflows";
 }
 
 // What is wrong with a call that computes in fp16; empty when nothing is.
@@ -89,23 +92,27 @@ std::string complaint(const Call& call, const Gemm* g) {
     const std::string_view name = without_suffix(leaf(call.name.str()));
     if (name.starts_with("cublasHgemm")) return std::string(name) + " " + sums_in_fp16();
     if (name.starts_with("cublas")) {
-        if (computes_in_16f(call, g)) return std::string(name) + " with CUBLAS_COMPUTE_16F " + sums_in_fp16();
+        if (computes_in_16f(call, g))
+            return std::string(name) + " with CUBLAS_COMPUTE_16F " + sums_in_fp16();
         const bool fast = has_constant(call, "CUBLAS_COMPUTE_32F_FAST_16");
         const bool on_float = has_constant(call, "CUDA_R_32F");
         if (fast && on_float)
-            return std::string(name) + " rounds its fp32 matrices to 16 bits before multiplying "
-                                       "(CUBLAS_COMPUTE_32F_FAST_16F or _FAST_16BF)";
+            return std::string(name) +
+                   " rounds its fp32 matrices to 16 bits before multiplying "
+                   "(CUBLAS_COMPUTE_32F_FAST_16F or _FAST_16BF)";
         return {};
     }
-    const bool cudnn_compute = name.starts_with("cudnnSetConvolution") &&
-                               !call.args.empty() && constant(call, call.args.size() - 1) == "CUDNN_DATA_HALF";
-    const bool cudnn_rnn = name == "cudnnSetRNNDescriptor_v8" && constant(call, 7) == "CUDNN_DATA_HALF";
-    constexpr std::array<std::string_view, 6> kSetters{"setComputeDataType", "set_compute_data_type",
-                                                       "setComputeType", "setMathPrecision",
-                                                       "setComputePrecision", "set_compute_type"};
+    const bool cudnn_compute = name.starts_with("cudnnSetConvolution") && !call.args.empty() &&
+                               constant(call, call.args.size() - 1) == "CUDNN_DATA_HALF";
+    const bool cudnn_rnn =
+        name == "cudnnSetRNNDescriptor_v8" && constant(call, 7) == "CUDNN_DATA_HALF";
+    constexpr std::array<std::string_view, 6> kSetters{
+        "setComputeDataType", "set_compute_data_type", "setComputeType",
+        "setMathPrecision",   "setComputePrecision",   "set_compute_type"};
     const bool frontend = any_of(name, kSetters) &&
                           (has_constant(call, "HALF") || has_constant(call, "CUDNN_DATA_HALF"));
-    if (cudnn_compute || cudnn_rnn || frontend) return std::string(name) + " sets fp16 compute: cuDNN " + sums_in_fp16();
+    if (cudnn_compute || cudnn_rnn || frontend)
+        return std::string(name) + " sets fp16 compute: cuDNN " + sums_in_fp16();
     return {};
 }
 
@@ -117,33 +124,61 @@ bool wrong_lt_scale(const Call& call) {
     return has_constant(call, "CUBLAS_COMPUTE_32F") && has_constant(call, "CUDA_R_16F");
 }
 
+// A trait's `static const cublasComputeType_t compute = CUBLAS_COMPUTE_16F`.
+bool chooses_16f(const TypeUse& use) {
+    return use.name.str() == "cublasComputeType_t" && use.args.size() == 1 &&
+           use.args[0].text.str().starts_with("CUBLAS_COMPUTE_16F");
+}
+
 void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
         const Gemm* g = gemm(leaf(call.name.str()));
         const auto report = [&](Severity severity, std::string message, std::string fix) {
             emit(context, f,
-                 {.rule = "MP406", .severity = severity, .span = call.span, .message = std::move(message),
-                  .fix = std::move(fix), .notes = {}, .function = {}},
+                 {.rule = "MP406",
+                  .severity = severity,
+                  .span = call.span,
+                  .message = std::move(message),
+                  .fix = std::move(fix),
+                  .notes = {},
+                  .function = {}},
                  out);
         };
         if (const auto i = g ? wrong_scale(call, *g) : std::nullopt) {
             const bool half = computes_in_16f(call, g);
             return report(Severity::error,
                           std::string(*i == g->alpha ? "alpha" : "beta") + " is " +
-                              std::string(name_of(call.args[*i].dtype)) + " but this compute type reads " +
-                              (half ? "fp16" : "fp32") + ": the product is scaled by garbage, without an error",
-                          half ? "use CUBLAS_COMPUTE_32F with float alpha and beta" : "pass float alpha and beta");
+                              std::string(name_of(call.args[*i].dtype)) +
+                              " but this compute type reads " + (half ? "fp16" : "fp32") +
+                              ": the product is scaled by garbage, without an error",
+                          half ? "use CUBLAS_COMPUTE_32F with float alpha and beta"
+                               : "pass float alpha and beta");
         }
         if (wrong_lt_scale(call))
             return report(Severity::error,
-                          "compute type and scale type disagree: cuBLASLt computes fp16 with an fp16 scale and fp32 "
+                          "compute type and scale type disagree: cuBLASLt computes fp16 with an "
+                          "fp16 scale and fp32 "
                           "with an fp32 scale only",
                           "use CUBLAS_COMPUTE_32F with CUDA_R_32F");
         std::string message = complaint(call, g);
         if (message.empty()) return;
         const bool quiet = context.inference || is_short(call, g);
         report(quiet ? Severity::note : Severity::warning, std::move(message),
-               "use CUBLAS_COMPUTE_32F (float compute) and float alpha and beta; the matrices stay half");
+               "use CUBLAS_COMPUTE_32F (float compute) and float alpha and beta; the matrices stay "
+               "half");
+    });
+    for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
+        if (!chooses_16f(use)) return;
+        emit(context, f,
+             {.rule = "MP406",
+              .severity = context.inference ? Severity::note : Severity::warning,
+              .span = use.span,
+              .message = "constant" + quoted(use.alias.str()) + " is CUBLAS_COMPUTE_16F: a product computed with it " +
+                         sums_in_fp16(),
+              .fix = "use CUBLAS_COMPUTE_32F and float alpha and beta; the matrices stay half",
+              .notes = {},
+              .function = {}},
+             out);
     });
 }
 

@@ -1,11 +1,14 @@
 // MP601 double-cast
 //
-// What   A value is narrowed and widened again with nothing in between (fp32 -> fp16 -> fp32), narrowed
-//        through a second format (fp32 -> bf16 -> fp16), or rounded to half on its way into fp32 memory.
-// Why    The middle step throws away 13 bits (fp16) or 16 (bf16), and fp16 also the range, for nothing.
+// What   A value is narrowed and widened again with nothing in between (fp32 -> fp16 -> fp32),
+//        narrowed through a second format (fp32 -> bf16 -> fp16), or rounded to half on its way
+//        into fp32 memory.
+// Why    The middle step throws away 13 bits (fp16) or 16 (bf16), and fp16 also the range, for
+//        nothing.
 // Fix    Drop the middle conversion.
-// Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format anyway;
-//        constants that the narrow format holds exactly. Functions named as quantisation are notes.
+// Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
+//        anyway; constants that the narrow format holds exactly. Functions named as quantisation
+//        are notes.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>
@@ -28,7 +31,8 @@ bool is_exact_constant(const Cast& c) {
 
 // half(float(half(x))): rounding to the same format twice is rounding once.
 bool ends_narrow_anyway(const Function& f, const Cast& outer, DType narrow) {
-    return std::ranges::any_of(f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && c.to == narrow; });
+    return std::ranges::any_of(
+        f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && c.to == narrow; });
 }
 
 bool loses(DType from, DType through, DType to) {
@@ -42,14 +46,17 @@ std::string path(DType a, DType b, DType c) {
 
 std::string loss(DType from, DType through) {
     const int lost = significant_bits(from) - significant_bits(through);
-    std::string text = std::to_string(lost) + " of " + std::to_string(significant_bits(from)) + " bits are lost";
-    if (through != DType::bf16) text += " and values from " + shown(overflows_from(through)) + " on overflow";
+    std::string text =
+        std::to_string(lost) + " of " + std::to_string(significant_bits(from)) + " bits are lost";
+    if (through != DType::bf16)
+        text += " and values from " + shown(overflows_from(through)) + " on overflow";
     return text;
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
-            std::string fix, std::vector<Note> notes, Findings& out) {
-    const bool simulates = mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
+void report(const RuleContext& context, const Function& f, const SourceSpan& span,
+            std::string message, std::string fix, std::vector<Note> notes, Findings& out) {
+    const bool simulates =
+        mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
     emit(context, f,
          {.rule = "MP601",
           .severity = simulates ? Severity::note : Severity::warning,
@@ -69,24 +76,28 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
     if (inner->span.known() && inner->span.line != outer.span.line)
         notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
     report(context, f, outer.span,
-           "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
-               (is_wide(outer.to) ? " for nothing" : ""),
+           "value goes " + path(inner->from, inner->to, outer.to) + ": " +
+               loss(inner->from, inner->to) + (is_wide(outer.to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
 }
 
-// atomicAdd(float*, __float2half(g)), where the widening back is the language's own and has no cast fact.
+// atomicAdd(float*, __float2half(g)), where the widening back is the language's own and has no cast
+// fact.
 void check_sink(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (!mentions(leaf(call.name.str()), "atomicAdd") || call.args.size() < 2) return;
     if (call.args[0].shape != Shape::pointer || call.args[0].dtype != DType::fp32) return;
     for (const Cast& c : f.casts) {
         const bool here = c.purpose == Purpose::argument && c.span.file == call.span.file &&
-                          c.span.line >= call.span.line && c.span.line <= std::max(call.span.line, call.span.end_line) &&
+                          c.span.line >= call.span.line &&
+                          c.span.line <= std::max(call.span.line, call.span.end_line) &&
                           leaf(c.function.str()) == leaf(call.name.str());
         if (!here || !is_wide(c.from) || !is_low_precision(c.to) || is_exact_constant(c)) continue;
-        const bool chained = std::ranges::any_of(f.casts, [&](const Cast& o) { return inner_of(f, o) == &c; });
+        const bool chained =
+            std::ranges::any_of(f.casts, [&](const Cast& o) { return inner_of(f, o) == &c; });
         if (!chained)
             report(context, f, c.span,
-                   "value goes " + path(c.from, c.to, DType::fp32) + " memory: " + loss(c.from, c.to) + " for nothing",
+                   "value goes " + path(c.from, c.to, DType::fp32) +
+                       " memory: " + loss(c.from, c.to) + " for nothing",
                    "drop the conversion to " + std::string(label(c.to)), {}, out);
     }
 }

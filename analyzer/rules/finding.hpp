@@ -19,8 +19,9 @@ struct Finding {
     SourceSpan span;
     std::string message;  // one sentence, lower case start, no full stop; names the dtype
     std::string fix;      // what to do, one line; may be empty
-    std::vector<Note> notes;  // the call chain, the instantiation, the declaration that makes it true
-    Symbol function;          // display name of the enclosing function
+    std::vector<Note>
+        notes;        // the call chain, the instantiation, the declaration that makes it true
+    Symbol function;  // display name of the enclosing function
 };
 
 using Findings = std::vector<Finding>;

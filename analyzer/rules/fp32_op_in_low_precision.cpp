@@ -1,17 +1,18 @@
 // MP102 fp32-op-in-low-precision
 //
-// What   An op that needs fp32 runs on a low-precision operand: in an autocast region whose op list does
-//        not protect it, on a half tensor without autocast, or as a half intrinsic on a statistic.
-// Why    exp, pow and sums leave fp16's range (65504) long before the loss looks wrong; variances, norms,
-//        transforms and solvers need more than its 11 bits.
+// What   An op that needs fp32 runs on a low-precision operand: in an autocast region whose op list
+//        does not protect it, on a half tensor without autocast, or as a half intrinsic on a
+//        statistic.
+// Why    exp, pow and sums leave fp16's range (65504) long before the loss looks wrong; variances,
+//        norms, transforms and solvers need more than its 11 bits.
 // Fix    Upcast the operand, or leave the region for this call.
-// Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands of unknown
-//        dtype; disabled regions with upcast operands. Ops that keep fp32 inside and have a bounded result
-//        (softmax) are notes.
+// Silent Ops on the device's list (autocast runs them in fp32); calls that ask for fp32; operands
+//        of unknown dtype; disabled regions with upcast operands. Ops that keep fp32 inside and
+//        have a bounded result (softmax) are notes.
 // Tests  testdata/lint/MP102.md, tests/analyzer/rules/fp32_op_in_low_precision_test.cpp
 //
-// The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep in
-// fp32; which of them a region protects comes from the policy alone.
+// The families below are the union of what PyTorch (CUDA and CPU), TensorFlow, Paddle and apex keep
+// in fp32; which of them a region protects comes from the policy alone.
 
 #include <algorithm>
 #include <array>
@@ -27,23 +28,40 @@ namespace {
 
 // Results that leave the range, or lose what they are for, in half.
 constexpr std::array<std::string_view, 27> kWide{
-    "exp", "expm1", "pow", "sum", "prod", "cumsum", "cumprod", "var", "std", "var_mean", "std_mean", "norm",
-    "frobenius_norm", "nuclear_norm", "dist", "cdist", "pdist", "logsumexp", "index_add", "quantile", "nanquantile",
-    "ctc_loss", "mse_loss", "kl_div", "renorm", "nansum", "logcumsumexp"};
+    "exp",      "expm1",    "pow",      "sum",       "prod",      "cumsum",         "cumprod",
+    "var",      "std",      "var_mean", "std_mean",  "norm",      "frobenius_norm", "nuclear_norm",
+    "dist",     "cdist",    "pdist",    "logsumexp", "index_add", "quantile",       "nanquantile",
+    "ctc_loss", "mse_loss", "kl_div",   "renorm",    "nansum",    "logcumsumexp"};
 // Kernels that widen inside, or results that stay in range: worth knowing, rarely wrong.
-constexpr std::array<std::string_view, 18> kMild{
-    "softmax", "log_softmax", "mean", "layer_norm", "group_norm", "rms_norm", "native_layer_norm", "log", "log2",
-    "log10", "log1p", "rsqrt", "reciprocal", "cross_entropy_loss", "cross_entropy", "nll_loss", "smooth_l1_loss",
-    "binary_cross_entropy_with_logits"};
+constexpr std::array<std::string_view, 18> kMild{"softmax",
+                                                 "log_softmax",
+                                                 "mean",
+                                                 "layer_norm",
+                                                 "group_norm",
+                                                 "rms_norm",
+                                                 "native_layer_norm",
+                                                 "log",
+                                                 "log2",
+                                                 "log10",
+                                                 "log1p",
+                                                 "rsqrt",
+                                                 "reciprocal",
+                                                 "cross_entropy_loss",
+                                                 "cross_entropy",
+                                                 "nll_loss",
+                                                 "smooth_l1_loss",
+                                                 "binary_cross_entropy_with_logits"};
 
 enum class Need { none, mild, wide };
 
 Need need_of(std::string_view op) {
     if (any_of(op, kWide)) return Need::wide;
-    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot") return Need::wide;
+    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot")
+        return Need::wide;
     if (op.starts_with("fft_") || op == "stft" || op == "istft") return Need::wide;
-    constexpr std::array<std::string_view, 9> kSolvers{"svd", "qr", "inverse", "cholesky", "cholesky_solve",
-                                                       "triangular_solve", "lu_solve", "pinverse", "geqrf"};
+    constexpr std::array<std::string_view, 9> kSolvers{
+        "svd",      "qr",       "inverse", "cholesky", "cholesky_solve", "triangular_solve",
+        "lu_solve", "pinverse", "geqrf"};
     if (any_of(op, kSolvers)) return Need::wide;
     return any_of(op, kMild) ? Need::mild : Need::none;
 }
@@ -80,7 +98,8 @@ bool is_unprotected(const RuleContext& context, const Context& region, const Cal
 }
 
 std::string consequence(Need need, DType d) {
-    if (need == Need::mild) return "its result has " + std::to_string(significant_bits(d)) + " bits";
+    if (need == Need::mild)
+        return "its result has " + std::to_string(significant_bits(d)) + " bits";
     if (d == DType::bf16) return "it keeps " + std::to_string(significant_bits(d)) + " bits";
     return "results from " + shown(overflows_from(d)) + " on overflow, and it keeps " +
            std::to_string(significant_bits(d)) + " bits";
@@ -89,14 +108,17 @@ std::string consequence(Need need, DType d) {
 // The way of the value and the way of the region are often the same calls.
 void add_new(std::vector<Note>& notes, std::vector<Note> more) {
     for (Note& note : more) {
-        const auto same = [&](const Note& n) { return n.span.file == note.span.file && n.span.line == note.span.line; };
+        const auto same = [&](const Note& n) {
+            return n.span.file == note.span.file && n.span.line == note.span.line;
+        };
         if (std::ranges::none_of(notes, same)) notes.push_back(std::move(note));
     }
 }
 
 class Judge {
 public:
-    Judge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
+    Judge(const RuleContext& context, Findings& out)
+        : context_(context), dtypes_(context), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
         const Need need = need_of(call.op.name());
@@ -108,8 +130,11 @@ public:
         std::vector<Note> notes;
         if (region) notes = notes_of(*region);
         add_new(notes, std::move(low.is.chain));
-        std::string message = std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
-        message += region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
+        std::string message =
+            std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
+        message += region
+                       ? " here: the op list of " + describe(*region) + " does not protect it, and "
+                       : ": ";
         message += consequence(need, low.is.dtype);
         report(f, call, severity_of(need, low, region), std::move(message),
                region ? "upcast the operand (.to(torch::kFloat)) or leave the region for this call"
@@ -117,11 +142,12 @@ public:
                std::move(notes));
     }
 
-    // hexp(sum), __hdiv(x, sum): arithmetic on a statistic in half. Roots of a variance are MP405's.
+    // hexp(sum), __hdiv(x, sum): arithmetic on a statistic in half. Roots of a variance are
+    // MP405's.
     void intrinsic(const Function& f, const Call& call) {
         constexpr std::array<std::string_view, 14> kIntrinsics{
-            "hexp", "h2exp", "hexp2", "hexp10", "hlog", "h2log", "hlog2", "hlog10", "__hdiv", "__h2div", "hrcp",
-            "h2rcp", "hrsqrt", "h2rsqrt"};
+            "hexp",   "h2exp",  "hexp2",   "hexp10", "hlog",  "h2log",  "hlog2",
+            "hlog10", "__hdiv", "__h2div", "hrcp",   "h2rcp", "hrsqrt", "h2rsqrt"};
         const std::string_view name = leaf(call.name.str());
         if (!any_of(name, kIntrinsics)) return;
         const bool root = name == "hrsqrt" || name == "h2rsqrt";
@@ -131,7 +157,8 @@ public:
             const Severity severity = error_if_proven(x.dtype);
             return report(f, call, severity,
                           std::string(name) + " of a statistic" + quoted(x.name.str()) + " in " +
-                              std::string(label(x.dtype)) + ": it keeps " + std::to_string(significant_bits(x.dtype)) +
+                              std::string(label(x.dtype)) + ": it keeps " +
+                              std::to_string(significant_bits(x.dtype)) +
                               " bits and overflows from " + shown(overflows_from(x.dtype)),
                           "compute it in float and convert the result", {});
         }
@@ -141,16 +168,23 @@ private:
     Severity severity_of(Need need, const LowOperand& low, const Context* region) const {
         if (need == Need::mild || (context_.inference && !region)) return Severity::note;
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
-        // In a region only a dtype that the code itself gives is certain; autocast's own is a setting.
-        if (region && !(is_proven_low(low.operand->dtype) && region->proven)) return Severity::warning;
+        // In a region only a dtype that the code itself gives is certain; autocast's own is a
+        // setting.
+        if (region && !(is_proven_low(low.operand->dtype) && region->proven))
+            return Severity::warning;
         return error_if_proven(low.is.dtype);
     }
 
-    void report(const Function& f, const Call& call, Severity severity, std::string message, std::string fix,
-                std::vector<Note> notes) {
+    void report(const Function& f, const Call& call, Severity severity, std::string message,
+                std::string fix, std::vector<Note> notes) {
         emit(context_, f,
-             {.rule = "MP102", .severity = severity, .span = call.span, .message = std::move(message),
-              .fix = std::move(fix), .notes = std::move(notes), .function = {}},
+             {.rule = "MP102",
+              .severity = severity,
+              .span = call.span,
+              .message = std::move(message),
+              .fix = std::move(fix),
+              .notes = std::move(notes),
+              .function = {}},
              out_);
     }
 

@@ -1,12 +1,14 @@
 // MP401 half-accumulator
 //
-// What   A sum is kept in fp16, bf16 or fp8 while a loop, a tree reduction or repeated calls add to it.
-// Why    Every addition rounds to the few bits of the accumulator: a sum of ones stops growing at 2048
-//        in fp16 and at 256 in bf16, and fp16 ends at 65504.
+// What   A sum is kept in fp16, bf16 or fp8 while a loop, a tree reduction or repeated calls add to
+//        it.
+// Why    Every addition rounds to the few bits of the accumulator: a sum of ones stops growing at
+//        2048 in fp16 and at 256 in bf16, and fp16 ends at 65504.
 // Fix    Accumulate in float and convert once, when the result is stored.
-// Silent Float accumulators with a half store at the end; max, min and products; templates that are only
-//        instantiated with float. At most 16 terms are a note, at most 32 in sequence a warning. Sums
-//        of squares are MP405's, which knows their worse range.
+// Silent Float accumulators with a half store at the end; max, min and products; templates that are
+//        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
+//        is a tree whose steps add in float. Sums of squares are MP405's, which knows their worse
+//        range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include "analyzer/rules/numbers.hpp"
@@ -15,12 +17,14 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::uint64_t kFewTerms = 16;   // rounding of so few terms stays near the format's own
-constexpr std::uint64_t kSomeTerms = 32;  // one warp
+// The rounding of so few terms stays near the format's own. What a tree joins are sums already, so
+// it is allowed less: a whole warp is more than a few.
+constexpr std::uint64_t kFewTerms = 32;
+constexpr std::uint64_t kFewTermsOfATree = 16;
 
 bool is_sum(const Accumulation& a) {
-    const bool adds = a.op == AccumulateOp::add || a.op == AccumulateOp::fma ||
-                      a.op == AccumulateOp::subtract;
+    const bool adds =
+        a.op == AccumulateOp::add || a.op == AccumulateOp::fma || a.op == AccumulateOp::subtract;
     return adds && is_low_precision(a.dtype) && a.stat != Stat::sum_of_squares;
 }
 
@@ -31,28 +35,31 @@ std::uint64_t terms(const Accumulation& a) {
 }
 
 Severity severity_of(const RuleContext& context, const Accumulation& a) {
+    const bool tree = a.form == AccumulateForm::tree;
     const std::uint64_t n = terms(a);
-    if (context.inference || (n != 0 && n <= kFewTerms)) return Severity::note;
+    if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms)))
+        return Severity::note;
+    if (tree && is_wide(a.element)) return Severity::note;
     // How often a method is called on one object is not known.
     if (a.form == AccumulateForm::member) return Severity::warning;
-    if (a.form != AccumulateForm::tree && n != 0 && n <= kSomeTerms) return Severity::warning;
     return error_if_proven(a.dtype);
 }
 
 std::string message_of(const Accumulation& a) {
     const std::string dtype(label(a.dtype));
     if (a.form == AccumulateForm::tree)
-        return "tree reduction of" + quoted(a.name.str()) + " adds in " + dtype + ": every level rounds to " +
-               std::to_string(significant_bits(a.dtype)) + " bits, and from " +
-               shown(overflows_from(a.dtype)) + " on the result overflows";
-    return "accumulator" + quoted(a.name.str()) + " is " + dtype + ": a sum of ones stops growing at " +
-           stalls_at(a.dtype) + ", and from " + shown(overflows_from(a.dtype)) + " on it overflows";
+        return "tree reduction of" + quoted(a.name.str()) + " adds in " + dtype +
+               ": every level rounds to " + std::to_string(significant_bits(a.dtype)) + " bits" +
+               and_overflows(a.dtype, "the result");
+    return "accumulator" + quoted(a.name.str()) + " is " + dtype +
+           ": a sum of ones stops growing at " + stalls_at(a.dtype) + and_overflows(a.dtype);
 }
 
 std::vector<Note> notes_of(const Accumulation& a) {
     std::vector<Note> notes;
     if (a.declared.known())
-        notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
+        notes.push_back(
+            {a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
     if (a.through_span.known())
         notes.push_back({a.through_span, std::string(a.through.str()) + " adds here"});
     return notes;

@@ -18,8 +18,8 @@ namespace mp::lint {
 namespace {
 
 constexpr std::array<std::string_view, 9> kAdders{
-    "atomicAdd", "atomicAdd_block", "atomicAdd_system", "atomicAddNoRet", "gpuAtomicAdd",
-    "gpuAtomicAddNoReturn", "fastAtomicAdd", "fastSpecializedAtomicAdd",
+    "atomicAdd",    "atomicAdd_block",      "atomicAdd_system", "atomicAddNoRet",
+    "gpuAtomicAdd", "gpuAtomicAddNoReturn", "fastAtomicAdd",    "fastSpecializedAtomicAdd",
     "atomAdd"};
 
 // cuda::atomic_ref<__half>(x).fetch_add(v): the class says what is added to.
@@ -27,7 +27,8 @@ DType added_to(const Call& call) {
     const std::string_view name = leaf(call.name.str());
     if (any_of(name, kAdders) && !call.args.empty()) return call.args[0].dtype;
     if (name != "fetch_add" || !is_within(call.name.str(), "cuda")) return DType::unknown;
-    const auto low = std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
+    const auto low =
+        std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
@@ -39,8 +40,9 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP403",
               .severity = Severity::warning,
               .span = call.span,
-              .message = std::string(leaf(call.name.str())) + " sums in " + std::string(label(dtype)) +
-                         ": a sum of ones stops growing at " + stalls_at(dtype) +
+              .message = std::string(leaf(call.name.str())) + " sums in " +
+                         std::string(label(dtype)) + ": a sum of ones stops growing at " +
+                         stalls_at(dtype) +
                          ", and the order of additions changes the result from run to run",
               .fix = "add into a float buffer and convert it once",
               .notes = {},

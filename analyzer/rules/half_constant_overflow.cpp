@@ -1,11 +1,11 @@
 // MP301 half-constant-overflow
 //
 // What   A constant outside the range of fp16, bf16 or fp8 is converted to it.
-// Why    It becomes inf: -1e9 as a mask value makes an all-masked row NaN in softmax, 70000 as a bound
-//        bounds nothing, and FLT_MAX rounds to inf even in bf16.
+// Why    It becomes inf: -1e9 as a mask value makes an all-masked row NaN in softmax, 70000 as a
+//        bound bounds nothing, and FLT_MAX rounds to inf even in bf16.
 // Fix    -INFINITY where inf is meant; std::numeric_limits<T>::lowest(), or compute in float.
-// Silent Infinity itself; values that fit; branches that are dead in this instantiation. The start value
-//        of a max or min and a comparison are notes: inf serves them as well.
+// Silent Infinity itself; values that fit; branches that are dead in this instantiation. The start
+//        value of a max or min and a comparison are notes: inf serves them as well.
 // Tests  testdata/lint/MP301.md, tests/analyzer/rules/half_constant_overflow_test.cpp
 
 #include <cmath>
@@ -19,15 +19,19 @@ namespace {
 
 Severity severity_of(const ConstantUse& use) {
     if (use.role == Role::max_identity || use.role == Role::compared) return Severity::note;
-    // bf16 has fp32's range, so only an fp32 extreme leaves it; a clamp to inf clamps nothing, and says so.
-    if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven) return Severity::warning;
+    // bf16 has fp32's range, so only an fp32 extreme leaves it; a clamp to inf clamps nothing, and
+    // says so.
+    if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven)
+        return Severity::warning;
     return Severity::error;
 }
 
 std::string fix_of(const ConstantUse& use) {
     if (use.role == Role::mask_fill || use.role == Role::max_identity || use.role == Role::added)
-        return "use -INFINITY where a masked value is meant, or std::numeric_limits<T>::lowest() of the half type";
-    return "keep the constant and what it meets in float, or use the largest value of the half type";
+        return "use -INFINITY where a masked value is meant, or std::numeric_limits<T>::lowest() "
+               "of the half type";
+    return "keep the constant and what it meets in float, or use the largest value of the half "
+           "type";
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -38,9 +42,11 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP301",
               .severity = severity_of(use),
               .span = use.span,
-              .message = shown(use.value) + " does not fit " + std::string(label(use.dtype)) + " (largest value " +
-                         shown(largest_value(use.dtype)) + "): it becomes " +
-                         (!to_inf ? "nan" : use.value < 0 ? "-inf" : "inf"),
+              .message = shown(use.value) + " does not fit " + std::string(label(use.dtype)) +
+                         " (largest value " + shown(largest_value(use.dtype)) + "): it becomes " +
+                         (!to_inf         ? "nan"
+                          : use.value < 0 ? "-inf"
+                                          : "inf"),
               .fix = fix_of(use),
               .notes = std::move(use.notes),
               .function = {}},

@@ -1,12 +1,12 @@
 // MP302 half-constant-underflow
 //
-// What   A small constant is converted to fp16 or fp8 and becomes 0, or a subnormal where it guards a
-//        division.
-// Why    fp16 has nothing between 0 and 6e-08, so x + 1e-8 is x and 0 / 0 is NaN; below 6.1e-05 a value
-//        keeps fewer bits, and units that flush subnormals read 0.
+// What   A small constant is converted to fp16 or fp8 and becomes 0, or a subnormal where it guards
+//        a division.
+// Why    fp16 has nothing between 0 and 6e-08, so x + 1e-8 is x and 0 / 0 is NaN; below 6.1e-05 a
+//        value keeps fewer bits, and units that flush subnormals read 0.
 // Fix    Add the epsilon in float, or use one that the format holds.
-// Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor multiplied
-//        by a small number (the product is rounded, not the number).
+// Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
+//        multiplied by a small number (the product is rounded, not the number).
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <cmath>
@@ -18,22 +18,27 @@
 namespace mp::lint {
 namespace {
 
-bool is_guard(Role role) { return role == Role::added || role == Role::clamp || role == Role::divisor; }
+bool is_guard(Role role) {
+    return role == Role::added || role == Role::clamp || role == Role::divisor;
+}
 
 std::string message_of(const ConstantUse& use, bool vanishes) {
     const std::string number = shown(use.value, 3), dtype(label(use.dtype));
     if (vanishes)
-        return number + " is 0 in " + dtype + " (anything up to " + shown(vanishes_below(use.dtype), 3) + " is)" +
+        return number + " is 0 in " + dtype + " (anything up to " +
+               shown(vanishes_below(use.dtype), 3) + " is)" +
                (is_guard(use.role) ? ": what it guards is unguarded" : "");
-    return number + " is subnormal in " + dtype + " (below " + shown(smallest_normal(use.dtype), 3) +
-           "): it becomes " + shown(rounded(use.dtype, use.value), 3) + ", and 0 where subnormals are flushed";
+    return number + " is subnormal in " + dtype + " (below " +
+           shown(smallest_normal(use.dtype), 3) + "): it becomes " +
+           shown(rounded(use.dtype, use.value), 3) + ", and 0 where subnormals are flushed";
 }
 
 void check(const RuleContext& context, Findings& out) {
     for (ConstantUse& use : constant_uses(context)) {
         if (use.value == 0 || (use.tensor && use.role == Role::multiplier)) continue;
         const bool vanishes = rounded(use.dtype, use.value) == 0;
-        const bool subnormal = std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
+        const bool subnormal =
+            std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
         if (!vanishes && !subnormal) continue;
         const bool proven = vanishes && use.proven && use.role != Role::compared;
         emit(context, *use.function,
@@ -41,7 +46,8 @@ void check(const RuleContext& context, Findings& out) {
               .severity = proven ? Severity::error : Severity::warning,
               .span = use.span,
               .message = message_of(use, vanishes),
-              .fix = "do this step in float, or use an epsilon of at least " + shown(smallest_normal(use.dtype), 3),
+              .fix = "do this step in float, or use an epsilon of at least " +
+                     shown(smallest_normal(use.dtype), 3),
               .notes = std::move(use.notes),
               .function = {}},
              out);

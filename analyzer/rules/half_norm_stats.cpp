@@ -1,11 +1,12 @@
 // MP405 half-norm-stats
 //
-// What   A variance, a mean square, a mean or an inverse root of a normalisation is held or inverted in
-//        fp16 or bf16.
-// Why    fp16 has no variance below 3e-08 and none above 65504 (inputs above 255 square out of range),
-//        and the rounding goes into every normalised value through the inverse root.
+// What   A variance, a mean square, a mean or an inverse root of a normalisation is held or
+//        inverted in fp16 or bf16.
+// Why    fp16 has no variance below 3e-08 and none above 65504 (inputs above 255 square out of
+//        range), and the rounding goes into every normalised value through the inverse root.
 // Fix    Keep statistics and their inverse root in float; convert the normalised value once.
-// Silent Float statistics with a half result; a plain average (a mean where no variance is computed).
+// Silent Float statistics with a half result; a plain average (a mean where no variance is
+//        computed).
 // Tests  testdata/lint/MP405.md, tests/analyzer/rules/half_norm_stats_test.cpp
 //
 // Sums of squares are reported here and not by MP401, and one line gives one finding.
@@ -41,14 +42,16 @@ Severity severity_of(Stat stat, DType to) {
 
 std::string cost(Stat stat, DType from, DType to) {
     std::string text = "it keeps " + std::to_string(significant_bits(to)) + " of " +
-                       std::to_string(significant_bits(is_wide(from) ? from : DType::fp32)) + " bits";
+                       std::to_string(significant_bits(is_wide(from) ? from : DType::fp32)) +
+                       " bits";
     if (is_spread(stat) && to != DType::bf16)
         text += ", is 0 up to " + shown(vanishes_below(to), 3) + " and overflows from " +
                 shown(overflows_from(to));
     return text;
 }
 
-constexpr std::string_view kFix = "keep the statistics and their inverse root in float, convert the result once";
+constexpr std::string_view kFix =
+    "keep the statistics and their inverse root in float, convert the result once";
 
 class Judge {
 public:
@@ -62,47 +65,60 @@ public:
 
     // A converting helper (cuda_cast<half2>(mean)): the cast itself is in its body.
     void converting_call(const Call& c) {
-        if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype)) return;
+        if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype))
+            return;
         const Function* helper = context_.program.definition(c.callee);
         if (!helper || !narrows_its_argument(*helper)) return;
         narrowed(c.span, c.args[0].stat, c.args[0].dtype, c.result.dtype, c.args[0]);
     }
 
     void inverted(const Call& c) {
-        constexpr std::array<std::string_view, 6> kRoots{"hrsqrt", "h2rsqrt", "hsqrt", "h2sqrt", "rsqrt", "sqrt"};
+        constexpr std::array<std::string_view, 6> kRoots{"hrsqrt", "h2rsqrt", "hsqrt",
+                                                         "h2sqrt", "rsqrt",   "sqrt"};
         if (c.args.empty() || !any_of(leaf(c.name.str()), kRoots)) return;
         const Operand& x = c.args[0];
         if (!is_low_precision(x.dtype) || !is_spread(x.stat)) return;
         report(c.span, error_if_proven(x.dtype),
-               std::string(leaf(c.name.str())) + " of a " + std::string(name_of_stat(x.stat)) + " held in " +
-                   std::string(label(x.dtype)) + ": " + cost(x.stat, DType::fp32, x.dtype));
+               std::string(leaf(c.name.str())) + " of a " + std::string(name_of_stat(x.stat)) +
+                   " held in " + std::string(label(x.dtype)) + ": " +
+                   cost(x.stat, DType::fp32, x.dtype));
     }
 
     void accumulated(const Accumulation& a) {
         if (!is_low_precision(a.dtype) || a.stat != Stat::sum_of_squares) return;
-        if (a.op == AccumulateOp::max || a.op == AccumulateOp::min || a.op == AccumulateOp::multiply) return;
+        if (a.op == AccumulateOp::max || a.op == AccumulateOp::min ||
+            a.op == AccumulateOp::multiply)
+            return;
         const bool few = a.trips != 0 && a.trips <= kFewTerms && a.form != AccumulateForm::tree;
         const double input = std::floor(std::sqrt(overflows_from(a.dtype)));
         std::string message = "sum of squares" + quoted(a.name.str()) + " is kept in " +
                               std::string(label(a.dtype)) + ": ";
         message += a.dtype == DType::bf16
                        ? "a sum of ones stops growing at " + stalls_at(a.dtype)
-                       : "one input above " + shown(input) + " overflows it, and a sum of ones stops growing at " +
+                       : "one input above " + shown(input) +
+                             " overflows it, and a sum of ones stops growing at " +
                              stalls_at(a.dtype);
         std::vector<Note> notes;
         if (a.declared.known())
-            notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
-        report(a.span, few ? Severity::note : error_if_proven(a.dtype), std::move(message), std::move(notes));
+            notes.push_back(
+                {a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
+        report(a.span, few ? Severity::note : error_if_proven(a.dtype), std::move(message),
+               std::move(notes));
     }
 
 private:
     static bool normalises(const Function& f) {
-        const auto spread = [](const Operand& x) { return is_spread(x.stat) || x.stat == Stat::rstd; };
-        const auto in_call = [&](const Call& c) { return std::ranges::any_of(c.args, spread) || spread(c.result); };
+        const auto spread = [](const Operand& x) {
+            return is_spread(x.stat) || x.stat == Stat::rstd;
+        };
+        const auto in_call = [&](const Call& c) {
+            return std::ranges::any_of(c.args, spread) || spread(c.result);
+        };
         return std::ranges::any_of(f.calls, in_call) ||
                std::ranges::any_of(f.casts, [&](const Cast& c) { return spread(c.source); }) ||
-               std::ranges::any_of(f.accumulations,
-                                   [](const Accumulation& a) { return a.stat == Stat::sum_of_squares; });
+               std::ranges::any_of(f.accumulations, [](const Accumulation& a) {
+                   return a.stat == Stat::sum_of_squares;
+               });
     }
 
     static bool narrows_its_argument(const Function& helper) {
@@ -120,8 +136,11 @@ private:
         report(span, severity_of(stat, to), std::move(message));
     }
 
-    void report(const SourceSpan& span, Severity severity, std::string message, std::vector<Note> notes = {}) {
-        const auto same_line = [&](const SourceSpan& s) { return s.file == span.file && s.line == span.line; };
+    void report(const SourceSpan& span, Severity severity, std::string message,
+                std::vector<Note> notes = {}) {
+        const auto same_line = [&](const SourceSpan& s) {
+            return s.file == span.file && s.line == span.line;
+        };
         if (span.known() && std::ranges::any_of(reported_, same_line)) return;
         reported_.push_back(span);
         emit(context_, function_,

@@ -1,13 +1,13 @@
 // MP501 half-optimizer-update-without-master
 //
-// What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32 copy of
-//        the weight, stochastic rounding or compensation keeps what the rounding loses.
-// Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any step below
-//        0.2 % of the weight, and a typical lr times gradient is smaller.
+// What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
+//        copy of the weight, stochastic rounding or compensation keeps what the rounding loses.
+// Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
+//        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
-// Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores; helpers
-//        whose body is not seen; in-place normalisation, which has statistics or no second array to read
-//        a gradient from; averages (EMA). All of it in the inference profile.
+// Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
+//        helpers whose body is not seen; in-place normalisation, which has statistics or no second
+//        array to read a gradient from; averages (EMA). All of it in the inference profile.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
@@ -46,7 +46,9 @@ bool is_float_array(const Parameter& p) {
 }
 
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
-bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
+bool reads_a_gradient(const Function& f) {
+    return std::ranges::count_if(f.params, is_float_array) >= 2;
+}
 
 // ... and a scalar (the rate), or a structure that can hold one.
 bool has_a_rate(const Function& f) {
@@ -56,7 +58,9 @@ bool has_a_rate(const Function& f) {
 }
 
 // Steps below this part of a weight are always lost: a quarter of the spacing at 1.
-std::string lost_below(DType d) { return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %"; }
+std::string lost_below(DType d) {
+    return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %";
+}
 
 Severity severity_of(const Function& f, const Update& u) {
     if (u.master_optional || !has_a_rate(f)) return Severity::warning;
@@ -64,8 +68,8 @@ Severity severity_of(const Function& f, const Update& u) {
 }
 
 std::string message_of(const Update& u) {
-    std::string text = "update of" + (u.target.empty() ? " a weight" : quoted(u.target.str())) + " is stored in " +
-                       std::string(label(u.dtype));
+    std::string text = "update of" + (u.target.empty() ? " a weight" : quoted(u.target.str())) +
+                       " is stored in " + std::string(label(u.dtype));
     if (u.master_optional) text += " alone when the fp32 master pointer is null";
     return text + ": a step below " + lost_below(u.dtype) + " of the weight rounds away";
 }
@@ -80,7 +84,8 @@ void check(const RuleContext& context, Findings& out) {
         if (store.rounding != Rounding::nearest) return;
         std::vector<Note> notes;
         if (store.in_helper)
-            notes.push_back({store.in_helper->span, std::string(u.through.str()) + " only rounds to nearest here"});
+            notes.push_back({store.in_helper->span,
+                             std::string(u.through.str()) + " only rounds to nearest here"});
         emit(context, f,
              {.rule = "MP501",
               .severity = severity_of(f, u),
@@ -95,11 +100,12 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
-                                                              .name = "half-optimizer-update-without-master",
-                                                              .severity = Severity::error,
-                                                              .on_by_default = true,
-                                                              .confirmed_by = "MPT040",
-                                                              .check = check};
+extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{
+    .id = "MP501",
+    .name = "half-optimizer-update-without-master",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "MPT040",
+    .check = check};
 
 }  // namespace mp::lint

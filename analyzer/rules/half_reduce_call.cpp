@@ -1,9 +1,9 @@
 // MP402 half-reduce-call
 //
-// What   A library reduction (cub, thrust, the standard library, cooperative groups) sums in fp16, bf16
-//        or fp8, because its element or initial value has that type.
-// Why    These libraries accumulate in the type they are given: std::accumulate with a half zero over
-//        5000 ones gives 2048.
+// What   A library reduction (cub, thrust, the standard library, cooperative groups) sums in fp16,
+//        bf16 or fp8, because its element or initial value has that type.
+// Why    These libraries accumulate in the type they are given: std::accumulate with a half zero
+//        over 5000 ones gives 2048.
 // Fix    Give it a float: cub::BlockReduce<float, N>, an initial value of 0.f, a float output.
 // Silent Reductions whose initial value or output is float; max, min and arg reductions; operators
 //        that are not known to add. The user's own warp or block sums are MP401 where they add.
@@ -20,7 +20,8 @@ namespace {
 
 enum class Combines { sum, other, unknown };
 
-// What the operator argument of a reduction does, from the functor's type: cub::Sum, thrust::plus<T>,
+// What   the operator argument of a reduction does, from the functor's type: cub::Sum,
+//        thrust::plus<T>,
 // cooperative_groups::greater<T>. A lambda is unknown.
 Combines combines(const Call& call) {
     constexpr std::array<std::string_view, 4> kOthers{"max", "min", "greater", "less"};
@@ -28,21 +29,26 @@ Combines combines(const Call& call) {
     Combines found = Combines::unknown;
     const auto look = [&](std::string_view text) {
         const auto has = [&](std::string_view part) { return mentions(text, part); };
-        if (std::ranges::any_of(kOthers, has) || std::ranges::any_of(kOthersToo, has)) found = Combines::other;
-        else if (has("plus") || has("cub::Sum")) found = Combines::sum;
+        if (std::ranges::any_of(kOthers, has) || std::ranges::any_of(kOthersToo, has))
+            found = Combines::other;
+        else if (has("plus") || has("cub::Sum"))
+            found = Combines::sum;
     };
     for (const TemplateArgument& argument : call.template_args) look(argument.text.str());
     for (const Operand& argument : call.args)
-        if (argument.shape == Shape::object || argument.shape == Shape::other) look(argument.text.str());
+        if (argument.shape == Shape::object || argument.shape == Shape::other)
+            look(argument.text.str());
     return found;
 }
 
 bool is_callable(const Operand& value) {
-    return (value.shape == Shape::object || value.shape == Shape::other) && value.dtype == DType::unknown;
+    return (value.shape == Shape::object || value.shape == Shape::other) &&
+           value.dtype == DType::unknown;
 }
 
 DType low_template_argument(const Call& call) {
-    const auto low = std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
+    const auto low =
+        std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
@@ -68,8 +74,8 @@ DType cub_device(const Call& call) {
     return is_low_precision(in) && is_low_precision(to) ? to : DType::unknown;
 }
 
-// std::accumulate(first, last, T init, op), thrust::reduce(policy, first, last, T init, op): the sum has
-// the type of the initial value, and so has the result.
+// std::accumulate(first, last, T init, op), thrust::reduce(policy, first, last, T init, op): the
+// sum has the type of the initial value, and so has the result.
 DType sequence(const Call& call) {
     constexpr std::array<std::string_view, 5> kNames{"accumulate", "reduce", "transform_reduce",
                                                      "inner_product", "reduce_by_key"};
@@ -85,14 +91,16 @@ DType sequence(const Call& call) {
 // cooperative_groups::reduce(tile, value, plus<T>()).
 DType cooperative(const Call& call) {
     const std::string_view name = leaf(call.name.str());
-    if (name != "reduce" && name != "inclusive_scan" && name != "exclusive_scan") return DType::unknown;
+    if (name != "reduce" && name != "inclusive_scan" && name != "exclusive_scan")
+        return DType::unknown;
     if (call.args.size() < 2 || combines(call) != Combines::sum) return DType::unknown;
     return call.args[1].dtype;
 }
 
 DType accumulates_in(const Call& call) {
     const std::string_view name = call.name.str();
-    if (is_within(name, "cub")) return mentions(name, "::Device") ? cub_device(call) : cub_collective(call);
+    if (is_within(name, "cub"))
+        return mentions(name, "::Device") ? cub_device(call) : cub_collective(call);
     if (is_within(name, "std") || is_within(name, "thrust")) return sequence(call);
     if (is_within(name, "cooperative_groups")) return cooperative(call);
     return DType::unknown;
@@ -106,9 +114,9 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP402",
               .severity = error_if_proven(dtype),
               .span = call.span,
-              .message = std::string(call.name.str()) + " accumulates in " + std::string(label(dtype)) +
-                         ": a sum of ones stops growing at " + stalls_at(dtype) + ", and from " +
-                         shown(overflows_from(dtype)) + " on it overflows",
+              .message = std::string(call.name.str()) + " accumulates in " +
+                         std::string(label(dtype)) + ": a sum of ones stops growing at " +
+                         stalls_at(dtype) + and_overflows(dtype),
               .fix = "give the reduction a float: element type, initial value or output",
               .notes = {},
               .function = {}},

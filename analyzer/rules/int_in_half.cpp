@@ -1,12 +1,12 @@
 // MP306 int-in-half
 //
 // What   An integer that counts or positions something is stored in fp16, bf16 or fp8.
-// Why    fp16 holds every integer up to 2048, bf16 up to 256; beyond, neighbouring positions become the
-//        same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
+// Why    fp16 holds every integer up to 2048, bf16 up to 256; beyond, neighbouring positions become
+//        the same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
 // Fix    Compute with the index or count in float; convert the result.
-// Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans, constants that
-//        are exact. A count of unknown size that is converted explicitly is a note: dequantisation looks
-//        the same.
+// Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans,
+//        constants that are exact. A count of unknown size that is converted explicitly is a note:
+//        dequantisation looks the same.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <cmath>
@@ -36,7 +36,8 @@ std::uint64_t bound_of(const Cast& from) {
 std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
     if (bound != 0 && bound < first) return std::nullopt;
-    const bool counts = from.loop_index || cast.loop_index || cast.role == Role::divisor || from.role == Role::divisor;
+    const bool counts = from.loop_index || cast.loop_index || cast.role == Role::divisor ||
+                        from.role == Role::divisor;
     if (counts) return error_if_proven(cast.to);
     if (from.form == CastForm::implicit || from.form == CastForm::assign) return Severity::warning;
     return Severity::note;
@@ -49,14 +50,12 @@ bool is_exact_or_overflows(const Cast& cast, double value) {
 }
 
 std::string message_of(const Cast& cast, const Cast& from) {
-    std::string what = from.loop_index || cast.loop_index ? "index"
+    std::string what = from.loop_index || cast.loop_index                         ? "index"
                        : cast.role == Role::divisor || from.role == Role::divisor ? "count"
                                                                                   : "integer";
     what += quoted(naming(from.source));
-    std::string text = what + " is held in " + std::string(label(cast.to)) + ": integers are exact only up to " +
-                       stalls_at(cast.to);
-    if (cast.to != DType::bf16) text += ", and from " + shown(overflows_from(cast.to)) + " on it overflows";
-    return text;
+    return what + " is held in " + std::string(label(cast.to)) +
+           ": integers are exact only up to " + stalls_at(cast.to) + and_overflows(cast.to);
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -68,9 +67,10 @@ void check(const RuleContext& context, Findings& out) {
         if (value && is_exact_or_overflows(cast, *value)) return;
         const auto severity = value ? std::optional(Severity::warning) : severity_of(cast, *from);
         if (!severity) return;
-        std::string message = value ? shown(*value, 9) + " becomes " + shown(rounded(cast.to, *value), 9) + " in " +
-                                          std::string(label(cast.to)) + ": integers are exact only up to " +
-                                          stalls_at(cast.to)
+        std::string message = value ? shown(*value, 9) + " becomes " +
+                                          shown(rounded(cast.to, *value), 9) + " in " +
+                                          std::string(label(cast.to)) +
+                                          ": integers are exact only up to " + stalls_at(cast.to)
                                     : message_of(cast, *from);
         emit(context, f,
              {.rule = "MP306",

@@ -1,11 +1,12 @@
 // MP407 mma-half-accumulator
 //
-// What   Tensor-core code accumulates in fp16: a wmma accumulator fragment of half, mma.sync or wgmma
-//        with .f16 results, CUTLASS ElementAccumulator = half_t, a CuTe atom *_F16F16F16*.
-// Why    The dot product over K is rounded to 11 bits after every instruction and ends at 65504; the
-//        tensor cores would sum in fp32 at the same shape.
+// What   Tensor-core code accumulates in fp16: a wmma accumulator fragment of half, mma.sync or
+//        wgmma with .f16 results, CUTLASS ElementAccumulator = half_t, a CuTe atom *_F16F16F16*.
+// Why    The dot product over K is rounded to 11 bits after every instruction and ends at 65504;
+//        the tensor cores would sum in fp32 at the same shape.
 // Fix    An fp32 accumulator and a conversion in the epilogue.
-// Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer instructions.
+// Silent Half operands with float accumulators; matrix_a and matrix_b fragments; integer
+//        instructions.
 // Tests  testdata/lint/MP407.md, tests/analyzer/rules/mma_half_accumulator_test.cpp
 
 #include <algorithm>
@@ -41,13 +42,16 @@ DType wmma(const TypeUse& use) {
     return low == use.args.end() ? DType::unknown : low->dtype;
 }
 
-// `using ElementAccumulator = cutlass::half_t` in a configuration, or the argument of a CUTLASS template.
+// `using ElementAccumulator = cutlass::half_t` (or ...Accumulator) in a configuration, or the argument
+// of a CUTLASS template.
 DType cutlass(const TypeUse& use) {
-    const bool named = leaf(use.alias.str()) == "ElementAccumulator" || leaf(use.name.str()) == "ElementAccumulator";
+    const bool named = leaf(use.alias.str()).ends_with("Accumulator") ||
+                       leaf(use.name.str()) == "ElementAccumulator";
     if (named && use.args.size() == 1) return use.args[0].dtype;
     if (!is_within(use.name.str(), "cutlass")) return DType::unknown;
     for (const Position& p : kCutlass)
-        if (use.name.str().ends_with(p.suffix) && p.index < use.args.size()) return use.args[p.index].dtype;
+        if (use.name.str().ends_with(p.suffix) && p.index < use.args.size())
+            return use.args[p.index].dtype;
     return DType::unknown;
 }
 
@@ -59,7 +63,9 @@ bool is_half_atom(std::string_view name) {
 
 DType cute(const TypeUse& use) {
     const bool half = is_half_atom(use.name.str()) ||
-                      std::ranges::any_of(use.args, [](const TemplateArgument& a) { return is_half_atom(a.text.str()); });
+                      std::ranges::any_of(use.args, [](const TemplateArgument& a) {
+                          return is_half_atom(a.text.str());
+                      });
     return half ? DType::fp16 : DType::unknown;
 }
 
@@ -74,12 +80,14 @@ std::vector<std::string_view> split(std::string_view instruction) {
 }
 
 bool is_type(std::string_view part) {
-    constexpr std::array<std::string_view, 16> kTypes{"f16", "bf16", "f32", "f64", "tf32", "e4m3", "e5m2", "s32",
-                                                      "s8",  "u8",   "s4",  "u4",  "b1",   "e3m2", "e2m3", "e2m1"};
+    constexpr std::array<std::string_view, 16> kTypes{"f16",  "bf16", "f32",  "f64", "tf32", "e4m3",
+                                                      "e5m2", "s32",  "s8",   "u8",  "s4",   "u4",
+                                                      "b1",   "e3m2", "e2m3", "e2m1"};
     return any_of(part, kTypes);
 }
 
-// mma.sync...D.A.B.C: D and C are the accumulator. wgmma...D.A.B: D is. wmma.mma...D.C or ...D.A.B.C: D is.
+// mma.sync...D.A.B.C: D and C are the accumulator. wgmma...D.A.B: D is. wmma.mma...D.C or
+// ...D.A.B.C: D is.
 bool accumulates_in_f16(std::string_view instruction) {
     const auto parts = split(instruction);
     std::size_t first = parts.size();
@@ -88,14 +96,17 @@ bool accumulates_in_f16(std::string_view instruction) {
 }
 
 bool is_instruction_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == ':';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == ':';
 }
 
 // The first matrix instruction in the text of an asm statement that accumulates in fp16.
 std::string_view half_instruction(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
-        if (!is_instruction_char(text[at])) { ++at; continue; }
+        if (!is_instruction_char(text[at])) {
+            ++at;
+            continue;
+        }
         std::size_t end = at;
         while (end < text.size() && is_instruction_char(text[end])) ++end;
         const std::string_view word = text.substr(at, end - at);
@@ -107,14 +118,15 @@ std::string_view half_instruction(std::string_view text) {
     return {};
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype, std::string what,
-            Findings& out) {
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
+            std::string what, Findings& out) {
     emit(context, f,
          {.rule = "MP407",
           .severity = Severity::warning,
           .span = span,
-          .message = std::move(what) + " accumulates in " + std::string(label(dtype)) + ": the dot product rounds to " +
-                     std::to_string(significant_bits(dtype)) + " bits after every instruction and overflows from " +
+          .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
+                     ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +
+                     " bits after every instruction and overflows from " +
                      shown(overflows_from(dtype)),
           .fix = "accumulate in float and convert in the epilogue",
           .notes = {},

@@ -1,12 +1,14 @@
 // MP409 reduce-in-half
 //
-// What   Gradients or activations are summed or averaged across ranks in fp16, bf16 or fp8: NCCL, MPI or
-//        a c10d process group.
-// Why    Each rank's addend rounds to the format, and a sum over ranks is as many times larger: fp16 that
-//        is near 65504 on one rank is inf on two, and every rank then skips or diverges.
-// Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its bits).
-// Silent Gather, broadcast, send: no arithmetic. Max and min. Reductions that are not constants. All of
-//        it in the inference profile. A warning unless the division provably comes after an fp16 sum.
+// What   Gradients or activations are summed or averaged across ranks in fp16, bf16 or fp8: NCCL,
+//        MPI or a c10d process group.
+// Why    Each rank's addend rounds to the format, and a sum over ranks is as many times larger:
+//        fp16 that is near 65504 on one rank is inf on two, and every rank then skips or diverges.
+// Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its
+//        bits).
+// Silent Gather, broadcast, send: no arithmetic. Max and min. Reductions that are not constants.
+//        All of it in the inference profile. A warning unless the division provably comes after an
+//        fp16 sum.
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
 #include <array>
@@ -36,7 +38,8 @@ DType nccl_dtype(std::string_view constant) {
 
 // ncclAllReduce, ncclReduceScatter, ncclReduce: (send, receive, count, type, operation, ...).
 Collective nccl(const Call& call) {
-    constexpr std::array<std::string_view, 3> kNames{"ncclAllReduce", "ncclReduceScatter", "ncclReduce"};
+    constexpr std::array<std::string_view, 3> kNames{"ncclAllReduce", "ncclReduceScatter",
+                                                     "ncclReduce"};
     if (!any_of(leaf(call.name.str()), kNames) || call.args.size() < 5) return {};
     const std::string_view operation = leaf(call.args[4].constant.str());
     Collective c{.buffer = 1};
@@ -46,27 +49,36 @@ Collective nccl(const Call& call) {
     return c;
 }
 
-// MPI has no half type of its own, so the buffer tells: (send, receive, count, type, operation, ...).
+// MPI has no half type of its own, so the buffer tells: (send, receive, count, type, operation,
+// ...).
 Collective mpi(const Call& call) {
-    constexpr std::array<std::string_view, 6> kNames{"MPI_Allreduce", "MPI_Reduce", "MPI_Iallreduce",
-                                                     "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scan"};
+    constexpr std::array<std::string_view, 6> kNames{"MPI_Allreduce",
+                                                     "MPI_Reduce",
+                                                     "MPI_Iallreduce",
+                                                     "MPI_Reduce_scatter",
+                                                     "MPI_Reduce_scatter_block",
+                                                     "MPI_Scan"};
     if (!any_of(leaf(call.name.str()), kNames) || call.args.size() < 5) return {};
     const Operand& operation = call.args[4];
-    const bool sums = mentions(operation.constant.str(), "MPI_SUM") || mentions(operation.text.str(), "MPI_SUM");
-    const DType dtype = is_low_precision(call.args[1].dtype) ? call.args[1].dtype : call.args[0].dtype;
+    const bool sums =
+        mentions(operation.constant.str(), "MPI_SUM") || mentions(operation.text.str(), "MPI_SUM");
+    const DType dtype =
+        is_low_precision(call.args[1].dtype) ? call.args[1].dtype : call.args[0].dtype;
     return {.dtype = dtype, .reduction = sums ? Reduction::sum : Reduction::none, .buffer = 1};
 }
 
 // c10d: ProcessGroup::allreduce(tensors, options); its default operation is a sum.
 Collective c10d(const Function& f, const Call& call, const Program& program) {
-    constexpr std::array<std::string_view, 4> kNames{"allreduce", "reduce_scatter", "_reduce_scatter_base", "reduce"};
+    constexpr std::array<std::string_view, 4> kNames{"allreduce", "reduce_scatter",
+                                                     "_reduce_scatter_base", "reduce"};
     if (!is_within(call.name.str(), "c10d") || !any_of(leaf(call.name.str()), kNames)) return {};
     for (const Operand& argument : call.args)
         for (const std::string_view other : {"MAX", "MIN", "BAND", "BOR"})
             if (leaf(argument.constant.str()) == other) return {};
     for (std::size_t i = 0; i < call.args.size(); ++i) {
         const DType dtype = program.dtype_of(f, call.args[i]).dtype;
-        if (is_low_precision(dtype)) return {.dtype = dtype, .reduction = Reduction::sum, .buffer = i};
+        if (is_low_precision(dtype))
+            return {.dtype = dtype, .reduction = Reduction::sum, .buffer = i};
     }
     return {};
 }
@@ -80,7 +92,10 @@ bool same_value(const Operand& a, const Operand& b) {
 const Call* divides_after(const Function& f, const Call& collective, const Operand& buffer) {
     bool after = false;
     for (const Call& call : f.calls) {
-        if (&call == &collective) { after = true; continue; }
+        if (&call == &collective) {
+            after = true;
+            continue;
+        }
         const bool scales = call.op.name() == "div" || call.op.name() == "mul";
         if (after && scales && !call.args.empty() && same_value(call.args[0], buffer)) return &call;
     }
@@ -98,10 +113,13 @@ const Call* divides_before(const Function& f, const Call& collective, const Oper
 
 std::string message_of(const Call& call, const Collective& c) {
     std::string text = std::string(leaf(call.name.str())) + " " +
-                       (c.reduction == Reduction::average ? "averages" : "sums") + " across ranks in " +
-                       std::string(label(c.dtype)) + ": every addition rounds to " +
-                       std::to_string(significant_bits(c.dtype)) + " bits";
-    if (c.dtype != DType::bf16) text += ", and a total from " + shown(overflows_from(c.dtype)) + " on overflows on every rank";
+                       (c.reduction == Reduction::average ? "averages" : "sums") +
+                       " across ranks in " + std::string(label(c.dtype)) +
+                       ": every addition rounds to " + std::to_string(significant_bits(c.dtype)) +
+                       " bits";
+    if (c.dtype != DType::bf16)
+        text +=
+            ", and a total from " + shown(overflows_from(c.dtype)) + " on overflows on every rank";
     return text;
 }
 
@@ -123,7 +141,8 @@ void check(const RuleContext& context, Findings& out) {
               .severity = sum_first ? Severity::error : Severity::warning,
               .span = call.span,
               .message = message_of(call, c),
-              .fix = "reduce in fp32; if the bandwidth must stay, divide by the number of ranks before the sum",
+              .fix = "reduce in fp32; if the bandwidth must stay, divide by the number of ranks "
+                     "before the sum",
               .notes = std::move(notes),
               .function = {}},
              out);

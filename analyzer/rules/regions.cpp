@@ -46,9 +46,9 @@ std::vector<Note> notes_of(const Context& region) {
 }
 
 bool reads_autocast_state(const Function& f) {
-    constexpr std::array<std::string_view, 5> kReads{"is_autocast_enabled", "get_autocast_dtype",
-                                                     "get_autocast_gpu_dtype", "get_autocast_cpu_dtype",
-                                                     "at::autocast::is_enabled"};
+    constexpr std::array<std::string_view, 5> kReads{
+        "is_autocast_enabled", "get_autocast_dtype", "get_autocast_gpu_dtype",
+        "get_autocast_cpu_dtype", "at::autocast::is_enabled"};
     return calls_any(f, kReads);
 }
 

@@ -1,5 +1,5 @@
-// Every rule, in the order of its id. script/new-rule adds the two lines of a new one; a test checks that
-// ids, files and pages agree.
+// Every rule, in the order of its id. script/new-rule adds the two lines of a new one; a test
+// checks that ids, files and pages agree.
 
 #include <algorithm>
 #include <array>

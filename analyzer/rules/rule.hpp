@@ -17,11 +17,11 @@ struct RuleContext {
 };
 
 struct Rule {
-    std::string_view id;       // "MP401", frozen
-    std::string_view name;     // "half-accumulator"; reads well after "allow"
+    std::string_view id;                    // "MP401", frozen
+    std::string_view name;                  // "half-accumulator"; reads well after "allow"
     Severity severity = Severity::warning;  // the highest it reports
     bool on_by_default = true;              // false: only with --select
-    std::string_view confirmed_by;          // ids of the run's findings that would confirm it, "MPT004"
+    std::string_view confirmed_by;  // ids of the run's findings that would confirm it, "MPT004"
     void (*check)(const RuleContext&, Findings&) = nullptr;
 };
 

@@ -52,7 +52,8 @@ std::optional<double> number_of(const Operand& value) {
     const std::string_view text = value.constant.str();
     double number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    if (text.empty() || fault != std::errc{} || end != text.data() + text.size())
+        return std::nullopt;
     if (!std::isfinite(number)) return std::nullopt;
     return number;
 }
@@ -66,9 +67,12 @@ std::string quoted(std::string_view name) {
 }
 
 bool computes_statistics(const Function& function) {
-    const auto in_call = [](const Call& call) { return std::ranges::any_of(call.args, is_statistic); };
+    const auto in_call = [](const Call& call) {
+        return std::ranges::any_of(call.args, is_statistic);
+    };
     const auto in_cast = [](const Cast& cast) { return is_statistic(cast.source); };
-    return std::ranges::any_of(function.calls, in_call) || std::ranges::any_of(function.casts, in_cast);
+    return std::ranges::any_of(function.calls, in_call) ||
+           std::ranges::any_of(function.casts, in_cast);
 }
 
 void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {

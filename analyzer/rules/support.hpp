@@ -44,7 +44,7 @@ void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
 // A rule that looks at one kind of fact of every function.
 template <typename Facts, typename Judge>
-void for_each(const RuleContext& context, Facts Function::* facts, Judge judge) {
+void for_each(const RuleContext& context, Facts Function::*facts, Judge judge) {
     for (const Function* function : context.program.functions())
         for (const auto& fact : function->*facts) judge(*function, fact);
 }

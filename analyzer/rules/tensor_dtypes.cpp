@@ -14,11 +14,13 @@ constexpr int kDeepest = 48;
 
 // Ops whose result has the dtype of their floating inputs, besides those that the policies list.
 constexpr std::array<std::string_view, 46> kKeeps{
-    "abs", "add", "sub", "rsub", "mul", "div", "neg", "square", "sqrt", "clamp", "clamp_min", "clamp_max", "clone",
-    "contiguous", "detach", "dropout", "expand", "expand_as", "flatten", "gelu", "index_select", "masked_fill",
-    "max_pool2d", "narrow", "permute", "relu", "repeat", "reshape", "roll", "select", "sigmoid", "silu", "slice",
-    "squeeze", "t", "tanh", "transpose", "unsqueeze", "unflatten", "view", "view_as", "where", "mean", "var", "std",
-    "amax"};
+    "abs",         "add",        "sub",       "rsub",      "mul",       "div",     "neg",
+    "square",      "sqrt",       "clamp",     "clamp_min", "clamp_max", "clone",   "contiguous",
+    "detach",      "dropout",    "expand",    "expand_as", "flatten",   "gelu",    "index_select",
+    "masked_fill", "max_pool2d", "narrow",    "permute",   "relu",      "repeat",  "reshape",
+    "roll",        "select",     "sigmoid",   "silu",      "slice",     "squeeze", "t",
+    "tanh",        "transpose",  "unsqueeze", "unflatten", "view",      "view_as", "where",
+    "mean",        "var",        "std",       "amax"};
 
 bool is_known_op(const RuleContext& context, Op op) {
     return any_of(op.name(), kKeeps) || context.cuda.category(op) != Category::unlisted ||
@@ -30,7 +32,8 @@ TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain
 // The region is open on every known way to this call.
 bool always_open(const Program& program, const Function& f, const Call& call) {
     const auto contexts = program.contexts(f, call);
-    return std::ranges::all_of(contexts, [](const Context& c) { return c.enabled == Switch::on && c.proven; });
+    return std::ranges::all_of(
+        contexts, [](const Context& c) { return c.enabled == Switch::on && c.proven; });
 }
 
 }  // namespace
@@ -48,7 +51,8 @@ TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
 
 TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     ResolvedDType found = context_.program.dtype_of(f, operand);
-    if (found.dtype != DType::unknown) return {.dtype = found.dtype, .proven = true, .chain = std::move(found.chain)};
+    if (found.dtype != DType::unknown)
+        return {.dtype = found.dtype, .proven = true, .chain = std::move(found.chain)};
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
     if (operand.param != kNone) return of_parameter(f, operand.param);
@@ -56,7 +60,8 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
 }
 
 TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
-    if (call.result.dtype != DType::unknown) return {.dtype = call.result.dtype, .proven = true, .chain = {}};
+    if (call.result.dtype != DType::unknown)
+        return {.dtype = call.result.dtype, .proven = true, .chain = {}};
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
         const Function* callee = context_.program.definition(call.callee);
@@ -65,7 +70,8 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
 }
 
 // The dtype that all floating tensor inputs share; unknown when one is, or when they differ.
-TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::vector<DType>* inputs) {
+TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call,
+                                    std::vector<DType>* inputs) {
     TensorDType common = unknown();
     bool first = true;
     for (const Operand& argument : call.args) {
@@ -73,8 +79,10 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
         TensorDType input = of(f, argument);
         inputs->push_back(input.dtype);
         if (is_integer(input.dtype) || input.dtype == DType::boolean) continue;
-        if (first) common = std::move(input);
-        else if (input.dtype != common.dtype) common = unknown();
+        if (first)
+            common = std::move(input);
+        else if (input.dtype != common.dtype)
+            common = unknown();
         first = false;
     }
     return common;
@@ -95,7 +103,8 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
         case Category::lower: return {.dtype = low, .proven = always, .chain = {}};
         case Category::fp32:
         case Category::fp32_set_opt_dtype:
-        case Category::fp32_append_dtype: return {.dtype = DType::fp32, .proven = always, .chain = {}};
+        case Category::fp32_append_dtype:
+            return {.dtype = DType::fp32, .proven = always, .chain = {}};
         case Category::promote: {
             const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
             return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
@@ -109,8 +118,10 @@ TensorDType TensorDTypes::of_returned(const Function& callee) {
     bool first = true;
     for (const Operand& value : callee.returned) {
         TensorDType found = of(callee, value);
-        if (first) common = std::move(found);
-        else if (found.dtype != common.dtype) return unknown();
+        if (first)
+            common = std::move(found);
+        else if (found.dtype != common.dtype)
+            return unknown();
         first = false;
     }
     return common;
@@ -123,13 +134,16 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
         bool agree = true, first = true;
         for (const Call* call : context_.program.callers(f.usr)) {
             const Function* caller = context_.program.owner(*call);
-            const std::size_t index = static_cast<std::size_t>(param) + (call->kind == CallKind::method ? 1 : 0);
-            TensorDType found = caller && index < call->args.size() ? of(*caller, call->args[index]) : unknown();
+            const std::size_t index =
+                static_cast<std::size_t>(param) + (call->kind == CallKind::method ? 1 : 0);
+            TensorDType found =
+                caller && index < call->args.size() ? of(*caller, call->args[index]) : unknown();
             agree = agree && (first || found.dtype == low.dtype);
             if (first || (is_low_precision(found.dtype) && !is_low_precision(low.dtype))) {
                 low = std::move(found);
                 if (low.dtype != DType::unknown)
-                    low.chain.push_back({call->span, "passed here as " + std::string(label(low.dtype))});
+                    low.chain.push_back(
+                        {call->span, "passed here as " + std::string(label(low.dtype))});
             }
             first = false;
         }

@@ -1,7 +1,8 @@
 #pragma once
 
-// The dtype of a tensor where it is used, as far as facts and policies tell: through ops that keep their
-// input's dtype, through ops that an autocast region casts, and through the program's own functions.
+// The dtype of a tensor where it is used, as far as facts and policies tell: through ops that keep
+// their input's dtype, through ops that an autocast region casts, and through the program's own
+// functions.
 
 #include <cstdint>
 #include <unordered_map>
@@ -13,8 +14,8 @@ namespace mp::lint {
 
 struct TensorDType {
     DType dtype = DType::unknown;
-    bool proven = true;        // it holds on every path that is known
-    std::vector<Note> chain;   // the calls it came through, outermost first
+    bool proven = true;       // it holds on every path that is known
+    std::vector<Note> chain;  // the calls it came through, outermost first
 };
 
 class TensorDTypes {
@@ -30,7 +31,8 @@ private:
     TensorDType of_parameter(const Function&, std::int32_t param);
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
 
-    // Answers are kept, and one that is being looked for is unknown: recursion in the program ends there.
+    // Answers are kept, and one that is being looked for is unknown: recursion in the program ends
+    // there.
     template <typename Find>
     TensorDType once(const void* key, std::int32_t index, Find find);
 

@@ -1,5 +1,6 @@
-// Every page in testdata/lint is a test of its rule: its code is linted as a user would lint it, with
-// mp-lint's own headers, and what it reports must be what the `// expect: MPxxx severity` comments say.
+// Every page in testdata/lint is a test of its rule: its code is linted as a user would lint it,
+// with mp-lint's own headers, and what it reports must be what the `// expect: MPxxx severity`
+// comments say.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,8 +48,10 @@ std::vector<Example> examples_of(std::string_view page) {
     bool open = false, joins = false;
     for (int number = 1; std::getline(in, line); ++number) {
         if (open) {
-            if (line == "```") open = false;
-            else examples.back().files.back().text += line + "\n";
+            if (line == "```")
+                open = false;
+            else
+                examples.back().files.back().text += line + "\n";
         } else if (line.starts_with("## ")) {
             section = line.substr(3);
             joins = false;
@@ -125,14 +128,16 @@ Lines found_in(const Report& report, const Rule& rule) {
     for (const Finding& f : report.findings) {
         if (f.severity == Severity::note && f.rule != rule.id) continue;
         found.push_back(fs::path(std::string(f.span.file.str())).filename().string() + ":" +
-                        std::to_string(f.span.line) + " " + std::string(f.rule) + " " + std::string(name_of(f.severity)));
+                        std::to_string(f.span.line) + " " + std::string(f.rule) + " " +
+                        std::string(name_of(f.severity)));
     }
     std::ranges::sort(found);
     return found;
 }
 
 void check(const Example& example, const Rule& rule) {
-    SCOPED_TRACE(std::string(rule.id) + ".md:" + std::to_string(example.line) + " (" + example.section + ")");
+    SCOPED_TRACE(std::string(rule.id) + ".md:" + std::to_string(example.line) + " (" +
+                 example.section + ")");
     const Folder folder;
     ASSERT_FALSE(folder.path().empty());
     for (const File& file : example.files) std::ofstream(folder.path() / file.name) << file.text;
@@ -140,13 +145,18 @@ void check(const Example& example, const Rule& rule) {
     ASSERT_TRUE(report) << report.error().message;
     for (const UnitResult& unit : report->units) {
         std::string why = unit.message;
-        for (const Symbol message : unit.coverage.messages) why += "\n" + std::string(message.str());
+        for (const Symbol message : unit.coverage.messages)
+            why += "\n" + std::string(message.str());
         EXPECT_EQ(unit.state, UnitState::ok) << unit.path << ": " << why;
     }
     const Lines found = found_in(*report, rule);
     EXPECT_EQ(expected_of(example), found);
-    if (example.section == "Bad") { EXPECT_FALSE(found.empty()); }
-    if (example.section == "Good") { EXPECT_TRUE(found.empty()); }
+    if (example.section == "Bad") {
+        EXPECT_FALSE(found.empty());
+    }
+    if (example.section == "Good") {
+        EXPECT_TRUE(found.empty());
+    }
 }
 
 class LintPage : public testing::TestWithParam<const Rule*> {};
@@ -163,9 +173,11 @@ INSTANTIATE_TEST_SUITE_P(Pages, LintPage, testing::ValuesIn(all_rules().begin(),
 TEST(LintPageReader, FencesBecomeProgramsAndCommentsExpectations) {
     const auto examples = examples_of(
         "# MP401 x\n\n## Bad\n\n```cuda\na\nb  // expect: MP401 error, MP403 warning\n```\n\n"
-        "```cuda file=a.cuh\nh  // expect: MP401 note\n```\n\nand\n\n```cuda file=b.cu\nk\n```\n\n## Good\n\n```cpp\nc\n```\n");
+        "```cuda file=a.cuh\nh  // expect: MP401 note\n```\n\nand\n\n```cuda "
+        "file=b.cu\nk\n```\n\n## Good\n\n```cpp\nc\n```\n");
     ASSERT_EQ(examples.size(), 3u);
-    EXPECT_EQ(expected_of(examples[0]), (Lines{"example.cu:2 MP401 error", "example.cu:2 MP403 warning"}));
+    EXPECT_EQ(expected_of(examples[0]),
+              (Lines{"example.cu:2 MP401 error", "example.cu:2 MP403 warning"}));
     ASSERT_EQ(examples[1].files.size(), 2u);
     EXPECT_EQ(expected_of(examples[1]), Lines{"a.cuh:1 MP401 note"});
     EXPECT_EQ(examples[2].section, "Good");

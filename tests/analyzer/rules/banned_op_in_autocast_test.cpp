@@ -4,7 +4,8 @@ namespace mp::lint::test {
 namespace {
 
 constexpr const char* kBce =
-    "call 7:9 at::binary_cross_entropy op=binary_cross_entropy args=[{tensor name=x param=0} {tensor}] "
+    "call 7:9 at::binary_cross_entropy op=binary_cross_entropy args=[{tensor name=x param=0} "
+    "{tensor}] "
     "result.shape=tensor\n";
 
 TEST(BannedOpInAutocast, InACudaRegionOfAnotherFileIsAnError) {
@@ -17,9 +18,11 @@ TEST(BannedOpInAutocast, CpuRegionAndNoRegionAreSilent) {
 }
 
 TEST(BannedOpInAutocast, WithLogitsIsSilent) {
-    EXPECT_THAT(lint("MP103", {step(), inner("call 7:9 at::binary_cross_entropy_with_logits "
-                                             "op=binary_cross_entropy_with_logits args=[{tensor} {tensor}]\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP103",
+             {step(), inner("call 7:9 at::binary_cross_entropy_with_logits "
+                            "op=binary_cross_entropy_with_logits args=[{tensor} {tensor}]\n")}),
+        IsEmpty());
 }
 
 TEST(BannedOpInAutocast, DisabledRegionIsSilent) {
@@ -28,12 +31,16 @@ TEST(BannedOpInAutocast, DisabledRegionIsSilent) {
 }
 
 TEST(BannedOpInAutocast, LossModuleIsTheSameOp) {
-    EXPECT_THAT(lint("MP103", {step(), inner("call 7:9 torch::nn::BCELossImpl::forward kind=method args=[{object} "
-                                             "{tensor} {tensor}] result.shape=tensor\n")}),
-                ElementsAre("error 7"));
-    EXPECT_THAT(lint("MP103", {step(), inner("call 7:9 torch::nn::BCEWithLogitsLossImpl::forward kind=method "
-                                             "args=[{object} {tensor} {tensor}] result.shape=tensor\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP103",
+             {step(), inner("call 7:9 torch::nn::BCELossImpl::forward kind=method args=[{object} "
+                            "{tensor} {tensor}] result.shape=tensor\n")}),
+        ElementsAre("error 7"));
+    EXPECT_THAT(
+        lint("MP103",
+             {step(), inner("call 7:9 torch::nn::BCEWithLogitsLossImpl::forward kind=method "
+                            "args=[{object} {tensor} {tensor}] result.shape=tensor\n")}),
+        IsEmpty());
 }
 
 TEST(BannedOpInAutocast, TheChainFromTheRegionIsShown) {

@@ -30,12 +30,14 @@ TEST(DoubleCast, WideningFirstLosesNothing) {
 
 TEST(DoubleCast, EndingNarrowAnywayIsSilent) {
     EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32") + "cast 5:1 fp32->fp16 inner=1"), IsEmpty());
-    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32") + "cast 5:1 fp32->bf16 inner=1"), ElementsAre("warning 5"));
+    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32") + "cast 5:1 fp32->bf16 inner=1"),
+                ElementsAre("warning 5"));
 }
 
 TEST(DoubleCast, ConstantsThatFitAreSilent) {
     EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.5")), IsEmpty());
-    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.1")), ElementsAre("warning 5"));
+    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.1")),
+                ElementsAre("warning 5"));
 }
 
 TEST(DoubleCast, HalfIntoAtomicFloatSink) {
@@ -56,14 +58,16 @@ TEST(DoubleCast, SinkWithAVisibleWideningIsReportedOnce) {
 }
 
 TEST(DoubleCast, QuantisationIsANote) {
-    EXPECT_THAT(lint("MP601", {"unit a.cu\n  func 1:1 fake_quantize kind=device\n" + chain("fp32", "fp16", "fp32")}),
+    EXPECT_THAT(lint("MP601", {"unit a.cu\n  func 1:1 fake_quantize kind=device\n" +
+                               chain("fp32", "fp16", "fp32")}),
                 ElementsAre("note 5"));
 }
 
 TEST(DoubleCast, MessageShowsThePathAndTheBits) {
     const auto found = findings("MP601", {kernel(chain("fp32", "bf16", "fp32"))});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].message, "value goes fp32 -> bf16 -> fp32: 16 of 24 bits are lost for nothing");
+    EXPECT_EQ(found[0].message,
+              "value goes fp32 -> bf16 -> fp32: 16 of 24 bits are lost for nothing");
 }
 
 }  // namespace

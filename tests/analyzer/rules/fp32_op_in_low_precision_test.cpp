@@ -4,8 +4,8 @@ namespace mp::lint::test {
 namespace {
 
 std::string op(std::string name, std::string dtype, std::string more = "") {
-    return "call 7:9 at::Tensor::" + name + " kind=method op=" + name + " args=[{" + dtype + " tensor name=h}" + more +
-           "] result.shape=tensor\n";
+    return "call 7:9 at::Tensor::" + name + " kind=method op=" + name + " args=[{" + dtype +
+           " tensor name=h}" + more + "] result.shape=tensor\n";
 }
 
 std::vector<std::string> plain(const std::string& fact, Profile profile = Profile::training) {
@@ -13,7 +13,8 @@ std::vector<std::string> plain(const std::string& fact, Profile profile = Profil
 }
 
 TEST(Fp32OpInLowPrecision, HalfTensorWithoutAutocastIsAnError) {
-    for (const std::string name : {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
+    for (const std::string name :
+         {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
         EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("error 7")) << name;
 }
 
@@ -36,7 +37,9 @@ TEST(Fp32OpInLowPrecision, FloatUnknownAndOtherOpsAreSilent) {
 
 TEST(Fp32OpInLowPrecision, AskingForFloatIsSilent) {
     EXPECT_THAT(plain(op("sum", "fp16", " {constant=at::kFloat}")), IsEmpty());
-    EXPECT_THAT(plain("call 7:9 at::sum op=sum args=[{fp16 tensor}] result.dtype=fp32 result.shape=tensor"), IsEmpty());
+    EXPECT_THAT(
+        plain("call 7:9 at::sum op=sum args=[{fp16 tensor}] result.dtype=fp32 result.shape=tensor"),
+        IsEmpty());
 }
 
 TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
@@ -50,8 +53,9 @@ TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
 }
 
 TEST(Fp32OpInLowPrecision, NoListAppliesToAnInPlaceOp) {
-    const std::string in_place = "call 7:9 at::Tensor::exp_ kind=method op=exp in_place args=[{fp16 tensor name=h}] "
-                                 "result.shape=tensor\n";
+    const std::string in_place =
+        "call 7:9 at::Tensor::exp_ kind=method op=exp in_place args=[{fp16 tensor name=h}] "
+        "result.shape=tensor\n";
     EXPECT_THAT(lint("MP102", {step(), inner(in_place)}).size(), 1u);
 }
 
@@ -65,7 +69,8 @@ TEST(Fp32OpInLowPrecision, RegionAndListAreNamed) {
 
 TEST(Fp32OpInLowPrecision, HalfIntrinsicsOnStatisticsAreErrors) {
     const auto call = [](std::string name, std::string args) {
-        return lint("MP102", {kernel("call 7:9 " + name + " args=[" + args + "] result.dtype=fp16")});
+        return lint("MP102",
+                    {kernel("call 7:9 " + name + " args=[" + args + "] result.dtype=fp16")});
     };
     EXPECT_THAT(call("__hdiv", "{fp16} {fp16 stat=sum name=total}"), ElementsAre("error 7"));
     EXPECT_THAT(call("hexp", "{fp16 stat=mean}"), ElementsAre("error 7"));

@@ -3,8 +3,10 @@
 namespace mp::lint::test {
 namespace {
 
-std::vector<std::string> constant(std::string value, std::string to = "fp16", std::string role = "none") {
-    return lint("MP301", {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
+std::vector<std::string> constant(std::string value, std::string to = "fp16",
+                                  std::string role = "none") {
+    return lint("MP301",
+                {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
 }
 
 TEST(HalfConstantOverflow, TheBoundIsExactRounding) {
@@ -45,16 +47,20 @@ TEST(HalfConstantOverflow, NotKnownWhichHalfIsAWarning) {
 }
 
 TEST(HalfConstantOverflow, IntegerConstantsCount) {
-    EXPECT_THAT(lint("MP301", {kernel("cast 4:3 int32->fp16 source.constant=70000")}), ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP301", {kernel("cast 4:3 int32->fp16 source.constant=70000")}),
+                ElementsAre("error 4"));
 }
 
-TEST(HalfConstantOverflow, WideDestinationsAreSilent) { EXPECT_THAT(constant("1e+09", "fp32"), IsEmpty()); }
+TEST(HalfConstantOverflow, WideDestinationsAreSilent) {
+    EXPECT_THAT(constant("1e+09", "fp32"), IsEmpty());
+}
 
 TEST(HalfConstantOverflow, TensorOpsTakeTheDtypeOfTheirTensor) {
     const auto fill = [](std::string dtype, std::string value) {
-        return lint("MP301", {host("call 5:3 at::Tensor::masked_fill kind=method op=masked_fill args=[{" + dtype +
-                                   " tensor name=s} {bool tensor name=m} {fp64 constant=" + value +
-                                   "}] result.shape=tensor")});
+        return lint("MP301",
+                    {host("call 5:3 at::Tensor::masked_fill kind=method op=masked_fill args=[{" +
+                          dtype + " tensor name=s} {bool tensor name=m} {fp64 constant=" + value +
+                          "}] result.shape=tensor")});
     };
     EXPECT_THAT(fill("fp16", "-1e+09"), ElementsAre("error 5"));
     EXPECT_THAT(fill("fp16", "-10000"), IsEmpty());

@@ -4,7 +4,8 @@ namespace mp::lint::test {
 namespace {
 
 constexpr std::string_view kSgd =
-    "unit a.cu language=cuda\n  func 1:1 sgd kind=kernel params=[{bf16 pointer name=w} {bf16 pointer name=g} "
+    "unit a.cu language=cuda\n  func 1:1 sgd kind=kernel params=[{bf16 pointer name=w} {bf16 "
+    "pointer name=g} "
     "{fp32 name=lr} {int32 name=n}]\n";
 
 std::vector<std::string> mp501(std::string_view facts, Profile profile = Profile::training) {
@@ -12,8 +13,10 @@ std::vector<std::string> mp501(std::string_view facts, Profile profile = Profile
 }
 
 TEST(HalfOptimizerUpdate, SubtractedStepWithoutMasterIsAnError) {
-    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 computed=fp32 subtracts"), ElementsAre("error 9"));
-    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=lowp computed=fp32 subtracts"), ElementsAre("warning 9"));
+    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 computed=fp32 subtracts"),
+                ElementsAre("error 9"));
+    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=lowp computed=fp32 subtracts"),
+                ElementsAre("warning 9"));
 }
 
 TEST(HalfOptimizerUpdate, MasterOrCompensationIsSilent) {
@@ -23,14 +26,17 @@ TEST(HalfOptimizerUpdate, MasterOrCompensationIsSilent) {
 }
 
 TEST(HalfOptimizerUpdate, OptionalMasterIsAWarning) {
-    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master master_optional"),
-                ElementsAre("warning 9"));
+    EXPECT_THAT(
+        mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master master_optional"),
+        ElementsAre("warning 9"));
 }
 
 TEST(HalfOptimizerUpdate, WithoutARateItIsNoProvenOptimizer) {
-    EXPECT_THAT(lint("MP501", {"unit a.cu language=cuda\n  func 1:1 sub kind=kernel params=[{fp16 pointer name=a} "
-                               "{fp16 pointer name=b}]\n update 9:5 \"a[i]\" param=0 dtype=fp16 subtracts"}),
-                ElementsAre("warning 9"));
+    EXPECT_THAT(
+        lint("MP501",
+             {"unit a.cu language=cuda\n  func 1:1 sub kind=kernel params=[{fp16 pointer name=a} "
+              "{fp16 pointer name=b}]\n update 9:5 \"a[i]\" param=0 dtype=fp16 subtracts"}),
+        ElementsAre("warning 9"));
 }
 
 TEST(HalfOptimizerUpdate, AveragesAndAdditionsAreSilent) {
@@ -40,9 +46,12 @@ TEST(HalfOptimizerUpdate, AveragesAndAdditionsAreSilent) {
 
 TEST(HalfOptimizerUpdate, NormalisationInPlaceIsSilent) {
     // One array only, and beside a second one the statistics tell.
-    EXPECT_THAT(lint("MP501", {"unit a.cu language=cuda\n  func 1:1 centre kind=kernel params=[{fp16 pointer name=x} "
-                               "{fp32 name=shift}]\n update 9:5 \"x[i]\" param=0 dtype=fp16 subtracts"}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint(
+            "MP501",
+            {"unit a.cu language=cuda\n  func 1:1 centre kind=kernel params=[{fp16 pointer name=x} "
+             "{fp32 name=shift}]\n update 9:5 \"x[i]\" param=0 dtype=fp16 subtracts"}),
+        IsEmpty());
     EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts\n"
                       "call 7:3 rsqrtf args=[{fp32 stat=variance}] result.dtype=fp32"),
                 IsEmpty());
@@ -50,22 +59,27 @@ TEST(HalfOptimizerUpdate, NormalisationInPlaceIsSilent) {
 
 TEST(HalfOptimizerUpdate, HelperIsJudgedByItsBody) {
     const auto with = [](std::string helper, std::string usr = "h") {
-        return lint("MP501", {std::string(kSgd) + "update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master "
-                              "master_optional through=stochastic_rounding through_usr=" + usr + "\n" + helper});
+        return lint("MP501", {std::string(kSgd) +
+                              "update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master "
+                              "master_optional through=stochastic_rounding through_usr=" +
+                              usr + "\n" + helper});
     };
-    const std::string body = "  func 20:1 stochastic_rounding usr=h kind=device params=[{fp32 name=in} {bf16 pointer "
-                             "name=out}]\n    update 22:5 *out param=1 dtype=bf16 computed=fp32";
+    const std::string body =
+        "  func 20:1 stochastic_rounding usr=h kind=device params=[{fp32 name=in} {bf16 pointer "
+        "name=out}]\n    update 22:5 *out param=1 dtype=bf16 computed=fp32";
     EXPECT_THAT(with(body), ElementsAre("warning 9"));
     EXPECT_THAT(with(body + " compensated"), IsEmpty());
     EXPECT_THAT(with(body, "not_seen"), IsEmpty());
 }
 
 TEST(HalfOptimizerUpdate, InferenceProfileHasNoOptimizer) {
-    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts", Profile::inference), IsEmpty());
+    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts", Profile::inference),
+                IsEmpty());
 }
 
 TEST(HalfOptimizerUpdate, SmallestStepIsDerivedFromTheFormat) {
-    const auto found = findings("MP501", {std::string(kSgd) + "update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts"});
+    const auto found =
+        findings("MP501", {std::string(kSgd) + "update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts"});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_THAT(found[0].message, HasSubstr("a step below 0.2 % of the weight rounds away"));
 }

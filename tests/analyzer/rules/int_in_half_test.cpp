@@ -6,13 +6,15 @@ namespace {
 std::vector<std::string> mp306(std::string_view fact) { return lint("MP306", {kernel(fact)}); }
 
 TEST(IntInHalf, PositionsOfUnknownRangeAreErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic loop_index source.name=i"), ElementsAre("error 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic loop_index source.name=i"),
+                ElementsAre("error 3"));
     EXPECT_THAT(mp306("cast 3:9 int64->bf16 form=explicit loop_index"), ElementsAre("error 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->lowp loop_index"), ElementsAre("warning 3"));
 }
 
 TEST(IntInHalf, CountsThatDivideAreErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor source.name=count"), ElementsAre("error 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor source.name=count"),
+                ElementsAre("error 3"));
 }
 
 TEST(IntInHalf, BoundsThatFitAreSilent) {
@@ -31,10 +33,13 @@ TEST(IntInHalf, IntegerThroughFloatIsTheSame) {
                 ElementsAre("error 3"));
 }
 
-TEST(IntInHalf, FloatDestinationIsSilent) { EXPECT_THAT(mp306("cast 3:9 int32->fp32 loop_index"), IsEmpty()); }
+TEST(IntInHalf, FloatDestinationIsSilent) {
+    EXPECT_THAT(mp306("cast 3:9 int32->fp32 loop_index"), IsEmpty());
+}
 
 TEST(IntInHalf, UnprovenIntegersAreNotErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"), ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"),
+                ElementsAre("warning 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic source.name=q"), ElementsAre("note 3"));
 }
 

@@ -10,12 +10,13 @@ std::vector<std::string> assembly(const std::string& text) {
 }
 
 std::string fragment(std::string use, std::string type) {
-    return "type 5:3 nvcuda::wmma::fragment args=[{text=nvcuda::wmma::" + use + "} {text=16} {text=16} {text=16} " +
-           type + "]";
+    return "type 5:3 nvcuda::wmma::fragment args=[{text=nvcuda::wmma::" + use +
+           "} {text=16} {text=16} {text=16} " + type + "]";
 }
 
 TEST(MmaHalfAccumulator, AccumulatorFragmentOfHalf) {
-    EXPECT_THAT(mp407(fragment("accumulator", "{fp16 scalar text=__half}")), ElementsAre("warning 5"));
+    EXPECT_THAT(mp407(fragment("accumulator", "{fp16 scalar text=__half}")),
+                ElementsAre("warning 5"));
     EXPECT_THAT(mp407(fragment("accumulator", "{fp32 scalar text=float}")), IsEmpty());
 }
 
@@ -25,13 +26,15 @@ TEST(MmaHalfAccumulator, OperandFragmentsAreSilent) {
 }
 
 TEST(MmaHalfAccumulator, InlineAssemblyNamesTheAccumulatorFirst) {
-    EXPECT_THAT(assembly("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2}, {%3}, {%4};"),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(
+        assembly("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2}, {%3}, {%4};"),
+        ElementsAre("warning 5"));
     EXPECT_THAT(assembly("{ wgmma.mma_async.sync.aligned.m64n64k16.f16.f16.f16 {%0}, %1, %2; }"),
                 ElementsAre("warning 5"));
     EXPECT_THAT(assembly("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0};"), IsEmpty());
     // D in half rounds every result, whatever C was; D in float does not.
-    EXPECT_THAT(assembly("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f32 {%0};"), ElementsAre("warning 5"));
+    EXPECT_THAT(assembly("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f32 {%0};"),
+                ElementsAre("warning 5"));
     EXPECT_THAT(assembly("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16 {%0};"), IsEmpty());
     EXPECT_THAT(assembly("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0};"), IsEmpty());
     EXPECT_THAT(assembly("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0};"), IsEmpty());
@@ -40,16 +43,23 @@ TEST(MmaHalfAccumulator, InlineAssemblyNamesTheAccumulatorFirst) {
 }
 
 TEST(MmaHalfAccumulator, CutlassAccumulator) {
-    EXPECT_THAT(mp407("type 5:3 cutlass::half_t alias=ElementAccumulator args=[{fp16 scalar text=cutlass::half_t}]"),
+    EXPECT_THAT(mp407("type 5:3 cutlass::half_t alias=ElementAccumulator args=[{fp16 scalar "
+                      "text=cutlass::half_t}]"),
                 ElementsAre("warning 5"));
-    EXPECT_THAT(mp407("type 5:3 float alias=ElementAccumulator args=[{fp32 scalar text=float}]"), IsEmpty());
-    EXPECT_THAT(mp407("type 5:3 cutlass::half_t alias=ElementA args=[{fp16 scalar text=cutlass::half_t}]"), IsEmpty());
+    EXPECT_THAT(mp407("type 5:3 float alias=ElementAccumulator args=[{fp32 scalar text=float}]"),
+                IsEmpty());
+    EXPECT_THAT(
+        mp407("type 5:3 cutlass::half_t alias=ElementA args=[{fp16 scalar text=cutlass::half_t}]"),
+        IsEmpty());
 }
 
 TEST(MmaHalfAccumulator, SeventhArgumentOfACutlassGemm) {
     const auto gemm = [](std::string accumulator) {
-        return mp407("type 5:3 cutlass::gemm::device::Gemm args=[{fp16 scalar} {text=RowMajor} {fp16 scalar} "
-                     "{text=RowMajor} {fp16 scalar} {text=RowMajor} {" + accumulator + " scalar}]");
+        return mp407(
+            "type 5:3 cutlass::gemm::device::Gemm args=[{fp16 scalar} {text=RowMajor} {fp16 "
+            "scalar} "
+            "{text=RowMajor} {fp16 scalar} {text=RowMajor} {" +
+            accumulator + " scalar}]");
     };
     EXPECT_THAT(gemm("fp16"), ElementsAre("warning 5"));
     EXPECT_THAT(gemm("fp32"), IsEmpty());
@@ -59,7 +69,8 @@ TEST(MmaHalfAccumulator, CuteAtomListsItsTypes) {
     EXPECT_THAT(mp407("type 5:3 cute::MMA_Atom args=[{text=cute::SM80_16x8x16_F16F16F16F16_TN}]"),
                 ElementsAre("warning 5"));
     EXPECT_THAT(mp407("type 5:3 cute::SM90_64x64x16_F16F16F16_SS"), ElementsAre("warning 5"));
-    EXPECT_THAT(mp407("type 5:3 cute::MMA_Atom args=[{text=cute::SM80_16x8x16_F32F16F16F32_TN}]"), IsEmpty());
+    EXPECT_THAT(mp407("type 5:3 cute::MMA_Atom args=[{text=cute::SM80_16x8x16_F32F16F16F32_TN}]"),
+                IsEmpty());
 }
 
 }  // namespace

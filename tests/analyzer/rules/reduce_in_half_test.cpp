@@ -7,42 +7,53 @@ std::vector<std::string> mp409(std::string_view facts, Profile profile = Profile
     return lint("MP409", {host(facts)}, profile);
 }
 
-std::string nccl(std::string name, std::string type, std::string operation, std::string buffer = "{pointer name=g}") {
-    return "call 6:9 " + name + " args=[" + buffer + " " + buffer + " {uint64} {constant=" + type + "} {constant=" +
-           operation + "} {pointer} {pointer}]\n";
+std::string nccl(std::string name, std::string type, std::string operation,
+                 std::string buffer = "{pointer name=g}") {
+    return "call 6:9 " + name + " args=[" + buffer + " " + buffer + " {uint64} {constant=" + type +
+           "} {constant=" + operation + "} {pointer} {pointer}]\n";
 }
 
 TEST(ReduceInHalf, SumAndAverageInHalfAreWarnings) {
     for (const std::string name : {"ncclAllReduce", "ncclReduceScatter", "ncclReduce"})
         for (const std::string type : {"ncclHalf", "ncclFloat16", "ncclBfloat16"})
             for (const std::string op : {"ncclSum", "ncclAvg"})
-                EXPECT_THAT(mp409(nccl(name, type, op)), ElementsAre("warning 6")) << name << type << op;
+                EXPECT_THAT(mp409(nccl(name, type, op)), ElementsAre("warning 6"))
+                    << name << type << op;
 }
 
 TEST(ReduceInHalf, FloatMaximumAndUnknownAreSilent) {
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclFloat", "ncclSum")), IsEmpty());
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclMax")), IsEmpty());
-    EXPECT_THAT(mp409("call 6:9 ncclAllReduce args=[{pointer} {pointer} {uint64} {name=type} {constant=ncclSum} "
+    EXPECT_THAT(mp409("call 6:9 ncclAllReduce args=[{pointer} {pointer} {uint64} {name=type} "
+                      "{constant=ncclSum} "
                       "{pointer} {pointer}]"),
                 IsEmpty());
 }
 
 TEST(ReduceInHalf, CollectivesWithoutArithmeticAreSilent) {
-    EXPECT_THAT(mp409("call 6:9 ncclAllGather args=[{fp16 pointer} {fp16 pointer} {uint64} {constant=ncclHalf} "
+    EXPECT_THAT(mp409("call 6:9 ncclAllGather args=[{fp16 pointer} {fp16 pointer} {uint64} "
+                      "{constant=ncclHalf} "
                       "{pointer} {pointer}]"),
                 IsEmpty());
-    EXPECT_THAT(mp409("call 6:9 ncclBroadcast args=[{fp16 pointer} {fp16 pointer} {uint64} {constant=ncclHalf} {int32} "
+    EXPECT_THAT(mp409("call 6:9 ncclBroadcast args=[{fp16 pointer} {fp16 pointer} {uint64} "
+                      "{constant=ncclHalf} {int32} "
                       "{pointer} {pointer}]"),
                 IsEmpty());
 }
 
 TEST(ReduceInHalf, DividingAfterAnFp16SumIsAnError) {
-    const std::string divide = "call 8:3 at::Tensor::div_ kind=method op=div in_place args=[{tensor name=g} {int32}]\n";
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide), ElementsAre("error 6"));
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclBfloat16", "ncclSum") + divide), ElementsAre("warning 6"));
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclAvg") + divide), ElementsAre("warning 6"));
-    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum")), ElementsAre("warning 6"));
-    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide), ElementsAre("warning 6"));
+    const std::string divide =
+        "call 8:3 at::Tensor::div_ kind=method op=div in_place args=[{tensor name=g} {int32}]\n";
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide),
+                ElementsAre("error 6"));
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclBfloat16", "ncclSum") + divide),
+                ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclAvg") + divide),
+                ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum")),
+                ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide),
+                ElementsAre("warning 6"));
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") +
                       "call 8:3 at::Tensor::div_ op=div args=[{tensor name=other} {int32}]\n"),
                 ElementsAre("warning 6"));

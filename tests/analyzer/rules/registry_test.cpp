@@ -37,8 +37,10 @@ TEST(Registry, EveryRuleHasItsFileAndTest) {
     for (const Rule* rule : all_rules()) {
         const std::string stem = file_stem(rule->name);
         EXPECT_THAT(read(kRoot / "analyzer/rules" / (stem + ".cpp")),
-                    ::testing::StartsWith("// " + std::string(rule->id) + " " + std::string(rule->name) + "\n"));
-        EXPECT_TRUE(std::filesystem::exists(kRoot / "tests/analyzer/rules" / (stem + "_test.cpp"))) << stem;
+                    ::testing::StartsWith("// " + std::string(rule->id) + " " +
+                                          std::string(rule->name) + "\n"));
+        EXPECT_TRUE(std::filesystem::exists(kRoot / "tests/analyzer/rules" / (stem + "_test.cpp")))
+            << stem;
     }
 }
 
@@ -53,8 +55,10 @@ TEST(Registry, EveryHeadCommentHasItsFiveParts) {
 TEST(Registry, EveryRuleHasAPageWithEverySection) {
     for (const Rule* rule : all_rules()) {
         const std::string page(rule_page(rule->id));
-        EXPECT_THAT(page, ::testing::StartsWith("# " + std::string(rule->id) + " " + std::string(rule->name) + "\n"));
-        for (const std::string section : {"What", "Why", "Bad", "Good", "Not a bug", "Fix", "Suppress"})
+        EXPECT_THAT(page, ::testing::StartsWith("# " + std::string(rule->id) + " " +
+                                                std::string(rule->name) + "\n"));
+        for (const std::string section :
+             {"What", "Why", "Bad", "Good", "Not a bug", "Fix", "Suppress"})
             EXPECT_THAT(page, HasSubstr("\n## " + section + "\n")) << rule->id;
         EXPECT_THAT(page, HasSubstr(rule->on_by_default ? "on by" : "off by")) << rule->id;
         EXPECT_THAT(page, HasSubstr("// expect: " + std::string(rule->id))) << rule->id;

@@ -63,8 +63,10 @@ inline std::vector<std::string> lint(std::string_view id, const std::vector<std:
 // The facts of one kernel with half arguments.
 inline std::string kernel(std::string_view facts) {
     return "unit a.cu language=cuda\n"
-           "  func 1:1 k display=k<__half> kind=kernel params=[{fp16 pointer name=x} {fp16 pointer name=out} "
-           "{int32 name=n}]\n" + std::string(facts);
+           "  func 1:1 k display=k<__half> kind=kernel params=[{fp16 pointer name=x} {fp16 pointer "
+           "name=out} "
+           "{int32 name=n}]\n" +
+           std::string(facts);
 }
 
 inline std::string host(std::string_view facts) {
