@@ -24,6 +24,7 @@ public:
     void hide_cuda_headers(const std::vector<std::string>& dirs);
 
     llvm::ErrorOr<llvm::vfs::Status> status(const llvm::Twine& path) override;
+    bool exists(const llvm::Twine& path) override { return static_cast<bool>(status(path)); }
     // A pipe or a device looks like a missing file: opening it could hang or never end.
     llvm::ErrorOr<std::unique_ptr<llvm::vfs::File>> openFileForRead(const llvm::Twine& path) override;
 

@@ -232,7 +232,10 @@ private:
         auto& all = user_.arguments;
         for (std::size_t i = 0; i + 1 < all.size();) {
             const bool dir = is_one_of(all[i], {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"});
-            const string_view choice = dir ? string_view(choose(all[i + 1])) : string_view();
+            string_view choice = dir ? string_view(choose(all[i + 1])) : string_view();
+            // Named a second time it would come before the standard library's own directories and break
+            // their #include_next; gcc and clang ignore it, too.
+            if (dir && is_one_of(all[i + 1], {"/usr/include", "/usr/include/"})) choice = "drop";
             if (choice == "drop") {
                 const auto at = all.begin() + static_cast<std::ptrdiff_t>(i);
                 all.erase(at, at + 2);
@@ -253,7 +256,8 @@ private:
     std::vector<std::string> arguments(const std::string& pass) const {
         const bool cuda = language_ == "cuda";
         // The path of a driver that is never run: clang looks for libc++ beside it.
-        const auto driver = fs::path(header_places().resource) / "../../../bin" / (language_ == "c" ? "clang" : "clang++");
+        const char* name = language_ == "c" ? "clang" : "clang++";
+        const auto driver = fs::path(header_places().resource) / "../../../bin" / name;
         std::vector<std::string> all{driver.lexically_normal().string(), "--no-default-config", "-fsyntax-only",
                                      "-resource-dir", header_places().resource,
                                      "-Wno-everything", "-ferror-limit=0", "-fno-spell-checking"};

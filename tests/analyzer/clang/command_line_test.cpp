@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "analyzer/clang/headers.hpp"
-#include "tests/analyzer/clang/scratch.hpp"
 #include "analyzer/clang/extract.hpp"
+#include "analyzer/clang/headers.hpp"
 #include "analyzer/clang/nvcc.hpp"
+#include "tests/analyzer/clang/scratch.hpp"
 
 namespace mp::lint {
 namespace {
@@ -31,8 +31,8 @@ Invocation translate(const std::string& command, const std::string& file = "/p/a
 }
 
 bool has_pair(const Words& words, const std::string& first, const std::string& second) {
-    const auto at = std::adjacent_find(words.begin(), words.end(),
-                                       [&](const auto& a, const auto& b) { return a == first && b == second; });
+    const auto at = std::adjacent_find(
+        words.begin(), words.end(), [&](const auto& a, const auto& b) { return a == first && b == second; });
     return at != words.end();
 }
 
@@ -70,7 +70,8 @@ TEST(ResponseFile, HasFourSpellingsForNvcc) {
     CommandNotes notes;
     const Words all{"@x.rsp", "--options-file", "x.rsp", "--options-file=x.rsp", "-optf", "x.rsp"};
     EXPECT_THAT(expand_response_files(all, dir.path(), true, notes), ElementsAre("-DX", "-DX", "-DX", "-DX"));
-    EXPECT_THAT(expand_response_files({"-optf", "x.rsp"}, dir.path(), false, notes), ElementsAre("-optf", "x.rsp"));
+    EXPECT_THAT(expand_response_files({"-optf", "x.rsp"}, dir.path(), false, notes),
+                ElementsAre("-optf", "x.rsp"));
 }
 
 TEST(ResponseFile, ThatIsMissingIsNamed) {
@@ -98,7 +99,8 @@ TEST(Nvcc, CommandOfCMakesNinjaGenerator) {
     const auto i = translate(
         "/usr/local/cuda-12.4/bin/nvcc -forward-unknown-to-host-compiler -DNDEBUG -Dname_EXPORTS "
         "--options-file CMakeFiles/x.rsp -I/p/include -isystem=/opt/dep/include -O3 -DNDEBUG -std=c++17 "
-        "\"--generate-code=arch=compute_80,code=[compute_80,sm_80]\" -Xcompiler=-fPIC -Xcompiler -Wall,-Wextra "
+        "\"--generate-code=arch=compute_80,code=[compute_80,sm_80]\" -Xcompiler=-fPIC -Xcompiler "
+        "-Wall,-Wextra "
         "--expt-relaxed-constexpr -MD -MT CMakeFiles/x.dir/a.cu.o -MF CMakeFiles/x.dir/a.cu.o.d "
         "-x cu -rdc=true -c /p/a.cu -o CMakeFiles/x.dir/a.cu.o");
     EXPECT_EQ(i.language, Language::cuda);
@@ -135,7 +137,8 @@ TEST(Nvcc, CommandOfTorchsExtensionBuilder) {
         "/opt/cuda/bin/nvcc --generate-dependencies-with-compile --dependency-output a.cuda.o.d "
         "-DTORCH_EXTENSION_NAME=_ext -DTORCH_API_INCLUDE_EXTENSION_H -I/v/torch/include "
         "-isystem /opt/python/include -D_GLIBCXX_USE_CXX11_ABI=1 --compiler-options ''\"'\"'-fPIC'\"'\"'' "
-        "-gencode=arch=compute_70,code=sm_70 -gencode arch=compute_90,code=compute_90 -U__CUDA_NO_HALF_OPERATORS__ "
+        "-gencode=arch=compute_70,code=sm_70 -gencode arch=compute_90,code=compute_90 "
+        "-U__CUDA_NO_HALF_OPERATORS__ "
         "--use_fast_math -std=c++17 -c /p/a.cu -o a.cuda.o");
     EXPECT_TRUE(has_pair(i.host, "-D", "TORCH_EXTENSION_NAME=_ext"));
     EXPECT_THAT(i.host, Contains("-fPIC"));
@@ -173,8 +176,9 @@ TEST(Nvcc, LongNamesMeanTheSame) {
 }
 
 TEST(Nvcc, NumericsFlagsAreRecordedAndNotForwarded) {
-    const auto i = translate("nvcc -use_fast_math -ftz=true --prec-div=false -prec-sqrt false -fmad=false "
-                             "-DUSE_TF32=1 -c /p/a.cu");
+    const auto i = translate(
+        "nvcc -use_fast_math -ftz=true --prec-div=false -prec-sqrt false -fmad=false "
+        "-DUSE_TF32=1 -c /p/a.cu");
     EXPECT_THAT(i.flags, ElementsAre("--use_fast_math", "-ftz=true", "-prec-div=false", "-prec-sqrt=false",
                                      "-fmad=false", "-DUSE_TF32=1"));
     EXPECT_FALSE(mentions(i.host, "fast"));
@@ -183,17 +187,43 @@ TEST(Nvcc, NumericsFlagsAreRecordedAndNotForwarded) {
 }
 
 TEST(Nvcc, DropsWhatOtherStagesRead) {
-    for (const std::string flag :
-         {"-lineinfo", "-G", "-g", "-dc", "-dw", "-dlto", "-rdc=true", "-Xptxas -v", "-Xptxas=-O3", "-Xfatbin -compress-all",
-          "-Xlinker -z", "-Xnvlink --suppress", "-Xcudafe --display_error_number", "--threads 8", "-ccbin g++-12",
-          "-ccbin=/usr/bin/g++", "-diag-suppress 177", "--diag-suppress=20012", "-maxrregcount 32", "-cudart static",
-          "-MD", "-MF x.d", "-MT x.o", "-o x.o", "--keep", "--keep-dir k", "-Werror all-warnings", "-allow-unsupported-compiler",
-          "--resource-usage", "-m64", "--expt-extended-lambda"}) {
+    for (const std::string flag : {"-lineinfo",
+                                   "-G",
+                                   "-g",
+                                   "-dc",
+                                   "-dw",
+                                   "-dlto",
+                                   "-rdc=true",
+                                   "-Xptxas -v",
+                                   "-Xptxas=-O3",
+                                   "-Xfatbin -compress-all",
+                                   "-Xlinker -z",
+                                   "-Xnvlink --suppress",
+                                   "-Xcudafe --display_error_number",
+                                   "--threads 8",
+                                   "-ccbin g++-12",
+                                   "-ccbin=/usr/bin/g++",
+                                   "-diag-suppress 177",
+                                   "--diag-suppress=20012",
+                                   "-maxrregcount 32",
+                                   "-cudart static",
+                                   "-MD",
+                                   "-MF x.d",
+                                   "-MT x.o",
+                                   "-o x.o",
+                                   "--keep",
+                                   "--keep-dir k",
+                                   "-Werror all-warnings",
+                                   "-allow-unsupported-compiler",
+                                   "--resource-usage",
+                                   "-m64",
+                                   "--expt-extended-lambda"}) {
         const auto i = translate("nvcc -DBEFORE " + flag + " -DAFTER -c /p/a.cu");
         const auto bare = translate("nvcc -DBEFORE -DAFTER -c /p/a.cu");
         EXPECT_THAT(i.warnings, IsEmpty()) << flag;
         EXPECT_TRUE(has_pair(i.host, "-D", "AFTER")) << flag << " ate the next option";
-        const std::size_t defines = mentions(i.host, "CUDACC_EXTENDED") || mentions(i.host, "CUDACC_RDC") ? 2 : 0;
+        const std::size_t defines =
+            mentions(i.host, "CUDACC_EXTENDED") || mentions(i.host, "CUDACC_RDC") ? 2 : 0;
         EXPECT_THAT(i.host, SizeIs(bare.host.size() + defines)) << flag << " was forwarded";
     }
 }
@@ -216,8 +246,9 @@ TEST(Architecture, NativeIsNotANumber) {
 // --- clang and gcc ---------------------------------------------------------------------------------
 
 TEST(Clang, CudaCommandKeepsItsArchitecture) {
-    const auto i = translate("clang++ -x cuda --cuda-gpu-arch=sm_75 --offload-arch=sm_86 --cuda-path=/opt/cuda -c /p/a.cpp",
-                             "/p/a.cpp");
+    const auto i = translate(
+        "clang++ -x cuda --cuda-gpu-arch=sm_75 --offload-arch=sm_86 --cuda-path=/opt/cuda -c /p/a.cpp",
+        "/p/a.cpp");
     EXPECT_EQ(i.language, Language::cuda);
     EXPECT_THAT(i.host, Contains("--cuda-gpu-arch=sm_86"));
     EXPECT_FALSE(mentions(i.host, "/opt/cuda")) << "which headers are read is our option";
@@ -226,7 +257,8 @@ TEST(Clang, CudaCommandKeepsItsArchitecture) {
 }
 
 TEST(Clang, PlainCppHasNoDevicePass) {
-    const auto i = translate("/usr/bin/c++ -Iinc -std=gnu++20 -O2 -g -Wall -fno-exceptions -o a.o -c a.cpp", "a.cpp");
+    const auto i =
+        translate("/usr/bin/c++ -Iinc -std=gnu++20 -O2 -g -Wall -fno-exceptions -o a.o -c a.cpp", "a.cpp");
     EXPECT_EQ(i.language, Language::cpp);
     EXPECT_THAT(i.device, IsEmpty());
     EXPECT_THAT(i.host, Contains("-std=gnu++20"));
@@ -238,7 +270,8 @@ TEST(Clang, PlainCppHasNoDevicePass) {
 }
 
 TEST(Clang, LaunchersAndShellCommandsAroundTheCompilerAreSkipped) {
-    for (const std::string before : {"ccache ", "/usr/bin/sccache ", "env LC_ALL=C ", "cd /p && ", "CCACHE_DIR=/c ccache "}) {
+    for (const std::string before :
+         {"ccache ", "/usr/bin/sccache ", "env LC_ALL=C ", "cd /p && ", "CCACHE_DIR=/c ccache "}) {
         const auto i = translate(before + "nvcc -ftz=true -DA -c /p/a.cu -o a.o && echo done");
         EXPECT_TRUE(has_pair(i.host, "-D", "A")) << before;
         EXPECT_THAT(i.flags, ElementsAre("-ftz=true")) << before << "hid nvcc";
@@ -253,27 +286,45 @@ TEST(Clang, LanguageFollowsTheExtension) {
 }
 
 TEST(Clang, PrecompiledHeaderOfCMakeBecomesItsText) {
-    const auto i = translate("clang++ -Xclang -include-pch -Xclang /p/h.hxx.pch -Xclang -include -Xclang /p/h.hxx -c /p/a.cpp",
-                             "/p/a.cpp");
+    const auto i = translate(
+        "clang++ -Xclang -include-pch -Xclang /p/h.hxx.pch -Xclang -include -Xclang /p/h.hxx -c /p/a.cpp",
+        "/p/a.cpp");
     EXPECT_TRUE(has_pair(i.host, "-include", "/p/h.hxx"));
     EXPECT_FALSE(mentions(i.host, ".pch"));
 }
 
 TEST(Clang, RecursionLimitsAreLowered) {
-    const auto i = translate("clang++ -ftemplate-depth=900000000000 -fbracket-depth=512 -c /p/a.cpp", "/p/a.cpp");
+    const auto i =
+        translate("clang++ -ftemplate-depth=900000000000 -fbracket-depth=512 -c /p/a.cpp", "/p/a.cpp");
     EXPECT_THAT(i.host, Contains("-ftemplate-depth=2048"));
     EXPECT_THAT(i.host, Contains("-fbracket-depth=512"));
 }
 
 // Nothing that loads code, writes a file or reads something that is not source text.
 TEST(Hostile, OptionsAreDroppedAndNamed) {
-    for (const std::string flag :
-         {"-fplugin=/x/evil.so", "-fpass-plugin=/x/evil.so", "-Xclang -load -Xclang /x/evil.so", "-Xclang -fplugin=/x/evil.so",
-          "-Xclang -plugin -Xclang evil", "-Xclang -add-plugin -Xclang evil", "-mllvm -load=/x/evil.so",
-          "--config=/x/evil.cfg", "-B/x/evil", "-save-temps", "-ftime-trace=/x/evil.json", "-fmodules-cache-path=/x/evil",
-          "--serialize-diagnostics /x/evil.dia", "-ivfsoverlay /x/evil.yaml", "-include-pch /x/evil.pch",
-          "-resource-dir /x/evil", "-wrapper /x/evil", "-fcrash-diagnostics-dir=/x/evil", "-MJ /x/evil.json",
-          "-fmodule-file=/x/evil.pcm", "-fsanitize-ignorelist=/x/evil", "-Xclang -o -Xclang /x/evil", "-emit-ast"}) {
+    for (const std::string flag : {"-fplugin=/x/evil.so",
+                                   "-fpass-plugin=/x/evil.so",
+                                   "-Xclang -load -Xclang /x/evil.so",
+                                   "-Xclang -fplugin=/x/evil.so",
+                                   "-Xclang -plugin -Xclang evil",
+                                   "-Xclang -add-plugin -Xclang evil",
+                                   "-mllvm -load=/x/evil.so",
+                                   "--config=/x/evil.cfg",
+                                   "-B/x/evil",
+                                   "-save-temps",
+                                   "-ftime-trace=/x/evil.json",
+                                   "-fmodules-cache-path=/x/evil",
+                                   "--serialize-diagnostics /x/evil.dia",
+                                   "-ivfsoverlay /x/evil.yaml",
+                                   "-include-pch /x/evil.pch",
+                                   "-resource-dir /x/evil",
+                                   "-wrapper /x/evil",
+                                   "-fcrash-diagnostics-dir=/x/evil",
+                                   "-MJ /x/evil.json",
+                                   "-fmodule-file=/x/evil.pcm",
+                                   "-fsanitize-ignorelist=/x/evil",
+                                   "-Xclang -o -Xclang /x/evil",
+                                   "-emit-ast"}) {
         const auto i = translate("clang++ -DBEFORE " + flag + " -DAFTER -c /p/a.cpp", "/p/a.cpp");
         const auto bare = translate("clang++ -DBEFORE -DAFTER -c /p/a.cpp", "/p/a.cpp");
         EXPECT_THAT(i.warnings, Not(IsEmpty())) << flag;
@@ -282,8 +333,9 @@ TEST(Hostile, OptionsAreDroppedAndNamed) {
 }
 
 TEST(Hostile, UsualOutputsAreDroppedInSilence) {
-    for (const std::string flag : {"-o /x/evil.o", "-MD -MF /x/evil.d", "-S", "-E", "-emit-llvm", "-gsplit-dwarf",
-                                   "-fuse-ld=evil", "-specs=/x/evil", "-Wl,-evil", "--coverage", "-fprofile-generate=/x/evil", "-fsyntax-only"}) {
+    for (const std::string flag :
+         {"-o /x/evil.o", "-MD -MF /x/evil.d", "-S", "-E", "-emit-llvm", "-gsplit-dwarf", "-fuse-ld=evil",
+          "-specs=/x/evil", "-Wl,-evil", "--coverage", "-fprofile-generate=/x/evil", "-fsyntax-only"}) {
         const auto i = translate("clang++ -DA " + flag + " -c /p/a.cpp", "/p/a.cpp");
         const auto bare = translate("clang++ -DA -c /p/a.cpp", "/p/a.cpp");
         EXPECT_EQ(i.host, bare.host) << flag << " got through";
@@ -291,7 +343,8 @@ TEST(Hostile, UsualOutputsAreDroppedInSilence) {
 }
 
 TEST(Hostile, ThroughNvccTheHostCompilersOptionsAreFilteredToo) {
-    const auto i = translate("nvcc -Xcompiler -fplugin=/x/evil.so,-DA --compiler-options '-B /x/evil' -c /p/a.cu");
+    const auto i =
+        translate("nvcc -Xcompiler -fplugin=/x/evil.so,-DA --compiler-options '-B /x/evil' -c /p/a.cu");
     EXPECT_FALSE(mentions(i.host, "evil"));
     EXPECT_TRUE(has_pair(i.host, "-D", "A"));
     EXPECT_THAT(i.warnings, Contains(HasSubstr("-fplugin=/x/evil.so")));
@@ -303,7 +356,8 @@ TEST(Hostile, UnknownOptionsAreNamed) {
 }
 
 TEST(Hostile, EmptyAndCutShortCommandsStillGiveAParse) {
-    for (const std::string command : {"", "nvcc", "clang++ -I", "nvcc -gencode", "&&", "ccache", "nvcc --options-file", "- -- ---"}) {
+    for (const std::string command :
+         {"", "nvcc", "clang++ -I", "nvcc -gencode", "&&", "ccache", "nvcc --options-file", "- -- ---"}) {
         const auto i = translate(command);
         EXPECT_EQ(i.host.back(), "/p/a.cu") << command;
     }
@@ -362,6 +416,11 @@ TEST_F(Headers, OurStubsStandAlone) {
     EXPECT_FALSE(mentions(i.host, "/shims"));
 }
 
+TEST_F(Headers, OfTheSystemKeepTheirPlaceInTheSearch) {
+    EXPECT_FALSE(has_pair(translate({"nvcc", "-I/usr/include"}).host, "-I", "/usr/include"));
+    EXPECT_FALSE(has_pair(translate({"nvcc", "-isystem", "/usr/include"}).host, "-isystem", "/usr/include"));
+}
+
 TEST_F(Headers, OfAToolkitThatIsNotThereFallBackToStubsWithAWord) {
     const auto i = make_invocation({.file = "a.cu", .directory = dir.path(), .arguments = {"nvcc"}},
                                    {.cuda = CudaHeaders::toolkit, .cuda_path = dir.path() + "/none"});
@@ -374,7 +433,8 @@ TEST_F(Headers, OfTorchAreTheBuildsOwnWhenItHasThem) {
     EXPECT_FALSE(mentions(real.host, ours + "/torch"));
     EXPECT_TRUE(has_pair(real.host, "-isystem", dir.path() + "/venv/torch/include"));
     const auto stub = translate({"nvcc", "-c", "a.cu"}, CudaHeaders::stubs);
-    if (has_torch_headers("/usr/include") || has_torch_headers("/usr/local/include")) GTEST_SKIP() << "libtorch-dev is installed";
+    if (has_torch_headers("/usr/include") || has_torch_headers("/usr/local/include"))
+        GTEST_SKIP() << "libtorch-dev is installed";
     EXPECT_TRUE(has_pair(stub.host, "-idirafter", ours + "/torch"));
 }
 

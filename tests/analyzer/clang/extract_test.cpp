@@ -22,7 +22,8 @@ protected:
     Unit run(const std::string& file, const std::string& flags = "", ExtractOptions options = {}) {
         options.cuda = CudaHeaders::stubs;
         auto words = split_command("clang++ " + flags + " -c " + file);
-        return extract(make_invocation({.file = file, .directory = dir.path(), .arguments = words}, options), options);
+        return extract(make_invocation({.file = file, .directory = dir.path(), .arguments = words}, options),
+                       options);
     }
 
     static const Function* find(const Unit& unit, const std::string& name) {
@@ -102,7 +103,8 @@ std::string with_condition(std::string condition) {
 }
 
 TEST_F(Extract, MakesADevicePassOnlyWhenUserCodeTestsTheArchitecture) {
-    for (const std::string condition : {"__CUDA_ARCH__ >= 530", "defined(__CUDA_ARCH__) && 1", "__CUDA_ARCH__"}) {
+    for (const std::string condition :
+         {"__CUDA_ARCH__ >= 530", "defined(__CUDA_ARCH__) && 1", "__CUDA_ARCH__"}) {
         dir.write("a.cu", with_condition(condition));
         const Unit unit = run("a.cu");
         EXPECT_THAT(texts(unit.passes), ElementsAre("host", "device sm_80")) << condition;
@@ -152,10 +154,18 @@ __global__ void k(float* p) {
     EXPECT_EQ(print_facts(fast), print_facts(exact));
 }
 
+TEST_F(Extract, SystemBodiesAreReadOnlyInExactMode) {
+    dir.write("sys/lib.h", "inline void f() { no_such_thing; }\n");
+    dir.write("a.cpp", "#include <lib.h>\nvoid g() { f(); }");
+    EXPECT_EQ(run("a.cpp", "-isystem sys").coverage.errors, 0u);
+    EXPECT_EQ(run("a.cpp", "-isystem sys", {.exact = true}).coverage.errors, 1u);
+}
+
 TEST_F(Extract, HeadersOutsideTheProjectAreNotUserCode) {
     dir.write("vendor/lib.h", "inline float vendor(float x) { return x; }\n");
     dir.write("project/own.h", "inline float own(float x) { return x; }\n");
-    dir.write("project/a.cpp", "#include \"own.h\"\n#include \"../vendor/lib.h\"\nfloat f() { return own(vendor(1)); }");
+    dir.write("project/a.cpp",
+              "#include \"own.h\"\n#include \"../vendor/lib.h\"\nfloat f() { return own(vendor(1)); }");
     const Unit all = run("project/a.cpp");
     EXPECT_TRUE(find(all, "vendor"));
     const Unit rooted = run("project/a.cpp", "", {.project_root = dir.path() + "/project"});
@@ -185,7 +195,8 @@ TEST_F(Extract, MissingHeadersAreNamedAndTheRestIsAnalysed) {
 
 TEST_F(Extract, ErrorsAreCountedOnceAndTheFirstFiveQuoted) {
     std::string text = "#ifdef __CUDA_ARCH__\n#endif\nvoid f() {}\n";
-    for (int i = 0; i < 9; ++i) text += "unknown_type_" + std::to_string(i) + " v" + std::to_string(i) + ";\n";
+    for (int i = 0; i < 9; ++i)
+        text += "unknown_type_" + std::to_string(i) + " v" + std::to_string(i) + ";\n";
     dir.write("a.cu", text);
     const Unit unit = run("a.cu");
     EXPECT_EQ(unit.passes.size(), 2u) << "both passes meet the same errors";
@@ -196,11 +207,16 @@ TEST_F(Extract, ErrorsAreCountedOnceAndTheFirstFiveQuoted) {
 }
 
 TEST_F(Extract, AFatalErrorDoesNotHideTheRest) {
-    dir.write("a.cpp", "template <int N> struct S { static int f() { return S<N + 1>::f(); } };\n"
-                       "int g() { return S<0>::f(); }\nfloat after(float x) { return x; }\n");
+    dir.write("a.cpp",
+              "template <int N> struct S { static constexpr int v = S<N + 1>::v; };\n"
+              "static_assert(S<0>::v);\n"
+              "template <typename T> T after(T x) { return x + x; }\n"
+              "float use(float x) { return after(x); }\n"
+              "not_a_type unseen;\n");
     const Unit unit = run("a.cpp");
     EXPECT_EQ(unit.state, UnitState::partial);
-    EXPECT_TRUE(find(unit, "after"));
+    EXPECT_TRUE(find(unit, "after")) << "templates are instantiated after it";
+    EXPECT_THAT(texts(unit.coverage.messages), Contains(HasSubstr("a.cpp:5:1: unknown type name")));
 }
 
 TEST_F(Extract, SomethingThatIsNotCodeFails) {
@@ -219,7 +235,8 @@ TEST_F(Extract, OnlyRegularFilesAreOpened) {
     ASSERT_EQ(mkfifo((dir.path() + "/pipe.h").c_str(), 0600), 0);
     ASSERT_EQ(mkfifo((dir.path() + "/pipe.cpp").c_str(), 0600), 0);
     std::filesystem::create_directory(dir.path() + "/dir.cpp");
-    dir.write("a.cpp", "#include \"/dev/zero\"\n#include \"pipe.h\"\n#include \"/\"\nfloat f(float x) { return x; }");
+    dir.write("a.cpp",
+              "#include \"/dev/zero\"\n#include \"pipe.h\"\n#include \"/\"\nfloat f(float x) { return x; }");
     const Unit unit = run("a.cpp");
     EXPECT_TRUE(find(unit, "f"));
     EXPECT_THAT(texts(unit.coverage.missing_headers), Contains("/dev/zero"));
@@ -249,7 +266,8 @@ TEST_F(Extract, WritesNothingAndSaysNothing) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(dir.path())) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+        names.push_back(entry.path().filename());
     EXPECT_THAT(names, ElementsAre("a.cu"));
 }
 

@@ -58,7 +58,8 @@ TEST(MergeDevicePass, AddsFunctionsOnlyTheDeviceHas) {
 
 TEST(MergeDevicePass, RenumbersWhatAddedFactsReferTo) {
     Unit host = unit_with(function("k", {call("host_only", 1), call("both", 2)}));
-    Function device = function("k", {call("both", 2), call("device_only", 3), call_of("outer", 4, 1), call_of("uses", 5, 0)});
+    Function device = function(
+        "k", {call("both", 2), call("device_only", 3), call_of("outer", 4, 1), call_of("uses", 5, 0)});
     device.casts = {cast(6), cast(7)};
     device.casts[0].source.call = 1;
     device.casts[1].inner = 0;
