@@ -43,6 +43,10 @@ MP_MIN_MAX(double, float, double)
 MP_MIN_MAX(double, double, float)
 #undef MP_MIN_MAX
 
+#if CUDART_VERSION >= 11000
+// Clang falls back to this name for kernel<<<...>>> when it was not told the toolkit's version (-nocudalib).
+extern "C" cudaError_t cudaConfigureCall(dim3, dim3, size_t = 0, cudaStream_t = 0);
+#endif
 #if CUDART_VERSION >= 13000
 // The signatures of CUDA 12, which most programs still use.
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int);
