@@ -24,6 +24,8 @@ llvm::StringRef coordinate_of(const Expr* e, llvm::StringRef object) {
     if (const auto* property = dyn_cast<MSPropertyRefExpr>(e)) {
         field = property->getPropertyDecl()->getName();
         base = property->getBaseExpr();
+        // The property's object is evaluated once and stands for itself afterwards.
+        if (const auto* once = dyn_cast<OpaqueValueExpr>(base)) base = once->getSourceExpr();
     } else if (const auto* member = dyn_cast<MemberExpr>(e);
                member && member->getMemberDecl()->getIdentifier()) {
         field = member->getMemberDecl()->getName();
@@ -72,8 +74,8 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 bool Flow::is_index(Term t, unsigned depth) const {
     if (!t || depth > kDeepest) return false;
     t = terms.strip(t);
+    if (is_position(t.expr)) return true;  // before its type: a property has none of its own
     if (!t.expr->getType()->isIntegralOrEnumerationType()) return false;
-    if (is_position(t.expr)) return true;
     if (const auto* binary = dyn_cast<BinaryOperator>(t.expr)) {
         if (!binary->isAdditiveOp() && !binary->isMultiplicativeOp() && !binary->isShiftOp() &&
             !binary->isBitwiseOp())
@@ -106,6 +108,10 @@ std::uint64_t Flow::bound_of(Term t, unsigned depth) const {
         e = cast ? cast->getSubExpr() : nullptr;
     }
     t = terms.strip(t);
+    if (const llvm::StringRef side = coordinate_of(t.expr, "threadIdx"); !side.empty())
+        return side == "z" ? kBlockDepth - 1 : kBlockSide - 1;
+    if (const llvm::StringRef side = coordinate_of(t.expr, "blockDim"); !side.empty())
+        return side == "z" ? kBlockDepth : kBlockSide;
     if (!t.expr->getType()->isIntegralOrEnumerationType()) return 0;
     narrow = tighter(narrow, range_of(t.expr->getType(), context));
     const Body& body = terms.body_of(t.frame);
@@ -114,10 +120,6 @@ std::uint64_t Flow::bound_of(Term t, unsigned depth) const {
             *value < 0 ? std::uint64_t(0) - std::uint64_t(*value) : std::uint64_t(*value);
         return std::max<std::uint64_t>(size, 1);
     }
-    if (const llvm::StringRef side = coordinate_of(t.expr, "threadIdx"); !side.empty())
-        return side == "z" ? kBlockDepth - 1 : kBlockSide - 1;
-    if (const llvm::StringRef side = coordinate_of(t.expr, "blockDim"); !side.empty())
-        return side == "z" ? kBlockDepth : kBlockSide;
     return tighter(narrow, bound_of_value(t, depth));
 }
 
