@@ -31,6 +31,17 @@ bool is_configuration(llvm::StringRef alias) {
     return alias.starts_with("Element") || alias.contains("Accumul");
 }
 
+// The enumerator that a constant of a compute-type enum names.
+const clang::EnumConstantDecl* compute_type(const clang::VarDecl& v) {
+    const auto* type = v.getType()->getAs<clang::EnumType>();
+    if (!type || type->getDecl()->getName() != "cublasComputeType_t" || !v.getType().isConstQualified())
+        return nullptr;
+    const clang::Expr* init = v.getAnyInitializer();
+    if (!init || init->isInstantiationDependent()) return nullptr;
+    const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(init->IgnoreParenImpCasts());
+    return ref ? llvm::dyn_cast<clang::EnumConstantDecl>(ref->getDecl()) : nullptr;
+}
+
 bool add(clang::QualType type, const clang::NamedDecl& at, Symbol alias, Function& out) {
     const clang::RecordDecl* record = computing_record(type);
     if (!record) return false;
@@ -64,6 +75,17 @@ void add_type_use(const clang::TypedefNameDecl& alias, Function& out) {
                          .name = spelled,
                          .args = {{spelled, element.dtype, element.shape}},
                          .alias = name});
+}
+
+void add_outside_use(const clang::Decl& d, Function& out) {
+    if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(&d)) return add_type_use(*alias, out);
+    const auto* variable = llvm::dyn_cast<clang::VarDecl>(&d);
+    const clang::EnumConstantDecl* chosen = variable ? compute_type(*variable) : nullptr;
+    if (!chosen) return;
+    out.types.push_back({.span = span_of(variable->getSourceRange(), variable->getASTContext()),
+                         .name = Symbol("cublasComputeType_t"),
+                         .args = {{Symbol(std::string_view(chosen->getName()))}},
+                         .alias = Symbol(variable->getQualifiedNameAsString())});
 }
 
 }  // namespace mp::lint::walk

@@ -9,5 +9,8 @@ namespace mp::lint::walk {
 // one or an alias names one; and aliases that libraries read by name (ElementAccumulator).
 void add_type_use(const clang::VarDecl&, Function& out);
 void add_type_use(const clang::TypedefNameDecl&, Function& out);
+// Declarations outside functions: the same aliases, and constants that choose how a library computes
+// (static const cublasComputeType_t compute = CUBLAS_COMPUTE_16F, as traits do).
+void add_outside_use(const clang::Decl&, Function& out);
 
 }  // namespace mp::lint::walk

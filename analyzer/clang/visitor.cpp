@@ -1,5 +1,6 @@
 #include "analyzer/clang/visitor.hpp"
 
+#include <map>
 #include <unordered_map>
 
 #include "analyzer/clang/body_walker.hpp"
@@ -72,6 +73,7 @@ public:
         first_ = out_.functions.size();
         scope(*ast_.getTranslationUnitDecl(), SourceSpan{});
         follow_instantiations();
+        for (auto& [path, file] : files_) out_.functions.push_back(std::move(file));
     }
 
 private:
@@ -94,8 +96,9 @@ private:
         if (const auto* t = llvm::dyn_cast<clang::ClassTemplateDecl>(&d)) return class_template(*t);
         if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d))
             return class_scope(*record, from);
-        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d))
-            return lambdas_of(v->getInit(), from);
+        if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) lambdas_of(v->getInit(), from);
+        // A member's is its class's (class_scope).
+        if (!d.getDeclContext()->isRecord()) outside_use(d);
         if (const auto* f = llvm::dyn_cast<clang::FriendDecl>(&d))
             if (const clang::NamedDecl* befriended = f->getFriendDecl())
                 declaration(*befriended, from);
@@ -134,11 +137,24 @@ private:
             record.isLambda())
             return;
         Function types;
-        for (const clang::Decl* d : record.decls())
-            if (const auto* alias = llvm::dyn_cast<clang::TypedefNameDecl>(d))
-                walk::add_type_use(*alias, types);
+        for (const clang::Decl* d : record.decls()) walk::add_outside_use(*d, types);
         if (!types.types.empty()) class_types(record, from, std::move(types));
         scope(record, from);
+    }
+
+    // An alias or constant between functions belongs to its file: the file stands for a function.
+    void outside_use(const clang::Decl& d) {
+        Function found;
+        walk::add_outside_use(d, found);
+        if (found.types.empty()) return;
+        const SourceSpan& at = found.types.front().span;
+        Function& file = files_[at.file];
+        if (file.usr.empty()) {
+            file.usr = Symbol("c:@file@" + std::string(at.file.str()));
+            file.name = file.display = Symbol("file scope");
+            file.span = at;
+        }
+        file.types.push_back(std::move(found.types.front()));
     }
 
     // The aliases of a configuration class belong to no function: the class stands for one.
@@ -231,6 +247,7 @@ private:
     Usrs usrs_;
     walk::Callees callees_;
     std::size_t first_ = 0;
+    std::map<Symbol, Function> files_;
     llvm::DenseSet<const clang::FunctionDecl*> seen_;
 };
 
