@@ -32,6 +32,13 @@ const Stmt* block_of(const Body& body, const Stmt* s) {
 
 }  // namespace
 
+// A number, or a packed pair of them: pointers move, they do not gather.
+bool Flow::is_low_precision_value(Term t) const {
+    const ElementType type = element_type(t.expr->getType());
+    return is_low_precision(type.dtype) &&
+           (type.shape == Shape::scalar || type.shape == Shape::vec);
+}
+
 // A helper with a loop around its addition has that fact itself.
 bool Flow::reported_by_helper(const Step& step) const {
     for (const Frame* f = step.frame; f; f = f->outer) {
@@ -100,7 +107,7 @@ void Flow::add_accumulations(Function& out) const {
     std::set<std::pair<const ValueDecl*, const Stmt*>> unrolled;  // trees written out step by step
     std::map<std::pair<const ValueDecl*, const Stmt*>, std::size_t> fact_of;
     for (const Step& step : steps) {
-        if (!is_low_precision(terms.dtype(step.target)) || !step.place.base) continue;
+        if (!is_low_precision_value(step.target) || !step.place.base) continue;
         if (step.frame && reported_by_helper(step)) continue;
         const auto found = accumulate(step);
         if (!found) continue;

@@ -154,6 +154,19 @@ std::optional<Accumulate> Flow::accumulate(const Step& step) const {
     return found;
 }
 
+// The storage goes to a call that may overwrite it: load(registers, memory). A helper that is known
+// only to add to it, or not to write it at all, leaves the sum alone.
+bool Flow::refills(const Step& step, const Write& w) const {
+    const auto* call = dyn_cast<CallExpr>(w.site);
+    if (w.kind != WriteKind::escape || step.at || !call || call == step.site) return false;
+    const Body& root = terms.root();
+    if (root.contains(call, step.site) || root.contains(step.site, call)) return false;
+    if (!terms.enter(*call, nullptr)) return true;
+    return std::ranges::any_of(steps, [&](const Step& other) {
+        return other.call == call && other.place.base == step.place.base && !accumulate(other);
+    });
+}
+
 // The place is given a value that does not depend on it, on every turn of the loop.
 bool Flow::restarts(const Step& step, const Stmt* loop) const {
     const Body& body = terms.body_of(step.at);
@@ -168,10 +181,9 @@ bool Flow::restarts(const Step& step, const Stmt* loop) const {
         return found;
     };
     for (const Write* w : body.writes_to(step.place.base)) {
-        if (w->kind != WriteKind::assign || w == step.write || !w->value ||
-            !body.contains(loop, w->site))
-            continue;
-        if (mentions_itself(*w)) continue;
+        if (w == step.write || !body.contains(loop, w->site)) continue;
+        const bool assigned = w->kind == WriteKind::assign && w->value && !mentions_itself(*w);
+        if (!assigned && !refills(step, *w)) continue;
         const Stmt* branch = w->site;  // a branch that also holds the step runs when the step runs
         while (branch && branch != loop && !body.contains(branch, step.site))
             branch = body.parent(branch);

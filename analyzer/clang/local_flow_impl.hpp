@@ -65,6 +65,8 @@ struct Flow {
     std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
     bool restarts(const Step&, const clang::Stmt* loop) const;
     Storage storage_of(const Place&) const;
+    bool is_low_precision_value(Term) const;
+    bool refills(const Step&, const Write&) const;
     bool reported_by_helper(const Step&) const;
     bool is_member_sum(const Step&) const;
     Stat stat_of(const Step&, const Accumulate&) const;

@@ -62,8 +62,8 @@ public:
 
     // old - lr * update: what is taken away is scaled and comes from elsewhere.
     bool subtracts() const {
-        const bool keeps =
-            std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && old(s); });
+        const bool keeps = std::ranges::any_of(
+            summands_, [&](const Summand& s) { return !s.negative && keeps_old(s); });
         return keeps && std::ranges::any_of(summands_, [&](const Summand& s) {
                    return s.negative && is_scaled(s) && elsewhere(s);
                });
@@ -74,15 +74,14 @@ public:
         for (const Summand& a : summands_) {
             if (a.factors.empty() && !a.negative && old(a) && moves_towards(a)) return true;
             for (const Summand& b : summands_)
-                if (&a != &b && old(a) && elsewhere(b) && (complements(a, b) || complements(b, a)))
+                if (&a != &b && keeps_old(a) && elsewhere(b) && !old(b) &&
+                    (complements(a, b) || complements(b, a)))
                     return true;
         }
         return false;
     }
 
 private:
-    using Factors = llvm::SmallVector<Term, 4>;
-
     // A load from the storage that is written (own), or from other storage.
     bool reads(Term e, bool own) const {
         if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr))
@@ -112,11 +111,32 @@ private:
         if (s.factors.empty()) return depends(s.term);
         return std::ranges::any_of(s.factors, [&](Term f) { return depends(f); });
     }
-    bool elsewhere(const Summand& s) const {
-        const auto other = [&](Term t) {
-            return flow_.terms.any_source(t, [&](Term e) { return reads(e, false); });
+    // The old value itself, or scaled by what is the same for every element. An activation function
+    // or a rotation in place depends on the old value in another way.
+    bool keeps_old(const Summand& s) const {
+        const auto plain = [&](Term t) {
+            return flow_.terms.arithmetic(t).kind == Arithmetic::none || is_choice_of_loads(t);
         };
-        return s.factors.empty() ? other(s.term) : std::ranges::any_of(s.factors, other);
+        if (s.factors.empty()) return plain(flow_.terms.resolve(s.term)) && depends(s.term);
+        bool kept = false;
+        for (const Term factor : s.factors) {
+            if (depends(factor))
+                kept = kept || plain(factor);
+            else if (reads_elsewhere(factor))
+                return false;
+        }
+        return kept;
+    }
+    bool is_choice_of_loads(Term t) const {
+        const Arith a = flow_.terms.arithmetic(t);
+        return a.kind == Arithmetic::select && is_load(a);
+    }
+    bool reads_elsewhere(Term t) const {
+        return flow_.terms.any_source(t, [&](Term e) { return reads(e, false); });
+    }
+    bool elsewhere(const Summand& s) const {
+        if (s.factors.empty()) return reads_elsewhere(s.term);
+        return std::ranges::any_of(s.factors, [&](Term t) { return reads_elsewhere(t); });
     }
     bool is_scaled(const Summand& s) const {
         return s.factors.size() >= 2 ||
@@ -288,7 +308,7 @@ void Flow::find_master(const Step& stored, Term value, Update& update) const {
 }
 
 std::optional<Update> Flow::update_of(const Step& step) const {
-    if (!is_outside(step.place) || !is_low_precision(terms.dtype(step.target)) || !step.value)
+    if (!is_outside(step.place) || !is_low_precision_value(step.target) || !step.value)
         return std::nullopt;
     if (step.write->kind > WriteKind::subtract) return std::nullopt;
     if (!step.frame && accumulate(step) && !gathering_loops(step).empty()) return std::nullopt;
@@ -333,7 +353,7 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
         step.write->kind != WriteKind::assign)
         return std::nullopt;
     if (!is_outside(step.place) || !isa<ParmVarDecl>(step.place.base) ||
-        !is_low_precision(terms.dtype(step.target)))
+        !is_low_precision_value(step.target))
         return std::nullopt;
     const auto is_given = [](Term t) {
         const auto* ref = dyn_cast<DeclRefExpr>(t.expr);

@@ -64,6 +64,21 @@ TEST(Accumulations, ElementwiseUpdatesAreNotSums) {
     EXPECT_TRUE(none("void f(half s, int n) { for (int i = 0; i < n; ++i) s = s * s; }"));
 }
 
+TEST(Accumulations, PointersMoveButDoNotGather) {
+    EXPECT_TRUE(
+        none("void f(const half* x, half* y, int n) { for (int i = 0; i < n; ++i) { x += n; y += "
+             "2; } }"));
+}
+
+TEST(Accumulations, RegistersLoadedAgainStartAgain) {
+    const char* const load =
+        "template <typename T> void load(T* to, const T* from, int i) { to[0] = from[i]; }\n";
+    const std::string loop =
+        "void f(const half* x, int n) { half r[1]; r[0] = 0.f; for (int i = 0; i < n; ++i) { ";
+    EXPECT_TRUE(none(load + loop + "load(r, x, i); r[0] = r[0] - x[i]; } }"));
+    EXPECT_FALSE(none(load + loop + "half s[1]; load(s, x, i); r[0] = r[0] - s[0]; } }"));
+}
+
 TEST(Accumulations, OnlyLoopsSinceTheStartValueCount) {
     const Parsed p(R"(void f(const half* x, half* out, int n) {
         for (int row = 0; row < n; ++row) {

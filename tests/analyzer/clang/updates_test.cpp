@@ -47,6 +47,18 @@ TEST(Updates, AddingAGradientOrShiftingByAMeanIsNoWeightUpdate) {
     EXPECT_TRUE(updates("p[i] = p[i] - g[0];").empty());
 }
 
+TEST(Updates, ActivationsAndRotationsInPlaceAreNoWeightUpdates) {
+    for (const char* body :
+         {"half2 v = ((half2*)p)[i]; half2 t; t.x = half(0.5f) * v.x * (half(1.f) + v.x); "
+          "t.y = half(0.5f) * v.y * (half(1.f) + v.y); ((half2*)p)[i] = t;",
+          "float a = (float)p[i], b = (float)p[i + 1]; p[i] = (half)(a * w[i] - b * c[i]);",
+          "float a = (float)p[i]; p[i] = (half)(a * (1.f + d * (float)g[i]) * 0.5f);"}) {
+        EXPECT_TRUE(updates(body).empty()) << body;
+    }
+    // Decoupled weight decay scales the old value, and is an update.
+    EXPECT_TRUE(only("p[i] = (half)((float)p[i] * (1.f - lr * d) - lr * (float)g[i]);").subtracts);
+}
+
 TEST(Updates, AMasterCopyIsSeenAndSoIsItsCondition) {
     const Update always =
         only("float v = (float)p[i] - lr * (float)g[i]; p[i] = (half)v; w[i] = v;");
