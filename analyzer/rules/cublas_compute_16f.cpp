@@ -7,8 +7,9 @@
 //        ends at 65504. alpha and beta must have the scale type: a float read as half gives
 //        garbage, no error.
 // Fix    CUBLAS_COMPUTE_32F with float alpha and beta; the matrices stay half.
-// Silent Float compute types, compute types that are not constants, alpha through void*. A constant
-//        K of at most 64, and the inference profile, are notes; a wrong scale type stays an error.
+// Silent Float compute types, compute types that are not constants (the constant that one of them
+//        can be is reported where a trait chooses it), alpha through void*. A constant K of at most
+//        64, and the inference profile, are notes; a wrong scale type stays an error.
 // Tests  testdata/lint/MP406.md, tests/analyzer/rules/cublas_compute_16f_test.cpp
 
 #include <algorithm>
@@ -173,8 +174,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP406",
               .severity = context.inference ? Severity::note : Severity::warning,
               .span = use.span,
-              .message = "constant" + quoted(use.alias.str()) + " is CUBLAS_COMPUTE_16F: a product computed with it " +
-                         sums_in_fp16(),
+              .message = "constant" + quoted(use.alias.str()) +
+                         " is CUBLAS_COMPUTE_16F: a product computed with it " + sums_in_fp16(),
               .fix = "use CUBLAS_COMPUTE_32F and float alpha and beta; the matrices stay half",
               .notes = {},
               .function = {}},

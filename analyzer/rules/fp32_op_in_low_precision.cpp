@@ -90,11 +90,20 @@ LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call
     return {};
 }
 
+// Ops that autocast never sees, because they are made of others: what protects those protects them.
+Op decisive(Op op) {
+    if (op.name() == "cross_entropy" || op.name() == "cross_entropy_loss") return Op("log_softmax");
+    if (op.name() == "softmin") return Op("softmax");
+    if (op.name() == "normalize") return Op("linalg_vector_norm");
+    return op;
+}
+
 // The region decides nothing here: the op computes in the dtype of its operand. Autocast wraps no
 // in-place op, listed or not.
 bool is_unprotected(const RuleContext& context, const Context& region, const Call& call) {
     const Policy* policy = policy_of(context, region);
-    return policy && (call.in_place || policy->category(call.op) == Category::unlisted);
+    const auto unlisted = [&](Op op) { return policy->category(op) == Category::unlisted; };
+    return policy && (call.in_place || (unlisted(call.op) && unlisted(decisive(call.op))));
 }
 
 std::string consequence(Need need, DType d) {

@@ -42,12 +42,18 @@ DType wmma(const TypeUse& use) {
     return low == use.args.end() ? DType::unknown : low->dtype;
 }
 
-// `using ElementAccumulator = cutlass::half_t` (or ...Accumulator) in a configuration, or the argument
-// of a CUTLASS template.
+// `using ElementAccumulator = half` is CUTLASS's own word; with another word before "Accumulator" the
+// type must be CUTLASS's.
+bool names_accumulator(const TypeUse& use) {
+    const std::string_view alias = leaf(use.alias.str());
+    if (use.args.size() != 1) return false;
+    return alias == "ElementAccumulator" || leaf(use.name.str()) == "ElementAccumulator" ||
+           (alias.ends_with("Accumulator") && is_within(use.args[0].text.str(), "cutlass"));
+}
+
+// Such a name in a configuration, or the argument of a CUTLASS template.
 DType cutlass(const TypeUse& use) {
-    const bool named = leaf(use.alias.str()).ends_with("Accumulator") ||
-                       leaf(use.name.str()) == "ElementAccumulator";
-    if (named && use.args.size() == 1) return use.args[0].dtype;
+    if (names_accumulator(use)) return use.args[0].dtype;
     if (!is_within(use.name.str(), "cutlass")) return DType::unknown;
     for (const Position& p : kCutlass)
         if (use.name.str().ends_with(p.suffix) && p.index < use.args.size())

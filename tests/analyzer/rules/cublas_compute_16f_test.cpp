@@ -82,6 +82,17 @@ TEST(CublasCompute16f, CublasLtDescriptor) {
     EXPECT_THAT(create("CUBLAS_COMPUTE_32F", "CUDA_R_32F"), IsEmpty());
 }
 
+TEST(CublasCompute16f, TraitThatChoosesIt) {
+    const auto trait = [](std::string value, Profile profile = Profile::training) {
+        return mp406("type 7:1 cublasComputeType_t alias=compute_type args=[{text=" + value + "}]",
+                     profile);
+    };
+    EXPECT_THAT(trait("CUBLAS_COMPUTE_16F"), ElementsAre("warning 7"));
+    EXPECT_THAT(trait("CUBLAS_COMPUTE_16F", Profile::inference), ElementsAre("note 7"));
+    EXPECT_THAT(trait("CUBLAS_COMPUTE_32F"), IsEmpty());
+    EXPECT_THAT(mp406("type 7:1 cublasMath_t alias=m args=[{text=CUBLAS_COMPUTE_16F}]"), IsEmpty());
+}
+
 TEST(CublasCompute16f, FastModesCountOnlyOnFloatMatrices) {
     EXPECT_THAT(mp406("call 7:1 cublasGemmEx args=[{constant=CUDA_R_32F} "
                       "{constant=CUBLAS_COMPUTE_32F_FAST_16BF}]"),

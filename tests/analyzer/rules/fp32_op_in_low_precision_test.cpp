@@ -52,6 +52,12 @@ TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
     EXPECT_THAT(lint("MP102", {step(), inner(op("std", "fp32"))}), IsEmpty());
 }
 
+TEST(Fp32OpInLowPrecision, CompositesAreProtectedByTheirParts) {
+    // cross_entropy is on no CUDA list, its log_softmax is; on CPU it is listed itself.
+    EXPECT_THAT(lint("MP102", {step(), inner(op("cross_entropy", "fp16"))}), IsEmpty());
+    EXPECT_THAT(plain(op("cross_entropy", "fp16")), ElementsAre("note 7"));
+}
+
 TEST(Fp32OpInLowPrecision, NoListAppliesToAnInPlaceOp) {
     const std::string in_place =
         "call 7:9 at::Tensor::exp_ kind=method op=exp in_place args=[{fp16 tensor name=h}] "

@@ -53,6 +53,18 @@ TEST(MmaHalfAccumulator, CutlassAccumulator) {
         IsEmpty());
 }
 
+TEST(MmaHalfAccumulator, OtherNamesCountForCutlassTypesOnly) {
+    const auto alias = [](std::string name, std::string type) {
+        return mp407("type 5:3 " + type + " alias=" + name + " args=[{fp16 scalar text=" + type +
+                     "}]");
+    };
+    EXPECT_THAT(alias("TypeAccumulator", "cutlass::half_t"), ElementsAre("warning 5"));
+    EXPECT_THAT(alias("GradientAccumulator", "__half"), IsEmpty());
+    EXPECT_THAT(mp407("type 5:3 cutlass::Array alias=FragmentAccumulator args=[{fp16 scalar "
+                      "text=cutlass::half_t} {text=8}]"),
+                IsEmpty());
+}
+
 TEST(MmaHalfAccumulator, SeventhArgumentOfACutlassGemm) {
     const auto gemm = [](std::string accumulator) {
         return mp407(
