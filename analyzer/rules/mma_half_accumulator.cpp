@@ -42,8 +42,8 @@ DType wmma(const TypeUse& use) {
     return low == use.args.end() ? DType::unknown : low->dtype;
 }
 
-// `using ElementAccumulator = half` is CUTLASS's own word; with another word before "Accumulator" the
-// type must be CUTLASS's.
+// `using ElementAccumulator = half` is CUTLASS's own word; with another word before "Accumulator"
+// the type must be CUTLASS's.
 bool names_accumulator(const TypeUse& use) {
     const std::string_view alias = leaf(use.alias.str());
     if (use.args.size() != 1) return false;
