@@ -33,8 +33,9 @@ bool is_configuration(llvm::StringRef alias) {
 
 // The enumerator that a constant of a compute-type enum names.
 const clang::EnumConstantDecl* compute_type(const clang::VarDecl& v) {
-    const auto* type = v.getType()->getAs<clang::EnumType>();
-    if (!type || type->getDecl()->getName() != "cublasComputeType_t" || !v.getType().isConstQualified())
+    // The enum has no name of its own in C headers: the typedef does.
+    if (!v.getType()->isEnumeralType() || !v.getType().isConstQualified() ||
+        v.getType().getUnqualifiedType().getAsString() != "cublasComputeType_t")
         return nullptr;
     const clang::Expr* init = v.getAnyInitializer();
     if (!init || init->isInstantiationDependent()) return nullptr;

@@ -39,9 +39,6 @@
 #ifndef __forceinline__
 #define __forceinline__ __inline__ __attribute__((always_inline))
 #endif
-#ifndef __noinline__
-#define __noinline__ __attribute__((noinline))
-#endif
 #define __grid_constant__
 #define __cluster_dims__(...)
 #define __maxnreg__(...)
