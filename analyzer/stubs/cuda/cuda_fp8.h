@@ -9,13 +9,20 @@ typedef unsigned int __nv_fp8x4_storage_t;
 enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
 
-MP_HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(const double, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(const __half_raw, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(const float2, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(const __half2_raw, const __nv_saturation_t, const __nv_fp8_interpretation_t);
-MP_HD __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(const __nv_bfloat162_raw, const __nv_saturation_t, const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(const double, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(const __half_raw, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(const float2, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(const __half2_raw, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
+MP_HD __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(const __nv_bfloat162_raw, const __nv_saturation_t,
+    const __nv_fp8_interpretation_t);
 MP_HD __half_raw __nv_cvt_fp8_to_halfraw(const __nv_fp8_storage_t, const __nv_fp8_interpretation_t);
 MP_HD __half2_raw __nv_cvt_fp8x2_to_halfraw2(const __nv_fp8x2_storage_t, const __nv_fp8_interpretation_t);
 

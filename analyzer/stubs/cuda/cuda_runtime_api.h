@@ -165,7 +165,8 @@ typedef struct cudaLaunchConfig_st {
     cudaLaunchAttribute* attrs;
     unsigned int numAttrs;
 } cudaLaunchConfig_t;
-enum cudaChannelFormatKind { cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned, cudaChannelFormatKindFloat };
+enum cudaChannelFormatKind { cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned,
+    cudaChannelFormatKindFloat };
 struct cudaChannelFormatDesc { int x, y, z, w; cudaChannelFormatKind f; };
 
 extern "C" {

@@ -5,7 +5,8 @@ typedef struct _nvrtcProgram* nvrtcProgram;
 extern "C" {
 const char* nvrtcGetErrorString(nvrtcResult);
 nvrtcResult nvrtcVersion(int*, int*);
-nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*,
+    const char* const*);
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram*);
 nvrtcResult nvrtcCompileProgram(nvrtcProgram, int, const char* const*);
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t*);

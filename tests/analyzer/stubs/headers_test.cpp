@@ -37,7 +37,9 @@ protected:
             make_invocation({.file = name, .directory = dir.path(), .arguments = words}, options), options);
         std::vector<std::string> messages;
         for (const auto message : unit.coverage.messages) messages.emplace_back(message.str());
-        for (const auto header : unit.coverage.missing_headers) messages.push_back("missing " + std::string(header.str()));
+        for (const auto header : unit.coverage.missing_headers) {
+            messages.push_back("missing " + std::string(header.str()));
+        }
         if (unit.state != UnitState::ok && messages.empty()) messages.push_back("not parsed");
         for (const auto& file : unit.dependencies) {
             const std::string path(file.path.str());
@@ -216,7 +218,8 @@ static_assert(std::is_same_v<at::Half, c10::Half>);
 #include <ATen/AccumulateType.h>
 #include <ATen/OpMathType.h>
 static_assert(std::is_same_v<at::acc_type<c10::Half, true>, float> && std::is_same_v<at::acc_type<float, true>, float>);
-static_assert(std::is_same_v<at::acc_type<float, false>, double> && std::is_same_v<at::opmath_type<c10::BFloat16>, float>);
+static_assert(std::is_same_v<at::acc_type<float, false>, double>);
+static_assert(std::is_same_v<at::opmath_type<c10::BFloat16>, float>);
 )";
     EXPECT_THAT(errors("promotion.cpp", text), IsEmpty());
 }

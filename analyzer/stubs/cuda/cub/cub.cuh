@@ -32,17 +32,23 @@ struct Difference { template <class A, class B> MP_HD auto operator()(A&& a, B&&
 struct Max { template <class A, class B> MP_HD mp_common<A, B> operator()(A&&, B&&) const; };
 struct Min { template <class A, class B> MP_HD mp_common<A, B> operator()(A&&, B&&) const; };
 struct Equality { template <class A, class B> MP_HD bool operator()(A&&, B&&) const; };
-struct ArgMax { template <class K, class V> MP_HD KeyValuePair<K, V> operator()(const KeyValuePair<K, V>&, const KeyValuePair<K, V>&) const; };
-struct ArgMin { template <class K, class V> MP_HD KeyValuePair<K, V> operator()(const KeyValuePair<K, V>&, const KeyValuePair<K, V>&) const; };
+struct ArgMax { template <class K, class V> MP_HD KeyValuePair<K, V> operator()(const KeyValuePair<K, V>&,
+    const KeyValuePair<K, V>&) const; };
+struct ArgMin { template <class K, class V> MP_HD KeyValuePair<K, V> operator()(const KeyValuePair<K, V>&,
+    const KeyValuePair<K, V>&) const; };
 
-enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING, BLOCK_REDUCE_WARP_REDUCTIONS };
+enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING,
+    BLOCK_REDUCE_WARP_REDUCTIONS };
 enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_RAKING_MEMOIZE, BLOCK_SCAN_WARP_SCANS };
-enum BlockLoadAlgorithm { BLOCK_LOAD_DIRECT, BLOCK_LOAD_STRIPED, BLOCK_LOAD_VECTORIZE, BLOCK_LOAD_TRANSPOSE, BLOCK_LOAD_WARP_TRANSPOSE };
-enum BlockStoreAlgorithm { BLOCK_STORE_DIRECT, BLOCK_STORE_STRIPED, BLOCK_STORE_VECTORIZE, BLOCK_STORE_TRANSPOSE, BLOCK_STORE_WARP_TRANSPOSE };
+enum BlockLoadAlgorithm { BLOCK_LOAD_DIRECT, BLOCK_LOAD_STRIPED, BLOCK_LOAD_VECTORIZE, BLOCK_LOAD_TRANSPOSE,
+    BLOCK_LOAD_WARP_TRANSPOSE };
+enum BlockStoreAlgorithm { BLOCK_STORE_DIRECT, BLOCK_STORE_STRIPED, BLOCK_STORE_VECTORIZE,
+    BLOCK_STORE_TRANSPOSE, BLOCK_STORE_WARP_TRANSPOSE };
 enum CacheLoadModifier { LOAD_DEFAULT, LOAD_CA, LOAD_CG, LOAD_CS, LOAD_CV, LOAD_LDG, LOAD_VOLATILE };
 template <class T> struct mp_storage_of { typedef struct { T value; } type; };
 
-template <class T, int X, BlockReduceAlgorithm A = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1, int Arch = 0>
+template <class T, int X, BlockReduceAlgorithm A = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1,
+    int Arch = 0>
 class BlockReduce {
 public:
     struct TempStorage { char bytes[64]; };
@@ -106,7 +112,8 @@ public:
     template <class It> MP_DEV void Load(It, T (&)[Items], int);
     template <class It, class D> MP_DEV void Load(It, T (&)[Items], int, D);
 };
-template <class T, int X, int Items, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1, int Arch = 0>
+template <class T, int X, int Items, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1,
+    int Arch = 0>
 class BlockStore {
 public:
     struct TempStorage { char bytes[64]; };
@@ -115,7 +122,8 @@ public:
     template <class It> MP_DEV void Store(It, T (&)[Items]);
     template <class It> MP_DEV void Store(It, T (&)[Items], int);
 };
-template <class K, int X, int Items, class V = NullType, int Bits = 4, bool Memoize = true, BlockScanAlgorithm A = BLOCK_SCAN_WARP_SCANS>
+template <class K, int X, int Items, class V = NullType, int Bits = 4, bool Memoize = true,
+    BlockScanAlgorithm A = BLOCK_SCAN_WARP_SCANS>
 class BlockRadixSort {
 public:
     struct TempStorage { char bytes[64]; };
@@ -159,24 +167,35 @@ struct DeviceScan {
     static cudaError_t InclusiveScan(void*, size_t&, I, O, Op, long long, cudaStream_t = 0);
 };
 struct DeviceRadixSort {
-    template <class K, class V> static cudaError_t SortPairs(void*, size_t&, const K*, K*, const V*, V*, long long, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
-    template <class K, class V> static cudaError_t SortPairsDescending(void*, size_t&, const K*, K*, const V*, V*, long long, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
-    template <class K> static cudaError_t SortKeys(void*, size_t&, const K*, K*, long long, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
+    template <class K, class V> static cudaError_t SortPairs(void*, size_t&, const K*, K*, const V*, V*,
+        long long, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
+    template <class K, class V> static cudaError_t SortPairsDescending(void*, size_t&, const K*, K*,
+        const V*, V*, long long, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
+    template <class K> static cudaError_t SortKeys(void*, size_t&, const K*, K*, long long, int = 0,
+        int = sizeof(K) * 8, cudaStream_t = 0);
 };
 struct DeviceSegmentedRadixSort {
-    template <class K, class V, class B, class E> static cudaError_t SortPairs(void*, size_t&, const K*, K*, const V*, V*, long long, long long, B, E, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
-    template <class K, class V, class B, class E> static cudaError_t SortPairsDescending(void*, size_t&, const K*, K*, const V*, V*, long long, long long, B, E, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
+    template <class K, class V, class B, class E> static cudaError_t SortPairs(void*, size_t&, const K*, K*,
+        const V*, V*, long long, long long, B, E, int = 0, int = sizeof(K) * 8, cudaStream_t = 0);
+    template <class K, class V, class B, class E> static cudaError_t SortPairsDescending(void*, size_t&,
+        const K*, K*, const V*, V*, long long, long long, B, E, int = 0, int = sizeof(K) * 8,
+        cudaStream_t = 0);
 };
 struct DeviceSegmentedSort {
-    template <class K, class V, class B, class E> static cudaError_t SortPairs(void*, size_t&, const K*, K*, const V*, V*, long long, long long, B, E, cudaStream_t = 0);
-    template <class K, class V, class B, class E> static cudaError_t SortPairsDescending(void*, size_t&, const K*, K*, const V*, V*, long long, long long, B, E, cudaStream_t = 0);
+    template <class K, class V, class B, class E> static cudaError_t SortPairs(void*, size_t&, const K*, K*,
+        const V*, V*, long long, long long, B, E, cudaStream_t = 0);
+    template <class K, class V, class B, class E> static cudaError_t SortPairsDescending(void*, size_t&,
+        const K*, K*, const V*, V*, long long, long long, B, E, cudaStream_t = 0);
 };
 struct DeviceSelect {
-    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0) MP_NO_BODY
-    template <class I, class O, class N, class P> static cudaError_t If(void*, size_t&, I, O, N, long long, P, cudaStream_t = 0) MP_NO_BODY
+    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N,
+        long long, cudaStream_t = 0) MP_NO_BODY
+    template <class I, class O, class N, class P> static cudaError_t If(void*, size_t&, I, O, N, long long,
+        P, cudaStream_t = 0) MP_NO_BODY
 };
 struct DevicePartition {
-    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N, long long, cudaStream_t = 0) MP_NO_BODY
+    template <class I, class F, class O, class N> static cudaError_t Flagged(void*, size_t&, I, F, O, N,
+        long long, cudaStream_t = 0) MP_NO_BODY
 };
 struct DeviceHistogram {
     template <class I, class C, class L, class O>

@@ -20,7 +20,8 @@ enum class Status {
     kErrorMemoryAllocation, kInvalid
 };
 const char* cutlassGetStatusString(Status);
-enum class FloatRoundStyle { round_indeterminate, round_toward_zero, round_to_nearest, round_to_nearest_satfinite };
+enum class FloatRoundStyle { round_indeterminate, round_toward_zero, round_to_nearest,
+    round_to_nearest_satfinite };
 enum class ComplexTransform { kNone, kConjugate };
 
 // Halves of the library's own: built from float and int explicitly, read as float implicitly.
@@ -57,7 +58,8 @@ enum class ComplexTransform { kNone, kConjugate };
     MP_HD T& operator*=(T&, const T&); \
     MP_HD T& operator/=(T&, const T&);
 MP_CUTLASS_FLOAT(half_t, MP_HD explicit half_t(const __half&); MP_HD __half to_half() const;)
-MP_CUTLASS_FLOAT(bfloat16_t, MP_HD explicit bfloat16_t(const __nv_bfloat16&); MP_HD __nv_bfloat16 to_nv_bfloat16() const;)
+MP_CUTLASS_FLOAT(bfloat16_t,
+    MP_HD explicit bfloat16_t(const __nv_bfloat16&); MP_HD __nv_bfloat16 to_nv_bfloat16() const;)
 MP_CUTLASS_FLOAT(tfloat32_t, )
 MP_CUTLASS_FLOAT(float_e4m3_t, )
 MP_CUTLASS_FLOAT(float_e5m2_t, )
@@ -82,14 +84,16 @@ template <class T, int N> MP_HD Array<T, N> operator*(const Array<T, N>&, const 
 #define MP_FUNCTOR(name) template <class T> struct name { MP_HD T operator()(const T&, const T&) const; };
 MP_FUNCTOR(plus) MP_FUNCTOR(minus) MP_FUNCTOR(multiplies) MP_FUNCTOR(divides) MP_FUNCTOR(maximum) MP_FUNCTOR(minimum)
 #undef MP_FUNCTOR
-template <class A, class B = A, class C = A> struct multiply_add { MP_HD C operator()(const A&, const B&, const C&) const; };
+template <class A, class B = A, class C = A> struct multiply_add { MP_HD C operator()(const A&, const B&,
+    const C&) const; };
 template <class To, class From, FloatRoundStyle R = FloatRoundStyle::round_to_nearest> struct NumericConverter {
     using result_type = To;
     using source_type = From;
     MP_HD static To convert(const From&);
     MP_HD To operator()(const From&) const;
 };
-template <class To, class From, int N, FloatRoundStyle R = FloatRoundStyle::round_to_nearest> struct NumericArrayConverter {
+template <class To, class From, int N,
+    FloatRoundStyle R = FloatRoundStyle::round_to_nearest> struct NumericArrayConverter {
     using result_type = Array<To, N>;
     using source_type = Array<From, N>;
     MP_HD static result_type convert(const source_type&);
@@ -125,7 +129,8 @@ template <class T, class L> struct TensorRef {
 
 namespace epilogue {
 namespace thread {
-template <class ElementOutput_, int Count, class ElementAccumulator_ = ElementOutput_, class ElementCompute_ = ElementOutput_>
+template <class ElementOutput_, int Count, class ElementAccumulator_ = ElementOutput_,
+    class ElementCompute_ = ElementOutput_>
 class LinearCombination {
 public:
     using ElementOutput = ElementOutput_;
@@ -149,7 +154,8 @@ template <class A, int N> struct Convert {};
 }  // namespace epilogue
 
 namespace gemm {
-struct GemmCoord { int m_, n_, k_; MP_HD GemmCoord(); MP_HD GemmCoord(int, int, int); MP_HD int m() const; MP_HD int n() const; MP_HD int k() const; };
+struct GemmCoord { int m_, n_, k_; MP_HD GemmCoord(); MP_HD GemmCoord(int, int,
+    int); MP_HD int m() const; MP_HD int n() const; MP_HD int k() const; };
 template <int M, int N, int K> struct GemmShape {
     static constexpr int kM = M;
     static constexpr int kN = N;

@@ -20,7 +20,8 @@ constexpr auto None = std::nullopt;
 struct EllipsisIndexType {};
 const EllipsisIndexType Ellipsis = {};
 struct Slice {
-    Slice(std::optional<int64_t> = std::nullopt, std::optional<int64_t> = std::nullopt, std::optional<int64_t> = std::nullopt);
+    Slice(std::optional<int64_t> = std::nullopt, std::optional<int64_t> = std::nullopt,
+        std::optional<int64_t> = std::nullopt);
 };
 struct TensorIndex {
     TensorIndex(std::nullopt_t);
@@ -160,16 +161,22 @@ public:
     const Tensor& requires_grad_(bool = true) const;
     const Tensor& set_requires_grad(bool) const;
     void retain_grad() const;
-    void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
+    void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
+        bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
     template <class F> unsigned register_hook(F&&) const MP_NO_BODY
     int64_t _version() const;
     void reset();
 
-    Tensor to(TensorOptions, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> = std::nullopt) const;
-    Tensor to(std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>, bool, bool, std::optional<MemoryFormat>) const;
-    Tensor to(Device, ScalarType, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> = std::nullopt) const;
-    Tensor to(ScalarType, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> = std::nullopt) const;
-    Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> = std::nullopt) const;
+    Tensor to(TensorOptions, bool non_blocking = false, bool copy = false,
+        std::optional<MemoryFormat> = std::nullopt) const;
+    Tensor to(std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>,
+        std::optional<bool>, bool, bool, std::optional<MemoryFormat>) const;
+    Tensor to(Device, ScalarType, bool non_blocking = false, bool copy = false,
+        std::optional<MemoryFormat> = std::nullopt) const;
+    Tensor to(ScalarType, bool non_blocking = false, bool copy = false,
+        std::optional<MemoryFormat> = std::nullopt) const;
+    Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
+        std::optional<MemoryFormat> = std::nullopt) const;
     Tensor toType(ScalarType) const;
     Tensor type_as(const Tensor&) const;
     Tensor cpu() const;

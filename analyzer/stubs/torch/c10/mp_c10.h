@@ -245,7 +245,8 @@ constexpr Layout kStrided = Layout::Strided;
 constexpr Layout kSparse = Layout::Sparse;
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 enum class DispatchKey : uint16_t {
-    Undefined, CPU, CUDA, CatchAll, Autograd, AutogradCPU, AutogradCUDA, AutogradOther, Meta, BackendSelect, Python,
+    Undefined, CPU, CUDA, CatchAll, Autograd, AutogradCPU, AutogradCUDA, AutogradOther, Meta, BackendSelect,
+        Python,
     CompositeImplicitAutograd, CompositeExplicitAutograd, Autocast, AutocastCPU, AutocastCUDA, AutocastXPU,
     AutocastHPU, AutocastMPS, AutocastPrivateUse1, ADInplaceOrView, HPU, XPU, XLA, PrivateUse1, QuantizedCPU
 };

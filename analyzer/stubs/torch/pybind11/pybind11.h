@@ -38,7 +38,8 @@ template <class T, class... B> struct class_ : object {
     template <class... A> class_& def_readonly(A&&...) MP_NO_BODY
     template <class... A> class_& def_property_readonly(A&&...) MP_NO_BODY
 };
-template <class T> struct enum_ : object { enum_(object, const char*); enum_& value(const char*, T); enum_& export_values(); };
+template <class T> struct enum_ : object { enum_(object, const char*); enum_& value(const char*,
+    T); enum_& export_values(); };
 void exec(const char*);
 namespace literals { arg operator""_a(const char*, size_t); }
 }  // namespace pybind11

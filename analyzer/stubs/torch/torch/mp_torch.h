@@ -79,10 +79,14 @@ struct AutogradContext {
 };
 template <class T> struct Function {
     template <class X = T, class... A>
-    static auto apply(A&&... a) -> decltype(X::forward(static_cast<AutogradContext*>(nullptr), std::forward<A>(a)...));
+    static auto apply(A&&... a) -> decltype(X::forward(static_cast<AutogradContext*>(nullptr),
+        std::forward<A>(a)...));
 };
-variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, bool allow_unused = false);
-void backward(const variable_list&, const variable_list& = {}, std::optional<bool> = std::nullopt, bool = false, const variable_list& = {});
+variable_list grad(const variable_list& outputs, const variable_list& inputs,
+    const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = std::nullopt,
+    bool create_graph = false, bool allow_unused = false);
+void backward(const variable_list&, const variable_list& = {}, std::optional<bool> = std::nullopt,
+    bool = false, const variable_list& = {});
 struct GradMode { static bool is_enabled(); static void set_enabled(bool); };
 struct DetectAnomalyGuard { explicit DetectAnomalyGuard(bool = true); ~DetectAnomalyGuard(); };
 }  // namespace autograd
@@ -173,7 +177,8 @@ public:
     std::vector<Tensor> buffers(bool recurse = true) const;
     OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const;
     std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const;
-    OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& = std::string(), bool = true) const;
+    OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& = std::string(),
+        bool = true) const;
     std::vector<std::shared_ptr<Module>> children() const;
     OrderedDict<std::string, std::shared_ptr<Module>> named_children() const;
     virtual void train(bool on = true);
@@ -207,7 +212,8 @@ public:
     using ContainedType = C;
     ModuleHolder();
     ModuleHolder(std::nullptr_t);
-    template <class H, class... T, class = std::enable_if_t<!(std::is_base_of_v<ModuleHolder, std::decay_t<H>> && sizeof...(T) == 0)>>
+    template <class H, class... T, class = std::enable_if_t<!(std::is_base_of_v<ModuleHolder,
+        std::decay_t<H>> && sizeof...(T) == 0)>>
     explicit ModuleHolder(H&&, T&&...);
     ModuleHolder(std::shared_ptr<C>);
     explicit operator bool() const noexcept;
@@ -217,7 +223,8 @@ public:
     const std::shared_ptr<C>& ptr() const;
     C* get();
     bool is_empty() const noexcept;
-    template <class... A, class X = C> auto operator()(A&&... a) -> decltype(std::declval<X&>().forward(std::forward<A>(a)...));
+    template <class... A,
+        class X = C> auto operator()(A&&... a) -> decltype(std::declval<X&>().forward(std::forward<A>(a)...));
     template <class A, class X = C> auto operator[](A&& a) -> decltype(std::declval<X&>()[std::forward<A>(a)]);
 };
 template <class C> std::ostream& operator<<(std::ostream&, const ModuleHolder<C>&);
@@ -234,7 +241,8 @@ template <class C> std::ostream& operator<<(std::ostream&, const ModuleHolder<C>
 
 struct LinearOptions {
     LinearOptions(int64_t, int64_t);
-    MP_ARG(LinearOptions, int64_t, in_features) MP_ARG(LinearOptions, int64_t, out_features) MP_ARG(LinearOptions, bool, bias)
+    MP_ARG(LinearOptions, int64_t, in_features) MP_ARG(LinearOptions, int64_t,
+        out_features) MP_ARG(LinearOptions, bool, bias)
 };
 class LinearImpl : public Cloneable<LinearImpl> {
 public:
@@ -297,7 +305,8 @@ struct ActivationOptions {
     ActivationOptions();
     ActivationOptions(double);
     ActivationOptions(bool);
-    MP_ARG(ActivationOptions, bool, inplace) MP_ARG(ActivationOptions, double, negative_slope) MP_ARG(ActivationOptions, double, alpha)
+    MP_ARG(ActivationOptions, bool, inplace) MP_ARG(ActivationOptions, double,
+        negative_slope) MP_ARG(ActivationOptions, double, alpha)
     MP_ARG(ActivationOptions, std::string, approximate)
 };
 using ReLUOptions = ActivationOptions;
@@ -306,19 +315,24 @@ using ELUOptions = ActivationOptions;
 using GELUOptions = ActivationOptions;
 template <size_t D> struct PoolOptions {
     PoolOptions(ExpandingArray<D>);
-    MP_ARG(PoolOptions, ExpandingArray<D>, stride) MP_ARG(PoolOptions, ExpandingArray<D>, padding) MP_ARG(PoolOptions, bool, ceil_mode)
+    MP_ARG(PoolOptions, ExpandingArray<D>, stride) MP_ARG(PoolOptions, ExpandingArray<D>,
+        padding) MP_ARG(PoolOptions, bool, ceil_mode)
 };
 struct UpsampleOptions {
     UpsampleOptions();
-    MP_ARG(UpsampleOptions, std::optional<std::vector<int64_t>>, size) MP_ARG(UpsampleOptions, std::optional<std::vector<double>>, scale_factor)
+    MP_ARG(UpsampleOptions, std::optional<std::vector<int64_t>>, size) MP_ARG(UpsampleOptions,
+        std::optional<std::vector<double>>, scale_factor)
     MP_ARG(UpsampleOptions, AnyEnum, mode) MP_ARG(UpsampleOptions, std::optional<bool>, align_corners)
 };
-struct FlattenOptions { FlattenOptions(); MP_ARG(FlattenOptions, int64_t, start_dim) MP_ARG(FlattenOptions, int64_t, end_dim) };
+struct FlattenOptions { FlattenOptions(); MP_ARG(FlattenOptions, int64_t, start_dim) MP_ARG(FlattenOptions,
+    int64_t, end_dim) };
 struct LossOptions {
     LossOptions();
     LossOptions(AnyEnum);
-    MP_ARG(LossOptions, AnyEnum, reduction) MP_ARG(LossOptions, Tensor, weight) MP_ARG(LossOptions, int64_t, ignore_index)
-    MP_ARG(LossOptions, double, label_smoothing) MP_ARG(LossOptions, Tensor, pos_weight) MP_ARG(LossOptions, double, beta)
+    MP_ARG(LossOptions, AnyEnum, reduction) MP_ARG(LossOptions, Tensor, weight) MP_ARG(LossOptions, int64_t,
+        ignore_index)
+    MP_ARG(LossOptions, double, label_smoothing) MP_ARG(LossOptions, Tensor, pos_weight) MP_ARG(LossOptions,
+        double, beta)
     MP_ARG(LossOptions, double, delta) MP_ARG(LossOptions, double, margin) MP_ARG(LossOptions, bool, log_target)
 };
 #define MP_LOSS_OPTIONS(n) using n##Options = LossOptions;
@@ -353,7 +367,8 @@ MP_LOSS_OPTIONS(BCELoss) MP_LOSS_OPTIONS(BCEWithLogitsLoss) MP_LOSS_OPTIONS(Smoo
     }; \
     TORCH_MODULE(Name);
 MP_MODULE(LayerNorm, LayerNormOptions)
-MP_MODULE(BatchNorm1d, BatchNormOptions) MP_MODULE(BatchNorm2d, BatchNormOptions) MP_MODULE(BatchNorm3d, BatchNormOptions)
+MP_MODULE(BatchNorm1d, BatchNormOptions) MP_MODULE(BatchNorm2d, BatchNormOptions) MP_MODULE(BatchNorm3d,
+    BatchNormOptions)
 MP_MODULE(InstanceNorm2d, BatchNormOptions)
 MP_MODULE(Softmax, SoftmaxOptions) MP_MODULE(LogSoftmax, SoftmaxOptions)
 class GroupNormImpl : public Cloneable<GroupNormImpl> {
@@ -377,7 +392,8 @@ TORCH_MODULE(Embedding);
 MP_MODULE_0(Dropout, DropoutOptions) MP_MODULE_0(Dropout2d, DropoutOptions)
 MP_MODULE_0(ReLU, ActivationOptions) MP_MODULE_0(LeakyReLU, ActivationOptions) MP_MODULE_0(ELU, ActivationOptions)
 MP_MODULE_0(GELU, ActivationOptions) MP_MODULE_0(SiLU, ActivationOptions) MP_MODULE_0(Tanh, ActivationOptions)
-MP_MODULE_0(Sigmoid, ActivationOptions) MP_MODULE_0(Softplus, ActivationOptions) MP_MODULE_0(Identity, ActivationOptions)
+MP_MODULE_0(Sigmoid, ActivationOptions) MP_MODULE_0(Softplus, ActivationOptions) MP_MODULE_0(Identity,
+    ActivationOptions)
 MP_MODULE_0(Mish, ActivationOptions) MP_MODULE_0(ReLU6, ActivationOptions) MP_MODULE_0(SELU, ActivationOptions)
 MP_MODULE_0(Flatten, FlattenOptions) MP_MODULE_0(Upsample, UpsampleOptions)
 MP_MODULE(MaxPool1d, PoolOptions<1>) MP_MODULE(MaxPool2d, PoolOptions<2>) MP_MODULE(AvgPool2d, PoolOptions<2>)
@@ -392,7 +408,8 @@ MP_LOSS(SmoothL1Loss) MP_LOSS(HuberLoss) MP_LOSS(KLDivLoss)
 
 struct RNNOptionsBase {
     RNNOptionsBase(int64_t, int64_t);
-    MP_ARG(RNNOptionsBase, int64_t, num_layers) MP_ARG(RNNOptionsBase, bool, batch_first) MP_ARG(RNNOptionsBase, double, dropout)
+    MP_ARG(RNNOptionsBase, int64_t, num_layers) MP_ARG(RNNOptionsBase, bool,
+        batch_first) MP_ARG(RNNOptionsBase, double, dropout)
     MP_ARG(RNNOptionsBase, bool, bidirectional) MP_ARG(RNNOptionsBase, bool, bias)
 };
 using LSTMOptions = RNNOptionsBase;
@@ -402,7 +419,8 @@ public:
     LSTMImpl(int64_t, int64_t);
     explicit LSTMImpl(const LSTMOptions&);
     void reset() override;
-    std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(const Tensor&, std::optional<std::tuple<Tensor, Tensor>> = {});
+    std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(const Tensor&, std::optional<std::tuple<Tensor,
+        Tensor>> = {});
 };
 TORCH_MODULE(LSTM);
 class GRUImpl : public Cloneable<GRUImpl> {
@@ -422,7 +440,8 @@ public:
     MultiheadAttentionImpl(int64_t, int64_t);
     explicit MultiheadAttentionImpl(const MultiheadAttentionOptions&);
     void reset() override;
-    std::tuple<Tensor, Tensor> forward(const Tensor&, const Tensor&, const Tensor&, const Tensor& = {}, bool = true, const Tensor& = {}, bool = true);
+    std::tuple<Tensor, Tensor> forward(const Tensor&, const Tensor&, const Tensor&, const Tensor& = {},
+        bool = true, const Tensor& = {}, bool = true);
 };
 TORCH_MODULE(MultiheadAttention);
 
@@ -480,7 +499,8 @@ struct SoftmaxFuncOptions {
 using LogSoftmaxFuncOptions = SoftmaxFuncOptions;
 struct NormalizeFuncOptions {
     NormalizeFuncOptions();
-    MP_ARG(NormalizeFuncOptions, double, p) MP_ARG(NormalizeFuncOptions, int64_t, dim) MP_ARG(NormalizeFuncOptions, double, eps)
+    MP_ARG(NormalizeFuncOptions, double, p) MP_ARG(NormalizeFuncOptions, int64_t,
+        dim) MP_ARG(NormalizeFuncOptions, double, eps)
 };
 struct CosineSimilarityFuncOptions {
     CosineSimilarityFuncOptions();
@@ -489,7 +509,8 @@ struct CosineSimilarityFuncOptions {
 using LossFuncOptions = LossOptions;
 #define MP_LOSS(name, Name) Tensor name(const Tensor& input, const Tensor& target, LossOptions = {}); using Name##FuncOptions = LossOptions;
 MP_LOSS(mse_loss, MSELoss) MP_LOSS(l1_loss, L1Loss) MP_LOSS(cross_entropy, CrossEntropy) MP_LOSS(nll_loss, NLLLoss)
-MP_LOSS(binary_cross_entropy, BinaryCrossEntropy) MP_LOSS(binary_cross_entropy_with_logits, BinaryCrossEntropyWithLogits)
+MP_LOSS(binary_cross_entropy, BinaryCrossEntropy) MP_LOSS(binary_cross_entropy_with_logits,
+    BinaryCrossEntropyWithLogits)
 MP_LOSS(smooth_l1_loss, SmoothL1Loss) MP_LOSS(huber_loss, HuberLoss) MP_LOSS(kl_div, KLDiv)
 #undef MP_LOSS
 #define MP_CONV(name, D) \
@@ -502,7 +523,8 @@ using Conv1dFuncOptions = conv1d_options_mp;
 using Conv2dFuncOptions = conv2d_options_mp;
 struct LayerNormFuncOptions {
     LayerNormFuncOptions(std::vector<int64_t>);
-    MP_ARG(LayerNormFuncOptions, Tensor, weight) MP_ARG(LayerNormFuncOptions, Tensor, bias) MP_ARG(LayerNormFuncOptions, double, eps)
+    MP_ARG(LayerNormFuncOptions, Tensor, weight) MP_ARG(LayerNormFuncOptions, Tensor,
+        bias) MP_ARG(LayerNormFuncOptions, double, eps)
 };
 struct DropoutFuncOptions {
     DropoutFuncOptions();
@@ -510,8 +532,10 @@ struct DropoutFuncOptions {
 };
 struct InterpolateFuncOptions {
     InterpolateFuncOptions();
-    MP_ARG(InterpolateFuncOptions, std::optional<std::vector<int64_t>>, size) MP_ARG(InterpolateFuncOptions, std::optional<std::vector<double>>, scale_factor)
-    MP_ARG(InterpolateFuncOptions, AnyEnum, mode) MP_ARG(InterpolateFuncOptions, std::optional<bool>, align_corners)
+    MP_ARG(InterpolateFuncOptions, std::optional<std::vector<int64_t>>, size) MP_ARG(InterpolateFuncOptions,
+        std::optional<std::vector<double>>, scale_factor)
+    MP_ARG(InterpolateFuncOptions, AnyEnum, mode) MP_ARG(InterpolateFuncOptions, std::optional<bool>,
+        align_corners)
 };
 struct PadFuncOptions {
     PadFuncOptions(std::vector<int64_t>);
@@ -619,11 +643,17 @@ public:
     };
 using MpBetas = std::tuple<double, double>;
 #define MP_O(O, T, name) MP_ARG(O, T, name)
-MP_OPTIMIZER(Adam, MP_O(AdamOptions, MpBetas, betas) MP_O(AdamOptions, double, eps) MP_O(AdamOptions, double, weight_decay) MP_O(AdamOptions, bool, amsgrad))
-MP_OPTIMIZER(AdamW, MP_O(AdamWOptions, MpBetas, betas) MP_O(AdamWOptions, double, eps) MP_O(AdamWOptions, double, weight_decay) MP_O(AdamWOptions, bool, amsgrad))
-MP_OPTIMIZER(SGD, MP_O(SGDOptions, double, momentum) MP_O(SGDOptions, double, dampening) MP_O(SGDOptions, double, weight_decay) MP_O(SGDOptions, bool, nesterov))
-MP_OPTIMIZER(RMSprop, MP_O(RMSpropOptions, double, alpha) MP_O(RMSpropOptions, double, eps) MP_O(RMSpropOptions, double, weight_decay) MP_O(RMSpropOptions, double, momentum) MP_O(RMSpropOptions, bool, centered))
-MP_OPTIMIZER(Adagrad, MP_O(AdagradOptions, double, lr_decay) MP_O(AdagradOptions, double, eps) MP_O(AdagradOptions, double, weight_decay))
+MP_OPTIMIZER(Adam, MP_O(AdamOptions, MpBetas, betas) MP_O(AdamOptions, double, eps) MP_O(AdamOptions, double,
+    weight_decay) MP_O(AdamOptions, bool, amsgrad))
+MP_OPTIMIZER(AdamW, MP_O(AdamWOptions, MpBetas, betas) MP_O(AdamWOptions, double, eps) MP_O(AdamWOptions,
+    double, weight_decay) MP_O(AdamWOptions, bool, amsgrad))
+MP_OPTIMIZER(SGD, MP_O(SGDOptions, double, momentum) MP_O(SGDOptions, double, dampening) MP_O(SGDOptions,
+    double, weight_decay) MP_O(SGDOptions, bool, nesterov))
+MP_OPTIMIZER(RMSprop, MP_O(RMSpropOptions, double, alpha) MP_O(RMSpropOptions, double,
+    eps) MP_O(RMSpropOptions, double, weight_decay) MP_O(RMSpropOptions, double,
+    momentum) MP_O(RMSpropOptions, bool, centered))
+MP_OPTIMIZER(Adagrad, MP_O(AdagradOptions, double, lr_decay) MP_O(AdagradOptions, double,
+    eps) MP_O(AdagradOptions, double, weight_decay))
 #undef MP_O
 #undef MP_OPTIMIZER
 class LRScheduler { public: virtual ~LRScheduler(); void step(); };
@@ -634,7 +664,8 @@ namespace data {
 template <class D = Tensor, class T = Tensor> struct Example { D data; T target; Example(D, T); };
 struct DataLoaderOptions {
     DataLoaderOptions(size_t = 1);
-    MP_ARG(DataLoaderOptions, size_t, batch_size) MP_ARG(DataLoaderOptions, size_t, workers) MP_ARG(DataLoaderOptions, bool, drop_last)
+    MP_ARG(DataLoaderOptions, size_t, batch_size) MP_ARG(DataLoaderOptions, size_t,
+        workers) MP_ARG(DataLoaderOptions, bool, drop_last)
 };
 namespace samplers { class RandomSampler {}; class SequentialSampler {}; }
 namespace transforms { template <class B = Example<>> struct Stack {}; template <class T = Tensor> struct Normalize { Normalize(double, double); }; }
@@ -660,7 +691,8 @@ public:
     std::vector<Example<>>::iterator begin();
     std::vector<Example<>>::iterator end();
 };
-template <class S = samplers::RandomSampler, class D> std::unique_ptr<DataLoader_mp<D>> make_data_loader(D, DataLoaderOptions = {});
+template <class S = samplers::RandomSampler, class D> std::unique_ptr<DataLoader_mp<D>> make_data_loader(D,
+    DataLoaderOptions = {});
 }  // namespace data
 
 namespace utils {
