@@ -173,6 +173,14 @@ TEST(Accumulations, ReferencesObjectsAndLambdasAreSeenThrough) {
     }
 }
 
+TEST(Accumulations, AHelperWithItsOwnLoopIsReportedThere) {
+    const Parsed p(R"(
+        void gather(half* to, const half* x, int n) { for (int i = 0; i < n; ++i) *to += x[i]; }
+        void f(const half* x, int n) { half v = 0.f; for (int i = 0; i < n; ++i) gather(&v, x, n); })");
+    EXPECT_TRUE(p.accumulations("f").empty());
+    EXPECT_EQ(only(p, "gather").storage, Storage::global);
+}
+
 TEST(Accumulations, AMemberThatAMethodAddsToIsOne) {
     const Parsed p(
         "struct Mean { half sum_; void f(half x) { sum_ += x; } Mean& operator+=(half x) { sum_ += "

@@ -64,8 +64,8 @@ TEST(Statistics, NamesMeanNothing) {
     const Parsed p(
         R"(float variance_of(const float*); void f(const float* x, float variance, float scale, int n) {
         float mean = x[0]; float sum = 0.f; for (int i = 0; i < n; ++i) sum += x[i];
-        probe(variance); probe(mean); probe(rsqrtf(variance)); probe(sum * scale); probe(x[0] / sum); })");
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(p.stat("f", i), Stat::none) << i;
+        probe(variance); probe(mean); probe(rsqrtf(variance)); probe(sum * scale); probe(x[0] / sum); probe(sum / scale); })");
+    for (int i = 0; i < 6; ++i) EXPECT_EQ(p.stat("f", i), Stat::none) << i;
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ TEST(Updates, ActivationsAndRotationsInPlaceAreNoWeightUpdates) {
          {"half2 v = ((half2*)p)[i]; half2 t; t.x = half(0.5f) * v.x * (half(1.f) + v.x); "
           "t.y = half(0.5f) * v.y * (half(1.f) + v.y); ((half2*)p)[i] = t;",
           "float a = (float)p[i], b = (float)p[i + 1]; p[i] = (half)(a * w[i] - b * c[i]);",
+          "p[i] = (half)(0.5f * (float)p[i] + 0.5f * (float)p[i + 1] * (float)g[i]);",
           "float a = (float)p[i]; p[i] = (half)(a * (1.f + d * (float)g[i]) * 0.5f);"}) {
         EXPECT_TRUE(updates(body).empty()) << body;
     }
