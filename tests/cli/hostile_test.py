@@ -60,25 +60,36 @@ def sources():
     yield "deep_braces.cu", "void f() { " + "{" * 20000 + "}" * 20000 + " }\n" + DEFECT
     yield "deep_operators.cu", "int f(int a) { return " + "+".join(["a"] * 30000) + "; }\n" + DEFECT
     yield "deep_ternary.cu", "int f(int a) { return " + "a ? 1 : " * 5000 + "0; }\n" + DEFECT
-    yield "deep_calls.cu", "int g(int);\nint f(int a) { return " + "g(" * 5000 + "a" + ")" * 5000 + "; }\n" + DEFECT
-    yield "deep_else_if.cu", "int f(int a) {" + "".join(f"if (a == {i}) return {i}; else " for i in range(3000)) + "return 0; }\n" + DEFECT
+    yield "deep_calls.cu", ("int g(int);\nint f(int a) { return " + "g(" * 5000 + "a" + ")" * 5000 + "; }\n" +
+                            DEFECT)
+    yield "deep_else_if.cu", ("int f(int a) {" + "".join(f"if (a == {i}) return {i}; else " for i in range(3000)) +
+                              "return 0; }\n" + DEFECT)
     yield "deep_namespaces.cu", "".join(f"namespace n{i} {{" for i in range(2000)) + "}" * 2000 + "\n" + DEFECT
     yield "deep_pointers.cu", "int " + "*" * 20000 + "p;\n" + DEFECT
     yield "deep_lambdas.cu", "auto f() { return " + "[](){ return " * 200 + "1" + "; }" * 200 + "; }\n" + DEFECT
-    yield "huge_switch.cu", "int f(int a) { switch (a) {" + "".join(f"case {i}: return {i};\n" for i in range(50000)) + "} return 0; }\n" + DEFECT
+    yield "huge_switch.cu", ("int f(int a) { switch (a) {" +
+                             "".join(f"case {i}: return {i};\n" for i in range(50000)) + "} return 0; }\n" + DEFECT)
     yield "huge_line.cu", DEFECT + "// " + "x" * 5_000_000
     yield "huge_array.cu", "float a[] = {" + "1.f," * 200000 + "};\n" + DEFECT
-    yield "many_functions.cu", DEFECT + "".join(f"float f{i}(float x) {{ return x * {i}.f; }}\n" for i in range(20000))
+    yield "many_functions.cu", DEFECT + "".join(f"float f{i}(float x) {{ return x * {i}.f; }}\n"
+                                                for i in range(20000))
     yield "long_identifier.cu", DEFECT.replace("total", "t" * 100000)
-    yield "macro_bomb.cu", "#define A0 x\n" + "".join(f"#define A{i} A{i-1} A{i-1} A{i-1} A{i-1}\n" for i in range(1, 16)) + "int x;\nint f() { A15 }\n"
+    yield "macro_bomb.cu", ("#define A0 x\n" +
+                            "".join(f"#define A{i} A{i-1} A{i-1} A{i-1} A{i-1}\n" for i in range(1, 16)) +
+                            "int x;\nint f() { A15 }\n")
     yield "macro_recursion.cu", "#define A B\n#define B A\n" + DEFECT + "int A = 1;\n"
     yield "include_itself.cu", '#include "include_itself.cu"\n' + DEFECT
-    yield "template_recursion.cu", "template <int N> struct S { static int f() { return S<N + 1>::f(); } };\nint g() { return S<0>::f(); }\n" + DEFECT
-    yield "template_explosion.cu", ("template <int A, int B> struct F { static constexpr long v = F<A - 1, B>::v + F<A - 1, B + 1>::v; };\n"
-                                    "template <int B> struct F<0, B> { static constexpr long v = B; };\nlong x = F<400, 0>::v;\n" + DEFECT)
-    yield "constexpr_loop.cu", "constexpr int f() { int i = 0; while (true) ++i; return i; }\nstatic_assert(f());\n" + DEFECT
+    yield "template_recursion.cu", ("template <int N> struct S { static int f() { return S<N + 1>::f(); } };\n"
+                                    "int g() { return S<0>::f(); }\n" + DEFECT)
+    yield "template_explosion.cu", ("template <int A, int B> struct F {\n"
+                                    "    static constexpr long v = F<A - 1, B>::v + F<A - 1, B + 1>::v; };\n"
+                                    "template <int B> struct F<0, B> { static constexpr long v = B; };\n"
+                                    "long x = F<400, 0>::v;\n" + DEFECT)
+    yield "constexpr_loop.cu", ("constexpr int f() { int i = 0; while (true) ++i; return i; }\n"
+                                "static_assert(f());\n" + DEFECT)
     yield "constexpr_recursion.cu", "constexpr int f(int n) { return f(n + 1); }\nstatic_assert(f(0));\n" + DEFECT
-    yield "recursive_functions.cu", DEFECT + "float a(float); float b(float x) { return a(x); }\nfloat a(float x) { return b(x); }\n"
+    yield "recursive_functions.cu", (DEFECT + "float a(float); float b(float x) { return a(x); }\n"
+                                     "float a(float x) { return b(x); }\n")
     yield "self_reference.cu", DEFECT + "void h() { __half a = a; float b = b + __half2float(a); auto c = &c; }\n"
     yield "missing_headers.cu", '#include "no/such/header.h"\n#include <not/there.hpp>\n' + DEFECT
     yield "include_dev_zero.cu", '#include "/dev/zero"\n' + DEFECT
@@ -103,7 +114,8 @@ def run(folder, *options, expect, **more):
                            "--timeout", str(TIMEOUT), *options],
                           cwd=folder, capture_output=True, timeout=case_limit, stdin=subprocess.DEVNULL, **more)
     assert done.returncode >= 0, f"killed by signal {-done.returncode}: {done.stderr[-400:]}"
-    assert done.returncode in expect, f"exit {done.returncode}, not {expect}\n{done.stdout[-600:]}\n{done.stderr[-600:]}"
+    assert done.returncode in expect, \
+        f"exit {done.returncode}, not {expect}\n{done.stdout[-600:]}\n{done.stderr[-600:]}"
     assert b"\x1b" not in done.stdout, "an escape code of the source reached the terminal"
     if done.returncode == 2:
         assert done.stderr.strip() or done.stdout.strip(), "exit 2 without a word"
@@ -203,7 +215,8 @@ def outputs_in_command(d):
 
 def command_injection(d):
     write(os.path.join(d, "a.cu"), DEFECT)
-    database(d, [{"directory": d, "file": "a.cu", "command": "clang++ $(touch owned) `touch owned` ; touch owned -c a.cu"}])
+    command = "clang++ $(touch owned) `touch owned` ; touch owned -c a.cu"
+    database(d, [{"directory": d, "file": "a.cu", "command": command}])
     run(d, "a.cu", expect={1, 2})
     assert not os.path.exists(os.path.join(d, "owned")), "a shell ran the compile command"
 
@@ -230,10 +243,12 @@ def database_of_missing_files(d):
 
 def hostile_configs(d):
     write(os.path.join(d, "a.cu"), DEFECT)
-    for text in ["selct = ['MP401']", "select = 3", "= =", "[" * 10000, "a = " + "[" * 5000, "\x00\xff", "[regions]\nguard = ['x']"]:
+    for text in ["selct = ['MP401']", "select = 3", "= =", "[" * 10000, "a = " + "[" * 5000, "\x00\xff",
+                 "[regions]\nguard = ['x']"]:
         write(os.path.join(d, "mp-lint.toml"), text)
         done = subprocess.run([lint, "--no-cache", "--cuda", "stubs", "a.cu"], cwd=d, capture_output=True, timeout=60)
-        assert done.returncode == 2 and b"mp-lint.toml" in done.stderr, f"{text[:20]!r}: exit {done.returncode} {done.stderr[:300]}"
+        assert done.returncode == 2 and b"mp-lint.toml" in done.stderr, \
+            f"{text[:20]!r}: exit {done.returncode} {done.stderr[:300]}"
 
 
 def corrupt_cache(d):

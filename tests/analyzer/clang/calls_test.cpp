@@ -155,7 +155,8 @@ TEST(Calls, BookkeepingIsNoCall) {
 TEST(Calls, EnumeratorsNumbersAndPointersAreConstants) {
     const Function f = function(
         "int f(int n) { const float alpha = 1.f; __half beta = __float2half(0.f);\n"
-        "  return cublasScale(n * 2, &alpha, CUDA_R_16F) + cublasScale(64, &beta, CUDA_R_32F) + cublasScale(1, nullptr, CUDA_R_32F); }");
+        "  return cublasScale(n * 2, &alpha, CUDA_R_16F) + cublasScale(64, &beta, CUDA_R_32F) + "
+        "cublasScale(1, nullptr, CUDA_R_32F); }");
     EXPECT_THAT(calls(f), ElementsAre("function cublasScale(n * 2, alpha, CUDA_R_16F)",
                                       "function cublasScale(64, beta, CUDA_R_32F)",
                                       "function cublasScale(1, nullptr, CUDA_R_32F)"));
@@ -221,7 +222,8 @@ TEST(Calls, ALambdaArgumentIsAFunctionThatMayRun) {
 
 TEST(Calls, ALambdaCalledOnTheSpotIsACallOfIt) {
     const Unit unit = facts_of(
-        "void work();\nint f(int t) { return [&] { if (t) return [&] { work(); return 1; }(); return [&] { work(); return 1; }(); }(); }");
+        "void work();\nint f(int t) { return [&] { if (t) return [&] { work(); return 1; }(); "
+        "return [&] { work(); return 1; }(); }(); }");
     const Function& f = function_named(unit, "f");
     ASSERT_EQ(f.calls.size(), 1u);
     const Function& outer = function_named(unit, "f::(lambda)");

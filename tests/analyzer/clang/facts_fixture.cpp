@@ -75,7 +75,9 @@ namespace nvcuda { namespace wmma {
 struct accumulator {};
 template <class Use, int M, int N, int K, class T, class Layout = void> struct fragment { T x[8]; };
 } }
-namespace cutlass { struct half_t { unsigned short bits; half_t() = default; explicit half_t(float); operator float() const; }; }
+namespace cutlass {
+struct half_t { unsigned short bits; half_t() = default; explicit half_t(float); operator float() const; };
+}
 )";
 
 constexpr const char* kTorch = R"(
@@ -121,7 +123,9 @@ Tensor operator*(const Tensor&, const Scalar&);
 Tensor zeros(IntArrayRef, TensorOptions = {});
 Tensor softmax(const Tensor&, int, ScalarType);
 Tensor matmul(const Tensor&, const Tensor&);
-namespace autocast { void set_enabled(bool); bool is_enabled(); void set_autocast_gpu_dtype(ScalarType); void clear_cache(); }
+namespace autocast {
+void set_enabled(bool); bool is_enabled(); void set_autocast_gpu_dtype(ScalarType); void clear_cache();
+}
 }
 namespace torch {
 using namespace at;

@@ -70,8 +70,10 @@ TEST(Types, TensorsAndTheirOptions) {
 
 TEST(Types, AccumulatorFragmentsAndElementAliasesAreTypeUses) {
     const Unit unit = facts_of(
-        "template <bool F> struct Choose { using type = half; }; template <> struct Choose<true> { using type = float; };\n"
-        "template <class T> __global__ void k(T*) { nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, T> c[2]; }\n"
+        "template <bool F> struct Choose { using type = half; }; "
+        "template <> struct Choose<true> { using type = float; };\n"
+        "template <class T> __global__ void k(T*) { "
+        "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, T> c[2]; }\n"
         "struct Config { using ElementAccumulator = cutlass::half_t; using Plain = int; };\n"
         "template <class T> struct Generic { using ElementAccumulator = typename Choose<sizeof(T) == 4>::type; };\n"
         "Generic<half> a; Generic<float> b;\n"
