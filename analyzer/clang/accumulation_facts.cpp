@@ -112,6 +112,9 @@ void Flow::add_accumulations(Function& out) const {
         const auto found = accumulate(step);
         if (!found) continue;
         const auto loops = gathering_loops(step);
+        const bool dead = std::ranges::any_of(
+            root.loops_around(step.site), [&](const Stmt* loop) { return root.describe(loop).never; });
+        if (dead) continue;
         const bool member = loops.empty() && is_member_sum(step);
         if (loops.empty() && !member && !found->tree) continue;
         if (member && is_extreme(found->op)) continue;

@@ -42,6 +42,7 @@ struct Loop {
     std::uint64_t trips = 0;    // 0: not a constant
     std::uint64_t largest = 0;  // |counter| never exceeds it; 0: not known
     bool halving = false;       // the counter is halved or doubled
+    bool never = false;    // its condition is false from the start
 };
 
 class Body {

@@ -188,6 +188,7 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
     else
         count = count_geometric(*first, *bound, relation, op, step);
     loop.trips = count.trips;
+    loop.never = !holds(relation, *first, *bound);
     loop.largest = count.largest;
 }
 

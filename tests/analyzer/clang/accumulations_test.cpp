@@ -201,6 +201,13 @@ TEST(Accumulations, ShuffleLoopsAreTrees) {
     EXPECT_EQ(a.storage, Storage::parameter);
 }
 
+TEST(Accumulations, ATreeOfOneLaneHasNoSteps) {
+    const std::string tree = "template <int N> half f(half v) { for (int i = N / 2; i > 0; i /= 2) "
+                             "v += __shfl_down_sync(~0u, v, i); return v; }\n";
+    EXPECT_TRUE(none(tree + "template half f<1>(half);"));
+    EXPECT_EQ(only(Parsed(tree + "template half f<8>(half);")).trips, 3u);
+}
+
 TEST(Accumulations, UnrolledShufflesAreOneTree) {
     const Parsed p(
         "half f(half v) { v += __shfl_down_sync(~0u, v, 1u); v += __shfl_down_sync(~0u, v, 2u); "
