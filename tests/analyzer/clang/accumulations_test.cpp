@@ -129,7 +129,8 @@ TEST(Accumulations, PackedStorageReadAsHalvesIsHalf) {
 TEST(Accumulations, HelpersThatAddAreFollowed) {
     const Parsed p(R"(inline half2 inner(half2 a, half2 b) { return __hadd2(a, b); }
         template <typename T> inline T join(T a, T b) { return inner(a, b); }
-        void f(const half2* x, int n, half2* out) { half2 acc; for (int i = 0; i < n; ++i) acc = join(acc, x[i]); *out = acc; })");
+        void f(const half2* x, int n, half2* out) {
+            half2 acc; for (int i = 0; i < n; ++i) acc = join(acc, x[i]); *out = acc; })");
     const Accumulation a = only(p);
     EXPECT_EQ(a.form, AccumulateForm::assign);
     EXPECT_EQ(a.through.str(), "join");
@@ -217,7 +218,8 @@ TEST(Accumulations, UnrolledShufflesAreOneTree) {
 
 TEST(Accumulations, SharedMemoryTreesAreTrees) {
     const Parsed p(
-        R"(void f(half* s, int t) { for (int stride = 64; stride > 0; stride >>= 1) if (t < stride) s[t] += s[t + stride]; })");
+        R"(void f(half* s, int t) {
+            for (int stride = 64; stride > 0; stride >>= 1) if (t < stride) s[t] += s[t + stride]; })");
     EXPECT_EQ(only(p).form, AccumulateForm::tree);
     EXPECT_EQ(only(p).trips, 7u);
     // The same shape over elements that the loop chooses is a shift, not a sum.

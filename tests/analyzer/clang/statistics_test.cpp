@@ -6,7 +6,8 @@ namespace mp::lint::test {
 namespace {
 
 const char* const kWarpSum = R"(
-    template <typename T> T warp_total(T v) { for (int m = 16; m > 0; m >>= 1) v += __shfl_xor_sync(~0u, v, m); return v; }
+    template <typename T> T warp_total(T v) {
+        for (int m = 16; m > 0; m >>= 1) v += __shfl_xor_sync(~0u, v, m); return v; }
     template <typename T> T block_total(T v) { static T lanes[32]; v = warp_total(v);
         if (threadIdx.x == 0) lanes[blockIdx.x] = v; v = threadIdx.x < 8 ? lanes[threadIdx.x] : T(0.f);
         return warp_total(v); })";
@@ -64,7 +65,8 @@ TEST(Statistics, NamesMeanNothing) {
     const Parsed p(
         R"(float variance_of(const float*); void f(const float* x, float variance, float scale, int n) {
         float mean = x[0]; float sum = 0.f; for (int i = 0; i < n; ++i) sum += x[i];
-        probe(variance); probe(mean); probe(rsqrtf(variance)); probe(sum * scale); probe(x[0] / sum); probe(sum / scale); })");
+        probe(variance); probe(mean); probe(rsqrtf(variance)); probe(sum * scale); probe(x[0] / sum);
+        probe(sum / scale); })");
     for (int i = 0; i < 6; ++i) EXPECT_EQ(p.stat("f", i), Stat::none) << i;
 }
 
