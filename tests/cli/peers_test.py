@@ -16,6 +16,8 @@ folder = os.path.join(root, "testdata", "peers")
 stubs = os.path.join(root, "analyzer", "stubs", "cuda")
 MARK = re.compile(r"// defect (\w+): (MP\d+)")
 ABOUT = re.compile(r"narrow|precision|overflow|underflow|conver|lose|accumul|half|bfloat|float|infin", re.I)
+# `q / n` with an int n is not the defect of any marked line.
+INT_TO_FLOAT = re.compile(r"'int' to 'float'|from 'int'|narrowing conversion from 'int'")
 CLANG = ["-x", "cuda", "--cuda-host-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib",
          "-isystem", stubs, "-include", "mp_cuda_stub.h", "-std=c++20"]
 
@@ -35,7 +37,8 @@ def lines_about(text, name):
     """Lines of `name` on which a tool says something about precision."""
     hits = set()
     for found in re.finditer(rf"{re.escape(name)}:(\d+):.*", text):
-        if ABOUT.search(found.group(0).split(name, 1)[1]):
+        message = found.group(0).split(name, 1)[1]
+        if ABOUT.search(message) and not INT_TO_FLOAT.search(message):
             hits.add(int(found.group(1)))
     return hits
 

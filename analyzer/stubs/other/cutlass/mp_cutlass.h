@@ -30,36 +30,36 @@ enum class ComplexTransform { kNone, kConjugate };
         uint16_t storage; \
         T() = default; \
         EXTRA \
-        MP_HD explicit T(float); \
-        MP_HD explicit T(double); \
-        MP_HD explicit T(int); \
-        MP_HD explicit T(unsigned); \
-        MP_HD static T bitcast(uint16_t); \
-        MP_HD static T convert(const float&); \
-        MP_HD operator float() const; \
-        MP_HD explicit operator double() const; \
-        MP_HD explicit operator int() const; \
-        MP_HD explicit operator bool() const; \
-        MP_HD uint16_t raw() const; \
+        CUTLASS_HOST_DEVICE explicit T(float); \
+        CUTLASS_HOST_DEVICE explicit T(double); \
+        CUTLASS_HOST_DEVICE explicit T(int); \
+        CUTLASS_HOST_DEVICE explicit T(unsigned); \
+        CUTLASS_HOST_DEVICE static T bitcast(uint16_t); \
+        CUTLASS_HOST_DEVICE static T convert(const float&); \
+        CUTLASS_HOST_DEVICE operator float() const; \
+        CUTLASS_HOST_DEVICE explicit operator double() const; \
+        CUTLASS_HOST_DEVICE explicit operator int() const; \
+        CUTLASS_HOST_DEVICE explicit operator bool() const; \
+        CUTLASS_HOST_DEVICE uint16_t raw() const; \
     }; \
-    MP_HD bool operator==(const T&, const T&); \
-    MP_HD bool operator!=(const T&, const T&); \
-    MP_HD bool operator<(const T&, const T&); \
-    MP_HD bool operator<=(const T&, const T&); \
-    MP_HD bool operator>(const T&, const T&); \
-    MP_HD bool operator>=(const T&, const T&); \
-    MP_HD T operator+(const T&, const T&); \
-    MP_HD T operator-(const T&); \
-    MP_HD T operator-(const T&, const T&); \
-    MP_HD T operator*(const T&, const T&); \
-    MP_HD T operator/(const T&, const T&); \
-    MP_HD T& operator+=(T&, const T&); \
-    MP_HD T& operator-=(T&, const T&); \
-    MP_HD T& operator*=(T&, const T&); \
-    MP_HD T& operator/=(T&, const T&);
-MP_CUTLASS_FLOAT(half_t, MP_HD explicit half_t(const __half&); MP_HD __half to_half() const;)
+    CUTLASS_HOST_DEVICE bool operator==(const T&, const T&); \
+    CUTLASS_HOST_DEVICE bool operator!=(const T&, const T&); \
+    CUTLASS_HOST_DEVICE bool operator<(const T&, const T&); \
+    CUTLASS_HOST_DEVICE bool operator<=(const T&, const T&); \
+    CUTLASS_HOST_DEVICE bool operator>(const T&, const T&); \
+    CUTLASS_HOST_DEVICE bool operator>=(const T&, const T&); \
+    CUTLASS_HOST_DEVICE T operator+(const T&, const T&); \
+    CUTLASS_HOST_DEVICE T operator-(const T&); \
+    CUTLASS_HOST_DEVICE T operator-(const T&, const T&); \
+    CUTLASS_HOST_DEVICE T operator*(const T&, const T&); \
+    CUTLASS_HOST_DEVICE T operator/(const T&, const T&); \
+    CUTLASS_HOST_DEVICE T& operator+=(T&, const T&); \
+    CUTLASS_HOST_DEVICE T& operator-=(T&, const T&); \
+    CUTLASS_HOST_DEVICE T& operator*=(T&, const T&); \
+    CUTLASS_HOST_DEVICE T& operator/=(T&, const T&);
+MP_CUTLASS_FLOAT(half_t, CUTLASS_HOST_DEVICE explicit half_t(const __half&); CUTLASS_HOST_DEVICE __half to_half() const;)
 MP_CUTLASS_FLOAT(bfloat16_t,
-    MP_HD explicit bfloat16_t(const __nv_bfloat16&); MP_HD __nv_bfloat16 to_nv_bfloat16() const;)
+    CUTLASS_HOST_DEVICE explicit bfloat16_t(const __nv_bfloat16&); CUTLASS_HOST_DEVICE __nv_bfloat16 to_nv_bfloat16() const;)
 MP_CUTLASS_FLOAT(tfloat32_t, )
 MP_CUTLASS_FLOAT(float_e4m3_t, )
 MP_CUTLASS_FLOAT(float_e5m2_t, )
@@ -71,38 +71,38 @@ template <class T, int N> struct Array {
     using Element = T;
     static constexpr int kElements = N;
     T storage[N];
-    MP_HD T& operator[](int);
-    MP_HD const T& operator[](int) const;
-    MP_HD void clear();
-    MP_HD void fill(const T&);
-    MP_HD T* data();
-    MP_HD static constexpr int size() { return N; }
+    CUTLASS_HOST_DEVICE T& operator[](int);
+    CUTLASS_HOST_DEVICE const T& operator[](int) const;
+    CUTLASS_HOST_DEVICE void clear();
+    CUTLASS_HOST_DEVICE void fill(const T&);
+    CUTLASS_HOST_DEVICE T* data();
+    CUTLASS_HOST_DEVICE static constexpr int size() { return N; }
 };
 template <class T, int N> using AlignedArray = Array<T, N>;
-template <class T, int N> MP_HD Array<T, N> operator+(const Array<T, N>&, const Array<T, N>&);
-template <class T, int N> MP_HD Array<T, N> operator*(const Array<T, N>&, const Array<T, N>&);
-#define MP_FUNCTOR(name) template <class T> struct name { MP_HD T operator()(const T&, const T&) const; };
+template <class T, int N> CUTLASS_HOST_DEVICE Array<T, N> operator+(const Array<T, N>&, const Array<T, N>&);
+template <class T, int N> CUTLASS_HOST_DEVICE Array<T, N> operator*(const Array<T, N>&, const Array<T, N>&);
+#define MP_FUNCTOR(name) template <class T> struct name { CUTLASS_HOST_DEVICE T operator()(const T&, const T&) const; };
 MP_FUNCTOR(plus) MP_FUNCTOR(minus) MP_FUNCTOR(multiplies) MP_FUNCTOR(divides) MP_FUNCTOR(maximum) MP_FUNCTOR(minimum)
 #undef MP_FUNCTOR
-template <class A, class B = A, class C = A> struct multiply_add { MP_HD C operator()(const A&, const B&,
+template <class A, class B = A, class C = A> struct multiply_add { CUTLASS_HOST_DEVICE C operator()(const A&, const B&,
     const C&) const; };
 template <class To, class From, FloatRoundStyle R = FloatRoundStyle::round_to_nearest> struct NumericConverter {
     using result_type = To;
     using source_type = From;
-    MP_HD static To convert(const From&);
-    MP_HD To operator()(const From&) const;
+    CUTLASS_HOST_DEVICE static To convert(const From&);
+    CUTLASS_HOST_DEVICE To operator()(const From&) const;
 };
 template <class To, class From, int N,
     FloatRoundStyle R = FloatRoundStyle::round_to_nearest> struct NumericArrayConverter {
     using result_type = Array<To, N>;
     using source_type = Array<From, N>;
-    MP_HD static result_type convert(const source_type&);
-    MP_HD result_type operator()(const source_type&) const;
+    CUTLASS_HOST_DEVICE static result_type convert(const source_type&);
+    CUTLASS_HOST_DEVICE result_type operator()(const source_type&) const;
 };
 
 namespace layout {
-struct RowMajor { int stride; MP_HD RowMajor(int = 0); MP_HD static RowMajor packed(int, int); };
-struct ColumnMajor { int stride; MP_HD ColumnMajor(int = 0); MP_HD static ColumnMajor packed(int, int); };
+struct RowMajor { int stride; CUTLASS_HOST_DEVICE RowMajor(int = 0); CUTLASS_HOST_DEVICE static RowMajor packed(int, int); };
+struct ColumnMajor { int stride; CUTLASS_HOST_DEVICE ColumnMajor(int = 0); CUTLASS_HOST_DEVICE static ColumnMajor packed(int, int); };
 struct TensorNHWC {};
 struct PitchLinear {};
 }  // namespace layout
@@ -120,11 +120,11 @@ struct Sm80 {};
 struct Sm90 {};
 }  // namespace arch
 template <class T, class L> struct TensorRef {
-    MP_HD TensorRef();
-    MP_HD TensorRef(T*, L);
-    MP_HD TensorRef(T*, int);
-    template <class U> MP_HD TensorRef(const TensorRef<U, L>&);
-    MP_HD T* data() const;
+    CUTLASS_HOST_DEVICE TensorRef();
+    CUTLASS_HOST_DEVICE TensorRef(T*, L);
+    CUTLASS_HOST_DEVICE TensorRef(T*, int);
+    template <class U> CUTLASS_HOST_DEVICE TensorRef(const TensorRef<U, L>&);
+    CUTLASS_HOST_DEVICE T* data() const;
 };
 
 namespace epilogue {
@@ -140,8 +140,8 @@ public:
     struct Params {
         ElementCompute alpha;
         ElementCompute beta;
-        MP_HD Params();
-        MP_HD Params(ElementCompute, ElementCompute = ElementCompute(0));
+        CUTLASS_HOST_DEVICE Params();
+        CUTLASS_HOST_DEVICE Params(ElementCompute, ElementCompute = ElementCompute(0));
     };
 };
 #define MP_EPILOGUE(name) \
@@ -154,8 +154,8 @@ template <class A, int N> struct Convert {};
 }  // namespace epilogue
 
 namespace gemm {
-struct GemmCoord { int m_, n_, k_; MP_HD GemmCoord(); MP_HD GemmCoord(int, int,
-    int); MP_HD int m() const; MP_HD int n() const; MP_HD int k() const; };
+struct GemmCoord { int m_, n_, k_; CUTLASS_HOST_DEVICE GemmCoord(); CUTLASS_HOST_DEVICE GemmCoord(int, int,
+    int); CUTLASS_HOST_DEVICE int m() const; CUTLASS_HOST_DEVICE int n() const; CUTLASS_HOST_DEVICE int k() const; };
 template <int M, int N, int K> struct GemmShape {
     static constexpr int kM = M;
     static constexpr int kN = N;
@@ -176,8 +176,8 @@ template <class A, class LA, class B, class LB, class C, class LC, class Epilogu
     TensorRef<C, LC> ref_D;
     typename Epilogue::Params epilogue;
     int split_k_slices;
-    MP_HD mp_arguments();
-    MP_HD mp_arguments(GemmCoord, TensorRef<const A, LA>, TensorRef<const B, LB>, TensorRef<const C, LC>,
+    CUTLASS_HOST_DEVICE mp_arguments();
+    CUTLASS_HOST_DEVICE mp_arguments(GemmCoord, TensorRef<const A, LA>, TensorRef<const B, LB>, TensorRef<const C, LC>,
                        TensorRef<C, LC>, typename Epilogue::Params = typename Epilogue::Params(), int = 1);
 };
 #define MP_GEMM(name) \
