@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <iterator>
 
@@ -238,6 +239,16 @@ TEST_F(Cli, TheCacheIsUsedAndCanBeLeftAlone) {
     fs::remove_all(path("xdg"));
     stubs("--no-cache bad.cu");
     EXPECT_FALSE(fs::exists(path("xdg")));
+}
+
+TEST_F(Cli, ARebuiltToolDoesNotTrustTheFactsOfTheOldOne) {
+    write("p/bad.cu", kDefect);
+    fs::copy_file(MP_LINT, path("mine"));
+    const std::string lint = "'" + path("mine") + "' --cuda stubs --verbose bad.cu";
+    shell(lint);
+    EXPECT_THAT(shell(lint).out, HasSubstr(" · cached\n"));
+    fs::last_write_time(path("mine"), fs::last_write_time(path("mine")) + std::chrono::seconds(5));
+    EXPECT_THAT(shell(lint).out, Not(HasSubstr("cached")));
 }
 
 TEST_F(Cli, ColorsFollowTheTerminalAndTheUser) {
