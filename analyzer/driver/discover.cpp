@@ -43,10 +43,10 @@ public:
 
     // An explicit list of directories still to read: no recursion, however deep the tree is.
     void walk(std::string directory, Discovered& out) {
-        std::vector<std::string> todo{std::move(directory)};
-        while (!todo.empty()) {
-            const std::string at = std::move(todo.back());
-            todo.pop_back();
+        std::vector<std::string> pending{std::move(directory)};
+        while (!pending.empty()) {
+            const std::string at = std::move(pending.back());
+            pending.pop_back();
             DIR* open = ::opendir(at.c_str());
             if (!open) continue;
             std::vector<std::string> names;
@@ -54,7 +54,7 @@ public:
             ::closedir(open);
             // Sorted, so that of several names of one file the same one is kept on every machine.
             std::sort(names.begin(), names.end());
-            for (const std::string& name : names) visit(at, name, todo, out);
+            for (const std::string& name : names) visit(at, name, pending, out);
         }
     }
 
@@ -63,14 +63,14 @@ public:
     }
 
 private:
-    void visit(const std::string& at, std::string_view name, std::vector<std::string>& todo,
+    void visit(const std::string& at, std::string_view name, std::vector<std::string>& pending,
                Discovered& out) {
         if (name.starts_with('.')) return;
         const std::string path = (at == "/" ? at : at + "/") + std::string(name);
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0 || excluded_(path)) return;
         if (S_ISDIR(info.st_mode)) {
-            if (!is_build_directory(path, name) && first_time(info)) todo.push_back(path);
+            if (!is_build_directory(path, name) && first_time(info)) pending.push_back(path);
         } else if (S_ISREG(info.st_mode) && (is_source(name) || is_header(name)) &&
                    first_time(info)) {
             (is_source(name) ? out.sources : out.headers).push_back(path);
