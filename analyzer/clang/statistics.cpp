@@ -119,11 +119,9 @@ Meaning Flow::difference(Term a, Term b, unsigned depth) const {
     return square && x == Meaning::variance ? Meaning::variance : Meaning::none;
 }
 
-Meaning Flow::product(Term a, Term b, unsigned depth) const {
-    if (terms.same(a, b) && !terms.number(a)) return Meaning::square;
-    if (is_reciprocal_count(a)) std::swap(a, b);
-    if (!is_reciprocal_count(b)) return Meaning::none;
-    switch (meaning_at(a, depth)) {
+// What a total becomes when it is divided by how many there were.
+static Meaning over_count(Meaning total) {
+    switch (total) {
         case Meaning::sum:
         case Meaning::mean:
             return Meaning::mean;
@@ -135,20 +133,18 @@ Meaning Flow::product(Term a, Term b, unsigned depth) const {
     }
 }
 
+Meaning Flow::product(Term a, Term b, unsigned depth) const {
+    if (terms.same(a, b) && !terms.number(a)) return Meaning::square;
+    if (is_reciprocal_count(a)) std::swap(a, b);
+    if (!is_reciprocal_count(b)) return Meaning::none;
+    return over_count(meaning_at(a, depth));
+}
+
 Meaning Flow::quotient(Term a, Term b, unsigned depth) const {
     if (terms.number(a) == 1.0)
         return meaning_at(b, depth) == Meaning::deviation ? Meaning::rstd : Meaning::none;
     if (!is_count(b)) return Meaning::none;
-    switch (meaning_at(a, depth)) {
-        case Meaning::sum:
-        case Meaning::mean:
-            return Meaning::mean;
-        case Meaning::sum_of_squares:
-        case Meaning::variance:
-            return Meaning::variance;
-        default:
-            return Meaning::none;
-    }
+    return over_count(meaning_at(a, depth));
 }
 
 // How many: an integer, or a constant that is one.

@@ -34,8 +34,7 @@ std::string own_binary() {
 CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::string& version) {
     const std::string settings =
         std::string(options.exact ? "exact" : "quick") + " facts " + std::to_string(kFactsVersion);
-    const std::string binary = own_binary();
-    std::vector<std::string_view> parts{version, binary,       settings,  options.project_root,
+    std::vector<std::string_view> parts{version, settings,     options.project_root,
                                         in.file, in.directory, in.headers};
     auto add = [&parts](const std::vector<std::string>& list) {
         parts.push_back("-");  // the lists must not run into each other
@@ -107,7 +106,7 @@ public:
           options_(options),
           parts_(parts),
           extract_(extract_options(options, plan)),
-          version_(parts.version()),
+          version_(parts.version() + " " + own_binary()),
           cache_(options.use_cache
                      ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
                                                                    : options.cache_directory)
