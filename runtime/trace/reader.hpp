@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/numerics/result.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::trace {
+
+// A place where a recording could not be read; reading went on behind it.
+struct Problem {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes_lost = 0;
+    std::string why;
+};
+
+// One recording as far as it could be read. Reading is total: damage gives problems, never a failure.
+struct Recording {
+    std::string path;
+    bool has_process = false;  // false: the first frame is lost or was never written
+    ProcessRecord process;
+    std::vector<StepRecord> steps;  // in file order
+    std::vector<NoteRecord> notes;
+    std::vector<Problem> problems;
+};
+
+// Fails only when the file cannot be opened or is no recording at all.
+Result<Recording> read_recording(const std::string& path);
+
+// Every recording in a run directory, sorted by rank, restart, host, pid. Files that are no recordings
+// are ignored; unreadable ones are listed in `unreadable`.
+struct Run {
+    std::string directory;
+    std::vector<Recording> recordings;
+    std::vector<Error> unreadable;
+    std::vector<Rank> missing;  // ranks below the world size without a recording
+};
+Result<Run> read_run(const std::string& directory);
+
+}  // namespace mp::trace

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/numerics/result.hpp"
+#include "runtime/trace/event_sink.hpp"
+
+namespace mp::trace {
+
+// Writes records to one file from a helper thread that has all signals blocked. The queue holds at most
+// `queue_bytes`; beyond that records are dropped and counted. The first failed or short write stops the
+// recording, never the program. Safe to destroy at any moment, from atexit, or never.
+class Recorder final : public EventSink {
+public:
+    struct Limits {
+        std::uint64_t file_bytes = 256u << 20;
+        std::uint64_t queue_bytes = 16u << 20;
+    };
+
+    // Creates `directory`/recording_name(...) with O_EXCL; nothing is created when that fails.
+    static Result<std::unique_ptr<Recorder>> open(const std::string& directory, const std::string& name,
+                                                  Limits);
+    ~Recorder() override;
+
+    void process(const ProcessRecord&) noexcept override;
+    void step(const StepRecord&) noexcept override;
+    void note(const NoteRecord&) noexcept override;
+
+    // Waits until what was queued is written, at most `milliseconds`. False: not all of it is.
+    bool flush(int milliseconds) noexcept;
+    // In the child of a fork: forget the file and the thread, record nothing any more.
+    void abandon_after_fork() noexcept;
+
+    std::uint64_t dropped() const noexcept;  // records lost to a full queue or a failed write
+    const std::string& path() const noexcept;
+
+private:
+    struct State;
+    explicit Recorder(std::unique_ptr<State>);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace mp::trace
