@@ -85,6 +85,7 @@ struct Coverage {
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;            // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
+    std::uint64_t external = 0;         // of the seeds: data that came from outside the dispatcher (numpy, torch.tensor)
     std::uint64_t stale = 0;            // of the seeds: the program wrote behind the dispatcher
     std::uint64_t flips = 0;            // integer or boolean results that differ in the twin
     std::uint64_t leaks = 0;            // values that left through .item() while they differed from the twin's
