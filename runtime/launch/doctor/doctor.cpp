@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace mp::trace {
+namespace mp::launch {
 
 std::span<const std::string_view> doctor_sections() {
     static constexpr std::array<std::string_view, 7> kSections = {"launcher", "environment", "torch", "tf32",
@@ -12,4 +12,4 @@ std::span<const std::string_view> doctor_sections() {
 
 int run_doctor(const DoctorRequest&) { return 2; }
 
-}  // namespace mp::trace
+}  // namespace mp::launch

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::trace {
+namespace mp::launch {
 
 // `mp-trace doctor`: what can be traced on this machine and why not. Every field has a default that fits.
 struct DoctorRequest {
@@ -25,4 +25,4 @@ std::span<const std::string_view> doctor_sections();
 // the sum of its children's time limits.
 int run_doctor(const DoctorRequest&);
 
-}  // namespace mp::trace
+}  // namespace mp::launch
