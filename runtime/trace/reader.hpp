@@ -19,6 +19,7 @@ struct Problem {
 // One recording as far as it could be read. Reading is total: damage gives problems, never a failure.
 struct Recording {
     std::string path;
+    std::uint64_t bytes = 0;        // of the file
     bool has_process = false;  // false: the first frame is lost or was never written
     ProcessRecord process;
     std::vector<StepRecord> steps;  // in file order
@@ -26,7 +27,9 @@ struct Recording {
     std::vector<Problem> problems;
 };
 
-// Fails only when the file cannot be opened or is no recording at all.
+// Fails only when the file cannot be opened, is no recording at all, or is of a newer version. Takes at most
+// 4 x the file + 256 MiB of memory: a recording that needs more loses its last tensors, then its last steps,
+// and says so in `problems`.
 Result<Recording> read_recording(const std::string& path);
 
 // Every recording in a run directory, sorted by rank, restart, host, pid. Files that are no recordings

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/trace/records.hpp"
+
+// Values as people and terminals may see them.
+
+namespace mp::trace {
+
+// A text from a recording, safe on a terminal and on one line: control characters (C0, C1, DEL), line and
+// direction controls of Unicode and bytes that are no UTF-8 become \n, \x1b or \u{202e}; '\\' is doubled.
+std::string shown(std::string_view text);
+std::string quoted(std::string_view text);  // shown, between double quotes, those inside escaped
+
+// "0x1.8p+0", as Python's float.fromhex and strtod read it; "nan", "inf", "-inf".
+std::string hex_of(double);
+// The shortest text that reads back as the same double, never in the program's locale.
+std::string decimal_of(double);
+
+std::string_view name_of(Mode);
+std::string_view name_of(NoteKind);
+std::string_view name_of(TensorKind);
+
+// sqrt(error_squares / twin_squares); 0/0 is 0.
+double relative_l2(const TensorRecord&);
+
+// "1.5 MiB"
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace mp::trace
