@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include "instrument/preload/preload.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char g_options_path[kPathSize];
+static pid_t g_started_as;
+static atomic_bool g_armed;
+static struct OptionsFile g_options;  // too large for the stack of a thread; one thread comes this far
+
+void mp_arm(const char* options_path) {
+    const size_t size = options_path ? strlen(options_path) : 0;
+    if (size == 0 || size >= sizeof g_options_path) return;
+    // Copied: the program may change its environment.
+    memcpy(g_options_path, options_path, size + 1);
+    g_started_as = getpid();
+    atomic_store(&g_armed, true);
+}
+
+bool mp_is_armed(void) { return atomic_load_explicit(&g_armed, memory_order_acquire); }
+
+static void refuse(const char* what, const char* detail, const char* hint) {
+    if (g_options.quiet) return;
+    mp_say((const char* const[]){what, detail, hint, "; the program runs untraced", NULL});
+}
+
+static bool find_adapter(const char* id, char path[kPathSize]) {
+    const char* cursor = g_options.adapters;
+    char folder[kPathSize];
+    while (mp_next_element(&cursor, folder, sizeof folder)) {
+        const int size = snprintf(path, kPathSize, "%s/libmptrace_torch_%s.so", folder, id);
+        if (size > 0 && size < kPathSize && folder[0] && access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+static void attach(const char* id) {
+    if (mp_is_helper_process(getpid() != g_started_as)) return;
+    if (!mp_read_options(g_options_path, &g_options)) {
+        refuse("cannot read the options file ", g_options_path, "");
+        return;
+    }
+    char path[kPathSize];
+    if (!find_adapter(id, path)) {
+        refuse("no adapter for the torch of this process (", id, "), `mp-trace build-adapter` makes one");
+        return;
+    }
+    void* const adapter = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!adapter) {
+        const char* const why = dlerror();
+        refuse("the adapter does not load: ", why ? why : path, ", `mp-trace build-adapter` makes a new one");
+        return;
+    }
+    int (*attach_adapter)(const char*) = NULL;
+    void* const symbol = dlsym(adapter, "mptrace_attach");
+    memcpy(&attach_adapter, &symbol, sizeof symbol);  // C has no cast from an object to a function
+    if (!attach_adapter) {
+        refuse("the adapter has no mptrace_attach: ", path, ", `mp-trace build-adapter` makes a new one");
+    } else if (attach_adapter(g_options_path) != 0) {
+        refuse("the adapter refused this process: ", path, "");
+    }
+}
+
+void mp_attach_if_torch_is_here(void) {
+    char id[kIdSize];
+    if (!mp_is_armed()) return;
+    const int before = errno;
+    // The exchange makes it once per process; a second thread goes on without waiting, and a child forked
+    // in the middle of it finds the process disarmed.
+    if (mp_find_torch(id) && atomic_exchange(&g_armed, false)) {
+        attach(id);
+        dlerror();  // an error of ours is not the program's to find
+    }
+    errno = before;
+}

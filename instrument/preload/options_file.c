@@ -1,0 +1,76 @@
+#include "instrument/preload/preload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static size_t read_whole(const char* path, char* buffer, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    size_t used = 0;
+    while (used < size) {
+        const ssize_t got = read(file, buffer + used, size - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        used += (size_t)got;
+    }
+    close(file);
+    return used;
+}
+
+// A newline that is part of a value is escaped: it follows an odd number of backslashes.
+static char* end_of_line(char* line) {
+    for (char* p = line; *p; ++p) {
+        if (*p == '\\' && p[1]) {
+            ++p;
+        } else if (*p == '\n') {
+            return p;
+        }
+    }
+    return line + strlen(line);
+}
+
+static const char* value_of(const char* line, const char* key) {
+    const size_t length = strlen(key);
+    return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
+}
+
+bool mp_read_options(const char* path, struct OptionsFile* into) {
+    into->adapters = "";
+    into->quiet = false;
+    const size_t size = read_whole(path, into->text, kOptionsSize - 1);
+    // A file that fills the buffer may have been cut.
+    if (size == 0 || size == kOptionsSize - 1) return false;
+    into->text[size] = '\0';
+
+    for (char* line = into->text; *line;) {
+        char* const end = end_of_line(line);
+        char* const next = *end ? end + 1 : end;
+        *end = '\0';
+        const char* value = value_of(line, "adapters");
+        if (value) into->adapters = value;
+        value = value_of(line, "quiet");
+        if (value) into->quiet = strcmp(value, "1") == 0 || strcmp(value, "true") == 0;
+        line = next;
+    }
+    return true;
+}
+
+bool mp_next_element(const char** cursor, char* out, size_t size) {
+    const char* p = *cursor;
+    if (!*p) return false;
+    size_t used = 0;
+    for (; *p && *p != ':'; ++p) {
+        char c = *p;
+        if (c == '\\' && p[1]) {
+            ++p;
+            c = *p == 'n' ? '\n' : *p;  // a newline is written either as itself or as n after the backslash
+        }
+        if (used < size) out[used] = c;
+        ++used;
+    }
+    out[used < size ? used : 0] = '\0';
+    *cursor = *p ? p + 1 : p;
+    return true;
+}
