@@ -1,0 +1,127 @@
+#include "instrument/torch/collectives.hpp"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include "instrument/torch/parameters.hpp"
+#include "instrument/torch/thread_state.hpp"
+#include "instrument/torch/twin.hpp"
+#include "instrument/torch/work.hpp"
+
+namespace mp::twin {
+namespace {
+
+std::string canonical(const std::string& base) {
+    static const std::pair<const char*, const char*> kNames[] = {
+        {"allreduce", "all_reduce"},         {"allreduce_coalesced", "all_reduce"},
+        {"_allgather_base", "all_gather"},   {"allgather", "all_gather"},
+        {"allgather_coalesced", "all_gather"}, {"allgather_into_tensor_coalesced", "all_gather"},
+        {"_reduce_scatter_base", "reduce_scatter"}, {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
+        {"alltoall", "all_to_all"},          {"alltoall_base", "all_to_all"},
+    };
+    for (const auto& [from, to] : kNames)
+        if (base == from) return to;
+    return base;
+}
+
+const char* reduction_name(c10d::ReduceOp::RedOpType type) {
+    switch (type) {
+        case c10d::ReduceOp::SUM: return "sum";
+        case c10d::ReduceOp::AVG: return "avg";
+        case c10d::ReduceOp::PRODUCT: return "product";
+        case c10d::ReduceOp::MIN: return "min";
+        case c10d::ReduceOp::MAX: return "max";
+        case c10d::ReduceOp::PREMUL_SUM: return "premul_sum";
+        default: return "other";
+    }
+}
+
+template <typename T>
+c10::intrusive_ptr<T> as(const IValue& value) {
+    if (!value.isObject()) return {};
+    const auto type = c10::getCustomClassType<c10::intrusive_ptr<T>>();
+    if (value.type() != type) return {};
+    return value.toCustomClass<T>();
+}
+
+}  // namespace
+
+trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack) {
+    trace::CollectiveRecord record;
+    record.op = canonical(info.base);
+    record.calls = 1;
+    const auto& arguments = op.schema().arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const IValue& value = stack[stack.size() - arguments.size() + i];
+        const bool is_output = arguments[i].name().rfind("output", 0) == 0;
+        if (info.arguments[i].tensor && !is_output)
+            for_each_tensor(value, [&](const at::Tensor& t) {
+                record.dtype = dtype_of(t.scalar_type());
+                record.bytes += static_cast<std::uint64_t>(t.numel()) * t.element_size();
+            });
+#if MP_TORCH_AT_LEAST(2, 0)
+        if (const auto group = as<c10d::ProcessGroup>(value)) record.group = group->getGroupName();
+        if (const auto reduce = as<c10d::ReduceOp>(value)) record.reduction = reduction_name(reduce->op_);
+#else
+        if (arguments[i].name() == "reduce_op" && value.isInt())
+            record.reduction = reduction_name(static_cast<c10d::ReduceOp::RedOpType>(value.toInt()));
+#endif
+    }
+    return record;
+}
+
+void hide_work(Stack& stack, std::size_t results) {
+    for (std::size_t i = 0; i < results; ++i) {
+        IValue& value = stack[stack.size() - results + i];
+        if (const auto work = as<c10d::Work>(value)) {
+            c10::intrusive_ptr<c10d::Work> hidden = c10::make_intrusive<HiddenWork>(work);
+            value = IValue(std::move(hidden));
+        }
+    }
+}
+
+void wait_for_work(const Stack& results) {
+    for (const IValue& value : results)
+        if (const auto work = as<c10d::Work>(value)) work->wait();
+}
+
+// The same collective on the shadows, first, and on every rank whatever happened before on this one: a
+// rank that left it out would leave the others waiting.
+void Twin::collective(Call& call) {
+    if (session_.local()) {
+        run_real(call);
+        return;
+    }
+    prepare(call);
+    bool followed = false;
+    bool any_float = call.bytes;
+    for (std::size_t i = 0; i < call.real.size() && !any_float; ++i)
+        if (call.info.arguments[i].tensor)
+            for_each_tensor(call.real[i], [&](const at::Tensor& t) { any_float |= carries_floats(t); });
+    const std::size_t results = call.op.schema().returns().size();
+    if (any_float) {
+        try {
+            const TwinScope scope;
+            Stack shadow(call.shadow.begin(), call.shadow.end());
+            call.op.callBoxed(&shadow);
+            wait_for_work(shadow);
+            followed = true;
+        } catch (const std::exception& e) {
+            session_.count_failed(call.info.name, e.what(), 0);
+        }
+    }
+    run_real(call);
+    if (!rule_disabled("work")) hide_work(*call.stack, results);
+    const TwinScope scope;
+    std::uint64_t bytes = 0;
+    for (const Call::Pair& pair : call.written_floats) {
+        bytes += static_cast<std::uint64_t>(pair.real.numel()) * pair.real.element_size();
+        if (!followed) shadows_.lose(pair.real);
+        else shadows_.written(pair.real, /*later=*/true);
+    }
+    if (!followed && any_float) return;
+    for (const Call::Pair& pair : call.written_integers) shadows_.lose_floats(pair.real);
+    if (any_float) session_.count_shadowed(bytes);
+}
+
+}  // namespace mp::twin

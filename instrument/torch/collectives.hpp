@@ -1,0 +1,16 @@
+#pragma once
+
+#include "instrument/torch/op_info.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// What a c10d op is about to do, from its arguments.
+trace::CollectiveRecord describe_collective(const OpInfo&, const c10::OperatorHandle&, const Stack&);
+
+// Replaces a Work on top of the stack, alone or behind tensors, by a HiddenWork around it.
+void hide_work(Stack&, std::size_t results);
+// Waits for it.
+void wait_for_work(const Stack& results);
+
+}  // namespace mp::twin

@@ -1,0 +1,200 @@
+#include "instrument/torch/interceptor.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "instrument/torch/collectives.hpp"
+#include "instrument/torch/thread_state.hpp"
+#include "instrument/torch/twin.hpp"
+
+namespace mp::twin {
+namespace {
+
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+Session* g_session = nullptr;  // of the kernels below; set once, before they exist
+Twin* g_twin = nullptr;
+
+bool has_meta(const Stack& stack, const OpInfo& info) {
+    const std::size_t count = info.arguments.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        const IValue& value = stack[stack.size() - count + i];
+        if (info.arguments[i].tensor && value.isTensor() && value.toTensor().defined() && value.toTensor().is_meta())
+            return true;
+    }
+    return false;
+}
+
+bool records_gradients(const Stack& stack, const OpInfo& info) {
+    if (!at::GradMode::is_enabled()) return false;
+    const std::size_t count = info.arguments.size();
+    bool any = false;
+    for (std::size_t i = 0; i < count && !any; ++i)
+        if (info.arguments[i].tensor)
+            for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) { any |= t.requires_grad(); });
+    return any;
+}
+
+// The dtype an op computes in, for the census: of its first float result, else of its first argument.
+at::ScalarType census_dtype(const Stack& stack, std::size_t results, at::ScalarType first_argument) {
+    for (std::size_t i = 0; i < results; ++i) {
+        const IValue& value = stack[stack.size() - results + i];
+        if (value.isTensor() && value.toTensor().defined() && carries_floats(value.toTensor()))
+            return value.toTensor().scalar_type();
+    }
+    return first_argument;
+}
+
+at::ScalarType first_argument_dtype(const Stack& stack, const OpInfo& info) {
+    const std::size_t count = info.arguments.size();
+    at::ScalarType first = at::ScalarType::Undefined;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!info.arguments[i].tensor) continue;
+        for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
+            if (first == at::ScalarType::Undefined) first = t.scalar_type();
+        });
+        if (first != at::ScalarType::Undefined) break;
+    }
+    return first;
+}
+
+// What happens around one op of the program, beside the twin.
+class Watch {
+public:
+    Watch(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack)
+        : info_(info), op_(op), forward_(records_gradients(stack, info)), first_(first_argument_dtype(stack, info)) {
+        if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0)
+            g_session->count_collective(describe_collective(info, op, stack));
+        if (g_session->has_python()) return;
+        if (forward_ && thread_state().autograd_depth == 0) g_session->forward_op(stack, info.arguments.size());
+        if (info.writes && thread_state().autograd_depth == 0) report_writes(stack);
+    }
+
+    void done(const Stack& stack) const {
+        const std::size_t results = op_.schema().returns().size();
+        g_session->count_op(census_dtype(stack, results, first_));
+        if (!forward_ || results == 0) return;
+        const IValue& value = stack[stack.size() - results];
+        if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() == 1 &&
+            c10::isFloatingType(value.toTensor().scalar_type()))
+            g_session->candidate(value.toTensor());
+    }
+
+private:
+    void report_writes(const Stack& stack) const {
+        const std::size_t count = info_.arguments.size();
+        for (std::size_t i = 0; i < count; ++i)
+            if (info_.arguments[i].write)
+                for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
+                    g_session->wrote(t, info_.base == "zero" || info_.base == "_foreach_zero");
+                });
+    }
+
+    const OpInfo& info_;
+    const c10::OperatorHandle& op_;
+    bool forward_;
+    at::ScalarType first_;
+};
+
+class Kernel final : public c10::OperatorKernel {
+public:
+    explicit Kernel(OpInfo info) : info_(std::move(info)) {}
+
+    void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
+        const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect);
+        ThreadState& state = thread_state();
+        if (state.depth > 0 || !g_session->armed() || !thread_is_the_programs(state)) {
+            op.redispatchBoxed(below, stack);
+            return;
+        }
+        observe(op, below, stack);
+    }
+
+private:
+    void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack) const {
+        if (info_.is_view || has_meta(*stack, info_)) {
+            const Internal internal;
+            op.redispatchBoxed(below, stack);
+            return;
+        }
+        const Watch watch(info_, op, *stack);
+        if (g_session->twin_active()) {
+            g_twin->run(info_, op, below, stack);
+        } else {
+            const Internal internal;
+            op.redispatchBoxed(below, stack);
+        }
+        watch.done(*stack);
+    }
+
+    const OpInfo info_;
+};
+
+bool is_skipped_namespace(const std::string& name) {
+    static const char* const kSkipped[] = {"prim::", "prims::", "fsdp::", "_c10d_functional::",
+                                           "_c10d_functional_autograd::", "c10d_functional::", "inductor::",
+                                           "symm_mem::", "profiler::", "higher_order::", "_dtensor::", "mptrace::",
+                                           "rngprims::", "debugprims::", "onnx::", "static_runtime::"};
+    return std::any_of(std::begin(kSkipped), std::end(kSkipped),
+                       [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
+}
+
+// An op is an op of its own when some backend implements it; a composite is only the sum of its parts.
+// silu_backward is both: a composite with a CPU kernel, so the composite must not decide.
+bool has_backend_kernel(const c10::OperatorHandle& op) {
+    static const DispatchKey kBackends[] = {
+        DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::SparseCPU, DispatchKey::QuantizedCPU, DispatchKey::MkldnnCPU,
+        DispatchKey::CompositeExplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional};
+    return std::any_of(std::begin(kBackends), std::end(kBackends),
+                       [&](DispatchKey key) { return op.hasKernelForDispatchKey(key); });
+}
+
+std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {
+    ThreadState& state = thread_state();
+    ++state.autograd_depth;
+    const std::int64_t sequence = node.seqNr();
+    // AccumulateGrad has the largest number there is, stored as -1.
+    if (!g_session->armed() || sequence < 0) return nullptr;
+    const std::int64_t previous = state.last_node;
+    state.last_node = sequence;
+    if (state.depth > 0) return nullptr;
+    try {
+        at::Tensor gradient;
+        if (!g_session->has_python() && !node.inputs().empty() && node.inputs()[0].isTensor())
+            gradient = node.inputs()[0].toTensor();
+        const Internal internal;
+        g_session->node_begins(sequence, previous, gradient);
+    } catch (const std::exception& e) {
+        g_session->internal_fault("autograd observer", e.what());
+    }
+    return nullptr;
+}
+
+void node_ends(const at::RecordFunction&, at::ObserverContext*) { --thread_state().autograd_depth; }
+
+}  // namespace
+
+std::size_t intercept_ops(Session& session, Twin& twin) {
+    g_session = &session;
+    g_twin = &twin;
+    // Handles undo their registration when they die; ours live as long as the process.
+    static auto* const registrations = new std::vector<c10::RegistrationHandleRAII>();
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+        if (is_skipped_namespace(name.name)) continue;
+        const auto op = dispatcher.findOp(name);
+        if (!op || !op->hasSchema() || !has_backend_kernel(*op)) continue;
+        if (op->hasKernelForDispatchKey(DispatchKey::BackendSelect)) continue;
+        registrations->push_back(dispatcher.registerImpl(
+            name, DispatchKey::BackendSelect,
+            c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(describe(*op))), {}, nullptr, "mp-trace"));
+    }
+    at::addGlobalCallback(at::RecordFunctionCallback(node_begins, node_ends)
+                              .scopes({at::RecordScope::BACKWARD_FUNCTION})
+                              .needsInputs(!session.has_python()));
+    return registrations->size();
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "instrument/torch/compat.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+class ShadowMap;
+
+// Sums over a tensor and its twin, in fp64.
+struct Difference {
+    std::uint64_t elements = 0;
+    std::uint64_t compared = 0;  // finite in both
+    std::uint64_t nonfinite_real = 0;
+    std::uint64_t nonfinite_twin = 0;
+    std::uint64_t differ = 0;
+    double error_squares = 0;
+    double twin_squares = 0;
+
+    void merge(const Difference&);
+};
+
+// Both of one shape; any float dtypes and strides. Runs under TwinScope.
+Difference difference(const at::Tensor& real, const at::Tensor& twin);
+
+DType dtype_of(at::ScalarType);
+
+// The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. Held
+// weakly: nothing lives longer because it is measured.
+class Parameters {
+public:
+    void add(trace::TensorKind, std::string_view name, const at::Tensor&);
+    // For programs without Python: leaf tensors get names in order of their first use.
+    void add_leaf(const at::Tensor&);
+    bool is_leaf_storage(const c10::StorageImpl*) const;
+    bool is_gradient_storage(const c10::StorageImpl*) const;
+    void refresh_gradient_storages();
+
+    std::size_t count() const { return named_.size(); }
+    std::uint64_t elements() const;
+    // Parameters and gradients against their twins.
+    std::vector<trace::TensorRecord> measure(ShadowMap&) const;
+    // "NAME", "grad/NAME", "optim/NAME.key" as safetensors, fp32; the twin's values or the real ones.
+    // An error text, or empty.
+    std::string save(const std::string& path, ShadowMap&, bool twin, const std::vector<double>& losses) const;
+
+private:
+    struct Named {
+        trace::TensorKind kind;
+        std::string name;
+        c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+        // Without Python nobody keeps parameters alive until we save; the last twin values are kept instead.
+    };
+    struct Live {
+        trace::TensorKind kind;
+        std::string name;
+        at::Tensor tensor;
+    };
+
+    std::vector<Live> live() const;
+
+    std::vector<Named> named_;
+    std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
+    std::unordered_map<const c10::StorageImpl*, std::size_t> leaves_;
+    std::unordered_map<const c10::StorageImpl*, std::size_t> gradients_;
+};
+
+}  // namespace mp::twin

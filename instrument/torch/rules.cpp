@@ -1,0 +1,179 @@
+// The rules that are not "the same op on the shadows". Each says what the twin does and why.
+
+#include "instrument/torch/thread_state.hpp"
+#include "instrument/torch/twin.hpp"
+
+namespace mp::twin {
+namespace {
+
+const IValue* argument(const Call& call, const char* name) {
+    const auto& arguments = call.op.schema().arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (arguments[i].name() == name) return &call.real[i];
+    return nullptr;
+}
+
+const IValue& result(const Call& call, std::size_t index) {
+    const std::size_t count = call.op.schema().returns().size();
+    return (*call.stack)[call.stack->size() - count + index];
+}
+
+// The generator an op draws from: its argument, else the default one of the first tensor's device.
+at::Generator generator_of(const Call& call) {
+    const IValue* own = argument(call, "generator");
+    if (own && own->isGenerator()) return own->toGenerator();
+    at::Device device = at::kCPU;
+    for (const IValue& value : call.real)
+        if (value.isTensor() && value.toTensor().defined()) {
+            device = value.toTensor().device();
+            break;
+        }
+    return at::globalContext().defaultGenerator(device);
+}
+
+// get_state and set_state leave the caller's lock to us.
+at::Tensor state_of(at::Generator& generator) {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>(generator.getIntrusivePtr()->get_state()));
+}
+
+void set_state(at::Generator& generator, const at::Tensor& state) {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(state);
+}
+
+}  // namespace
+
+// A function of its inputs that also draws (SDPA with dropout, rrelu): both runs draw the same numbers,
+// and the program's generator ends where its own run left it.
+void Twin::random(Call& call) {
+    at::Generator generator = generator_of(call);
+    at::Tensor before, after;
+    {
+        const TwinScope scope;
+        before = state_of(generator);
+    }
+    if (call.info.writes) prepare(call);
+    run_real(call);
+    if (!call.info.writes) prepare(call);
+    const std::uint64_t bytes = result_bytes(call);
+    if (!call.possible) {
+        lose_results(call);
+        return session_.count_unshadowed(call.info.name, call.why_not, bytes);
+    }
+    Stack results;
+    {
+        const TwinScope scope;
+        after = state_of(generator);
+        set_state(generator, before);
+    }
+    const bool ran = run_shadow(call, results);
+    {
+        const TwinScope scope;
+        set_state(generator, after);
+    }
+    if (!ran) return;
+    if (session_.local()) return measure_local(call, results);
+    bind_results(call, results);
+    after_writes(call);
+    session_.count_shadowed(bytes);
+}
+
+// native_dropout(input, p, train) -> (output, mask): the real mask on the twin's input, with the scale
+// and the order of products of the fp32 kernel.
+void Twin::dropout(Call& call) {
+    run_real(call);
+    prepare(call);
+    const double p = call.real[1].toDouble();
+    const bool train = call.real[2].isNone() || call.real[2].toBool();
+    const TwinScope scope;
+    const at::Tensor input = call.shadow[0].toTensor();
+    const at::Tensor mask = result(call, 1).toTensor();
+    const double scale = p == 1 ? 0 : 1 / (1 - p);
+    Stack results{train ? input.mul(mask).mul_(scale) : input.clone(), mask};
+    if (session_.local()) return measure_local(call, results);
+    bind_results(call, results);
+    session_.count_shadowed(result_bytes(call));
+}
+
+// _amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale): the twin's gradients carry the
+// real scale, so the real inverse takes it off again; whether the step is skipped is the program's decision.
+void Twin::unscale(Call& call) {
+    prepare(call);
+    run_real(call);
+    if (session_.local()) return;
+    const TwinScope scope;
+    const at::Tensor inverse = call.real[2].toTensor();
+    for_each_tensor(call.shadow[0], [&](const at::Tensor& gradient) { gradient.mul_(inverse.to(gradient.scalar_type())); });
+    after_writes(call);
+    shadows_.seed(call.real[1].toTensor(), false);
+    shadows_.written(call.real[1].toTensor());
+    session_.count_shadowed(result_bytes(call));
+}
+
+// The loss scale and its growth tracker: the twin's are the program's.
+void Twin::follow_real(Call& call) {
+    run_real(call);
+    if (session_.local()) return;
+    const TwinScope scope;
+    for (std::size_t i = 0; i < call.real.size(); ++i) {
+        if (!call.info.arguments[i].write) continue;
+        for_each_tensor(call.real[i], [&](const at::Tensor& t) {
+            if (!has_plain_memory(t) || !carries_floats(t)) return;
+            shadows_.seed(t, false);
+            shadows_.written(t);
+        });
+    }
+}
+
+// Values picked by indices: by default the program's indices pick from the twin's values, so that both
+// runs speak of the same tokens and experts. With free integers the twin picks for itself.
+void Twin::by_index(Call& call) {
+    const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
+    if (session_.local() || session_.options().free_ints || !pairs || rule_disabled("locked")) return generic(call);
+    run_real(call);
+    prepare(call);
+    const std::uint64_t bytes = result_bytes(call);
+    if (!call.possible) {
+        lose_results(call);
+        return session_.count_unshadowed(call.info.name, call.why_not, bytes);
+    }
+    try {
+        const TwinScope scope;
+        const at::Tensor input = call.shadow[0].toTensor();
+        at::Tensor indices = result(call, 1).toTensor();
+        at::Tensor values;
+        if (call.info.base.find("pool") != std::string::npos) {
+            const std::int64_t spatial = call.info.base.find("3d") != std::string::npos ? 3 : 2;
+            values = input.flatten(-spatial).gather(-1, indices.flatten(-spatial)).view(indices.sizes());
+        } else {
+            const IValue* dim_value = argument(call, "dim");
+            const std::int64_t dim = dim_value && dim_value->isInt() ? dim_value->toInt() : -1;
+            const bool dropped = indices.dim() < input.dim();
+            if (dropped) indices = indices.unsqueeze(dim);
+            values = input.dim() == 0 ? input.clone() : input.gather(dim, indices);
+            if (dropped) values = values.squeeze(dim);
+        }
+        bind_tensor(call, result(call, 0).toTensor(), values);
+        session_.count_shadowed(bytes);
+    } catch (const std::exception& e) {
+        session_.count_failed(call.info.name, e.what(), bytes);
+        lose_results(call);
+    }
+}
+
+// A value becomes a number of the program. The twin cannot follow it there; that it differed is counted.
+void Twin::leak(Call& call) {
+    run_real(call);
+    if (session_.local() || call.real.empty() || !call.real[0].isTensor()) return;
+    const at::Tensor t = call.real[0].toTensor();
+    if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
+    const TwinScope scope;
+    const ShadowMap::Lookup found = shadows_.find(t);
+    if (!found.shadow.defined()) return;
+    const double real = t.to(at::kDouble).item<double>();
+    const double twin = found.shadow.to(at::kDouble).item<double>();
+    if (real != twin && !(real != real && twin != twin)) session_.count_leak(call.info.name, real, twin);
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,254 @@
+#include "instrument/torch/shadow_map.hpp"
+
+#include <cstring>
+
+#include "instrument/torch/op_info.hpp"
+
+namespace mp::twin {
+namespace {
+
+// A NaN that arithmetic does not produce: the lane holds no float of the twin's.
+constexpr std::int32_t kEmptyLane = 0x7FA5A5A5;
+
+std::size_t component_bytes(at::ScalarType type) {
+    const std::size_t bytes = c10::elementSize(type);
+    return c10::isComplexType(type) ? bytes / 2 : bytes;
+}
+
+at::ScalarType component_type(at::ScalarType type) {
+    if (!c10::isComplexType(type)) return type;
+    if (type == at::kComplexDouble) return at::kDouble;
+    return type == at::kComplexFloat ? at::kFloat : at::kHalf;
+}
+
+std::size_t storage_bytes(const at::Tensor& t) { return t.storage().nbytes(); }
+
+// A tensor over given memory, made without the dispatcher and with ordinary view keys, so that it serves
+// under inference mode too.
+at::Tensor view_of(const c10::Storage& storage, at::ScalarType type, at::IntArrayRef sizes,
+                   at::IntArrayRef strides, std::int64_t offset) {
+    const c10::DispatchKey backend = c10::computeDispatchKey(type, c10::nullopt, storage.device());
+    const c10::DispatchKeySet key(backend);
+    const c10::DispatchKeySet keys = key | c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(backend));
+    at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(storage), keys,
+                                                               c10::scalarTypeToTypeMeta(type));
+    view.unsafeGetTensorImpl()->set_storage_offset(offset);
+    view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+    return view;
+}
+
+at::Tensor flat_of(const c10::Storage& storage, at::ScalarType type, std::size_t elements) {
+    const std::int64_t size = static_cast<std::int64_t>(elements);
+    return view_of(storage, type, {size}, {1}, 0);
+}
+
+at::Tensor allocate(const at::Tensor& real, at::ScalarType type, std::size_t elements) {
+    c10::InferenceMode ordinary(false);
+    return at::empty({static_cast<std::int64_t>(elements)}, at::TensorOptions(type).device(real.device()));
+}
+
+bool covers_storage(const at::Tensor& t) {
+    return static_cast<std::size_t>(t.numel()) * t.element_size() == storage_bytes(t) && t.is_non_overlapping_and_dense();
+}
+
+// 61 words spread over the memory. A write to unsampled words goes unseen: the check is for whole-tensor
+// writes behind the dispatcher (numpy, extensions), which it sees.
+std::uint64_t fingerprint_of(const at::Tensor& t) {
+    constexpr std::size_t kSamples = 61;
+    const std::size_t words = storage_bytes(t) / sizeof(std::uint32_t);
+    const char* bytes = static_cast<const char*>(t.storage().data());
+    std::uint64_t hash = 1469598103934665603ull;  // FNV-1a over words
+    if (!bytes) return hash;
+    const std::size_t step = words / kSamples + 1;
+    for (std::size_t i = 0; i < words; i += step) {
+        std::uint32_t word;
+        std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+        hash = (hash ^ word) * 1099511628211ull;
+    }
+    return hash;
+}
+
+bool can_fingerprint(const at::Tensor& t) { return t.device().is_cpu() && !rule_disabled("fingerprint"); }
+
+bool same_layout(const at::Tensor& a, const at::Tensor& b) {
+    return a.sizes() == b.sizes() && a.strides() == b.strides() && a.storage_offset() == b.storage_offset();
+}
+
+}  // namespace
+
+bool has_plain_memory(const at::Tensor& t) {
+    return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() && !t.is_meta() &&
+           !t.is_conj() && !t.is_neg() && !t.is_mkldnn();
+}
+
+bool carries_floats(const at::Tensor& t) {
+    return c10::isFloatingType(t.scalar_type()) || is_float8(t.scalar_type()) ||
+           (c10::isComplexType(t.scalar_type()) && !rule_disabled("complex"));
+}
+
+at::ScalarType twin_dtype(at::ScalarType real) {
+    switch (real) {
+        case at::kHalf:
+        case at::kBFloat16: return at::kFloat;
+        case at::kComplexHalf: return at::kComplexFloat;
+        default: return is_float8(real) ? at::kFloat : real;
+    }
+}
+
+ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
+    const auto it = shadows_.find(real.storage().unsafeGetStorageImpl());
+    if (it == shadows_.end()) return nullptr;
+    // The weak pointer keeps the address taken, so an expired entry cannot be this storage; a resized one can.
+    if (it->second.real_bytes == storage_bytes(real)) return &it->second;
+    shadows_.erase(it);
+    return nullptr;
+}
+
+ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
+    if (shadows_.size() >= sweep_at_) sweep();
+    c10::StorageImpl* storage = real.storage().unsafeGetStorageImpl();
+    auto it = shadows_.find(storage);
+    if (it == shadows_.end()) {
+        Shadow fresh{c10::weak_intrusive_ptr<c10::StorageImpl>(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)),
+                     {}, 0, 0, 0, false};
+        it = shadows_.emplace(storage, std::move(fresh)).first;
+    }
+    it->second.real_bytes = storage_bytes(real);
+    it->second.fingerprint_known = false;
+    return it->second;
+}
+
+void ShadowMap::sweep() {
+    for (auto it = shadows_.begin(); it != shadows_.end();)
+        it = it->second.storage.expired() ? shadows_.erase(it) : std::next(it);
+    sweep_at_ = std::max<std::size_t>(1024, 2 * shadows_.size());
+}
+
+bool ShadowMap::stale(const Shadow& shadow, const at::Tensor& real) const {
+    return shadow.fingerprint_known && can_fingerprint(real) && fingerprint_of(real) != shadow.fingerprint;
+}
+
+ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    Shadow* shadow = entry(real);
+    if (!shadow) return {};
+    if (!shadow->flat.defined()) return {{}, Found::lost};
+    if (stale(*shadow, real)) {
+        shadow->flat.reset();
+        return {{}, Found::stale};
+    }
+    const at::ScalarType type = real.scalar_type();
+    const bool is_float = carries_floats(real);
+    if (is_float && shadow->lane_bytes == 1 && component_bytes(type) != 1)
+        return {from_lanes(*shadow, real), Found::hit};
+    const at::ScalarType wanted = is_float ? component_type(twin_dtype(type)) : type;
+    if (shadow->flat.scalar_type() != wanted || shadow->lane_bytes != component_bytes(type)) {
+        // The memory is now read as another type. For integers the real ones serve.
+        return {{}, is_float ? Found::lost : Found::unknown};
+    }
+    return {view_of(shadow->flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset()),
+            Found::hit};
+}
+
+at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
+    const std::lock_guard lock(mutex_);
+    const at::ScalarType type = real.scalar_type();
+    const std::size_t elements = storage_bytes(real) / component_bytes(type);
+    Shadow& shadow = make(real);
+    shadow.lane_bytes = component_bytes(type);
+    const at::ScalarType component = component_type(twin_dtype(type));
+    shadow.flat = allocate(real, component, elements);
+    if (!(overwritten && covers_storage(real)))
+        shadow.flat.copy_(flat_of(real.storage(), component_type(type), elements));
+    return view_of(shadow.flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset());
+}
+
+void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
+    const at::ScalarType type = real.scalar_type();
+    const std::size_t elements = storage_bytes(real) / component_bytes(type);
+    {
+        const std::lock_guard lock(mutex_);
+        const at::ScalarType wanted = twin_dtype(type);
+        const bool own = shadow.has_storage() && shadow.storage().use_count() == 1 &&
+                         shadow.scalar_type() == wanted &&
+                         storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
+        if (own) {
+            Shadow& entry = make(real);
+            entry.lane_bytes = component_bytes(type);
+            entry.flat = flat_of(shadow.storage(), component_type(wanted), elements);
+            return;
+        }
+    }
+    const Lookup found = find(real);
+    (found.shadow.defined() ? found.shadow : seed(real, true)).copy_(shadow);
+}
+
+void ShadowMap::lose(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    make(real).flat.reset();
+}
+
+void ShadowMap::lose_floats(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    Shadow* shadow = entry(real);
+    if (shadow && shadow->flat.defined() && c10::isFloatingType(shadow->flat.scalar_type())) shadow->flat.reset();
+}
+
+void ShadowMap::written(const at::Tensor& real, bool later) {
+    const std::lock_guard lock(mutex_);
+    Shadow* shadow = entry(real);
+    if (!shadow || !can_fingerprint(real)) return;
+    shadow->fingerprint_known = !later;
+    if (!later) shadow->fingerprint = fingerprint_of(real);
+}
+
+at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
+    const std::lock_guard lock(mutex_);
+    Shadow* shadow = entry(real);
+    const bool has = shadow && shadow->flat.defined() && !stale(*shadow, real) &&
+                     c10::isFloatingType(shadow->flat.scalar_type());
+    if (has && shadow->flat.scalar_type() == at::kDouble) return {};
+    if (!has && !create) return {};
+    if (!has || shadow->lane_bytes != 1) {
+        at::Tensor bytes = allocate(real, at::kInt, storage_bytes(real));
+        bytes.fill_(kEmptyLane);
+        at::Tensor lanes = flat_of(bytes.storage(), at::kFloat, storage_bytes(real));
+        if (has) lanes.as_strided({shadow->flat.numel()}, {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(shadow->flat);
+        Shadow& made = make(real);
+        made.flat = lanes;
+        made.lane_bytes = 1;
+        shadow = &made;
+    }
+    return view_of(shadow->flat.storage(), at::kInt, real.sizes(), real.strides(), real.storage_offset());
+}
+
+// Float access to memory that was last moved as bytes: back to one element per component. Components
+// whose bytes brought no float are taken from the real values.
+at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
+    const at::ScalarType type = real.scalar_type();
+    const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));
+    const std::int64_t elements = static_cast<std::int64_t>(shadow.real_bytes) / step;
+    const at::Tensor bits = flat_of(shadow.flat.storage(), at::kInt, shadow.real_bytes).as_strided({elements}, {step});
+    const at::Tensor values = shadow.flat.as_strided({elements}, {step});
+    const at::Tensor own = flat_of(real.storage(), component_type(type), static_cast<std::size_t>(elements)).to(at::kFloat);
+    shadow.flat = at::where(bits.eq(kEmptyLane), own, values).contiguous();
+    shadow.lane_bytes = component_bytes(type);
+    return view_of(shadow.flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset());
+}
+
+void ShadowMap::clear() {
+    const std::lock_guard lock(mutex_);
+    shadows_.clear();
+    sweep_at_ = 1024;
+}
+
+std::uint64_t ShadowMap::bytes() {
+    const std::lock_guard lock(mutex_);
+    sweep();
+    std::uint64_t total = 0;
+    for (const auto& [storage, shadow] : shadows_)
+        if (shadow.flat.defined()) total += shadow.flat.storage().nbytes();
+    return total;
+}
+
+}  // namespace mp::twin

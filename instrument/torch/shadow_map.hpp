@@ -1,0 +1,91 @@
+#pragma once
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "instrument/torch/compat.hpp"
+
+namespace mp::twin {
+
+// The twin's memory: one flat buffer per storage of the program, not per tensor. A view's shadow is a view
+// of the flat buffer with the same sizes, strides and offset, because those count elements; so views,
+// `.data =`, flat parameters, buckets and resized storages need no rules.
+//
+// Flat buffers are fp32 (fp64 for fp64) with one element per component of the real dtype: a complex tensor
+// has two components. Integer storages have a buffer, of their own dtype, only where the twin's integers
+// differ from the program's.
+//
+// Byte mode: a program that packs floats through uint8 views (FSDP2 with mixed dtypes) moves them as bytes.
+// The flat buffer then has one 4-byte lane per real byte, and the component's fp32 value stands in the lane
+// of its first byte: any op that only moves bytes moves lanes, and values arrive where their bytes do.
+//
+// Safe to call from several threads. Everything here runs under TwinScope.
+class ShadowMap {
+public:
+    enum class Found : std::uint8_t {
+        hit,
+        unknown,  // the storage was never seen: its data came from outside the dispatcher
+        lost,     // it was seen, but the twin could not follow the op that wrote it
+        stale,    // it was written behind the dispatcher
+    };
+
+    struct Lookup {
+        at::Tensor shadow;  // defined on a hit
+        Found found = Found::unknown;
+    };
+
+    // The shadow of a float, complex or integer tensor. An integer tensor without differing twin is
+    // `unknown`: the real one serves.
+    Lookup find(const at::Tensor& real);
+    // A shadow with the real values. `overwritten`: the caller is about to write every element.
+    at::Tensor seed(const at::Tensor& real, bool overwritten);
+    // Takes over a result of a twin op as the shadow of a real result.
+    void bind(const at::Tensor& real, const at::Tensor& shadow);
+    // The storage holds values that the twin does not have.
+    void lose(const at::Tensor& real);
+    // As above, if the storage has a float shadow: its memory was written through an integer tensor.
+    void lose_floats(const at::Tensor& real);
+    // The real storage was written by an op we saw; `later`: it will be, by another thread.
+    void written(const at::Tensor& real, bool later = false);
+
+    // Lanes of a 1-byte tensor whose storage carries floats; undefined when it carries none. `create`: make
+    // empty lanes in that case.
+    at::Tensor lanes(const at::Tensor& real, bool create);
+
+    void clear();
+    std::uint64_t bytes();  // held by live shadows
+
+private:
+    struct Shadow {
+        c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+        at::Tensor flat;             // undefined: lost
+        std::size_t lane_bytes = 0;  // real bytes per element of `flat`
+        std::size_t real_bytes = 0;  // of the storage when the shadow was made
+        std::uint64_t fingerprint = 0;
+        bool fingerprint_known = false;
+    };
+
+    Shadow* entry(const at::Tensor& real);
+    Shadow& make(const at::Tensor& real);
+    bool stale(const Shadow&, const at::Tensor& real) const;
+    at::Tensor from_lanes(Shadow&, const at::Tensor& real);
+    void sweep();
+
+    std::mutex mutex_;
+    std::unordered_map<const c10::StorageImpl*, Shadow> shadows_;
+    std::size_t sweep_at_ = 1024;
+};
+
+// Whether the twin can have a shadow of this tensor at all: strided memory of its own, no conjugate or
+// negative bit, no quantisation.
+bool has_plain_memory(const at::Tensor&);
+// Float, complex or float8.
+bool carries_floats(const at::Tensor&);
+// The dtype of the twin's value: fp32, fp64, or complex of these; integers stay what they are.
+at::ScalarType twin_dtype(at::ScalarType real);
+
+}  // namespace mp::twin

@@ -1,0 +1,52 @@
+#include "instrument/torch/thread_state.hpp"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "instrument/torch/compat.hpp"
+
+namespace mp::twin {
+namespace {
+
+bool is_main_thread() { return ::syscall(SYS_gettid) == ::getpid(); }
+
+bool runs_python() {
+    using Get = void* (*)();
+    static const Get get = reinterpret_cast<Get>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+    return get && get() != nullptr;
+}
+
+c10::DispatchKeySet layers_above_backends() {
+    using c10::DispatchKey;
+    c10::DispatchKeySet keys = c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset;
+    for (DispatchKey key : {DispatchKey::ADInplaceOrView, DispatchKey::Python, DispatchKey::PythonTLSSnapshot,
+                            DispatchKey::FuncTorchDynamicLayerBackMode,
+                            DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::FuncTorchVmapMode,
+                            DispatchKey::FuncTorchGradWrapper, DispatchKey::FuncTorchBatched,
+                            DispatchKey::Functionalize, DispatchKey::VmapMode, DispatchKey::Batched,
+                            DispatchKey::Tracer})
+        keys = keys.add(key);
+    return keys;
+}
+
+}  // namespace
+
+ThreadState& thread_state() noexcept {
+    static thread_local ThreadState state;
+    return state;
+}
+
+bool thread_is_the_programs(ThreadState& state) noexcept {
+    if (state.autograd_depth > 0) return true;
+    if (!state.known) {
+        state.belongs = is_main_thread() || runs_python();
+        // A thread may enter Python later (a future's callback): only a yes is final.
+        state.known = state.belongs;
+    }
+    return state.belongs;
+}
+
+TwinScope::TwinScope() : layers_(layers_above_backends()) {}
+
+}  // namespace mp::twin

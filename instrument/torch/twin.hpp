@@ -1,0 +1,100 @@
+#pragma once
+
+#include "instrument/torch/op_info.hpp"
+#include "instrument/torch/session.hpp"
+#include "instrument/torch/shadow_map.hpp"
+
+namespace mp::twin {
+
+// One call of an op on its way through the twin.
+struct Call {
+    const OpInfo& info;
+    const c10::OperatorHandle& op;
+    c10::DispatchKeySet below;   // where the real op goes on
+    Stack* stack;                // the program's: arguments before, results after
+
+    std::vector<IValue> real;    // arguments
+    std::vector<IValue> shadow;  // the same for the twin
+    bool possible = true;        // every float argument has a shadow
+    bool bytes = false;          // floats travel through 1-byte tensors
+    const char* why_not = "";
+
+    struct Pair {
+        at::Tensor real, shadow;
+    };
+    std::vector<Pair> written_floats;
+    std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes
+};
+
+// Re-runs the program's ops on their shadows.
+class Twin {
+public:
+    explicit Twin(Session& session) : session_(session) {}
+
+    // Runs the real op, and the twin's; the stack then holds the real results. Throws what the real op
+    // throws and nothing else.
+    void run(const OpInfo&, const c10::OperatorHandle&, c10::DispatchKeySet below, Stack*);
+
+    ShadowMap& shadows() { return shadows_; }
+    // The twin's value of a tensor: a copy in fp32; a copy of the real values where there is no shadow.
+    at::Tensor value(const at::Tensor& real);
+
+    // ---- Steps of every rule; collectives.cpp uses them too.
+    void take_arguments(Call&);
+    void prepare(Call&);
+    void run_real(Call&);
+    // The results of the same op on the shadows; false, with the twin's outputs lost, when it threw.
+    bool run_shadow(Call&, Stack& results);
+    void bind_results(Call&, const Stack& results);
+    void after_writes(Call&);
+    void lose_results(Call&);
+    std::uint64_t result_bytes(const Call&) const;
+
+private:
+    void generic(Call&);
+    void sampler(Call&);
+    void random(Call&);
+    void dropout(Call&);
+    void unscale(Call&);
+    void follow_real(Call&);
+    void by_index(Call&);
+    void no_shadow(Call&);
+    void leak(Call&);
+    void collective(Call&);
+    void not_observed(Call&);
+
+    IValue convert(Call&, const Argument&, const IValue&);
+    at::Tensor convert_tensor(Call&, const Argument&, const at::Tensor&);
+    at::Tensor shadow_of_float(Call&, const Argument&, const at::Tensor&);
+    at::Tensor shadow_of_integer(Call&, const Argument&, const at::Tensor&);
+    bool moves_floats_as_bytes(const Call&);
+    void bind_result(Call&, const IValue& real, const IValue& shadow);
+    void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
+    void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
+    void measure_local(Call&, const Stack& results);
+
+    Session& session_;
+    ShadowMap shadows_;
+};
+
+Twin* twin() noexcept;
+void set_twin(Twin*) noexcept;
+
+// Every tensor inside an argument or result, lists of lists included.
+template <typename Visit>
+void for_each_tensor(const IValue& value, const Visit& visit) {
+    if (value.isTensor()) {
+        if (value.toTensor().defined()) visit(value.toTensor());
+    } else if (value.isTensorList()) {
+        const c10::List<at::Tensor> list = value.toTensorList();
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const at::Tensor t = list.get(i);
+            if (t.defined()) visit(t);
+        }
+    } else if (value.isList()) {
+        const c10::List<IValue> list = value.toList();
+        for (std::size_t i = 0; i < list.size(); ++i) for_each_tensor(list.get(i), visit);
+    }
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,39 @@
+#include "instrument/torch/work.hpp"
+
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+
+HiddenWork::HiddenWork(c10::intrusive_ptr<c10d::Work> inner)
+    : c10d::Work(-1, inner->retrieveOpType()), inner_(std::move(inner)) {}
+
+bool HiddenWork::isCompleted() { return inner_->isCompleted(); }
+bool HiddenWork::isSuccess() const { return inner_->isSuccess(); }
+std::exception_ptr HiddenWork::exception() const { return inner_->exception(); }
+int HiddenWork::sourceRank() const { return inner_->sourceRank(); }
+std::vector<at::Tensor> HiddenWork::result() { return inner_->result(); }
+void HiddenWork::abort() { inner_->abort(); }
+c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFuture() { return inner_->getFuture(); }
+
+void HiddenWork::synchronize() {
+    const Internal internal;
+    inner_->synchronize();
+}
+
+bool HiddenWork::wait(std::chrono::milliseconds timeout) {
+    const Internal internal;
+    return inner_->wait(timeout);
+}
+
+#if MP_TORCH_AT_LEAST(2, 4)
+void HiddenWork::blockCurrentStream() {
+    const Internal internal;
+    inner_->blockCurrentStream();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFutureResult() { return inner_->getFutureResult(); }
+float HiddenWork::getDuration() const { return inner_->getDuration(); }
+std::uint64_t HiddenWork::getSequencenumber() const { return inner_->getSequencenumber(); }
+#endif
+
+}  // namespace mp::twin

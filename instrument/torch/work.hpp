@@ -1,0 +1,36 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "instrument/torch/compat.hpp"
+
+namespace mp::twin {
+
+// The program's Work, with one difference: what wait() does on the caller's thread is no op of the program.
+// gloo's reduce-scatter copies the received chunk into the output there, from memory that has no shadow;
+// taken for an op, that copy would put low-precision values into the twin.
+class HiddenWork final : public c10d::Work {
+public:
+    explicit HiddenWork(c10::intrusive_ptr<c10d::Work> inner);
+
+    bool isCompleted() override;
+    bool isSuccess() const override;
+    std::exception_ptr exception() const override;
+    int sourceRank() const override;
+    std::vector<at::Tensor> result() override;
+    void synchronize() override;
+    bool wait(std::chrono::milliseconds timeout) override;
+    void abort() override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+#if MP_TORCH_AT_LEAST(2, 4)
+    void blockCurrentStream() override;
+    c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+    float getDuration() const override;
+    std::uint64_t getSequencenumber() const override;
+#endif
+
+private:
+    c10::intrusive_ptr<c10d::Work> inner_;
+};
+
+}  // namespace mp::twin
