@@ -1,0 +1,103 @@
+"""Which layer is running: around every torch.nn.Module.__call__.
+
+Why not the global forward hooks, the official way: torch.compile prints a warning to the program's stderr
+when there are any, they are skipped by BaseException (and by every exception before 2.1), and they send each
+call through a slower path. torch._dynamo, imported later, takes this wrapper for the original.
+"""
+import functools
+import threading
+
+from . import say
+
+
+class _Stack(threading.local):
+    def __init__(self):
+        self.modules = []
+
+
+class Calls:
+    """The wrapper that is in place, and how to take it out again."""
+
+    def __init__(self, module_class, wrapper, original, wants_layers):
+        self._class = module_class
+        self._wants_layers = wants_layers
+        self._wrapper = wrapper
+        self._original = original
+        self.off = False
+
+    def first_step_is_over(self):
+        if not self._wants_layers:
+            self.remove()
+
+    def remove(self):
+        self.off = True
+        if self._class.__dict__.get("__call__") is self._wrapper:
+            self._class.__call__ = self._original
+
+
+def install(torch, ops, names, wants_layers):
+    """Wraps Module.__call__. Without layers (watch mode) only to find the roots, until the first step."""
+    module_class = torch.nn.Module
+    original = module_class.__call__
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+    is_tracing = torch._C._is_tracing
+    modes_active, push, pop = ops.modes_active, ops.raw(torch, "layer_push"), ops.raw(torch, "layer_pop")
+    push_unseen, pop_unseen = ops.layer_push, ops.layer_pop
+    layers, running = names.layers, _Stack()
+
+    def fault(error):
+        say.once("modules", error)
+        calls.remove()
+
+    @functools.wraps(original)
+    def call_in_layer(self, *arguments, **named):
+        if is_compiling() or calls.off or is_tracing():
+            return original(self, *arguments, **named)
+        modules = running.modules
+        try:
+            layer = layers.get(id(self))
+            if layer is None:
+                layer = names.learn(self, modules[-1] if modules else None)
+            (push_unseen if modes_active() else push)(layer)
+        except Exception as error:
+            fault(error)
+            return original(self, *arguments, **named)
+        modules.append(self)
+        try:
+            return original(self, *arguments, **named)
+        except BaseException as error:
+            say.hide_frame(error)
+            raise
+        finally:
+            modules.pop()
+            try:
+                (pop_unseen if modes_active() else pop)()
+            except Exception as error:
+                fault(error)
+
+    @functools.wraps(original)
+    def call_of_root(self, *arguments, **named):
+        # Parents are called before their children, so whatever is unknown is a root.
+        if not is_compiling() and not calls.off and id(self) not in layers:
+            try:
+                names.learn(self, None)
+            except Exception as error:
+                fault(error)
+        try:
+            return original(self, *arguments, **named)
+        except BaseException as error:
+            say.hide_frame(error)
+            raise
+
+    wrapper = call_in_layer if wants_layers else call_of_root
+    calls = Calls(module_class, wrapper, original, wants_layers)
+    _hide_from_dynamo(torch, wrapper)
+    module_class.__call__ = wrapper
+    return calls
+
+
+def _hide_from_dynamo(torch, function):
+    # As torch's own Module.__call__: dynamo skips the frame and compiles the forward() below it.
+    skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
+    if skip is not None:
+        skip(function.__code__)

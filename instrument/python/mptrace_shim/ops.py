@@ -1,0 +1,104 @@
+"""The adapter's ops (torch.ops.mptrace.*), called so that no mode, subclass or tracer of the program sees them."""
+_TENSOR_OPS = ("loss", "parameter", "buffer", "state")
+_PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
+# Not every adapter has these.
+_OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save")
+
+
+class _Hidden:
+    """While it is entered, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees a call."""
+
+    def __init__(self, c):
+        self._c = c
+        self._function = self._dispatch = None
+
+    def __enter__(self):
+        self._function = self._c.DisableTorchFunction()
+        self._function.__enter__()
+        self._dispatch = self._c._DisableTorchDispatch()  # before 2.0 in force from here until it is freed
+        if hasattr(self._dispatch, "__enter__"):
+            self._dispatch.__enter__()
+
+    def __exit__(self, *_):
+        if hasattr(self._dispatch, "__exit__"):
+            self._dispatch.__exit__(None, None, None)
+        self._dispatch = None
+        self._function.__exit__(None, None, None)
+
+
+class _Internal(_Hidden):
+    """Hidden from the adapter as well."""
+
+    def __init__(self, ops, c):
+        super().__init__(c)
+        self._ops = ops
+
+    def __enter__(self):
+        super().__enter__()
+        self._ops.internal_begin()
+
+    def __exit__(self, *_):
+        self._ops.internal_end()
+        super().__exit__()
+
+
+class Ops:
+    """Each op is a method of its name; an optional one that is missing does nothing."""
+
+    def __init__(self, torch):
+        self._c = torch._C
+        self._function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+        self._dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+        for name in _PLAIN_OPS:
+            setattr(self, name, self._unseen(self.raw(torch, name)))
+        for name in _TENSOR_OPS:
+            setattr(self, name, self._with_tensors(self.raw(torch, name)))
+        for name in _OPTIONAL_OPS:
+            packet = getattr(torch.ops.mptrace, name, None)
+            setattr(self, name, self._unseen(packet._op) if packet is not None else _nothing)
+
+    @staticmethod
+    def raw(torch, name):
+        # The callable below OpOverloadPacket.__call__: 0.5 instead of 0.7 us a call.
+        return getattr(torch.ops.mptrace, name)._op
+
+    def internal(self):
+        """`with ops.internal():` around reads of our own: neither the program's modes nor the adapter see them."""
+        return _Internal(self, self._c)
+
+    def modes_active(self):
+        return self._function_modes() or self._dispatch_modes()
+
+    def _unseen(self, op):
+        def call(*arguments):
+            if self.modes_active():
+                with _Hidden(self._c):
+                    return op(*arguments)
+            return op(*arguments)
+        return call
+
+    def _with_tensors(self, op):
+        # A tensor of a subclass brings its own __torch_function__, whatever the modes.
+        def call(*arguments):
+            with _Hidden(self._c):
+                return op(*arguments)
+        return call
+
+
+def _nothing(*_):
+    return None
+
+
+def available(torch):
+    """Whether an adapter is attached to this process."""
+    return hasattr(getattr(getattr(torch, "ops", None), "mptrace", None), "before_step")
+
+
+def local_tensor(torch, tensor):
+    """The tensor that this rank holds: a DTensor's local one. None for what is no plain tensor."""
+    if type(tensor).__name__ == "DTensor":
+        tensor = tensor._local_tensor
+    if not isinstance(tensor, torch.Tensor):
+        return None
+    # Other subclasses (quantised, nested ...) have no storage that means what it holds.
+    return tensor if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ else None

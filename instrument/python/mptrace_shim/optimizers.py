@@ -1,0 +1,192 @@
+"""The step clock: one before_step and one after_step per step() that the program calls.
+
+Every optimizer class has its step() wrapped by torch when its first object is made (for the profiler); ours
+goes around that. A step() inside another (ZeRO's inner optimizer, wrappers that subclass Optimizer) is part
+of the outer one. Registered step hooks would not do: they are not called when a step raises.
+"""
+import functools
+import itertools
+import threading
+import weakref
+
+from . import say
+
+_PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
+_MARK = "_mptrace_counts"
+
+
+class _Running(threading.local):
+    def __init__(self):
+        self.step = None    # the outermost step() of this thread
+        self.scaler = None  # the GradScaler.step() around it
+
+
+class Step:
+    """One step() under way."""
+
+    def __init__(self, optimizer, number):
+        self.optimizer = optimizer
+        self.number = number
+        self.began = False
+        self.inner = []  # optimizers that step inside this one
+
+
+class Steps:
+    def __init__(self, torch, ops, names, calls):
+        self._torch = torch
+        self._ops = ops
+        self._names = names
+        self._calls = calls
+        self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
+        self._next = itertools.count()
+        self._first = True
+        self.running = _Running()
+        self.off = False
+
+    def number(self, optimizer):
+        if optimizer not in self._numbers:
+            self._numbers[optimizer] = next(self._next)
+        return self._numbers[optimizer]
+
+    def fault(self, error):
+        say.once("optimizers", error)
+        self.off = True
+        self.running.step = None
+
+    # ---- called by the wrapper of step()
+
+    def enter(self, optimizer):
+        """The new step, or None inside another one."""
+        outer = self.running.step
+        if outer is not None:
+            outer.inner.append(optimizer)
+            return None
+        step = self.running.step = Step(optimizer, self.number(optimizer))
+        return step
+
+    def begin(self, step):
+        """The gradients are there: at once, or when the closure has computed them."""
+        if step.began:
+            return
+        step.began = True
+        self._names.tell([(number, o) for o, number in list(self._numbers.items())])
+        self._ops.before_step(step.number)
+
+    def leave(self, step):
+        self.begin(step)
+        for optimizer in [step.optimizer] + step.inner:
+            self._names.tell_state(optimizer)
+        skipped, scale = False, -1.0
+        scaler = self.running.scaler
+        if scaler is not None:
+            scaler.called = True
+            skipped, scale = scaler.outcome()
+        self.running.step = None
+        self._end(step.number, skipped, scale)
+
+    def skipped(self, optimizer, scale):
+        """GradScaler found an infinity and did not call step()."""
+        step = Step(optimizer, self.number(optimizer))
+        self.begin(step)
+        self._end(step.number, True, scale)
+
+    def _end(self, number, skipped, scale):
+        self._ops.after_step(number, bool(skipped), float(scale))
+        if self._first:
+            self._first = False
+            if self._calls is not None:
+                self._calls.first_step_is_over()
+
+    # ---- wrapping
+
+    def wrap_class(self, cls):
+        owner = next((c for c in cls.__mro__ if "step" in c.__dict__), None)
+        if owner is None or owner is self._torch.optim.Optimizer:
+            return
+        original = owner.__dict__["step"]
+        if getattr(original, _MARK, False) or not callable(original):
+            return
+        owner.step = self._wrapped(original)
+
+    def _wrapped(self, original):
+        is_compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", lambda: False)
+        steps = self
+
+        @functools.wraps(original)
+        def step(self, *arguments, **named):
+            if is_compiling() or steps.off:
+                return original(self, *arguments, **named)
+            current = None
+            try:
+                current = steps.enter(self)
+                if current is not None:
+                    arguments, named = steps._with_closure(current, arguments, named)
+            except Exception as error:
+                steps.fault(error)
+            try:
+                result = original(self, *arguments, **named)
+            except BaseException as error:
+                if current is not None:
+                    steps.running.step = None
+                say.hide_frame(error)
+                raise
+            if current is not None and not steps.off:
+                try:
+                    steps.leave(current)
+                except Exception as error:
+                    steps.fault(error)
+            return result
+
+        setattr(step, _MARK, True)
+        return step
+
+    def _with_closure(self, step, arguments, named):
+        """The arguments of step(), the closure among them telling us when it has run."""
+        in_arguments = bool(arguments) and callable(arguments[0])
+        closure = arguments[0] if in_arguments else named.get("closure")
+        if not callable(closure):
+            self.begin(step)
+            return arguments, named
+
+        @functools.wraps(closure)
+        def then_begin(*inner, **inner_named):
+            try:
+                result = closure(*inner, **inner_named)
+            except BaseException as error:
+                say.hide_frame(error)
+                raise
+            if not self.off:
+                try:
+                    self.begin(step)
+                except Exception as error:
+                    self.fault(error)
+            return result
+
+        if in_arguments:
+            return (then_begin,) + tuple(arguments[1:]), named
+        return arguments, {**named, "closure": then_begin}
+
+
+def install(torch, ops, names, calls):
+    steps = Steps(torch, ops, names, calls)
+    base = torch.optim.Optimizer
+    patcher = next(name for name in _PATCHERS if hasattr(base, name))
+    original = getattr(base, patcher)
+
+    @functools.wraps(original)
+    def patch(self, *arguments, **named):
+        result = original(self, *arguments, **named)
+        say.guarded("optimizers", steps.wrap_class, type(self))
+        return result
+
+    setattr(base, patcher, patch)
+    for cls in _subclasses(base):  # of objects made before us
+        if getattr(cls.__dict__.get("step"), "hooked", False):
+            steps.wrap_class(cls)
+    return steps
+
+
+def _subclasses(cls):
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)

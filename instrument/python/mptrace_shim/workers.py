@@ -1,0 +1,17 @@
+"""DataLoader workers import torch, and with it the adapter, but train nothing: they are disarmed."""
+import functools
+
+from . import say
+
+
+def install(torch, ops):
+    worker = torch.utils.data._utils.worker
+    original = worker._worker_loop
+
+    # functools.wraps keeps the name by which spawn and forkserver pickle it: the child finds its own wrapper.
+    @functools.wraps(original)
+    def worker_loop(*arguments, **named):
+        say.guarded("disarm", ops.disarm, "DataLoader worker")
+        return original(*arguments, **named)
+
+    worker._worker_loop = worker_loop
