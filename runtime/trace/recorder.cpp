@@ -324,7 +324,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& directory, c
         ::unlink(s.path.c_str());
         return Error{s.path + ": " + std::strerror(error), {}};
     } catch (...) {
-        return Error{"out of memory while opening a recording", {}};
+        return Error{"out of memory", {}};  // short enough to need none
     }
 }
 

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include "runtime/trace/bytes.hpp"
+#include "runtime/trace/decode.hpp"
+#include "runtime/trace/dump.hpp"
+#include "runtime/trace/encode.hpp"
+#include "samples.hpp"
+
+namespace mp::trace {
+namespace {
+
+using test::sample_note;
+using test::sample_process;
+using test::sample_step;
+
+constexpr std::size_t kRoom = 1u << 20;
+
+std::string dump_of(const ProcessRecord& p, const StepRecord& s, const NoteRecord& n) {
+    Recording r;
+    r.has_process = true;
+    r.process = p;
+    r.steps = {s};
+    r.notes = {n};
+    return dump_text(r);
+}
+
+struct Written {
+    NameList names;
+    std::string step;
+};
+
+Written write(const StepRecord& step, bool with_tensors = true) {
+    Written out;
+    NameTable table;
+    encode(step, table, with_tensors, out.step);
+    std::string names;
+    table.encode(0, names);
+    EXPECT_TRUE(out.names.add(names));
+    return out;
+}
+
+TEST(Records, EveryFieldComesBack) {
+    const StepRecord step = sample_step(7);
+    const Written w = write(step);
+    StepDecoding how{.names = w.names, .room = kRoom};
+    StepRecord step_back;
+    ASSERT_TRUE(decode(w.step, how, step_back));
+    EXPECT_EQ(how.names_lost, 0u);
+    EXPECT_FALSE(how.left_out);
+    EXPECT_LT(how.room, kRoom);
+    std::string bytes;
+    ProcessRecord process_back;
+    encode(sample_process(), bytes);
+    ASSERT_TRUE(decode(bytes, process_back));
+    NoteRecord note_back;
+    encode(sample_note(), bytes);
+    ASSERT_TRUE(decode(bytes, note_back));
+    // The dump shows every field exactly; its golden test shows that it does.
+    EXPECT_EQ(dump_of(process_back, step_back, note_back), dump_of(sample_process(), step, sample_note()));
+}
+
+TEST(Records, WithoutTensorsAllElseStays) {
+    const Written w = write(sample_step(7), false);
+    StepDecoding how{.names = w.names, .room = kRoom};
+    StepRecord back;
+    ASSERT_TRUE(decode(w.step, how, back));
+    EXPECT_TRUE(back.tensors.empty());
+    EXPECT_EQ(back.losses.size(), 2u);
+    EXPECT_EQ(back.coverage.failed, 4u);
+}
+
+TEST(Records, EveryShorterPayloadIsRefused) {
+    const Written w = write(sample_step(7));
+    for (std::size_t size = 0; size < w.step.size(); ++size) {
+        StepDecoding how{.names = w.names, .room = kRoom};
+        StepRecord back;
+        EXPECT_FALSE(decode(std::string_view(w.step).substr(0, size), how, back)) << size;
+    }
+}
+
+TEST(Records, FieldsOfANewerWriterAtTheEndAreSkipped) {
+    const Written w = write(sample_step(7));
+    StepDecoding how{.names = w.names, .room = kRoom};
+    StepRecord back;
+    EXPECT_TRUE(decode(w.step + "more", how, back));
+    std::string bytes;
+    encode(sample_note(), bytes);
+    NoteRecord note;
+    EXPECT_TRUE(decode(bytes + "more", note));
+
+    // A loss with one more field, by hand: step, optimizer, flags, scale, wall, then the list.
+    std::string payload;
+    ByteWriter to(payload);
+    to.signed_number(1);
+    to.signed_number(0);
+    to.u8(0);
+    to.f64(0);
+    to.signed_number(0);
+    to.number(1);
+    std::string loss;
+    ByteWriter element(loss);
+    element.signed_number(0);
+    element.u8(5);
+    element.u8(0);
+    element.f64(1.5);
+    element.f64(0);
+    element.text("what this version does not know");
+    to.text(loss);
+    for (int list = 0; list < 2; ++list) to.number(0);
+    to.text(std::string(18, '\0'));
+    to.number(0);
+    StepDecoding again{.names = w.names, .room = kRoom};
+    ASSERT_TRUE(decode(payload, again, back = {}));
+    ASSERT_EQ(back.losses.size(), 1u);
+    EXPECT_EQ(back.losses[0].real, 1.5);
+}
+
+TEST(Records, ALostNameIsMarkedAndCounted) {
+    const Written w = write(sample_step(7));
+    const NameList nothing;
+    StepDecoding how{.names = nothing, .room = kRoom};
+    StepRecord back;
+    ASSERT_TRUE(decode(w.step, how, back));
+    EXPECT_EQ(how.names_lost, 7u) << "four tensors; op, reduction and group of a collective";
+    EXPECT_EQ(back.tensors[0].name, "?name-3");
+}
+
+TEST(Records, ListsThatDoNotFitStayEmpty) {
+    const Written w = write(sample_step(7, 1000));
+    StepDecoding how{.names = w.names, .room = 4096};
+    StepRecord back;
+    ASSERT_TRUE(decode(w.step, how, back));
+    EXPECT_TRUE(how.left_out);
+    EXPECT_TRUE(back.tensors.empty());
+    EXPECT_EQ(back.losses.size(), 2u);
+}
+
+TEST(Records, LongNamesReferredToByTwoBytesCountAgainstTheRoom) {
+    StepRecord step = sample_step(0, 200);
+    for (TensorRecord& t : step.tensors) t.name = std::string(4000, 'n');
+    const Written w = write(step);
+    EXPECT_LT(w.step.size(), 20'000u);
+    StepDecoding how{.names = w.names, .room = 100'000};
+    StepRecord back;
+    ASSERT_TRUE(decode(w.step, how, back));
+    EXPECT_TRUE(how.left_out);
+    EXPECT_LT(memory_of(back), 110'000u + sizeof back);
+}
+
+TEST(NameTable, GivesTheSameNumberForTheSameName) {
+    NameTable t;
+    EXPECT_EQ(t.reference(""), 1u);
+    EXPECT_EQ(t.reference("a"), 2u);
+    EXPECT_EQ(t.reference("b"), 3u);
+    EXPECT_EQ(t.reference("a"), 2u);
+    t.forget(1);
+    EXPECT_EQ(t.size(), 1u);
+    EXPECT_EQ(t.reference("c"), 3u);
+}
+
+TEST(NameTable, IsBoundedAndNamesBeyondItAreWrittenInPlace) {
+    NameTable t;
+    for (std::size_t i = 0; i < NameTable::kMaxNames; ++i) t.reference(std::to_string(i));
+    EXPECT_EQ(t.reference("one more"), 0u);
+    EXPECT_EQ(t.reference("7"), 9u);
+    StepRecord step = sample_step(1);
+    std::string bytes;
+    encode(step, t, true, bytes);
+    NameList names;
+    StepDecoding how{.names = names, .room = kRoom};
+    StepRecord back;
+    ASSERT_TRUE(decode(bytes, how, back));
+    EXPECT_EQ(back.tensors[0].name, step.tensors[0].name);
+}
+
+TEST(NameList, RefusesWhatNoWriterMakes) {
+    NameList list;
+    for (const auto& [first, count] : {std::pair<std::uint64_t, std::uint64_t>{~0ull, 1}, {0, ~0ull}, {70000, 1}, {0, 3}}) {
+        std::string bytes;
+        ByteWriter to(bytes);
+        to.number(first);
+        to.number(count);
+        to.text("x");
+        to.text("y");
+        EXPECT_FALSE(list.add(bytes)) << first << " " << count;
+    }
+    EXPECT_FALSE(list.add(""));
+}
+
+TEST(Records, AKindThatNoWriterOfThisVersionMakesIsRefused) {
+    std::string bytes;
+    encode(sample_note(), bytes);
+    bytes[0] = 99;
+    NoteRecord note;
+    EXPECT_FALSE(decode(bytes, note));
+}
+
+}  // namespace
+}  // namespace mp::trace

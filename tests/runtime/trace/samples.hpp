@@ -1,0 +1,112 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+
+#include "runtime/trace/records.hpp"
+
+// Records with every field set to something else than its default, and a directory to put files in.
+
+namespace mp::trace::test {
+
+inline ProcessRecord sample_process(std::int32_t rank = 1) {
+    ProcessRecord p;
+    p.rank = Rank{rank};
+    p.local_rank = rank;
+    p.world_size = 2;
+    p.restart = 3;
+    p.pid = 4711;
+    p.started_unix_ns = 1'700'000'000'123'456'789;
+    p.host = "node-7";
+    p.job = "job-1";
+    p.launcher = "torchrun";
+    p.program = "/usr/bin/python3";
+    p.framework = "torch 2.11.0";
+    p.adapter = "0.1.0";
+    p.mode = Mode::trajectory;
+    return p;
+}
+
+inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
+    const auto n = static_cast<std::uint64_t>(number);
+    const auto x = static_cast<double>(number);
+    StepRecord s;
+    s.step = Step{number};
+    s.optimizer = static_cast<std::int32_t>(number % 2);
+    s.skipped = number % 3 == 1;
+    s.has_loss_scale = true;
+    s.loss_scale = 65536;
+    s.wall_ns = 1'000'000 + number;
+    s.losses.push_back({.micro_step = 0, .dtype = DType::bf16, .real = 2.5 - x / 64, .twin = 2.501 - x / 64,
+                        .has_twin = true});
+    s.losses.push_back({.micro_step = 1, .dtype = DType::fp16, .real = std::numeric_limits<double>::infinity()});
+    s.dtypes.push_back({.dtype = DType::bf16, .ops = 100 + n});
+    s.dtypes.push_back({.dtype = DType::fp32, .ops = 7});
+    s.collectives.push_back({.op = "reduce_scatter", .reduction = "avg", .dtype = DType::fp32, .group = "0",
+                             .calls = 3, .bytes = 4096});
+    for (int i = 0; i < tensors; ++i) {
+        TensorRecord t;
+        t.kind = i % 2 ? TensorKind::gradient : TensorKind::parameter;
+        t.name = "blocks." + std::to_string(i / 2) + ".attention.query.weight";
+        t.dtype = DType::bf16;
+        t.elements = 1000;
+        t.compared = 998;
+        t.nonfinite_real = 2;
+        t.nonfinite_twin = 1;
+        t.differ = 400 + static_cast<std::uint64_t>(i);
+        t.error_squares = 1e-6 * (x + i + 1) / 3;
+        t.twin_squares = 10.0 + i;
+        s.tensors.push_back(t);
+    }
+    s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
+                  .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u, .stale = 1,
+                  .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
+    return s;
+}
+
+inline NoteRecord sample_note(std::string text = "aten::_weird: no rule") {
+    NoteRecord n;
+    n.kind = NoteKind::not_observed;
+    n.step = Step{2};
+    n.text = std::move(text);
+    n.count = 9;
+    return n;
+}
+
+class TemporaryDirectory {
+public:
+    TemporaryDirectory() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "mp-trace-test-XXXXXX").string();
+        if (!::mkdtemp(pattern.data())) std::abort();
+        path_ = pattern;
+    }
+    ~TemporaryDirectory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+    const std::string& path() const { return path_; }
+    std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_;
+};
+
+inline std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+}  // namespace mp::trace::test
