@@ -34,8 +34,6 @@ void fail(const Api& api, MpCuptiProbe& probe, const char* call, CUptiResult cod
     const char* words = nullptr;
     if (api.get_result_string && api.get_result_string(code, &words) == CUPTI_SUCCESS && words)
         put(probe.message, words);
-    else
-        put(probe.message, "CUPTI error " + std::to_string(probe.code));
 }
 
 // The call that was made, for the message. With the newer call the other subscriber's name comes back.

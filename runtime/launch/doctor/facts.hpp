@@ -14,102 +14,103 @@ namespace mp::launch::doctor {
 // A library asked by dlopen. Versions as the library encodes them; 0: not known.
 struct LibraryFacts {
     bool found = false;
-    std::string path;   // the name or path that could be opened
-    std::string why;    // the loader's words when it could not
+    std::string path{};   // the name or path that could be opened
+    std::string why{};    // the loader's words when it could not
     int version = 0;
     int status = 0;     // what the call that mattered answered, 0: success
 };
 
 struct GpuFacts {
-    std::string name;
+    std::string name{};
     int major = 0;  // compute capability
     int minor = 0;
 };
 
 struct CudaFacts {
-    std::string fault;     // the probe itself failed, so nothing below is known
-    LibraryFacts driver;   // libcuda: 13000 is 13.0; status is that of cuInit
-    LibraryFacts runtime;  // libcudart
-    LibraryFacts nccl;     // libnccl: 21003 is 2.10.3, 2804 is 2.8.4
-    std::vector<GpuFacts> gpus;
+    std::string fault{};     // the probe itself failed, so nothing below is known
+    LibraryFacts driver{};   // libcuda: 13000 is 13.0; status is that of cuInit
+    LibraryFacts runtime{};  // libcudart
+    LibraryFacts nccl{};     // libnccl: 21003 is 2.10.3, 2804 is 2.8.4
+    std::vector<GpuFacts> gpus{};
 };
 
 // What `EXE -I -c "import torch; ..."` said.
 struct TorchFacts {
-    std::string python;    // as asked for
-    std::string fault;     // the child failed, and how
-    std::string fault_text;  // the end of its stderr
+    std::string python{};    // as asked for
+    std::string fault{};     // the child failed, and how
+    std::string fault_text{};  // the end of its stderr
     bool found = false;
     bool isolated = true;  // false: found only with PYTHONPATH and the user's site-packages
-    std::string executable;
-    std::string python_version;
-    std::string version;
-    std::string file;         // torch/__init__.py
-    std::string libtorch;     // the libtorch_cpu.so that is mapped
-    std::string cuda_built;   // torch.version.cuda; empty: built without
-    std::string hip_built;    // torch.version.hip
-    std::string cudnn;
-    std::optional<bool> cxx11_abi;
-    std::optional<bool> cuda_available;
-    std::optional<bool> bf16_supported;         // torch.cuda.is_bf16_supported(), which counts emulation
-    std::optional<bool> bf16_supported_native;  // ... (including_emulation=False), where that exists
-    std::vector<int> nccl_version;              // torch.cuda.nccl.version(), {2, 10, 3}
-    std::optional<bool> distributed, nccl, gloo, mpi, ucc;
-    std::string autocast_cpu, autocast_cuda;    // default dtypes
-    std::string cpu_capability;                 // "AVX512"
-    std::optional<bool> mkldnn_bf16, mkldnn_fp16;
-    std::map<std::string, std::string> switches;  // "cuda.matmul.allow_tf32" -> "False"
-    std::vector<std::string> library_dirs;        // where pip put CUDA's libraries
-    std::string cupti;                            // the bytes of a CuptiProbe taken after `import torch`
+    std::string executable{};
+    std::string python_version{};
+    std::string version{};
+    std::string file{};         // torch/__init__.py
+    std::string libtorch{};     // the libtorch_cpu.so that is mapped
+    std::string cuda_built{};   // torch.version.cuda; empty: built without
+    std::string hip_built{};    // torch.version.hip
+    std::string cudnn{};
+    std::optional<bool> cxx11_abi{};
+    std::optional<bool> cuda_available{};
+    std::optional<bool> bf16_supported{};         // torch.cuda.is_bf16_supported(), which counts emulation
+    std::optional<bool> bf16_supported_native{};  // ... (including_emulation=False), where that exists
+    std::vector<int> nccl_version{};              // torch.cuda.nccl.version(), {2, 10, 3}
+    std::optional<bool> distributed{}, nccl{}, gloo{}, mpi{}, ucc{};
+    std::string autocast_cpu{}, autocast_cuda{};    // default dtypes
+    std::string cpu_capability{};                 // "AVX512"
+    std::optional<bool> mkldnn_bf16{}, mkldnn_fp16{};
+    std::map<std::string, std::string> switches{};  // "cuda.matmul.allow_tf32" -> "False"
+    std::vector<std::string> library_dirs{};        // where pip put CUDA's libraries
+    std::string cupti{};                            // the bytes of a CuptiProbe taken after `import torch`
 };
 
 // Where an adapter for this torch is, or what would make one.
 struct AdapterFacts {
-    std::string id;          // of libtorch_cpu.so; empty: `why`
-    std::string why;
-    std::string path;        // empty: none in `searched`
-    std::vector<std::string> searched;
-    std::string sources;     // where its sources are; empty: not installed
-    std::string cmake, compiler, ninja;  // paths; empty: not on PATH
+    std::string id{};          // of libtorch_cpu.so; empty: `why`
+    std::string why{};
+    std::string path{};      // empty: none in `searched`
+    bool outdated = false;   // built from other sources than these
+    std::vector<std::string> searched{};
+    std::string sources{};     // where its sources are; empty: not installed
+    std::string cmake{}, compiler{}, ninja{};  // paths; empty: not on PATH
 };
 
 // Whether our preload and our Python shim reach this interpreter.
 struct ReachFacts {
-    std::string preload, shim;  // where they should be
+    std::string preload{}, shim{};  // where they should be
     bool preload_there = false, shim_there = false;
     bool asked = false;         // false: one of them is not there
-    std::string fault;
+    std::string fault{};
     bool preload_mapped = false;
-    std::string sitecustomize;  // the file that was imported under this name
+    std::string sitecustomize{};  // the file that was imported under this name
 };
 
 struct EnvironmentFacts {
-    std::map<std::string, std::string> variables;  // those of ours_to_know() that are set
+    std::map<std::string, std::string> variables{};  // those of ours_to_know() that are set
 };
 
 struct LauncherFacts {
-    trace::Identity identity;
-    std::vector<std::string> matched;  // "RANK=3": variables that the table read
+    trace::Identity identity{};
+    std::vector<std::string> matched{};  // "RANK=3": variables that the table read
 };
 
 // The answer of libmptrace_cupti_probe.so, in a process without and in one with torch.
 struct CuptiAnswer {
     bool asked = false;  // false: `why`
-    std::string why;
+    std::string why{};
     int state = 0;       // MpCuptiState
     int code = 0;        // CUptiResult
     std::uint32_t version = 0;
-    std::string library, call, holder, message;
+    std::string library{}, call{}, holder{}, message{};
 };
 
 struct CuptiFacts {
-    std::string probe;  // path of the library; empty: not built
-    CuptiAnswer plain, with_torch;
+    std::string probe{};  // path of the library; empty: not built
+    CuptiAnswer plain{}, with_torch{};
 };
 
 struct CpuFacts {
-    std::string architecture;  // "x86_64", "aarch64"
-    std::string vendor, brand;
+    std::string architecture{};  // "x86_64", "aarch64"
+    std::string vendor{}, brand{};
     bool avx2 = false, fma = false, f16c = false;
     bool avx512 = false;       // F, BW, DQ and VL, and the system saves their state
     bool avx512_bf16 = false, avx512_fp16 = false;
@@ -122,14 +123,14 @@ struct CpuFacts {
 };
 
 struct Facts {
-    LauncherFacts launcher;
-    EnvironmentFacts environment;
-    ReachFacts reach;
-    TorchFacts torch;
-    AdapterFacts adapter;
-    CudaFacts cuda;
-    CuptiFacts cupti;
-    CpuFacts cpu;
+    LauncherFacts launcher{};
+    EnvironmentFacts environment{};
+    ReachFacts reach{};
+    TorchFacts torch{};
+    AdapterFacts adapter{};
+    CudaFacts cuda{};
+    CuptiFacts cupti{};
+    CpuFacts cpu{};
 };
 
 }  // namespace mp::launch::doctor

@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char** environ;
-
 namespace mp::launch::doctor {
 namespace {
 
@@ -189,20 +187,6 @@ Result<std::string> run_forked(const std::function<std::string()>& probe, const 
     if (!end.good()) return Error{"the probe " + describe(end, limits), ""};
     if (end.out.empty()) return Error{"the probe ended without an answer", ""};
     return end.out.substr(1);
-}
-
-std::vector<std::string> environment_except(const std::vector<std::string>& without,
-                                            const std::vector<std::string>& with) {
-    std::vector<std::string> kept;
-    for (char** variable = environ; variable && *variable; ++variable) {
-        const std::string text = *variable;
-        const std::string name = text.substr(0, text.find('='));
-        const bool replaced = std::any_of(with.begin(), with.end(),
-                                          [&](const std::string& w) { return w.substr(0, w.find('=')) == name; });
-        if (!replaced && std::find(without.begin(), without.end(), name) == without.end()) kept.push_back(text);
-    }
-    kept.insert(kept.end(), with.begin(), with.end());
-    return kept;
 }
 
 }  // namespace mp::launch::doctor

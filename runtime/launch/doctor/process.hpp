@@ -41,8 +41,4 @@ ChildEnd run_program(const std::vector<std::string>& argv, const std::vector<std
 // one thread.
 Result<std::string> run_forked(const std::function<std::string()>& probe, const ChildLimits&);
 
-// This process' environment without the variables of `without`, with `with` ("NAME=value") added.
-std::vector<std::string> environment_except(const std::vector<std::string>& without,
-                                            const std::vector<std::string>& with = {});
-
 }  // namespace mp::launch::doctor

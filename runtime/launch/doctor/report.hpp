@@ -14,20 +14,20 @@ enum class Verdict {
 
 // One fact, one line. `hint` says what would turn it on, or what to do.
 struct Line {
-    std::string key;
+    std::string key{};
     Verdict verdict = Verdict::note;
-    std::string value;
-    std::string hint;
+    std::string value{};
+    std::string hint{};
     bool needed = false;  // without it no torch program can be traced
 };
 
 struct Section {
-    std::string name;
-    std::vector<Line> lines;
+    std::string name{};
+    std::vector<Line> lines{};
 };
 
 struct DoctorReport {
-    std::vector<Section> sections;
+    std::vector<Section> sections{};
 };
 
 // No needed line says no.

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/launch/doctor/facts.hpp"
+
+// The probes: each fills its part of the facts and never fails; what it could not learn is a fact too.
+namespace mp::launch::doctor {
+
+// The port behind which the machine is. Tests give a V100, an old driver, a processor without AVX-512.
+struct Machine {
+    std::function<void*(const char* name, std::string& why)> open;           // dlopen
+    std::function<void*(void* library, const char* name)> symbol;            // dlsym
+    std::function<const char*(const char* name)> variable;                   // getenv
+    std::function<std::array<std::uint32_t, 4>(std::uint32_t leaf, std::uint32_t subleaf)> cpuid;  // eax ebx ecx edx
+    std::function<std::uint64_t()> xgetbv;                                   // XCR0
+    std::function<std::string(const std::string& path)> read_file;           // empty: cannot be read
+    std::string architecture;                                                // uname -m
+    std::uint64_t hwcap = 0, hwcap2 = 0;                                     // of getauxval, on Arm
+    int processors = 0;
+};
+Machine this_machine();
+
+// Opens libcuda, libcudart (in `directories` first) and libnccl in this process, so it is called in a fork.
+CudaFacts ask_cuda(const Machine&, const std::vector<std::string>& directories);
+// The same from a fork of this process: a library that crashes or hangs is a `fault`.
+CudaFacts probe_cuda(const Machine&, const std::vector<std::string>& directories);
+std::string to_message(const CudaFacts&);
+CudaFacts cuda_from_message(std::string_view);
+
+// Starts the interpreter and imports torch in it. `cupti_probe` may be empty.
+TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe);
+// What the child's stdout says. Hostile text gives less, never more than it says.
+TorchFacts torch_from_output(std::string_view out);
+
+ReachFacts probe_reach(const std::string& python, const std::string& preload, const std::string& shim);
+
+AdapterFacts probe_adapter(const TorchFacts&, const std::vector<std::string>& directories, const std::string& sources);
+
+CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::string>& directories);
+CuptiAnswer cupti_from_bytes(std::string_view bytes);  // of an MpCuptiProbe
+
+CpuFacts probe_cpu(const Machine&);
+
+LauncherFacts probe_launcher(const Machine&);
+EnvironmentFacts probe_environment(const Machine&);
+
+}  // namespace mp::launch::doctor

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "runtime/launch/doctor/facts.hpp"
+#include "runtime/launch/doctor/report.hpp"
+
+// The judgements: facts in, lines out, nothing else. Each limit is beside the line that uses it.
+namespace mp::launch::doctor {
+
+Section launcher_section(const LauncherFacts&);
+Section environment_section(const EnvironmentFacts&, const ReachFacts&);
+Section torch_section(const TorchFacts&, const AdapterFacts&);
+Section tf32_section(const TorchFacts&, const EnvironmentFacts&, const CudaFacts&);
+Section bf16_section(const TorchFacts&, const CudaFacts&);
+Section cupti_section(const CuptiFacts&);
+Section cpu_section(const CpuFacts&, const TorchFacts&, const EnvironmentFacts&);
+
+}  // namespace mp::launch::doctor

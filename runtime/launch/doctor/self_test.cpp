@@ -1,0 +1,228 @@
+#include "runtime/launch/doctor/self_test.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "embedded_doctor_scripts.hpp"
+#include "runtime/launch/doctor/process.hpp"
+#include "runtime/launch/variables.hpp"
+
+namespace mp::launch::doctor {
+namespace {
+
+// relative L2 of values rounded once to bf16, whose unit roundoff u is 2^-8: 0.425 u for values spread as
+// those of a product are. metrics.md derives it.
+constexpr double kLowest = 1.60e-3, kHighest = 1.70e-3;
+constexpr double kFloorTolerance = 0.01;
+
+// An adapter that is not there yet is built by the traced run.
+constexpr ChildLimits kTracedLimits{.milliseconds = 600'000};
+constexpr ChildLimits kPlainLimits{.milliseconds = 180'000};
+
+struct Check {
+    const char* name;
+    std::vector<const char*> ops;  // what a torch may call it; the first that was recorded counts
+    bool exact;
+};
+
+const std::array<Check, 4>& checks() {
+    static const std::array<Check, 4> kChecks = {
+        Check{"matmul", {"aten::mm", "aten::addmm", "aten::matmul"}, false},
+        Check{"gelu", {"aten::gelu"}, false},
+        // Without a fused kernel (on a CPU) dropout is a product with its mask.
+        Check{"dropout", {"aten::native_dropout", "aten::mul"}, false},
+        Check{"layer_norm", {"aten::native_layer_norm", "aten::layer_norm"}, true}};
+    return kChecks;
+}
+
+std::string shown(double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3e", value);
+    return text.data();
+}
+
+// Whole lines that begin with `word` and a blank; their rest.
+std::vector<std::string> lines_of(std::string_view out, std::string_view word) {
+    std::vector<std::string> found;
+    while (!out.empty()) {
+        const std::size_t end = std::min(out.find('\n'), out.size());
+        const std::string_view line = out.substr(0, end);
+        if (line.size() > word.size() && line.starts_with(word) && line[word.size()] == ' ')
+            found.emplace_back(line.substr(word.size() + 1));
+        out.remove_prefix(std::min(end + 1, out.size()));
+    }
+    return found;
+}
+
+Line judged(const Check& check, const SelfTestFacts& facts) {
+    Line line{.key = check.exact ? "fp32 " + std::string(check.name) : "bf16 " + std::string(check.name),
+              .verdict = Verdict::no};
+    const OpSums* sums = nullptr;
+    for (const char* const op : check.ops)
+        if (const auto found = facts.ops.find(op); !sums && found != facts.ops.end() && found->second.elements)
+            sums = &found->second, line.key += std::string(" (") + op + ")";
+    if (!sums) {
+        line.value = "was not recorded";
+        return line;
+    }
+    if (sums->nonfinite) {
+        line.value = std::to_string(sums->nonfinite) + " values are not finite";
+        return line;
+    }
+    const double error = sums->error_squares == 0 ? 0 : std::sqrt(sums->error_squares / sums->twin_squares);
+    line.value = "introduces " + shown(error);
+    if (check.exact) {
+        line.verdict = sums->error_squares == 0 && sums->twin_squares > 0 ? Verdict::ok : Verdict::no;
+        line.value += ", expected exactly 0";
+        return line;
+    }
+    bool good = error >= kLowest && error <= kHighest;  // false for a NaN
+    line.value += ", expected " + shown(kLowest) + " to " + shown(kHighest);
+    if (const auto floor = facts.floors.find(check.name); floor != facts.floors.end()) {
+        good = good && std::abs(error - floor->second) <= kFloorTolerance * floor->second;
+        line.value += ", one rounding of these values costs " + shown(floor->second);
+    } else {
+        good = false;
+        line.value += "; what one rounding costs is not known";
+    }
+    line.verdict = good ? Verdict::ok : Verdict::no;
+    return line;
+}
+
+// Removed with all its contents when the test is over.
+struct Scratch {
+    std::string path;
+
+    Scratch() {
+        const char* const base = std::getenv("TMPDIR");
+        std::string name = std::string(base && *base == '/' ? base : "/tmp") + "/mp-trace-doctor.XXXXXX";
+        if (mkdtemp(name.data())) path = name;
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() {
+        std::error_code ignored;
+        if (!path.empty()) std::filesystem::remove_all(path, ignored);
+    }
+};
+
+// As the output option wants it: '%' is its key character.
+std::string as_pattern(const std::string& path) {
+    std::string pattern;
+    for (const char c : path) pattern += c == '%' ? "%%" : std::string(1, c);
+    return pattern;
+}
+
+std::string own_lines(const std::string& text) {
+    std::string found;
+    for (const std::string& line : lines_of(text, "mp-trace:")) found += (found.empty() ? "" : "; ") + line;
+    return found;
+}
+
+std::string last_line(std::string_view text) {
+    while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+    return std::string(text.substr(text.rfind('\n') + 1));
+}
+
+SelfTestFacts failed(std::string fault, std::string hint) {
+    SelfTestFacts facts;
+    facts.fault = std::move(fault);
+    facts.hint = std::move(hint);
+    return facts;
+}
+
+}  // namespace
+
+std::map<std::string, OpSums> local_ops(const trace::Run& run) {
+    constexpr std::string_view kPrefix = "local/";
+    std::map<std::string, OpSums> ops;
+    for (const trace::Recording& recording : run.recordings) {
+        for (const trace::StepRecord& step : recording.steps) {
+            for (const trace::TensorRecord& tensor : step.tensors) {
+                if (!tensor.name.starts_with(kPrefix)) continue;
+                const std::string_view op = std::string_view(tensor.name).substr(kPrefix.size());
+                OpSums& sums = ops[std::string(op.substr(0, op.find('.')))];
+                sums.elements += tensor.elements;
+                sums.nonfinite += tensor.nonfinite_real + tensor.nonfinite_twin;
+                sums.error_squares += tensor.error_squares;
+                sums.twin_squares += tensor.twin_squares;
+            }
+        }
+    }
+    return ops;
+}
+
+std::map<std::string, double> floors_of(std::string_view out) {
+    std::map<std::string, double> floors;
+    for (const std::string& line : lines_of(out, "floor")) {
+        const std::size_t cut = line.find(' ');
+        double value = 0;
+        if (cut == std::string::npos) continue;
+        const char* const end = line.data() + line.size();
+        if (std::from_chars(line.data() + cut + 1, end, value).ec == std::errc() && value > 0)
+            floors[line.substr(0, cut)] = value;
+    }
+    return floors;
+}
+
+std::string digest_of(std::string_view out) {
+    const std::vector<std::string> lines = lines_of(out, "digest");
+    return lines.empty() ? std::string() : lines.back();
+}
+
+Section self_test_section(const SelfTestFacts& facts) {
+    Section section{.name = "self-test"};
+    if (!facts.fault.empty()) {
+        section.lines.push_back({.key = "traced run",
+                                 .verdict = Verdict::no,
+                                 .value = facts.fault,
+                                 .hint = facts.hint,
+                                 .needed = true});
+        return section;
+    }
+    section.lines.push_back({.key = "results",
+                             .verdict = facts.same_results ? Verdict::ok : Verdict::no,
+                             .value = facts.same_results ? "bit for bit those of the untraced run"
+                                                         : "differ from those of the untraced run",
+                             .needed = true});
+    for (const Check& check : checks()) {
+        section.lines.push_back(judged(check, facts));
+        section.lines.back().needed = true;
+    }
+    return section;
+}
+
+SelfTestFacts probe_self_test(const std::string& tool, const std::string& python) {
+    const Scratch scratch;
+    if (scratch.path.empty()) return failed("no temporary directory can be made", "set TMPDIR to one that is writable");
+    const std::string script = scratch.path + "/self_test.py", recordings = scratch.path + "/run";
+    if (!(std::ofstream(script) << embedded_doctor_scripts("self_test.py")).flush())
+        return failed(script + " cannot be written", "is the disk full?");
+    const std::vector<std::string> environment = untraced(Variables::of_this_process()).entries();
+    const ChildEnd plain = run_program({python, script, "floors"}, environment, kPlainLimits);
+    if (!plain.good())
+        return failed("the untraced run " + describe(plain, kPlainLimits),
+                      plain.err.empty() ? "does torch work with this interpreter?" : last_line(plain.err));
+    const ChildEnd traced =
+        run_program({tool, "run", "--mode", "local", "-o", as_pattern(recordings), "--", python, script}, environment,
+                    kTracedLimits);
+    if (!traced.good())
+        return failed("the traced run " + describe(traced, kTracedLimits), last_line(traced.err));
+    const Result<trace::Run> run = trace::read_run(recordings);
+    if (!run) return failed("there is no recording: " + run.error().message, own_lines(traced.err));
+    if (run->recordings.empty()) return failed("there is no recording", own_lines(traced.err));
+    SelfTestFacts facts;
+    facts.floors = floors_of(plain.out);
+    facts.same_results = !digest_of(plain.out).empty() && digest_of(plain.out) == digest_of(traced.out);
+    facts.ops = local_ops(*run);
+    return facts;
+}
+
+}  // namespace mp::launch::doctor

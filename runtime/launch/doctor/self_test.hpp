@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "runtime/launch/doctor/report.hpp"
+#include "runtime/trace/reader.hpp"
+
+namespace mp::launch::doctor {
+
+// Sums over all steps and processes of what `local` mode recorded for one operation.
+struct OpSums {
+    std::uint64_t elements = 0;
+    std::uint64_t nonfinite = 0;
+    double error_squares = 0;
+    double twin_squares = 0;
+};
+
+struct SelfTestFacts {
+    std::string fault{};  // no recording came about; the rest is empty
+    std::string hint{};
+    bool same_results = false;             // digests of the traced and the untraced run
+    std::map<std::string, double> floors{};  // "matmul" -> relative L2 that one rounding costs its values
+    std::map<std::string, OpSums> ops{};     // "aten::mm"
+};
+
+// The operations of a recording in `local` mode: TensorRecords named "local/<op>", overloads added up.
+std::map<std::string, OpSums> local_ops(const trace::Run&);
+
+// The lines "floor NAME VALUE" and "digest TEXT" of self_test.py.
+std::map<std::string, double> floors_of(std::string_view out);
+std::string digest_of(std::string_view out);
+
+// bf16 operations must show one rounding: within 1.60e-3..1.70e-3, and within 1 % of what it costs their own
+// values. fp32 layer_norm must be exact.
+Section self_test_section(const SelfTestFacts&);
+
+// Runs self_test.py untraced and under `tool run --mode local`, in a directory of its own that is removed.
+SelfTestFacts probe_self_test(const std::string& tool, const std::string& python);
+
+}  // namespace mp::launch::doctor
