@@ -1,0 +1,140 @@
+#include "runtime/launch/elf.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace mp::launch {
+namespace {
+
+constexpr std::size_t kMostHeaders = 512;       // real files have about ten
+constexpr std::size_t kLongestNotes = 1 << 16;  // real ones: below 200 bytes
+constexpr std::size_t kLongestPath = 4096;
+
+class File {
+public:
+    explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+    ~File() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    bool is_open() const { return fd_ >= 0; }
+
+    // All of `into` from `offset`, or false.
+    bool read(std::uint64_t offset, std::span<std::byte> into) const {
+        std::size_t done = 0;
+        while (done < into.size()) {
+            const ssize_t got = ::pread(fd_, into.data() + done, into.size() - done,
+                                        static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return false;
+            done += static_cast<std::size_t>(got);
+        }
+        return true;
+    }
+
+    template <typename T>
+    bool read_value(std::uint64_t offset, T& value) const {
+        return read(offset, std::as_writable_bytes(std::span(&value, 1)));
+    }
+
+private:
+    int fd_;
+};
+
+std::string hex(std::span<const std::byte> bytes) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string out;
+    for (const std::byte b : bytes) {
+        out += kDigits[std::to_integer<unsigned>(b) >> 4];
+        out += kDigits[std::to_integer<unsigned>(b) & 15];
+    }
+    return out;
+}
+
+// Notes are name and descriptor, each padded to four bytes.
+std::string build_id_in(std::span<const std::byte> notes) {
+    const auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
+    while (notes.size() >= sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr head{};
+        std::memcpy(&head, notes.data(), sizeof head);
+        notes = notes.subspan(sizeof head);
+        if (head.n_namesz > notes.size() || padded(head.n_namesz) > notes.size()) return {};
+        const bool gnu = head.n_namesz == 4 && std::memcmp(notes.data(), "GNU", 4) == 0;
+        notes = notes.subspan(padded(head.n_namesz));
+        if (head.n_descsz > notes.size()) return {};
+        if (gnu && head.n_type == NT_GNU_BUILD_ID) return hex(notes.first(head.n_descsz));
+        notes = notes.subspan(std::min(padded(head.n_descsz), notes.size()));
+    }
+    return {};
+}
+
+void read_interpreter(const File& file, const Elf64_Phdr& header, ElfFacts& facts) {
+    std::array<char, kLongestPath> text{};
+    const std::size_t size = std::min<std::size_t>(header.p_filesz, text.size() - 1);
+    if (!file.read(header.p_offset, std::as_writable_bytes(std::span(text).first(size)))) return;
+    facts.interpreter = text.data();
+}
+
+// The preload reads the library in memory: a note that no segment loads does not exist for it.
+bool is_loaded(const Elf64_Phdr& part, std::span<const Elf64_Phdr> headers) {
+    return std::any_of(headers.begin(), headers.end(), [&part](const Elf64_Phdr& load) {
+        return load.p_type == PT_LOAD && part.p_vaddr >= load.p_vaddr && part.p_memsz <= load.p_memsz &&
+               part.p_vaddr - load.p_vaddr <= load.p_memsz - part.p_memsz;
+    });
+}
+
+void read_notes(const File& file, const Elf64_Phdr& header, ElfFacts& facts) {
+    if (!facts.build_id.empty()) return;
+    std::vector<std::byte> notes(std::min<std::size_t>(header.p_filesz, kLongestNotes));
+    if (file.read(header.p_offset, notes)) facts.build_id = build_id_in(notes);
+}
+
+}  // namespace
+
+Result<ElfFacts> read_elf(const std::string& path) {
+    const File file(path);
+    if (!file.is_open()) return Error{path + ": " + std::strerror(errno), ""};
+    Elf64_Ehdr head{};
+    std::array<unsigned char, EI_NIDENT> ident{};
+    if (!file.read_value(0, ident) || std::memcmp(ident.data(), ELFMAG, SELFMAG) != 0)
+        return Error{path + ": not an ELF file", ""};
+    ElfFacts facts;
+    facts.bits = ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+    facts.little_endian = ident[EI_DATA] == ELFDATA2LSB;
+    // e_machine lies at the same place in both classes.
+    if (!file.read_value(offsetof(Elf64_Ehdr, e_machine), facts.machine))
+        return Error{path + ": not an ELF file", ""};
+    if (facts.bits != 64 || !facts.little_endian) return facts;
+    if (!file.read_value(0, head)) return Error{path + ": not an ELF file", ""};
+    if (head.e_phentsize != sizeof(Elf64_Phdr)) return facts;
+    std::vector<Elf64_Phdr> headers(std::min<std::size_t>(head.e_phnum, kMostHeaders));
+    if (!file.read(head.e_phoff, std::as_writable_bytes(std::span(headers)))) return facts;
+    for (const Elf64_Phdr& header : headers) {
+        if (header.p_type == PT_INTERP) read_interpreter(file, header, facts);
+        if (header.p_type == PT_NOTE && is_loaded(header, headers)) read_notes(file, header, facts);
+    }
+    return facts;
+}
+
+Result<std::string> adapter_id(const std::string& libtorch_cpu) {
+    const Result<ElfFacts> facts = read_elf(libtorch_cpu);
+    if (!facts) return facts.error();
+    if (!facts->build_id.empty()) return facts->build_id.substr(0, 16);
+    struct stat info {};
+    if (::stat(libtorch_cpu.c_str(), &info) != 0) return Error{libtorch_cpu + ": " + std::strerror(errno), ""};
+    return "size-" + std::to_string(info.st_size);
+}
+
+}  // namespace mp::launch

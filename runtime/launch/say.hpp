@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mp::launch {
+
+// Everything of ours on stderr begins with "mp-trace: ", control characters escaped. A closed or full stderr,
+// or a reader that went away, is never an error and never a signal: the program is still to come.
+void say(const std::string& line);
+// Several lines as they are, indented by four, control characters other than the line ends escaped.
+void say_text(const std::string& text);
+// One line of a terminal, rewritten in place; empty: wipes it.
+void say_state(const std::string& state);
+
+// All of `text`, SIGPIPE held back meanwhile and everything as before afterwards. False: not all was written.
+bool say_on(int fd, std::string_view text);
+
+}  // namespace mp::launch
