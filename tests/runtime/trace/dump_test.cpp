@@ -8,24 +8,18 @@
 #include <gtest/gtest.h>
 
 #include "runtime/trace/display.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/golden.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
 namespace {
 
-using test::bytes_of;
+using test::expect_golden;
 using test::sample_note;
 using test::sample_process;
 using test::sample_step;
 using testing::HasSubstr;
 using testing::Not;
-
-// Compares with testdata/traces/NAME; MP_UPDATE_GOLDEN=1 rewrites it, never in CI.
-void expect_golden(const std::string& text, const std::string& name) {
-    const std::string path = std::string(MP_SOURCE_DIR) + "/testdata/traces/" + name;
-    if (std::getenv("MP_UPDATE_GOLDEN") && !std::getenv("CI")) test::write_bytes(path, text);
-    EXPECT_EQ(text, bytes_of(path)) << "MP_UPDATE_GOLDEN=1 rewrites " << name;
-}
 
 Recording sample() {
     Recording r;

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "runtime/trace/recorder.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/trace/encode.hpp"
 #include "runtime/trace/frame.hpp"
 #include "runtime/trace/recorder.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "runtime/trace/reader.hpp"
 #include "runtime/trace/recorder.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/frame.hpp"
 #include "runtime/trace/reader.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
 namespace {

@@ -4,7 +4,7 @@
 #include "runtime/trace/decode.hpp"
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/encode.hpp"
-#include "samples.hpp"
+#include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
 namespace {

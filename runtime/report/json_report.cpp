@@ -1,0 +1,287 @@
+#include "runtime/report/json_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "runtime/report/summary.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void put_number(Json& into, const std::string& key, double value) {
+    if (std::isfinite(value)) {
+        into[key] = value;
+    } else {
+        into[key] = nullptr;
+        into[key + "_hex"] = hex_of(value);
+    }
+}
+
+// Negative: there is none.
+void put_fraction(Json& into, const char* key, double value) { into[key] = value < 0 ? Json(nullptr) : Json(value); }
+
+Json rank_of(const Recording& r) {
+    return r.process.rank.known() ? Json(r.process.rank.value) : Json(nullptr);
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Null: there is none.
+void put_loss(Json& into, const LossRecord* loss) {
+    for (const auto& [key, value] : {std::pair<std::string, const double*>{"loss", loss ? &loss->real : nullptr},
+                                     {"twin_loss", loss && loss->has_twin ? &loss->twin : nullptr}}) {
+        into[key] = value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+        into[key + "_hex"] = value ? Json(hex_of(*value)) : Json(nullptr);
+    }
+}
+
+Json step_entry(const StepPlace& place) {
+    const StepRecord& s = *place.record;
+    Json entry;
+    entry["rank"] = rank_of(*place.recording);
+    entry["restart"] = place.recording->process.restart;
+    entry["optimizer"] = s.optimizer;
+    put_loss(entry, loss_of(s));
+    Json losses = Json::array();
+    for (const LossRecord& l : s.losses) {
+        Json one;
+        one["micro_step"] = l.micro_step;
+        one["dtype"] = name_of(l.dtype);
+        put_loss(one, &l);
+        losses.push_back(std::move(one));
+    }
+    entry["losses"] = std::move(losses);
+    entry["skipped"] = s.skipped;
+    if (s.has_loss_scale) {
+        put_number(entry, "loss_scale", s.loss_scale);
+    } else {
+        entry["loss_scale"] = nullptr;
+    }
+    entry["wall_ms"] = static_cast<double>(s.wall_ns) / 1e6;
+    entry["seeds"] = s.coverage.seeds;
+    return entry;
+}
+
+// Every n-th of the different steps, so that at most `limit` records remain; the first one always.
+Json steps_section(const Run& run, const JsonLimits& limits, std::size_t& every) {
+    const std::vector<StepPlace> places = steps_of(run);
+    every = 1 + places.size() / (limits.step_records + 1);
+    Json steps = Json::array();
+    std::size_t distinct = 0;
+    for (std::size_t i = 0; i < places.size();) {
+        const Step step = places[i].record->step;
+        Json ranks = Json::array();
+        const bool listed = distinct++ % every == 0;
+        for (; i < places.size() && places[i].record->step == step; ++i) {
+            // A hostile file may have all its records in one step.
+            if (listed && ranks.size() < limits.step_records) ranks.push_back(step_entry(places[i]));
+        }
+        if (!listed) continue;
+        Json one;
+        one["step"] = step.value;
+        one["ranks"] = std::move(ranks);
+        steps.push_back(std::move(one));
+    }
+    return steps;
+}
+
+Json run_section(const Run& run) {
+    Json out;
+    const Recording* told = nullptr;
+    std::int32_t world = -1;
+    std::set<std::int32_t> seen;
+    for (const Recording& r : run.recordings) {
+        if (!told && r.has_process) told = &r;
+        world = std::max(world, r.process.world_size);
+        if (r.process.rank.known()) seen.insert(r.process.rank.value);
+    }
+    const ProcessRecord process = told ? told->process : ProcessRecord{};
+    out["directory"] = run.directory;
+    out["mode"] = told ? Json(name_of(process.mode)) : Json(nullptr);
+    out["framework"] = process.framework;
+    out["adapter"] = process.adapter;
+    out["program"] = process.program;
+    out["launcher"] = process.launcher;
+    out["job"] = process.job;
+    out["world_size"] = world < 0 ? Json(nullptr) : Json(world);
+    out["ranks_seen"] = seen;
+    Json missing = Json::array();
+    for (const Rank rank : run.missing) missing.push_back(rank.value);
+    out["ranks_missing"] = std::move(missing);
+    Json processes = Json::array();
+    for (const Recording& r : run.recordings) {
+        Json one;
+        one["rank"] = rank_of(r);
+        one["local_rank"] = r.process.local_rank < 0 ? Json(nullptr) : Json(r.process.local_rank);
+        one["restart"] = r.process.restart;
+        one["host"] = r.process.host;
+        one["pid"] = r.process.pid;
+        one["mode"] = r.has_process ? Json(name_of(r.process.mode)) : Json(nullptr);
+        one["started_unix_ns"] = r.process.started_unix_ns;
+        one["file"] = base_name(r.path);
+        one["bytes"] = r.bytes;
+        one["steps"] = r.steps.size();
+        bool end = false, lossy = false;
+        for (const NoteRecord& n : r.notes) {
+            end |= n.kind == NoteKind::end;
+            lossy |= n.kind == NoteKind::lossy;
+        }
+        one["ended"] = end;
+        one["lossy"] = lossy;
+        one["problems"] = r.problems.size();
+        processes.push_back(std::move(one));
+    }
+    out["processes"] = std::move(processes);
+    return out;
+}
+
+void put_coverage(Json& into, const CoverageSum& c) {
+    into["ops"] = c.sum.ops;
+    into["shadowed"] = c.sum.shadowed;
+    into["unshadowed"] = c.sum.unshadowed;
+    put_fraction(into, "ops_fraction", fraction_of_ops(c.sum));
+    into["shadowed_bytes"] = c.sum.shadowed_bytes;
+    into["unshadowed_bytes"] = c.sum.unshadowed_bytes;
+    put_fraction(into, "bytes_fraction", fraction_of_bytes(c.sum));
+    into["seeds"] = c.sum.seeds;
+    into["seeded_bytes"] = c.sum.seeded_bytes;
+    into["seeds_after_step_0"] = c.seeds_after_first;
+    into["stale"] = c.sum.stale;
+    into["flips"] = c.sum.flips;
+    into["leaks"] = c.sum.leaks;
+    put_number(into, "worst_leak", c.sum.worst_leak);
+    into["failed"] = c.sum.failed;
+}
+
+Json coverage_section(const Run& run, const NoteSums& notes) {
+    CoverageSum total;
+    Json ranks = Json::array();
+    for (const Recording& r : run.recordings) {
+        CoverageSum own;
+        for (const StepRecord& s : r.steps) own.add(s);
+        total.add(own);
+        Json one;
+        one["rank"] = rank_of(r);
+        one["restart"] = r.process.restart;
+        put_coverage(one, own);
+        ranks.push_back(std::move(one));
+    }
+    Json out;
+    put_coverage(out, total);
+    Json not_observed = Json::array();
+    for (const auto& [key, note] : notes) {
+        if (key.first != NoteKind::not_observed) continue;
+        not_observed.push_back({{"text", key.second}, {"count", note.count}, {"processes", note.processes}});
+    }
+    out["not_observed"] = std::move(not_observed);
+    out["ranks"] = std::move(ranks);
+    return out;
+}
+
+Json dtypes_section(const Run& run) {
+    Json out = Json::array();
+    for (const auto& [dtype, ops] : dtypes_of(run.recordings)) out.push_back({{"dtype", name_of(dtype)}, {"ops", ops}});
+    return out;
+}
+
+Json collectives_section(const Run& run) {
+    Json out = Json::array();
+    for (const auto& [key, sum] : collectives_of(run.recordings)) {
+        const auto& [op, reduction, dtype, group] = key;
+        out.push_back({{"op", op},
+                       {"reduction", reduction},
+                       {"dtype", name_of(dtype)},
+                       {"group", group},
+                       {"calls", sum.calls},
+                       {"bytes", sum.bytes}});
+    }
+    return out;
+}
+
+void put_history(Json& into, const std::string& prefix, const TensorHistory& h) {
+    put_number(into, prefix + "relative_l2", relative_l2(*h.last));
+    into[prefix + "step"] = h.last_step.value;
+    put_number(into, prefix + "worst_relative_l2", h.worst);
+    into[prefix + "worst_step"] = h.worst_step.value;
+    into[prefix + "differ"] = h.last->differ;
+    into[prefix + "nonfinite_real"] = h.last->nonfinite_real;
+    into[prefix + "nonfinite_twin"] = h.last->nonfinite_twin;
+}
+
+// Named tensors of one process. A gradient stands beside the parameter of its name, under "gradient_...".
+void put_tensors(Json& parameters, Json& others, const Recording& recording) {
+    const TensorHistories histories = tensors_of(recording);
+    for (const auto& [key, history] : histories) {
+        const auto& [name, kind] = key;
+        Json one;
+        one["rank"] = rank_of(recording);
+        one["restart"] = recording.process.restart;
+        one["name"] = name;
+        if (kind == TensorKind::gradient && histories.contains({name, TensorKind::parameter})) continue;
+        const bool of_parameter = kind == TensorKind::parameter || kind == TensorKind::gradient;
+        if (!of_parameter) one["kind"] = name_of(kind);
+        one["dtype"] = name_of(history.last->dtype);
+        one["elements"] = history.last->elements;
+        if (kind != TensorKind::gradient) put_history(one, "", history);
+        if (of_parameter) {
+            const auto gradient = histories.find({name, TensorKind::gradient});
+            if (gradient != histories.end()) put_history(one, "gradient_", gradient->second);
+        }
+        (of_parameter ? parameters : others).push_back(std::move(one));
+    }
+}
+
+Json problems_section(const Run& run) {
+    Json out = Json::array();
+    for (const Recording& r : run.recordings) {
+        for (const Problem& p : r.problems) {
+            out.push_back({{"file", base_name(r.path)}, {"offset", p.offset}, {"bytes_lost", p.bytes_lost},
+                           {"why", p.why}});
+        }
+    }
+    for (const Error& e : run.unreadable) out.push_back({{"file", nullptr}, {"why", e.message}});
+    return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json json_report(const Run& run, const JsonLimits& limits) {
+    const NoteSums notes = notes_of(run.recordings);
+    Json out;
+    out["version"] = kJsonReportVersion;
+    out["run"] = run_section(run);
+    std::size_t every = 1;
+    Json steps = steps_section(run, limits, every);
+    out["steps_every"] = every;
+    out["steps"] = std::move(steps);
+    out["coverage"] = coverage_section(run, notes);
+    out["dtypes"] = dtypes_section(run);
+    out["collectives"] = collectives_section(run);
+    Json parameters = Json::array(), others = Json::array();
+    for (const Recording& r : run.recordings) put_tensors(parameters, others, r);
+    out["parameters"] = std::move(parameters);
+    out["other_tensors"] = std::move(others);
+    Json said = Json::array();
+    for (const auto& [key, note] : notes) {
+        said.push_back({{"kind", name_of(key.first)},
+                        {"text", key.second},
+                        {"count", note.count},
+                        {"processes", note.processes},
+                        {"first_step", note.first.known() ? Json(note.first.value) : Json(nullptr)}});
+    }
+    out["notes"] = std::move(said);
+    out["problems"] = problems_section(run);
+    return out;
+}
+
+std::string json_text(const Run& run, const JsonLimits& limits) {
+    return json_report(run, limits).dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,88 @@
+#include "runtime/report/summary.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/report/sample_run.hpp"
+
+namespace mp::trace {
+namespace {
+
+using test::sample_run;
+
+TEST(Summary, SeedsOfStepZeroAreNoLostHistory) {
+    CoverageSum sum;
+    StepRecord step;
+    step.step = Step{0};
+    step.coverage.seeds = 5;
+    sum.add(step);
+    EXPECT_EQ(sum.seeds_after_first, 0u);
+    step.step = Step{1};
+    sum.add(step);
+    EXPECT_EQ(sum.seeds_after_first, 5u);
+    EXPECT_EQ(sum.sum.seeds, 10u);
+}
+
+TEST(Summary, TheWorstLeakIsTheLargestAndANaNIsLarger) {
+    CoverageSum sum;
+    StepRecord step;
+    for (const double leak : {0.5, 2.0, 1.0}) {
+        step.coverage.worst_leak = leak;
+        sum.add(step);
+    }
+    EXPECT_EQ(sum.sum.worst_leak, 2.0);
+    step.coverage.worst_leak = std::nan("");
+    sum.add(step);
+    EXPECT_TRUE(std::isnan(sum.sum.worst_leak));
+}
+
+TEST(Summary, WithoutOpsThereIsNoFraction) {
+    EXPECT_LT(fraction_of_ops({}), 0);
+    EXPECT_EQ(fraction_of_ops({.shadowed = 3, .unshadowed = 1}), 0.75);
+}
+
+TEST(Summary, TheLastOfEqualNotesHoldsWithinAProcessAndProcessesAreAdded) {
+    const mp::trace::Run run = sample_run();
+    const NoteSums notes = notes_of(run.recordings);
+    const NoteSum& note = notes.at({NoteKind::not_observed, run.recordings[0].notes[0].text});
+    EXPECT_EQ(note.count, 9u + 11u);
+    EXPECT_EQ(note.processes, 2u);
+    EXPECT_EQ(note.first.value, 2);
+}
+
+TEST(Summary, AHistoryKeepsTheLastAndTheWorstAndANaNIsTheWorst) {
+    Recording r;
+    for (const double error : {1.0, 9.0, 4.0}) {
+        StepRecord s;
+        s.step = Step{static_cast<std::int64_t>(r.steps.size())};
+        TensorRecord t;
+        t.name = "w";
+        t.error_squares = error;
+        t.twin_squares = 1;
+        s.tensors = {t};
+        r.steps.push_back(s);
+    }
+    TensorHistory h = tensors_of(r).at({"w", TensorKind::parameter});
+    EXPECT_EQ(h.worst, 3.0);
+    EXPECT_EQ(h.worst_step.value, 1);
+    EXPECT_EQ(h.last_step.value, 2);
+    r.steps[0].tensors[0].error_squares = std::nan("");
+    h = tensors_of(r).at({"w", TensorKind::parameter});
+    EXPECT_TRUE(std::isnan(h.worst));
+    EXPECT_EQ(h.worst_step.value, 0);
+}
+
+TEST(Summary, StepsAreOrderedByNumberThenByRankAndFile) {
+    mp::trace::Run run = sample_run();
+    std::swap(run.recordings[0].steps[0], run.recordings[0].steps[2]);
+    const auto places = steps_of(run);
+    ASSERT_EQ(places.size(), 6u);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        EXPECT_EQ(places[i].record->step.value, static_cast<std::int64_t>(i / 2));
+        EXPECT_EQ(places[i].recording->process.rank.value, static_cast<int>(i % 2));
+    }
+}
+
+}  // namespace
+}  // namespace mp::trace
