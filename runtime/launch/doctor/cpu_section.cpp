@@ -64,7 +64,7 @@ Line fp16_line(const CpuFacts& cpu) {
     } else {
         line.verdict = Verdict::warn;
         line.value = cpu.f16c ? "slow: no fp16 arithmetic, F16C only converts" : "slow: no fp16 instruction at all";
-        line.hint = "fp16 on a CPU is for trying things out: its results are right and its times mean nothing";
+        line.hint = "fp16 on this CPU is for trying things out, not for speed";
     }
     return line;
 }

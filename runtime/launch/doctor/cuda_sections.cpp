@@ -301,7 +301,8 @@ std::string_view cupti_hint(int code) {
     switch (code) {
         case 11:
         case 14: return "libcupti and the driver do not fit each other: install the CUPTI of the driver's CUDA";
-        case 15: return "CUPTI needs a driver and a GPU";
+        case 15:
+        case 999: return "CUPTI needs an NVIDIA driver and a GPU; without them this is its answer";
         case 33: return "the virtual GPU does not let itself be profiled; ask its administrator";
         case 35:
         case 40:

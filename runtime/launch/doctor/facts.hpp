@@ -14,10 +14,10 @@ namespace mp::launch::doctor {
 // A library asked by dlopen. Versions as the library encodes them; 0: not known.
 struct LibraryFacts {
     bool found = false;
-    std::string path{};   // the name or path that could be opened
-    std::string why{};    // the loader's words when it could not
+    std::string path{};  // the name or path that could be opened
+    std::string why{};   // the loader's words when it could not
     int version = 0;
-    int status = 0;     // what the call that mattered answered, 0: success
+    int status = 0;  // what the call that mattered answered, 0: success
 };
 
 struct GpuFacts {
@@ -36,18 +36,18 @@ struct CudaFacts {
 
 // What `EXE -I -c "import torch; ..."` said.
 struct TorchFacts {
-    std::string python{};    // as asked for
-    std::string fault{};     // the child failed, and how
+    std::string python{};      // as asked for
+    std::string fault{};       // the child failed, and how
     std::string fault_text{};  // the end of its stderr
     bool found = false;
     bool isolated = true;  // false: found only with PYTHONPATH and the user's site-packages
     std::string executable{};
     std::string python_version{};
     std::string version{};
-    std::string file{};         // torch/__init__.py
-    std::string libtorch{};     // the libtorch_cpu.so that is mapped
-    std::string cuda_built{};   // torch.version.cuda; empty: built without
-    std::string hip_built{};    // torch.version.hip
+    std::string file{};        // torch/__init__.py
+    std::string libtorch{};    // the libtorch_cpu.so that is mapped
+    std::string cuda_built{};  // torch.version.cuda; empty: built without
+    std::string hip_built{};   // torch.version.hip
     std::string cudnn{};
     std::optional<bool> cxx11_abi{};
     std::optional<bool> cuda_available{};
@@ -55,7 +55,7 @@ struct TorchFacts {
     std::optional<bool> bf16_supported_native{};  // ... (including_emulation=False), where that exists
     std::vector<int> nccl_version{};              // torch.cuda.nccl.version(), {2, 10, 3}
     std::optional<bool> distributed{}, nccl{}, gloo{}, mpi{}, ucc{};
-    std::string autocast_cpu{}, autocast_cuda{};    // default dtypes
+    std::string autocast_cpu{}, autocast_cuda{};  // default dtypes
     std::string cpu_capability{};                 // "AVX512"
     std::optional<bool> mkldnn_bf16{}, mkldnn_fp16{};
     std::map<std::string, std::string> switches{};  // "cuda.matmul.allow_tf32" -> "False"
@@ -65,12 +65,12 @@ struct TorchFacts {
 
 // Where an adapter for this torch is, or what would make one.
 struct AdapterFacts {
-    std::string id{};          // of libtorch_cpu.so; empty: `why`
+    std::string id{};  // of libtorch_cpu.so; empty: `why`
     std::string why{};
-    std::string path{};      // empty: none in `searched`
-    bool outdated = false;   // built from other sources than these
+    std::string path{};     // empty: none in `searched`
+    bool outdated = false;  // built from other sources than these
     std::vector<std::string> searched{};
-    std::string sources{};     // where its sources are; empty: not installed
+    std::string sources{};                     // where its sources are; empty: not installed
     std::string cmake{}, compiler{}, ninja{};  // paths; empty: not on PATH
 };
 
@@ -78,14 +78,14 @@ struct AdapterFacts {
 struct ReachFacts {
     std::string preload{}, shim{};  // where they should be
     bool preload_there = false, shim_there = false;
-    bool asked = false;         // false: one of them is not there
+    bool asked = false;  // false: one of them is not there
     std::string fault{};
     bool preload_mapped = false;
     std::string sitecustomize{};  // the file that was imported under this name
 };
 
 struct EnvironmentFacts {
-    std::map<std::string, std::string> variables{};  // those of ours_to_know() that are set
+    std::map<std::string, std::string> variables{};  // those of which a section has something to say
 };
 
 struct LauncherFacts {
@@ -97,8 +97,8 @@ struct LauncherFacts {
 struct CuptiAnswer {
     bool asked = false;  // false: `why`
     std::string why{};
-    int state = 0;       // MpCuptiState
-    int code = 0;        // CUptiResult
+    int state = 0;  // MpCuptiState
+    int code = 0;   // CUptiResult
     std::uint32_t version = 0;
     std::string library{}, call{}, holder{}, message{};
 };
@@ -112,12 +112,12 @@ struct CpuFacts {
     std::string architecture{};  // "x86_64", "aarch64"
     std::string vendor{}, brand{};
     bool avx2 = false, fma = false, f16c = false;
-    bool avx512 = false;       // F, BW, DQ and VL, and the system saves their state
+    bool avx512 = false;  // F, BW, DQ and VL, and the system saves their state
     bool avx512_bf16 = false, avx512_fp16 = false;
     bool amx_bf16 = false, amx_fp16 = false;
     bool avx_ne_convert = false;  // bf16 and fp16 loads of processors without AVX-512
     bool arm_bf16 = false, arm_fp16 = false;
-    int processors = 0;        // that this process may use
+    int processors = 0;  // that this process may use
     std::uint64_t memory_bytes = 0, available_bytes = 0;
     std::uint64_t limit_bytes = 0;  // of the control group; 0: none
 };

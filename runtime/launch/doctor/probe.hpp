@@ -33,8 +33,11 @@ CudaFacts probe_cuda(const Machine&, const std::vector<std::string>& directories
 std::string to_message(const CudaFacts&);
 CudaFacts cuda_from_message(std::string_view);
 
+// Importing torch from a cold network file system takes tens of seconds.
+inline constexpr int kImportMilliseconds = 120'000;
 // Starts the interpreter and imports torch in it. `cupti_probe` may be empty.
-TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe);
+TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe,
+                       int milliseconds = kImportMilliseconds);
 // What the child's stdout says. Hostile text gives less, never more than it says.
 TorchFacts torch_from_output(std::string_view out);
 

@@ -140,7 +140,7 @@ bool write_all(int fd, const std::string& text) {
 
 std::string describe(const ChildEnd& end, const ChildLimits& limits) {
     if (!end.started) return "could not be started: " + end.why;
-    if (end.timed_out) return "did not answer within " + std::to_string(limits.milliseconds / 1000) + " s";
+    if (end.timed_out) return "did not answer within " + std::to_string((limits.milliseconds + 999) / 1000) + " s";
     if (end.signal) {
         const char* const name = strsignal(end.signal);
         return "was killed by signal " + std::to_string(end.signal) + (name ? std::string(" (") + name + ")" : "");

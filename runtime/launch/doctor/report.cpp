@@ -54,7 +54,7 @@ bool traceable(const DoctorReport& report) {
 }
 
 std::string to_text(const DoctorReport& report) {
-    constexpr std::size_t kVerdict = 6, kKey = 34;
+    constexpr std::size_t kVerdict = 6, kKey = 38;
     std::string text;
     for (const Section& section : report.sections) {
         text += escaped(section.name) + "\n";

@@ -20,8 +20,6 @@
 namespace mp::launch::doctor {
 namespace {
 
-// Importing torch from a cold network file system takes tens of seconds.
-constexpr ChildLimits kImportLimits{.milliseconds = 120'000};
 constexpr ChildLimits kStartLimits{.milliseconds = 20'000};
 
 // What our script printed behind `marker`; a program that prints in its sitecustomize is not in the way.
@@ -53,12 +51,12 @@ std::string text_or_number(const nlohmann::json& value) {
     return value.is_number_integer() ? std::to_string(number_of(value)) : text_of(value);
 }
 
-ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_probe) {
+ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_probe, const ChildLimits& limits) {
     std::vector<std::string> argv = {python};
     if (isolated) argv.push_back("-I");
     argv.insert(argv.end(), {"-c", std::string(embedded_doctor_scripts("torch_probe.py"))});
     if (!cupti_probe.empty()) argv.insert(argv.end(), {cupti_probe, std::to_string(sizeof(MpCuptiProbe))});
-    return run_program(argv, untraced(Variables::of_this_process()).entries(), kImportLimits);
+    return run_program(argv, untraced(Variables::of_this_process()).entries(), limits);
 }
 
 std::string last_line(std::string_view text) {
@@ -124,18 +122,19 @@ TorchFacts torch_from_output(std::string_view out) {
     return facts;
 }
 
-TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe) {
+TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe, int milliseconds) {
+    const ChildLimits limits{.milliseconds = milliseconds};
     const auto read = [&](const ChildEnd& end) {
         TorchFacts facts = torch_from_output(end.out);
         // A child that dies after its answer (in CUPTI, or while it exits) has answered.
         if (!facts.executable.empty()) return facts;
-        facts.fault = end.good() ? facts.fault : describe(end, kImportLimits);
+        facts.fault = end.good() ? facts.fault : describe(end, limits);
         facts.fault_text = last_line(end.err);
         return facts;
     };
-    TorchFacts facts = read(ask(python, true, cupti_probe));
+    TorchFacts facts = read(ask(python, true, cupti_probe, limits));
     if (!facts.found && facts.fault.empty()) {
-        TorchFacts open = read(ask(python, false, cupti_probe));
+        TorchFacts open = read(ask(python, false, cupti_probe, limits));
         open.isolated = false;
         if (open.found) facts = std::move(open);
     }

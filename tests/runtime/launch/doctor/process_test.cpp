@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include "runtime/launch/doctor/process.hpp"
+
+namespace mp::launch::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> kNoVariables = {"PATH=/usr/bin:/bin"};
+
+ChildEnd shell(const char* script, const ChildLimits& limits = {}) {
+    return run_program({"sh", "-c", script}, kNoVariables, limits);
+}
+
+TEST(RunProgram, GivesOutputErrorsAndStatus) {
+    const ChildEnd end = shell("echo out; echo err >&2; exit 3");
+    EXPECT_TRUE(end.started);
+    EXPECT_EQ(end.out, "out\n");
+    EXPECT_EQ(end.err, "err\n");
+    EXPECT_EQ(end.status, 3);
+    EXPECT_FALSE(end.good());
+    EXPECT_EQ(describe(end, {}), "exited with status 3");
+    EXPECT_TRUE(shell("true").good());
+}
+
+TEST(RunProgram, SaysWhyAProgramDidNotStart) {
+    const ChildEnd end = run_program({"/no/such/interpreter"}, kNoVariables, {});
+    EXPECT_FALSE(end.started);
+    EXPECT_THAT(describe(end, {}), HasSubstr("No such file"));
+    EXPECT_FALSE(run_program({"/dev/null"}, kNoVariables, {}).started);
+    EXPECT_FALSE(run_program({}, kNoVariables, {}).started);
+    EXPECT_TRUE(shell("exit 127").started);
+}
+
+TEST(RunProgram, NamesTheSignalThatKilledIt) {
+    const ChildEnd end = shell("kill -SEGV $$");
+    EXPECT_EQ(end.signal, SIGSEGV);
+    EXPECT_THAT(describe(end, {}), HasSubstr("killed by signal 11"));
+}
+
+TEST(RunProgram, KillsAChildThatHangsAndAllThatItStarted) {
+    const ChildLimits limits{.milliseconds = 200};
+    const ChildEnd end = shell("echo $$; sleep 1000 & sleep 1000", limits);
+    EXPECT_TRUE(end.timed_out);
+    EXPECT_EQ(describe(end, limits), "did not answer within 1 s");
+    const pid_t group = std::atoi(end.out.c_str());
+    ASSERT_GT(group, 1);
+    // Killed members may wait for their parent; alive ones would take the signal and stay.
+    for (int i = 0; i < 500 && kill(-group, 0) == 0; ++i) usleep(10'000);
+    EXPECT_NE(kill(-group, 0), 0) << "a grandchild outlived its time";
+}
+
+TEST(RunProgram, AGrandchildThatKeepsThePipeOpenIsNotWaitedFor) {
+    const ChildEnd end = shell("echo answer; sleep 1000 & exit 0", {.milliseconds = 30'000});
+    EXPECT_TRUE(end.good());
+    EXPECT_EQ(end.out, "answer\n");
+}
+
+TEST(RunProgram, OutputWithoutEndIsCutAndDoesNotHoldUpTheClock) {
+    const ChildEnd end = shell("yes", {.milliseconds = 300, .bytes = 1000});
+    EXPECT_TRUE(end.timed_out);
+    EXPECT_EQ(end.out.size(), 1000u);
+    const ChildEnd errors = shell("yes e | head -c 100000 >&2; echo last >&2", {.error_bytes = 100});
+    EXPECT_EQ(errors.err.size(), 100u);
+    EXPECT_TRUE(errors.err.ends_with("last\n"));
+}
+
+TEST(RunProgram, ALongAnswerArrivesWhole) {
+    EXPECT_EQ(shell("head -c 700000 /dev/zero | tr '\\0' x").out.size(), 700000u);
+}
+
+TEST(RunProgram, StandardInputIsClosed) { EXPECT_TRUE(shell("! read line").good()); }
+
+TEST(RunForked, ReturnsWhatTheProbeReturned) {
+    const Result<std::string> answer = run_forked([] { return std::string("a\0b", 3); }, {});
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(*answer, std::string("a\0b", 3));
+    const Result<std::string> nothing = run_forked([] { return std::string(); }, {});
+    ASSERT_TRUE(nothing);
+    EXPECT_EQ(*nothing, "");
+}
+
+TEST(RunForked, AProbeThatCrashesHangsExitsOrThrowsIsAnError) {
+    const auto why = [](const std::function<std::string()>& probe, const ChildLimits& limits) {
+        const Result<std::string> answer = run_forked(probe, limits);
+        return answer ? "no error" : answer.error().message;
+    };
+    EXPECT_THAT(why([]() -> std::string { std::raise(SIGKILL); return ""; }, {}), HasSubstr("signal 9"));
+    EXPECT_THAT(why([]() -> std::string { for (;;) pause(); }, {.milliseconds = 100}), HasSubstr("did not answer"));
+    EXPECT_THAT(why([]() -> std::string { _exit(0); }, {}), HasSubstr("without an answer"));
+    EXPECT_THAT(why([]() -> std::string { _exit(7); }, {}), HasSubstr("status 7"));
+    EXPECT_THAT(why([]() -> std::string { std::abort(); }, {}), HasSubstr("signal 6"));
+}
+
+TEST(RunForked, WhatALibraryPrintsIsNoPartOfTheAnswer) {
+    const Result<std::string> answer = run_forked(
+        []() -> std::string {
+            (void)!write(STDOUT_FILENO, "noise", 5);
+            std::puts("noise");
+            std::fflush(stdout);
+            return "answer";
+        },
+        {});
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(*answer, "answer");
+}
+
+}  // namespace
+}  // namespace mp::launch::doctor
