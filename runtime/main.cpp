@@ -171,7 +171,8 @@ int doctor_verb(const po::variables_map& map, const std::vector<std::string>& wo
 
 int build_adapter_verb(const po::variables_map& map, const std::vector<std::string>& words) {
     if (!words.empty())
-        return fail(kUsage, {"build-adapter: " + shell_word(words[0]) + " is no option", "--torch DIR or --python EXE"});
+        return fail(kUsage,
+                    {"build-adapter: " + shell_word(words[0]) + " is no option", "--torch DIR or --python EXE"});
     if (map.count("torch") && map.count("python"))
         return fail(kUsage, {"build-adapter: --torch and --python name two torches", "give one of them"});
     for (const char* name : {"torch", "python", "out"}) {

@@ -200,6 +200,8 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     if (!fs::create_directories(place + "/out", error))
         return Error{shell_word(place) + ": " + error.message(), ""};
 
+    // Taken before the compiler reads them: sources that change meanwhile make the result outdated.
+    const std::string fingerprint = fingerprint_of(build.sources);
     if (build.progress.line)
         build.progress.line("building the adapter for " + called(torch) + ", once, about 1-2 minutes, in " +
                             shell_word(build.out));
@@ -226,7 +228,7 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     }
     // The stamp first: a library without one counts as outdated, and is then only built once more.
     const std::string file = build.out + "/" + adapter_file(torch.id);
-    write_text(stamp_of(build.out, torch.id), fingerprint_of(build.sources));
+    write_text(stamp_of(build.out, torch.id), fingerprint);
     if (::rename(made.c_str(), file.c_str()) != 0) return Error{shell_word(file) + ": " + std::strerror(errno), ""};
     for (const std::string& old : {build.out + "/." + torch.id + ".failed", log_of(build.out, torch.id)})
         fs::remove(old, error);

@@ -1,0 +1,114 @@
+#include "runtime/launch/elf.hpp"
+
+#include <elf.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/runtime/launch/temporary_directory.hpp"
+
+namespace mp::launch {
+namespace {
+
+using Elf = TemporaryDirectory;
+
+template <typename T>
+void append(std::string& out, const T& value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+struct Shape {
+    std::string build_id;       // raw bytes; empty: no note
+    bool note_is_loaded = true;
+    std::string interpreter;
+};
+
+// A small but well-formed 64-bit file: header, program headers, interpreter, notes.
+std::string elf_file(const Shape& shape) {
+    std::string notes;
+    if (!shape.build_id.empty()) {
+        append(notes, Elf64_Nhdr{.n_namesz = 4, .n_descsz = 2, .n_type = 77});  // another note first
+        notes += std::string("GNU\0ab\0\0", 8);
+        append(notes, Elf64_Nhdr{.n_namesz = 4, .n_descsz = static_cast<Elf64_Word>(shape.build_id.size()),
+                                 .n_type = NT_GNU_BUILD_ID});
+        notes += std::string("GNU\0", 4) + shape.build_id;
+    }
+    const std::size_t interpreter_at = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
+    const std::string interpreter = shape.interpreter.empty() ? "" : shape.interpreter + '\0';
+    const std::size_t notes_at = interpreter_at + interpreter.size();
+    Elf64_Ehdr head{};
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_ident[EI_DATA] = ELFDATA2LSB;
+    head.e_machine = EM_X86_64;
+    head.e_phoff = sizeof head;
+    head.e_phentsize = sizeof(Elf64_Phdr);
+    head.e_phnum = 3;
+    const auto segment = [](std::uint32_t type, std::size_t at, std::size_t size) {
+        Elf64_Phdr p{};
+        p.p_type = type;
+        p.p_offset = p.p_vaddr = at;
+        p.p_filesz = p.p_memsz = size;
+        return p;
+    };
+    std::string out;
+    append(out, head);
+    append(out, segment(PT_LOAD, 0, shape.note_is_loaded ? notes_at + notes.size() : notes_at));
+    append(out, segment(interpreter.empty() ? PT_NULL : PT_INTERP, interpreter_at, interpreter.size()));
+    append(out, segment(PT_NOTE, notes_at, notes.size()));
+    return out + interpreter + notes;
+}
+
+TEST_F(Elf, IdIsTheFirstSixteenDigitsOfTheBuildId) {
+    const std::string id("\xfe\xae\xfb\xc5\x59\xe7\x42\x98\xc6\x7a", 10);
+    const Result<std::string> found = adapter_id(write("a.so", elf_file({.build_id = id, .interpreter = ""})));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, "feaefbc559e74298");
+}
+
+TEST_F(Elf, IdWithoutABuildIdIsTheSize) {
+    const std::string file = elf_file({.build_id = "", .interpreter = ""});
+    const Result<std::string> found = adapter_id(write("a.so", file));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, "size-" + std::to_string(file.size()));
+}
+
+TEST_F(Elf, ANoteThatNoSegmentLoadsDoesNotCount) {
+    const std::string file = elf_file({.build_id = "12345678", .note_is_loaded = false, .interpreter = ""});
+    EXPECT_EQ(*adapter_id(write("a.so", file)), "size-" + std::to_string(file.size()));
+}
+
+TEST_F(Elf, InterpreterTellsDynamicFromStatic) {
+    const auto facts = read_elf(write("a", elf_file({.build_id = "", .interpreter = "/lib64/ld-linux-x86-64.so.2"})));
+    ASSERT_TRUE(facts);
+    EXPECT_EQ(facts->bits, 64);
+    EXPECT_EQ(facts->interpreter, "/lib64/ld-linux-x86-64.so.2");
+    const auto own = read_elf("/proc/self/exe");
+    ASSERT_TRUE(own);
+    EXPECT_FALSE(own->interpreter.empty());
+    EXPECT_TRUE(read_elf(write("b", elf_file({})))->interpreter.empty());
+}
+
+TEST_F(Elf, OtherFilesAreErrors) {
+    for (const char* text : {"", "#!/bin/sh\n", "\x7f" "ELF", "\x7f" "ELF\2\1\1"}) EXPECT_FALSE(read_elf(write("x", text)));
+    EXPECT_FALSE(read_elf(path("gone")));
+    EXPECT_FALSE(read_elf(path()));
+    EXPECT_FALSE(adapter_id(write("y", "text")));
+}
+
+TEST_F(Elf, DamagedFilesNeverCrash) {
+    const std::string good = elf_file({.build_id = "0123456789abcdef0123", .interpreter = "/lib64/ld.so"});
+    std::mt19937 random(4);
+    for (int i = 0; i < 3000; ++i) {
+        std::string bad = good;
+        for (std::size_t k = 0; k <= random() % 4; ++k) bad[random() % bad.size()] = static_cast<char>(random());
+        if (random() % 4 == 0) bad.replace(32, 8, 8, '\xff');  // e_phoff
+        if (random() % 4 == 0) bad.resize(random() % bad.size());
+        const std::string file = write("bad", bad);
+        (void)read_elf(file);
+        (void)adapter_id(file);
+    }
+}
+
+}  // namespace
+}  // namespace mp::launch
