@@ -19,18 +19,6 @@ static size_t read_whole(const char* path, char* buffer, size_t size) {
     return used;
 }
 
-// A newline that is part of a value is escaped: it follows an odd number of backslashes.
-static char* end_of_line(char* line) {
-    for (char* p = line; *p; ++p) {
-        if (*p == '\\' && p[1]) {
-            ++p;
-        } else if (*p == '\n') {
-            return p;
-        }
-    }
-    return line + strlen(line);
-}
-
 static const char* value_of(const char* line, const char* key) {
     const size_t length = strlen(key);
     return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
@@ -45,14 +33,13 @@ bool mp_read_options(const char* path, struct OptionsFile* into) {
     into->text[size] = '\0';
 
     for (char* line = into->text; *line;) {
-        char* const end = end_of_line(line);
-        char* const next = *end ? end + 1 : end;
-        *end = '\0';
+        char* const end = strchr(line, '\n');  // one in a value is written as an n after a backslash
+        if (end) *end = '\0';
         const char* value = value_of(line, "adapters");
         if (value) into->adapters = value;
         value = value_of(line, "quiet");
-        if (value) into->quiet = strcmp(value, "1") == 0 || strcmp(value, "true") == 0;
-        line = next;
+        if (value) into->quiet = strcmp(value, "1") == 0;
+        line = end ? end + 1 : line + strlen(line);
     }
     return true;
 }
@@ -65,7 +52,7 @@ bool mp_next_element(const char** cursor, char* out, size_t size) {
         char c = *p;
         if (c == '\\' && p[1]) {
             ++p;
-            c = *p == 'n' ? '\n' : *p;  // a newline is written either as itself or as n after the backslash
+            c = *p == 'n' ? '\n' : *p;
         }
         if (used < size) out[used] = c;
         ++used;

@@ -21,6 +21,8 @@ def install(torch, ops):
     noted = set()
 
     def note(model):
+        if getattr(model, "__name__", "") == "_call_impl":  # module.compile()
+            model = getattr(model, "__self__", model)
         name = getattr(model, "__qualname__", None) or type(model).__name__
         if name not in noted:
             noted.add(name)

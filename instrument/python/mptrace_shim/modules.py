@@ -39,10 +39,8 @@ def install(torch, ops, names, wants_layers):
     """Wraps Module.__call__. Without layers (watch mode) only to find the roots, until the first step."""
     module_class = torch.nn.Module
     original = module_class.__call__
-    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
-    is_tracing = torch._C._is_tracing
-    modes_active, push, pop = ops.modes_active, ops.raw(torch, "layer_push"), ops.raw(torch, "layer_pop")
-    push_unseen, pop_unseen = ops.layer_push, ops.layer_pop
+    is_compiling = ops.is_compiling
+    push, pop, names.spell = ops.layer_functions()
     layers, running = names.layers, _Stack()
 
     def fault(error):
@@ -51,14 +49,11 @@ def install(torch, ops, names, wants_layers):
 
     @functools.wraps(original)
     def call_in_layer(self, *arguments, **named):
-        if is_compiling() or calls.off or is_tracing():
+        if is_compiling() or calls.off:
             return original(self, *arguments, **named)
         modules = running.modules
         try:
-            layer = layers.get(id(self))
-            if layer is None:
-                layer = names.learn(self, modules[-1] if modules else None)
-            (push_unseen if modes_active() else push)(layer)
+            push(layers.get(id(self)) or names.learn(self, modules[-1] if modules else None))
         except Exception as error:
             fault(error)
             return original(self, *arguments, **named)
@@ -71,7 +66,7 @@ def install(torch, ops, names, wants_layers):
         finally:
             modules.pop()
             try:
-                (pop_unseen if modes_active() else pop)()
+                pop()
             except Exception as error:
                 fault(error)
 

@@ -14,7 +14,9 @@ class Names:
     def __init__(self, torch, ops):
         self._torch = torch
         self._ops = ops
-        self.layers = {}      # id(module) -> layer name; read on every call of a module
+        self.spell = str      # how a layer's name is handed over: str, or to bytes
+        self.layers = {}      # id(module) -> layer name, spelled; read on every call of a module
+        self._texts = {}      # the same as text
         self._alive = {}      # id(module) -> weak reference that clears both
         self._roots = []      # weak references, in order of their first call
         self._inside = {}     # id(root) -> ids of its modules
@@ -29,10 +31,10 @@ class Names:
         if parent is None:
             self._add_root(module)
         else:
-            base = self.layers.get(id(parent), type(parent).__name__)
+            base = self._texts.get(id(parent), type(parent).__name__)
             child = next((key for key, value in parent._modules.items() if value is module), type(module).__name__)
             self._set(module, f"{base}.{child}")
-        return self.layers.get(id(module)) or type(module).__name__
+        return self.layers[id(module)]
 
     def _add_root(self, module):
         base = type(module).__name__
@@ -48,12 +50,14 @@ class Names:
 
     def _set(self, module, name):
         key = id(module)
-        self.layers[key] = name
+        self._texts[key] = name
+        self.layers[key] = self.spell(name)
         if key not in self._alive:
             self._alive[key] = weakref.ref(module, lambda _: self._forget(key))
 
     def _forget(self, key):
         self.layers.pop(key, None)
+        self._texts.pop(key, None)
         self._alive.pop(key, None)
         self._inside.pop(key, None)
 

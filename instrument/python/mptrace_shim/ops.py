@@ -1,4 +1,7 @@
 """The adapter's ops (torch.ops.mptrace.*), called so that no mode, subclass or tracer of the program sees them."""
+import ctypes
+import os
+
 _TENSOR_OPS = ("loss", "parameter", "buffer", "state")
 _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
 # Not every adapter has these.
@@ -49,29 +52,46 @@ class Ops:
         self._c = torch._C
         self._function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self._dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+        # torch._dynamo takes its result for True while it traces us, and leaves our part out.
+        compiler = getattr(torch, "compiler", None)
+        self.is_compiling = (getattr(compiler, "is_dynamo_compiling", None) or
+                             getattr(compiler, "is_compiling", None) or (lambda: False))
         for name in _PLAIN_OPS:
-            setattr(self, name, self._unseen(self.raw(torch, name)))
+            setattr(self, name, self._unseen(getattr(torch.ops.mptrace, name)._op))
         for name in _TENSOR_OPS:
-            setattr(self, name, self._with_tensors(self.raw(torch, name)))
+            setattr(self, name, self._with_tensors(getattr(torch.ops.mptrace, name)._op))
         for name in _OPTIONAL_OPS:
             packet = getattr(torch.ops.mptrace, name, None)
             setattr(self, name, self._unseen(packet._op) if packet is not None else _nothing)
-
-    @staticmethod
-    def raw(torch, name):
-        # The callable below OpOverloadPacket.__call__: 0.5 instead of 0.7 us a call.
-        return getattr(torch.ops.mptrace, name)._op
 
     def internal(self):
         """`with ops.internal():` around reads of our own: neither the program's modes nor the adapter see them."""
         return _Internal(self, self._c)
 
-    def modes_active(self):
+    def layer_functions(self):
+        """(push, pop, how a name is handed over): the adapter's C functions of these ops, if it has them.
+
+        Through ctypes 0.14 us a call, through the dispatcher 0.25 to 0.5.
+        """
+        try:
+            adapter = ctypes.PyDLL(_mapped_adapter(), mode=os.RTLD_NOLOAD | os.RTLD_LOCAL | os.RTLD_NOW)
+            push, pop = adapter.mptrace_layer_push, adapter.mptrace_layer_pop
+        except (OSError, AttributeError):
+            # torch.jit.trace would keep the op in its graph.
+            return self._unless_tracing(self.layer_push), self._unless_tracing(self.layer_pop), str
+        push.argtypes, push.restype, pop.argtypes, pop.restype = [ctypes.c_char_p], None, [], None
+        return push, pop, lambda name: name.encode("utf-8", "replace")
+
+    def _unless_tracing(self, call):
+        is_tracing = self._c._is_tracing
+        return lambda *arguments: None if is_tracing() else call(*arguments)
+
+    def _modes_active(self):
         return self._function_modes() or self._dispatch_modes()
 
     def _unseen(self, op):
         def call(*arguments):
-            if self.modes_active():
+            if self._modes_active():
                 with _Hidden(self._c):
                     return op(*arguments)
             return op(*arguments)
@@ -83,6 +103,14 @@ class Ops:
             with _Hidden(self._c):
                 return op(*arguments)
         return call
+
+
+def _mapped_adapter():
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        paths = {line.split(None, 5)[-1].rstrip("\n") for line in maps if "/libmptrace_torch_" in line}
+    if len(paths) != 1:
+        raise OSError(f"{len(paths)} adapters are mapped")
+    return paths.pop()
 
 
 def _nothing(*_):

@@ -109,7 +109,7 @@ class Steps:
         owner.step = self._wrapped(original)
 
     def _wrapped(self, original):
-        is_compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", lambda: False)
+        is_compiling = self._ops.is_compiling
         steps = self
 
         @functools.wraps(original)

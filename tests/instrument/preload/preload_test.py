@@ -27,11 +27,11 @@ class Preload(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="preload-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def options(self, adapters=(os.path.join(HERE, "adapters"),), quiet="false"):
+    def options(self, adapters=(os.path.join(HERE, "adapters"),), quiet="0"):
         path = os.path.join(self.folder, "options.test")
         with open(path, "w", encoding="utf-8") as out:
             out.write("mode=watch\nadapters=" + ":".join(
-                a.replace("\\", "\\\\").replace(":", "\\:").replace("\n", "\\\n") for a in adapters))
+                a.replace("\\", "\\\\").replace(":", "\\:").replace("\n", "\\n") for a in adapters))
             out.write(f"\nquiet={quiet}\n")
         return path
 
@@ -120,7 +120,7 @@ class Preload(unittest.TestCase):
     def test_errno_and_dlerror_are_those_of_the_untraced_run(self):
         command = (HOST, "errors", LEAF, "/nonexistent.so", "nonexistent.so", TORCH, LEAF)
         untraced = self.run_it(*command, preload=None)
-        adapterless = self.options(["/nonexistent"], quiet="true")
+        adapterless = self.options(["/nonexistent"], quiet="1")
         for options in (None, self.options(), adapterless):
             traced = self.run_it(*command, options=options)
             self.assertEqual(traced.stdout.replace(ATTACH, ""), untraced.stdout)
@@ -209,7 +209,7 @@ class Preload(unittest.TestCase):
         self.assertIn(self.folder, self.refused(LINKED, options=self.folder))
 
     def test_quiet_is_quiet(self):
-        self.check(self.run_it(LINKED, options=self.options(["/nonexistent"], quiet="true")), "main\n")
+        self.check(self.run_it(LINKED, options=self.options(["/nonexistent"], quiet="1")), "main\n")
 
     def test_a_closed_or_full_stderr_harms_nobody(self):
         options = self.options(["/nonexistent"])
