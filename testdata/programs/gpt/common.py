@@ -7,6 +7,7 @@ import os
 import struct
 
 import torch
+import torch.distributed
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -46,7 +47,7 @@ class Attention(nn.Module):
         self.heads, self.dropout, self.fused = heads, dropout, fused
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
-        self.register_buffer("mask", torch.ones(CONTEXT, CONTEXT).triu(1).bool(), persistent=False)
+        self.mask = torch.ones(CONTEXT, CONTEXT).triu(1).bool()  # no buffer: old gloo cannot broadcast a bool
 
     def forward(self, x):
         batch, time, width = x.shape
@@ -223,3 +224,12 @@ def write_safetensors(path, tensors, losses):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def start_ranks(store=""):
+    """Joins the other ranks of torchrun or mpirun with gloo; returns the number of this one."""
+    rank = int(os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+    world = int(os.environ.get("WORLD_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))
+    method = "file://" + os.path.abspath(store) if store else "env://"
+    torch.distributed.init_process_group("gloo", init_method=method, rank=rank, world_size=world)
+    return rank
