@@ -65,6 +65,7 @@ Json step_entry(const StepPlace& place) {
     }
     entry["wall_ms"] = static_cast<double>(s.wall_ns) / 1e6;
     entry["seeds"] = s.coverage.seeds;
+    entry["external"] = s.coverage.external;
     return entry;
 }
 
@@ -151,7 +152,9 @@ void put_coverage(Json& into, const CoverageSum& c) {
     put_fraction(into, "bytes_fraction", fraction_of_bytes(c.sum));
     into["seeds"] = c.sum.seeds;
     into["seeded_bytes"] = c.sum.seeded_bytes;
+    into["external"] = c.sum.external;
     into["seeds_after_step_0"] = c.seeds_after_first;
+    into["external_after_step_0"] = c.external_after_first;
     into["stale"] = c.sum.stale;
     into["flips"] = c.sum.flips;
     into["leaks"] = c.sum.leaks;

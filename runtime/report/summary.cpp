@@ -21,6 +21,7 @@ void add_up(Coverage& to, const Coverage& c) {
     to.unshadowed_bytes += c.unshadowed_bytes;
     to.seeds += c.seeds;
     to.seeded_bytes += c.seeded_bytes;
+    to.external += c.external;
     to.stale += c.stale;
     to.flips += c.flips;
     to.leaks += c.leaks;
@@ -32,12 +33,15 @@ void add_up(Coverage& to, const Coverage& c) {
 
 void CoverageSum::add(const StepRecord& step) {
     add_up(sum, step.coverage);
-    if (step.step.value > 0) seeds_after_first += step.coverage.seeds;
+    if (step.step.value <= 0) return;
+    seeds_after_first += step.coverage.seeds;
+    external_after_first += step.coverage.external;
 }
 
 void CoverageSum::add(const CoverageSum& other) {
     add_up(sum, other.sum);
     seeds_after_first += other.seeds_after_first;
+    external_after_first += other.external_after_first;
 }
 
 double fraction_of_ops(const Coverage& c) { return fraction(c.shadowed, c.unshadowed); }

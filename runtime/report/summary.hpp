@@ -15,8 +15,9 @@
 namespace mp::trace {
 
 struct CoverageSum {
-    Coverage sum;                      // worst_leak is the largest
-    std::uint64_t seeds_after_first = 0;  // of steps after step 0: 0 where no history was lost
+    Coverage sum;                            // worst_leak is the largest
+    std::uint64_t seeds_after_first = 0;     // of steps after step 0
+    std::uint64_t external_after_first = 0;  // of those; where all are, no history was lost
 
     void add(const StepRecord&);
     void add(const CoverageSum&);

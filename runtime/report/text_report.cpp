@@ -71,7 +71,8 @@ std::string coverage_text(const Run& run) {
     }
     std::string out = "coverage   " + percent(fraction_of_ops(c.sum)) + " of float ops, " +
                       percent(fraction_of_bytes(c.sum)) + " of their bytes shadowed; seeds after step 0: " +
-                      std::to_string(c.seeds_after_first) + "; stale " + std::to_string(c.sum.stale) + ", flips " +
+                      std::to_string(c.seeds_after_first) + " (" + std::to_string(c.external_after_first) +
+                      " from outside); stale " + std::to_string(c.sum.stale) + ", flips " +
                       std::to_string(c.sum.flips) + ", leaks " + std::to_string(c.sum.leaks) + ", failed " +
                       std::to_string(c.sum.failed) + "\n";
     std::size_t shown_notes = 0, all_notes = 0;

@@ -113,6 +113,7 @@ Coverage take_coverage(ByteReader from) {
         *v = from.number();
     c.worst_leak = from.f64();
     c.failed = from.number();
+    c.external = from.number();
     return c;
 }
 

@@ -101,6 +101,7 @@ void put(std::string& out, const Coverage& c) {
         .field("unshadowed_bytes", c.unshadowed_bytes)
         .field("seeds", c.seeds)
         .field("seeded_bytes", c.seeded_bytes)
+        .field("external", c.external)
         .field("stale", c.stale)
         .field("flips", c.flips)
         .field("leaks", c.leaks)

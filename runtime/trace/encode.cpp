@@ -47,6 +47,7 @@ void put(ByteWriter& to, const Coverage& c) {
         to.number(v);
     to.f64(c.worst_leak);
     to.number(c.failed);
+    to.number(c.external);
 }
 
 void put(ByteWriter& to, NameTable& names, const CollectiveRecord& r) {

@@ -70,7 +70,7 @@ struct TensorRecord {
     std::uint64_t compared = 0;     // elements finite in both
     std::uint64_t nonfinite_real = 0;
     std::uint64_t nonfinite_twin = 0;
-    std::uint64_t differ = 0;       // elements whose bits differ after widening to fp32; +0 and -0 are equal
+    std::uint64_t differ = 0;       // bits differ after widening to fp32; +0 and -0 are equal
     double error_squares = 0;       // sum of (real - twin)^2 over `compared`
     double twin_squares = 0;        // sum of twin^2 over `compared`
 };
@@ -85,7 +85,7 @@ struct Coverage {
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;            // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
-    std::uint64_t external = 0;         // of the seeds: data that came from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t external = 0;         // of the seeds: data from outside the dispatcher (numpy, torch.tensor)
     std::uint64_t stale = 0;            // of the seeds: the program wrote behind the dispatcher
     std::uint64_t flips = 0;            // integer or boolean results that differ in the twin
     std::uint64_t leaks = 0;            // values that left through .item() while they differed from the twin's

@@ -19,8 +19,10 @@ TEST(Summary, SeedsOfStepZeroAreNoLostHistory) {
     sum.add(step);
     EXPECT_EQ(sum.seeds_after_first, 0u);
     step.step = Step{1};
+    step.coverage.external = 4;
     sum.add(step);
     EXPECT_EQ(sum.seeds_after_first, 5u);
+    EXPECT_EQ(sum.external_after_first, 4u);
     EXPECT_EQ(sum.sum.seeds, 10u);
 }
 

@@ -22,7 +22,16 @@ seed = int(os.environ.get("MP_TEST_SEED", "20240607"))
 random.seed(seed)
 
 
-def kill_once(directory, flushed):
+def start_up(directory):
+    """Seconds until the host has recorded its first step: a sanitizer makes that long."""
+    begin = time.monotonic()
+    subprocess.run([HOST, directory, "steps=1"], capture_output=True)
+    shutil.rmtree(directory)
+    os.mkdir(directory)
+    return time.monotonic() - begin
+
+
+def kill_once(directory, flushed, start):
     """Runs the host and kills it; the last step it told (-1: none) and its recording, if there is one."""
     read_end, write_end = os.pipe()
     fcntl.fcntl(write_end, F_SETPIPE_SZ, 1 << 20)
@@ -34,7 +43,7 @@ def kill_once(directory, flushed):
                             stderr=subprocess.DEVNULL)
     os.close(write_end)
     # From before main() to well into the recording.
-    time.sleep(random.choice((0.002, 0.02, 0.08)) * random.random())
+    time.sleep(start * 1.5 * random.random() + random.choice((0.001, 0.01, 0.05)) * random.random())
     host.kill()
     assert host.wait() == -9, "the host ended before it was killed"
     told = b""
@@ -80,12 +89,13 @@ def main():
     directory = tempfile.mkdtemp(prefix="mp-kill-")
     faults, killed, files, torn, extra, steps = [], 0, 0, 0, 0, 0
     begin = time.monotonic()
+    start = min(start_up(directory) for _ in range(5))
     try:
         while killed < KILLS:
             pairs = []
             for _ in range(min(50, KILLS - killed)):
                 flushed = killed % 5 != 4  # one in five as fast as the queue takes
-                told, name = kill_once(directory, flushed)
+                told, name = kill_once(directory, flushed, start)
                 killed += 1
                 if name:
                     pairs.append((told if flushed else None, name))
@@ -105,7 +115,7 @@ def main():
     print(f"{killed} kills (seed {seed}), {files} files, {steps} steps told, {torn} torn ends, {extra} files with one "
           f"step more than told, {len(faults)} faults, {time.monotonic() - begin:.0f} s")
     print("\n".join(faults[:20]))
-    assert files > KILLS // 2, "most kills come too early to tell anything"
+    assert files > KILLS // 4, "most kills come too early to tell anything"
     return 1 if faults else 0
 
 

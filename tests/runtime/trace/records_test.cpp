@@ -107,7 +107,7 @@ TEST(Records, FieldsOfANewerWriterAtTheEndAreSkipped) {
     element.text("what this version does not know");
     to.text(loss);
     for (int list = 0; list < 2; ++list) to.number(0);
-    to.text(std::string(18, '\0'));
+    to.text(std::string(19, '\0'));
     to.number(0);
     StepDecoding again{.names = w.names, .room = kRoom};
     ASSERT_TRUE(decode(payload, again, back = {}));
