@@ -78,7 +78,8 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
 
 bool has_plain_memory(const at::Tensor& t) {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() && !t.is_meta() &&
-           !t.is_conj() && !t.is_neg() && !t.is_mkldnn();
+           !t.is_conj() && !t.is_neg() && !t.is_mkldnn() &&
+           (t.numel() == 0 || t.storage().data() != nullptr);  // a sharded parameter's memory comes and goes
 }
 
 bool carries_floats(const at::Tensor& t) {
@@ -148,6 +149,12 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
     }
     return {view_of(shadow->flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset()),
             Found::hit};
+}
+
+bool ShadowMap::has(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    const Shadow* shadow = entry(real);
+    return shadow && shadow->flat.defined();
 }
 
 at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {

@@ -41,6 +41,8 @@ public:
     // The shadow of a float, complex or integer tensor. An integer tensor without differing twin is
     // `unknown`: the real one serves.
     Lookup find(const at::Tensor& real);
+    // Whether the storage has a shadow of its present size, written behind the dispatcher or not.
+    bool has(const at::Tensor& real);
     // A shadow with the real values. `overwritten`: the caller is about to write every element.
     at::Tensor seed(const at::Tensor& real, bool overwritten);
     // Takes over a result of a twin op as the shadow of a real result.

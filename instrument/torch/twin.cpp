@@ -126,7 +126,7 @@ void Twin::after_writes(Call& call) {
     for (const Call::Pair& pair : call.written_floats) {
         if (pair.real.storage().nbytes() == 0) continue;
         // An out= argument that was resized has other memory than its shadow was made for.
-        if (shadows_.find(pair.real).found != ShadowMap::Found::hit) {
+        if (!shadows_.has(pair.real)) {
             if (pair.real.sizes() == pair.shadow.sizes()) shadows_.bind(pair.real, pair.shadow);
             else shadows_.lose(pair.real);
         }
