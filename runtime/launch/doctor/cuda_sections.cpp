@@ -185,7 +185,7 @@ void add_gpu_lines(const CudaFacts& cuda, std::vector<Line>& lines) {
         } else {
             line.verdict = Verdict::no;
             line.value = who + ", " + capability(gpu) + ": bf16 is emulated, slower than fp32";
-            line.hint = gpu.major >= 7 ? "use fp16 with a GradScaler here: its tensor cores have fp16" : "use fp32 here";
+            line.hint = gpu.major >= 7 ? "use fp16 with a GradScaler: its tensor cores have fp16" : "use fp32 here";
         }
         lines.push_back(std::move(line));
     }
@@ -214,7 +214,9 @@ Line torch_says_line(const TorchFacts& torch, const CudaFacts& cuda) {
 }
 
 Line answer_line(const CudaFacts& cuda, const std::vector<Line>& conditions) {
-    Line line{.key = "bf16 training on GPUs here", .verdict = Verdict::ok, .value = "yes, native, collectives included"};
+    Line line{.key = "bf16 training on GPUs here",
+              .verdict = Verdict::ok,
+              .value = "yes, native, collectives included"};
     std::string failing;
     bool only_gpus = !cuda.gpus.empty();
     for (const Line& condition : conditions) {
@@ -410,7 +412,8 @@ Section cupti_section(const CuptiFacts& cupti) {
     if (!seen.library.empty())
         section.lines.push_back({.key = "CUPTI",
                                  .verdict = Verdict::ok,
-                                 .value = seen.library + (seen.version ? ", API " + std::to_string(seen.version) : "")});
+                                 .value = seen.library +
+                                          (seen.version ? ", API " + std::to_string(seen.version) : "")});
     section.lines.push_back(place_line("subscriber's place", cupti.plain));
     if (cupti.with_torch.asked) section.lines.push_back(place_line("the same after import torch", cupti.with_torch));
     section.lines.push_back({.key = "needed for",

@@ -14,7 +14,7 @@ struct DoctorRequest {
     bool json = false;                  // --json
     bool self_test = false;             // --self-test: trace known operations and check what is recorded
     std::string prefix{};               // holds bin/mp-trace and lib/mp-trace; empty: found from the running program
-    std::vector<std::string> adapters{};// --adapters DIR..., searched before the installed and the cached ones
+    std::vector<std::string> adapters{};  // --adapters DIR..., searched before the installed and the cached ones
 };
 
 // "launcher", "environment", "torch", "tf32", "bf16", "cupti", "cpu", in the order they are printed.

@@ -81,7 +81,8 @@ struct ReachFacts {
     bool asked = false;  // false: one of them is not there
     std::string fault{};
     bool preload_mapped = false;
-    std::string sitecustomize{};  // the file that was imported under this name
+    bool shim_ran = false;
+    std::string sitecustomize{};  // the user's own, which stays the only one under this name
 };
 
 struct EnvironmentFacts {

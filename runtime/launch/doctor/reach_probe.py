@@ -1,5 +1,7 @@
-# Run by `mp-trace doctor` as `EXE -c <this>` with our preload and our shim in the environment: did they arrive?
+# Run by `mp-trace doctor` as `EXE -c <this> SHIM_DIRECTORY` with our preload and our shim in the environment: did they
+# arrive? The shim takes its own folder off sys.path once it has started, so a folder that is still there did not run.
 import json
+import os
 import sys
 
 
@@ -8,6 +10,13 @@ def preloaded():
         return any(line.rstrip("\n").endswith("/libmptrace_preload.so") for line in maps)
 
 
-shim = sys.modules.get("sitecustomize")
-answer = {"preload": preloaded(), "sitecustomize": str(getattr(shim, "__file__", "") or "")}
+def shim_ran(folder):
+    asked = folder in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    ignored = sys.flags.ignore_environment or sys.flags.no_site or sys.flags.isolated
+    left = [os.path.abspath(entry) for entry in sys.path if entry]  # site may have rewritten it
+    return bool(asked and not ignored and os.path.abspath(folder) not in left)
+
+
+other = sys.modules.get("sitecustomize")
+answer = {"preload": preloaded(), "shim": shim_ran(sys.argv[1]), "sitecustomize": str(getattr(other, "__file__", ""))}
 sys.stdout.write("\nmp-trace-doctor:reach " + json.dumps(answer) + "\n")

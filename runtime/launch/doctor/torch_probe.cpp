@@ -153,13 +153,14 @@ ReachFacts probe_reach(const std::string& python, const std::string& preload, co
     variables.set("LD_PRELOAD", with_preload(before("LD_PRELOAD"), preload));
     if (facts.shim_there) variables.set("PYTHONPATH", with_shim(before("PYTHONPATH"), shim));
     const std::string script(embedded_doctor_scripts("reach_probe.py"));
-    const ChildEnd end = run_program({python, "-c", script}, variables.entries(), kStartLimits);
+    const ChildEnd end = run_program({python, "-c", script, shim}, variables.entries(), kStartLimits);
     const nlohmann::json json = nlohmann::json::parse(said(end.out, "reach"), nullptr, false);
     if (!json.is_object()) {
         facts.fault = end.good() ? "gave no answer" : describe(end, kStartLimits);
         return facts;
     }
     facts.preload_mapped = flag_in(json, "preload").value_or(false);
+    facts.shim_ran = flag_in(json, "shim").value_or(false);
     facts.sitecustomize = text_in(json, "sitecustomize");
     return facts;
 }

@@ -39,9 +39,10 @@ Line shim_line(const ReachFacts& reach) {
         line.hint = "build or install the whole of mp-trace; without it parameters have no names";
     } else if (!reach.asked || !reach.fault.empty()) {
         line.value = "not asked";
-    } else if (reach.sitecustomize == reach.shim + "/sitecustomize.py") {
+    } else if (reach.shim_ran) {
         line.verdict = Verdict::ok;
         line.value = "is imported";
+        if (!reach.sitecustomize.empty()) line.value += ", and so is " + reach.sitecustomize;
     } else {
         line.verdict = Verdict::warn;
         line.value = reach.sitecustomize.empty() ? "is not imported"

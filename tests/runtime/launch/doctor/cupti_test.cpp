@@ -57,8 +57,9 @@ TEST(CuptiSection, AnAbsentOrIncompleteLibraryIsSaidWithWhatTurnsItOn) {
 }
 
 TEST(CuptiSection, ThePlaceAfterImportTorchHasALineOfItsOwn) {
-    const Section section = cupti_section(
-        {.probe = "/p.so", .plain = answer(mp_cupti_free), .with_torch = answer(mp_cupti_held, 39, "CUPTI for Kineto")});
+    const Section section = cupti_section({.probe = "/p.so",
+                                           .plain = answer(mp_cupti_free),
+                                           .with_torch = answer(mp_cupti_held, 39, "CUPTI for Kineto")});
     EXPECT_EQ(line_of(section, "subscriber's place").verdict, Verdict::ok);
     EXPECT_EQ(line_of(section, "the same after import torch").verdict, Verdict::warn);
 }

@@ -25,9 +25,10 @@ protected:
         python_ = program("python", R"(
 [ "$1" = -I ] && shift
 case "$2" in
-  *reach*) printf '\nmp-trace-doctor:reach {"preload": true, "sitecustomize": "%s"}\n' "${PYTHONPATH%%:*}/sitecustomize.py" ;;
-  *) printf '\nmp-trace-doctor:facts {"found": true, "executable": "/p", "version": "2.11.0", "libtorch": "/proc/'$PPID'/exe"}\n' ;;
-esac)");
+  *reach*) kind=reach; json='"preload": true, "shim": true' ;;
+  *) kind=facts; json='"found": true, "executable": "/p", "version": "2.11.0", "libtorch": "/proc/'$PPID'/exe"' ;;
+esac
+printf '\nmp-trace-doctor:%s {%s}\n' $kind "$json")");
     }
 
     std::pair<int, std::string> run(DoctorRequest request) const {

@@ -53,7 +53,8 @@ TEST(DoctorReport, OnlyANeededLineThatSaysNoMakesItUntraceable) {
 TEST(DoctorReport, JsonHasItsKeysInOneOrderAndTheSameFacts) {
     const std::string text = to_json(sample());
     EXPECT_THAT(text, testing::StartsWith("{\n  \"version\": 1,\n  \"traceable\": false,\n  \"sections\": [\n"));
-    EXPECT_THAT(text, HasSubstr("\"key\": \"adapter\",\n          \"verdict\": \"no\",\n          \"value\": \"none\",\n"
+    EXPECT_THAT(text, HasSubstr("\"key\": \"adapter\",\n          \"verdict\": \"no\",\n"
+                                "          \"value\": \"none\",\n"
                                 "          \"hint\": \"mp-trace build-adapter\",\n          \"needed\": true\n"));
     EXPECT_EQ(to_json(sample()), text);
     EXPECT_EQ(nlohmann::json::parse(text)["sections"][1]["lines"].size(), 3u);

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include "fake_machine.hpp"
 #include "runtime/launch/doctor/sections.hpp"
 #include "scratch.hpp"
@@ -77,7 +79,8 @@ using Reach = Scratch;
 // Stands for an interpreter: says what a real one would say about what it finds in its environment.
 constexpr const char* kInterpreter = R"(
 case "$LD_PRELOAD" in *libmptrace_preload.so*) preload=true ;; *) preload=false ;; esac
-printf '\nmp-trace-doctor:reach {"preload": %s, "sitecustomize": "%s/sitecustomize.py"}\n' $preload "${PYTHONPATH%%:*}")";
+[ "${PYTHONPATH%%:*}" = "$3" ] && shim=true other= || { shim=false; other="$PYTHONPATH/sitecustomize.py"; }
+printf '\nmp-trace-doctor:reach {"preload": %s, "shim": %s, "sitecustomize": "%s"}\n' $preload $shim "$other")";
 
 TEST_F(Reach, ThePreloadAndTheShimArriveInTheInterpreter) {
     const std::string preload = file("lib/mp-trace/libmptrace_preload.so", "");
@@ -102,6 +105,22 @@ TEST_F(Reach, AnInterpreterThatCleansItsEnvironmentIsFoundOut) {
     EXPECT_TRUE(line.needed);
     EXPECT_THAT(line.hint, HasSubstr("static, setuid or cleans its environment"));
     EXPECT_THAT(line_of(section, "Python shim (layer names)").value, HasSubstr("/other/sitecustomize.py comes first"));
+}
+
+// The script itself, in a real interpreter, with a shim that behaves as ours does.
+TEST_F(Reach, ARealInterpreterTellsAShimThatRanFromOneThatCameTooLate) {
+    if (access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "there is no /usr/bin/python3";
+    const std::string preload = file("libmptrace_preload.so", ""), shim = directory_ + "/lib/mp-trace/python";
+    file("lib/mp-trace/python/sitecustomize.py",
+         "import os, sys\nsys.path.remove(os.path.dirname(os.path.abspath(__file__)))\n");
+    const ReachFacts ran = probe_reach("/usr/bin/python3", preload, shim);
+    EXPECT_EQ(ran.fault, "");
+    EXPECT_TRUE(ran.shim_ran);
+    EXPECT_FALSE(ran.preload_mapped) << "an empty file cannot be mapped";
+    file("lib/mp-trace/python/sitecustomize.py", "");
+    EXPECT_FALSE(probe_reach("/usr/bin/python3", preload, shim).shim_ran);
+    const std::string isolated = program("isolated", "exec /usr/bin/python3 -I \"$@\"");
+    EXPECT_FALSE(probe_reach(isolated, preload, shim).shim_ran);
 }
 
 TEST_F(Reach, PartsThatAreNotInstalledAreSaid) {
