@@ -25,6 +25,8 @@
 #include "runtime/launch/say.hpp"
 #include "runtime/launch/values.hpp"
 #include "runtime/launch/words.hpp"
+#include "runtime/report/json_report.hpp"
+#include "runtime/report/text_report.hpp"
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/reader.hpp"
 
@@ -139,6 +141,43 @@ bool is_directory(const std::string& path) {
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// A file appears whole or not at all. Devices and pipes are written to directly.
+Status write_file(const std::string& path, const std::string& text) {
+    struct stat info {};
+    const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+    const std::string name = special ? path : path + ".new-" + std::to_string(::getpid());
+    const int fd = ::open(name.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0) return Error{shell_word(path) + ": " + std::strerror(errno), ""};
+    bool written = say_on(fd, text);
+    int error = errno;
+    if (::close(fd) != 0 && written) written = false, error = errno;
+    if (written && !special && ::rename(name.c_str(), path.c_str()) != 0) written = false, error = errno;
+    if (written) return Done{};
+    if (!special) ::unlink(name.c_str());
+    return Error{shell_word(path) + ": " + std::strerror(error), ""};
+}
+
+int report_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+    if (words.size() != 1) return fail(kUsage, {"report: of which run?", "mp-trace report mp-trace.1763"});
+    const std::string json = text_of(map, "json");
+    if (map.count("json") && json.empty()) return fail(kUsage, {"--json: the name is empty", "--json run.json"});
+    if (json == "-" && is_switch(map, "text"))
+        return fail(kUsage, {"report: two reports go to standard output", "give one a file: --json run.json"});
+    const Result<trace::Run> whole = trace::read_run(words[0]);
+    if (!whole) return fail(kFailed, whole.error());
+    for (const Error& error : whole->unreadable) say("warning: " + error.message);
+    if (whole->recordings.empty())
+        return fail(kFailed, {shell_word(words[0]) + " holds no recording",
+                              "a process records from its first backward, optimizer step or collective on"});
+    if (json == "-") return print(trace::json_text(*whole));
+    if (!json.empty()) {
+        const Status written = write_file(json, trace::json_text(*whole));
+        if (!written) return fail(kFailed, written.error());
+        if (!is_switch(map, "text")) return kGood;
+    }
+    return print(trace::text_report(*whole));
+}
+
 int info_verb(const po::variables_map&, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"info: of which run?", "mp-trace info mp-trace.1763"});
     if (is_directory(words[0])) {
@@ -217,6 +256,12 @@ const std::vector<Verb>& verbs() {
                      {"help,h", nullptr, "this text"}},
          .usage_error = kPreflightFailed,
          .go = run_verb},
+        {.name = "report",
+         .usage = "DIR",
+         .options = {{"text", nullptr, "a table on standard output (default)"},
+                     {"json", "FILE", "everything, for machines; '-' is standard output"},
+                     {"help,h", nullptr, "this text"}},
+         .go = report_verb},
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
         {.name = "dump", .usage = "FILE", .options = {{"help,h", nullptr, "this text"}}, .go = dump_verb},
         {.name = "doctor",

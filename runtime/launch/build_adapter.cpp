@@ -327,13 +327,19 @@ int run_build_adapter(const BuildAdapterRequest& request) {
     const Variables variables = Variables::of_this_process();
     const Result<Layout> layout = own_layout();
     if (!layout) return fail(2, layout.error());
-    std::string out = request.out;
+    // cmake runs elsewhere: no relative name may reach it.
+    const auto from_here = [](const std::string& path) {
+        std::error_code error;
+        const fs::path whole = path.empty() ? fs::path() : fs::absolute(path, error);
+        return error ? path : whole.string();
+    };
+    std::string out = from_here(request.out);
     if (out.empty()) out = adapter_cache([&](const char* name) { return variables.get(name); });
     if (out.empty()) return fail(2, {"HOME is not set, so there is no cache", "mp-trace build-adapter --out DIR"});
 
     Result<Torch> torch = Error{};
     if (!request.torch.empty()) {
-        torch = torch_at(request.torch);
+        torch = torch_at(from_here(request.torch));
     } else {
         const std::string python = request.python.empty() ? "python3" : request.python;
         const Found found = find_command(python, variables.get("PATH"));

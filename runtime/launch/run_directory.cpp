@@ -57,9 +57,9 @@ bool write_whole(int fd, std::string_view text) {
 }
 
 std::string explain_mkdir(int error, const std::string& path) {
-    if (error == ENOENT) return "mkdir -p " + shell_word(parent_of(path));
-    if (error == EACCES || error == EROFS) return "choose a place that can be written: -o DIR";
-    return {};
+    struct stat info {};
+    const bool no_parent = error == ENOENT && ::stat(parent_of(path).c_str(), &info) != 0;
+    return no_parent ? "mkdir -p " + shell_word(parent_of(path)) : "choose a place that can be written: -o DIR";
 }
 
 }  // namespace
@@ -79,6 +79,8 @@ Status check_run_directory(const std::string& wanted, bool shared) {
         if (shared || is_empty(path)) return Done{};
     }
     const std::string parent = parent_of(path);
+    if (::stat(parent.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+        return failed(path, std::strerror(ENOTDIR), explain_mkdir(ENOTDIR, path));
     if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
         return failed(path, std::strerror(errno), explain_mkdir(errno, path));
     return Done{};

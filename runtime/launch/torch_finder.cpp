@@ -29,7 +29,7 @@ constexpr const char* kProbe = R"(import sys
 sys.path[:] = [p for p in sys.path if p]
 import importlib.util, os
 spec = importlib.util.find_spec("torch")
-where = os.path.dirname(spec.origin) if spec and spec.origin else ""
+where = os.path.dirname(os.path.abspath(spec.origin)) if spec and spec.origin else ""
 sys.stdout.flush()
 os.write(1, b"\0torch\0" + os.fsencode(where) + b"\0" + os.fsencode(sys.prefix) + b"\0")
 )";

@@ -25,7 +25,8 @@ execute_process(COMMAND sleep 0.3)
 constexpr const char* kGoodBuild = R"(add_custom_target(copy ALL COMMAND ${CMAKE_COMMAND} -E copy
   ${CMAKE_SOURCE_DIR}/library.txt ${MP_ADAPTER_OUT}/libmptrace_torch_0123456789abcdef.so)
 )";
-constexpr const char* kBadBuild = R"(add_custom_target(fail ALL COMMAND cat ${CMAKE_SOURCE_DIR}/library.txt COMMAND false)
+constexpr const char* kBadBuild = R"(add_custom_target(fail ALL
+  COMMAND cat ${CMAKE_SOURCE_DIR}/library.txt COMMAND false)
 )";
 
 class Adapters : public TemporaryDirectory {

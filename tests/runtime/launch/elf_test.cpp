@@ -90,7 +90,8 @@ TEST_F(Elf, InterpreterTellsDynamicFromStatic) {
 }
 
 TEST_F(Elf, OtherFilesAreErrors) {
-    for (const char* text : {"", "#!/bin/sh\n", "\x7f" "ELF", "\x7f" "ELF\2\1\1"}) EXPECT_FALSE(read_elf(write("x", text)));
+    for (const char* text : {"", "#!/bin/sh\n", "\x7f" "ELF", "\x7f" "ELF\2\1\1"})
+        EXPECT_FALSE(read_elf(write("x", text)));
     EXPECT_FALSE(read_elf(path("gone")));
     EXPECT_FALSE(read_elf(path()));
     EXPECT_FALSE(adapter_id(write("y", "text")));

@@ -79,8 +79,8 @@ TEST_F(Commands, PythonIsSeenThroughScripts) {
     EXPECT_EQ(look(python).target.python, python) << "a shim that is a shell script";
     EXPECT_EQ(look(write("torchrun", "#!" + python + "\n", 0755)).target.python, python);
     EXPECT_EQ(look(write("t2", "#!/usr/bin/env python3.11\n", 0755), path("bin")).target.python, python);
-    EXPECT_EQ(look(write("t3", "#!/bin/sh\n'''exec' \"/long path/python3\" \"$0\" \"$@\"\n' '''\n", 0755)).target.python,
-              "/long path/python3");
+    const char* pip = "#!/bin/sh\n'''exec' \"/long path/python3\" \"$0\" \"$@\"\n' '''\n";
+    EXPECT_EQ(look(write("t3", pip, 0755)).target.python, "/long path/python3");
     EXPECT_EQ(look(write("t4", "#!/bin/sh\necho\n", 0755)).target.python, "");
     EXPECT_EQ(look(write("t5", "echo no shebang\n", 0755)).target.python, "");
 }

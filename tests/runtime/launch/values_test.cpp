@@ -71,8 +71,8 @@ TEST(Sizes, TakeUnitsOf1024) {
 }
 
 TEST(Sizes, ThatAreNoSizesAreRefused) {
-    for (const char* text : {"", "0", "K", "63K", "-1G", "1.5G", "1GB", "1 G", "99999999999999999999", "18446744073709551615K",
-                             "17000000T", "1e9", "0x10000"}) {
+    for (const char* text : {"", "0", "K", "63K", "-1G", "1.5G", "1GB", "1 G", "99999999999999999999",
+                             "18446744073709551615K", "17000000T", "1e9", "0x10000"}) {
         EXPECT_FALSE(parse_size(text)) << text;
     }
 }
