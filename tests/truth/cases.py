@@ -1,0 +1,104 @@
+"""The table of the truth suite: which program, which options, what is expected of the twin."""
+from dataclasses import dataclass
+
+BOTH = ("2.11", "debian")
+NEW = ("2.11",)
+OLD = ("debian",)
+
+
+@dataclass(frozen=True)
+class Inexact:
+    """The twin cannot equal an fp32 run here: why, and the counter that must say so."""
+    reason: str
+    counter: str
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    program: str                 # a script of testdata/programs/gpt, or sharded_gpt
+    options: tuple = ()
+    torches: tuple = BOTH
+    ranks: int = 1               # 1: started plainly; else by torchrun, mpirun or --spawn
+    steps: int = 30
+    inexact: Inexact = None
+    loss_root: int = 0           # which root of the step is the loss that the program prints
+    long_only: bool = False      # not in CI
+    mixed: bool = True           # the low-precision run differs from the fp32 run
+
+
+def amp(name, torches=BOTH, **more):
+    return Case(name, "amp_gpt.py", ("--case", name), torches, **more)
+
+
+def fsdp(name, *options, ranks=2, **more):
+    return Case(name, "fsdp_gpt.py", options, NEW, ranks=ranks, steps=20, **more)
+
+
+def ddp(name, *options, torches=BOTH, ranks=2, **more):
+    return Case(name, "ddp_gpt.py", options, torches, ranks=ranks, steps=20, **more)
+
+
+def cpp(name, *options, ranks=2, **more):
+    return Case(name, "sharded_gpt", options, OLD, ranks=ranks, **more)
+
+
+ROUTING = Inexact("tokens are routed by the real run's indices; near a tie fp32 routes otherwise", "flips")
+
+CASES = [
+    amp("bf16-adamw"), amp("bf16-foreach"), amp("bf16-fused", NEW),
+    amp("sdpa", NEW), amp("sdpa-dropout", NEW),
+    amp("fp16-adamw", NEW), amp("fp16-foreach", NEW), amp("fp16-fused", NEW), amp("fp16-fused-noclip", NEW),
+    amp("checkpoint"), amp("checkpoint-reentrant"), amp("fft"), amp("accumulate"), amp("sgd-fused", NEW),
+    amp("sgd-nesterov"), amp("adam-amsgrad"), amp("rmsprop"), amp("adagrad"), amp("adamax"), amp("nadam"),
+    amp("pure-bf16"), amp("masters"), amp("two-optimizers"), amp("ema-inference"),
+    amp("hooks"), amp("python-threads"), amp("flat-buffer"), amp("weight-norm"), amp("spectral-norm"),
+    amp("torchscript"), amp("compile-disabled", NEW), amp("custom-op", NEW), amp("native-dropout"),
+    amp("float8", NEW), amp("byte-view"),
+    amp("cnn"), amp("cnn-channels-last"), amp("lstm"), amp("gru"), amp("nn-transformer"),
+    amp("custom-function"), amp("double-backward"), amp("vmap-grad"), amp("jvp"), amp("hessian"),
+    amp("sort-topk-max"), amp("where"), amp("out-resize"),
+    amp("moe", inexact=ROUTING),
+    amp("lbfgs", inexact=Inexact("the line search decides by numbers that left through .item()", "leaks")),
+    amp("muon", NEW, inexact=Inexact("its source casts to bf16, so the fp32 run is not all fp32", "leaks")),
+    amp("numpy-write", inexact=Inexact("numpy wrote the real weight only; the twin starts again from it", "stale")),
+    amp("sparse-embedding", inexact=Inexact("sparse gradients are not followed", "unshadowed")),
+    fsdp("fsdp2-reduce-fp32"), fsdp("fsdp2-reduce-fp32-foreach", "--optimizer", "foreach"),
+    fsdp("fsdp2-reduce-bf16", "--reduce", "bf16"),
+    fsdp("fsdp2-reduce-bf16-fused", "--reduce", "bf16", "--optimizer", "fused"),
+    fsdp("fsdp2-uint8-mix", "--uint8-mix"),
+    fsdp("fsdp1-reduce-fp32", "--fsdp1"),
+    fsdp("fsdp1-reduce-bf16-orig", "--fsdp1", "--reduce", "bf16", "--use-orig-params"),
+    fsdp("fsdp1-keep-low-grads", "--fsdp1", "--reduce", "bf16", "--keep-low-precision-grads", "--optimizer", "sgd"),
+    fsdp("fsdp2-3ranks", "--reduce", "bf16", ranks=3), fsdp("fsdp1-3ranks", "--fsdp1", ranks=3, long_only=True),
+    ddp("ddp"), ddp("ddp-bf16-hook", "--hook", "bf16", torches=NEW), ddp("ddp-fp16-hook", "--hook", "fp16"),
+    ddp("ddp-zero", "--zero"), ddp("ddp-dropout", "--dropout", "0.1", long_only=True),
+    ddp("ddp-3ranks", "--hook", "fp16", ranks=3),
+    Case("lightning", "lightning_gpt.py", (), NEW, steps=20),
+    Case("lightning-manual", "lightning_gpt.py", ("--manual",), NEW, steps=20),
+    cpp("sharded-bf16", "--precision", "bf16", "--inject-overflow", "7"),
+    cpp("sharded-fp16", "--precision", "fp16", "--inject-overflow", "7"),
+    cpp("sharded-3ranks", "--precision", "bf16", "--inject-overflow", "7", ranks=3),
+]
+
+# Rule of the adapter -> (case that needs it, torch). With the rule off that case must be red.
+MUTATIONS = {
+    "random": ("nn-transformer", "2.11"),
+    "integer": ("sort-topk-max", "2.11"),
+    "locked": ("moe", "2.11"),
+    "amp": ("fp16-adamw", "2.11"),
+    "dropout": ("native-dropout", "2.11"),
+    "sdpa": ("sdpa", "2.11"),
+    "collective": ("ddp", "2.11"),
+    "work": ("fsdp2-reduce-bf16", "2.11"),
+    "bytes": ("fsdp2-uint8-mix", "2.11"),
+    "hidden_mutator": ("cnn", "2.11"),
+    "overwrite": ("flat-buffer", "2.11"),
+    "wrapped_number": ("bf16-adamw", "2.11"),
+    "dtype_arg": ("bf16-adamw", "2.11"),
+    "fingerprint": ("numpy-write", "2.11"),
+    "complex": ("fft", "2.11"),
+}
+
+# Rules that no program on a CPU can reach, and why.
+UNREACHABLE = {"half_to_float": "only the softmax kernels of GPUs take a half input with half_to_float"}
