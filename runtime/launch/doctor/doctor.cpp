@@ -74,7 +74,7 @@ DoctorReport examine(const DoctorRequest& request, const Layout& layout, const P
     add(cpu_section(facts.cpu, facts.torch, facts.environment));
     if (request.self_test) {
         const std::string tool = request.prefix.empty() ? "/proc/self/exe" : request.prefix + "/bin/mp-trace";
-        report.sections.push_back(self_test_section(probe_self_test(tool, python)));
+        report.sections.push_back(self_test_section(probe_self_test(tool, python, request.adapters)));
     }
     return report;
 }

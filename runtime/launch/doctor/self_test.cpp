@@ -7,8 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <vector>
 
 #include "embedded_doctor_scripts.hpp"
 #include "runtime/launch/doctor/process.hpp"
@@ -199,7 +197,8 @@ Section self_test_section(const SelfTestFacts& facts) {
     return section;
 }
 
-SelfTestFacts probe_self_test(const std::string& tool, const std::string& python) {
+SelfTestFacts probe_self_test(const std::string& tool, const std::string& python,
+                              const std::vector<std::string>& adapters) {
     const Scratch scratch;
     if (scratch.path.empty()) return failed("no temporary directory can be made", "set TMPDIR to one that is writable");
     const std::string script = scratch.path + "/self_test.py", recordings = scratch.path + "/run";
@@ -210,9 +209,10 @@ SelfTestFacts probe_self_test(const std::string& tool, const std::string& python
     if (!plain.good())
         return failed("the untraced run " + describe(plain, kPlainLimits),
                       plain.err.empty() ? "does torch work with this interpreter?" : last_line(plain.err));
-    const ChildEnd traced =
-        run_program({tool, "run", "--mode", "local", "-o", as_pattern(recordings), "--", python, script}, environment,
-                    kTracedLimits);
+    std::vector<std::string> command = {tool, "run", "--mode", "local", "-o", as_pattern(recordings)};
+    for (const std::string& directory : adapters) command.insert(command.end(), {"--adapters", directory});
+    command.insert(command.end(), {"--", python, script});
+    const ChildEnd traced = run_program(command, environment, kTracedLimits);
     if (!traced.good())
         return failed("the traced run " + describe(traced, kTracedLimits), last_line(traced.err));
     const Result<trace::Run> run = trace::read_run(recordings);

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/launch/doctor/report.hpp"
 #include "runtime/trace/reader.hpp"
@@ -38,6 +39,7 @@ std::string digest_of(std::string_view out);
 Section self_test_section(const SelfTestFacts&);
 
 // Runs self_test.py untraced and under `tool run --mode local`, in a directory of its own that is removed.
-SelfTestFacts probe_self_test(const std::string& tool, const std::string& python);
+SelfTestFacts probe_self_test(const std::string& tool, const std::string& python,
+                              const std::vector<std::string>& adapters = {});
 
 }  // namespace mp::launch::doctor
