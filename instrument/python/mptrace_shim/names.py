@@ -20,7 +20,8 @@ class Names:
         self._alive = {}      # id(module) -> weak reference that clears both
         self._roots = []      # weak references, in order of their first call
         self._inside = {}     # id(root) -> ids of its modules
-        self._tensors = {}    # id(parameter) -> name
+        self._tensors = {}    # id(parameter) -> name; kept as long as the parameter lives
+        self._owners = {}     # id(parameter) -> weak reference
         self._states = {}     # (id(parameter), key) -> weak reference to the tensor last told
         self._signature = None
 
@@ -76,9 +77,12 @@ class Names:
         if signature == self._signature:
             return
         self._signature = signature
-        self._tensors, taken = {}, set()
-        for root in self._outermost():
-            self._tell_root(root, taken)
+        for key in [key for key, owner in self._owners.items() if owner() is None]:
+            del self._owners[key], self._tensors[key]
+        trained = {id(p) for _, (_, group) in groups for p in group["params"]}
+        # What is trained comes first: a teacher or an average of the same class does not take its names.
+        for root in sorted(self._outermost(), key=lambda r: not any(id(p) in trained for p in r.parameters())):
+            self._tell_root(root)
         for number, (index, group) in groups:
             for position, parameter in enumerate(group["params"]):
                 if id(parameter) not in self._tensors:
@@ -105,22 +109,28 @@ class Names:
         return [r for r in roots
                 if not any(id(r) in self._inside.get(id(other), ()) for other in roots if other is not r)]
 
-    def _tell_root(self, root, taken):
+    def _tell_root(self, root):
+        told, taken = set(), set(self._tensors.values())
         for op, tensors in ((self._ops.parameter, root.named_parameters()), (self._ops.buffer, root.named_buffers())):
             for name, tensor in tensors:
-                if id(tensor) in self._tensors:
+                if id(tensor) in told:
                     continue
-                if name in taken:  # two roots with the same spelling, e.g. generator and discriminator
-                    name = f"{type(root).__name__}.{name}"
-                base, count = name, 1
-                while name in taken:
-                    count += 1
-                    name = f"{base}#{count}"
+                told.add(id(tensor))
+                if id(tensor) in self._tensors:
+                    name = self._tensors[id(tensor)]
+                elif name in taken:  # two roots with the same spelling, e.g. generator and discriminator
+                    base = name = f"{type(root).__name__}.{name}"
+                    count = 1
+                    while name in taken:
+                        count += 1
+                        name = f"{base}#{count}"
                 taken.add(name)
                 self._tell(op, name, tensor)
 
     def _tell(self, op, name, tensor):
-        self._tensors[id(tensor)] = name
+        if id(tensor) not in self._tensors:
+            self._tensors[id(tensor)] = name
+            self._owners[id(tensor)] = weakref.ref(tensor)
         local = local_tensor(self._torch, tensor)
         if local is not None:
             op(name, local)

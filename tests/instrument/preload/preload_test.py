@@ -197,7 +197,8 @@ class Preload(unittest.TestCase):
         self.assertIn("not_in_any_torch", line)
 
     def test_an_adapter_without_its_entry_is_refused(self):
-        self.assertIn("mptrace_attach", self.refused(LINKED, options=self.options([os.path.join(HERE, "without_entry")])))
+        line = self.refused(LINKED, options=self.options([os.path.join(HERE, "without_entry")]))
+        self.assertIn("mptrace_attach", line)
 
     def test_an_adapter_may_refuse(self):
         self.assertIn("refused", self.refused(LINKED, options=self.options(), env={"STUB_RETURN": "3"}))

@@ -183,6 +183,16 @@ def names_clash():
     return digest(one)
 
 
+def teacher_first():
+    teacher, model = net(), net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (teacher(data()).detach() - model(data())).pow(2).backward()
+        optimizer.step()
+    return digest(model)
+
+
 def outer_later():
     model = net()
     model.blocks[0](data())
@@ -364,7 +374,7 @@ def compiled():
 
 
 IN_BOTH = (plain, closure, lbfgs, two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash,
-           outer_later, zero, modes, traced)
+           teacher_first, outer_later, zero, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

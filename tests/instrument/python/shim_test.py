@@ -33,6 +33,8 @@ IS_2 = bool(VERSION) and VERSION.startswith("2")
 
 def without_marks(text):
     """Times, process ids and line numbers of torch's own log lines differ from run to run."""
+    # On a busy machine Python's resource tracker now and then complains about its own semaphores.
+    text = re.sub(r"[^\n]*resource_tracker[^\n]*\n  warnings\.warn[^\n]*\n", "", text)
     return "\n".join(line for line in text.split("\n") if not re.match(r"(\[rank\d\]:)?[WI]\d{4} ", line))
 
 
@@ -112,7 +114,7 @@ class Scenarios(Shim):
         for scenario, expected in (("plain", [plain] * 3), ("closure", [plain] * 2), ("lbfgs", [plain] * 2),
                                    ("two_optimizers", [plain, (1, False, -1.0)] * 2),
                                    ("nested", [plain] * 2 + [(1, False, -1.0)] * 2), ("raising_forward", [plain] * 2),
-                                   ("zero", [plain] * 2), ("checkpointed", [plain])):
+                                   ("zero", [plain] * 2), ("teacher_first", [plain] * 2), ("checkpointed", [plain])):
             self.assertEqual(self.steps(scenario), expected, scenario)
         if IS_2:
             self.assertEqual(self.steps("fused"), [plain, (1, False, -1.0)])
@@ -177,6 +179,8 @@ class Scenarios(Shim):
         names = [c[1] for c in self.of("names_clash", "parameter")]
         self.assertEqual(names[:-1], own + [f"Block.{n}" for n in own])
         self.assertRegex(names[-1], r"^optimizer\d+\.group1\.param4$")
+        names = [c[1] for c in self.of("teacher_first", "parameter")]
+        self.assertEqual(names, NAMES + [f"Net.{n}" for n in NAMES])
         if IS_2:
             self.assertEqual([c[1] for c in self.of("fsdp2", "parameter")], NAMES)
 
@@ -204,8 +208,8 @@ class Processes(Shim):
     def check_same(self, *command, status=0, **more):
         untraced = self.untraced(*command)
         traced = self.script(*command, **more)
-        self.assertEqual((traced.stdout, traced.stderr, traced.returncode),
-                         (untraced.stdout, untraced.stderr, untraced.returncode))
+        self.assertEqual((traced.stdout, without_marks(traced.stderr), traced.returncode),
+                         (untraced.stdout, without_marks(untraced.stderr), untraced.returncode))
         self.assertEqual(traced.returncode, status, traced.stderr)
         return self.calls()
 
