@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "instrument/preload/preload.h"
 
 #include <errno.h>

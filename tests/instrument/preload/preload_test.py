@@ -120,8 +120,9 @@ class Preload(unittest.TestCase):
     def test_errno_and_dlerror_are_those_of_the_untraced_run(self):
         command = (HOST, "errors", LEAF, "/nonexistent.so", "nonexistent.so", TORCH, LEAF)
         untraced = self.run_it(*command, preload=None)
-        adapterless = self.options(["/nonexistent"], quiet="1")
-        for options in (None, self.options(), adapterless):
+        # One that loads, none, and one whose failure leaves something for dlerror().
+        for adapters in ("adapters", "nonexistent", "unresolved"):
+            options = self.options([os.path.join(HERE, adapters)], quiet="1")
             traced = self.run_it(*command, options=options)
             self.assertEqual(traced.stdout.replace(ATTACH, ""), untraced.stdout)
             self.assertEqual((traced.stderr, traced.returncode), ("", 0))

@@ -1,4 +1,5 @@
 // Stands in for the adapter: says on stdout that it was attached, in line with what the host prints.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ int mptrace_attach(const char* options) {
     return not_in_any_torch();
 #else
     const char* const code = getenv("STUB_RETURN");
+    errno = 99;
     return code ? atoi(code) : 0;
 #endif
 }

@@ -186,7 +186,8 @@ class Scenarios(Shim):
 
     def test_optimizer_state_is_told_when_it_is_new(self):
         keys = ("step", "exp_avg", "exp_avg_sq")
-        self.assertEqual(sorted(c[1] for c in self.of("plain", "state")), sorted(f"{n}.{k}" for n in NAMES for k in keys))
+        told = sorted(c[1] for c in self.of("plain", "state"))
+        self.assertEqual(told, sorted(f"{n}.{k}" for n in NAMES for k in keys))
         kinds = [c[0] for c in self.of("plain", "state", "after_step")]
         self.assertEqual(kinds[-2:], ["after_step"] * 2)  # nothing new after the first
         self.assertEqual(len(self.of("zero", "state")), len(NAMES) * 3)
@@ -343,10 +344,11 @@ class Start(Shim):
 
     def test_another_module_named_torch_is_left_alone(self):
         with open(os.path.join(self.folder, "torch.py"), "w", encoding="utf-8") as out:
-            out.write("import sys\nif 'ready' not in sys.argv: sys.argv.append('ready'); raise ImportError('not yet')\n")
-        result = self.run_it("-c", "try:\n import torch\nexcept ImportError as e: print(e)\nimport torch; "
-                                   "print(torch.__name__, type(torch.__loader__).__name__, vars(torch.__loader__).keys())",
-                             path=[], quiet="1")
+            out.write("import sys\n"
+                      "if 'ready' not in sys.argv: sys.argv.append('ready'); raise ImportError('not yet')\n")
+        code = ("try:\n import torch\nexcept ImportError as e: print(e)\nimport torch; loader = torch.__loader__\n"
+                "print(torch.__name__, type(loader).__name__, vars(loader).keys())")
+        result = self.run_it("-c", code, path=[], quiet="1")
         self.assertEqual(result.stdout, "not yet\ntorch SourceFileLoader dict_keys(['name', 'path'])\n", result.stderr)
 
 
