@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -178,11 +180,12 @@ TEST_F(RecorderTest, NearTheEndOfTheBudgetTensorsGoFirstThenTheRest) {
     EXPECT_EQ(r.steps.back().tensors.size(), 0u);
     EXPECT_EQ(r.steps.back().losses.size(), 2u);
     EXPECT_GT(r.steps.back().coverage.ops, 0u);
-    bool without = false;
+    int without = 0;
     for (const StepRecord& s : r.steps) {
         EXPECT_FALSE(without && !s.tensors.empty()) << "tensors do not come back at step " << s.step.value;
-        without |= s.tensors.empty();
+        without += s.tensors.empty();
     }
+    EXPECT_GT(without, 30) << "an eighth of the budget is theirs";
     EXPECT_THAT(r.notes, Contains(lossy_with("tensors are left out")));
     EXPECT_THAT(r.notes, Contains(lossy_with("recording stopped")));
 }
@@ -190,7 +193,12 @@ TEST_F(RecorderTest, NearTheEndOfTheBudgetTensorsGoFirstThenTheRest) {
 TEST_F(RecorderTest, ABudgetTooSmallForTheNamesStillHoldsTheSteps) {
     {
         const auto recorder = open({.file_bytes = 1, .queue_bytes = 64u << 20});
-        for (int i = 0; i < 10; ++i) recorder->step(sample_step(i, 4000));
+        for (int i = 0; i < 10; ++i) {
+            StepRecord step = sample_step(i, 4000);
+            // Names that do not compress.
+            for (TensorRecord& t : step.tensors) t.name += std::to_string(std::hash<std::string>()(t.name));
+            recorder->step(step);
+        }
     }
     const Recording r = read();
     EXPECT_EQ(r.steps.size(), 10u);
