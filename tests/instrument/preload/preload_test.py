@@ -121,7 +121,7 @@ class Preload(unittest.TestCase):
         command = (HOST, "errors", LEAF, "/nonexistent.so", "nonexistent.so", TORCH, LEAF)
         untraced = self.run_it(*command, preload=None)
         # One that loads, none, and one whose failure leaves something for dlerror().
-        for adapters in ("adapters", "nonexistent", "unresolved"):
+        for adapters in ("adapters", "nonexistent", "unresolved", "without_entry"):
             options = self.options([os.path.join(HERE, adapters)], quiet="1")
             traced = self.run_it(*command, options=options)
             self.assertEqual(traced.stdout.replace(ATTACH, ""), untraced.stdout)
