@@ -37,6 +37,14 @@ at::Tensor view_of(const c10::Storage& storage, at::ScalarType type, at::IntArra
     return view;
 }
 
+// As above, with the geometry of a real tensor, and its lazy conjugation or negation.
+at::Tensor view_like(const at::Tensor& real, const c10::Storage& storage, at::ScalarType type) {
+    at::Tensor view = view_of(storage, type, real.sizes(), real.strides(), real.storage_offset());
+    if (real.is_conj()) view._set_conj(true);
+    if (real.is_neg()) view._set_neg(true);
+    return view;
+}
+
 at::Tensor flat_of(const c10::Storage& storage, at::ScalarType type, std::size_t elements) {
     const std::int64_t size = static_cast<std::int64_t>(elements);
     return view_of(storage, type, {size}, {1}, 0);
@@ -71,14 +79,15 @@ std::uint64_t fingerprint_of(const at::Tensor& t) {
 bool can_fingerprint(const at::Tensor& t) { return t.device().is_cpu() && !rule_disabled("fingerprint"); }
 
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {
-    return a.sizes() == b.sizes() && a.strides() == b.strides() && a.storage_offset() == b.storage_offset();
+    return a.sizes() == b.sizes() && a.strides() == b.strides() && a.storage_offset() == b.storage_offset() &&
+           a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
 }  // namespace
 
 bool has_plain_memory(const at::Tensor& t) {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() && !t.is_meta() &&
-           !t.is_conj() && !t.is_neg() && !t.is_mkldnn() &&
+           !t.is_mkldnn() && !t._is_zerotensor() &&
            (t.numel() == 0 || t.storage().data() != nullptr);  // a sharded parameter's memory comes and goes
 }
 
@@ -147,8 +156,7 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
         // The memory is now read as another type. For integers the real ones serve.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    return {view_of(shadow->flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset()),
-            Found::hit};
+    return {view_like(real, shadow->flat.storage(), twin_dtype(type)), Found::hit};
 }
 
 bool ShadowMap::has(const at::Tensor& real) {
@@ -167,7 +175,7 @@ at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
     shadow.flat = allocate(real, component, elements);
     if (!(overwritten && covers_storage(real)))
         shadow.flat.copy_(flat_of(real.storage(), component_type(type), elements));
-    return view_of(shadow.flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset());
+    return view_like(real, shadow.flat.storage(), twin_dtype(type));
 }
 
 void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
@@ -226,7 +234,7 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
         made.lane_bytes = 1;
         shadow = &made;
     }
-    return view_of(shadow->flat.storage(), at::kInt, real.sizes(), real.strides(), real.storage_offset());
+    return view_like(real, shadow->flat.storage(), at::kInt);
 }
 
 // Float access to memory that was last moved as bytes: back to one element per component. Components
@@ -240,7 +248,7 @@ at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     const at::Tensor own = flat_of(real.storage(), component_type(type), static_cast<std::size_t>(elements)).to(at::kFloat);
     shadow.flat = at::where(bits.eq(kEmptyLane), own, values).contiguous();
     shadow.lane_bytes = component_bytes(type);
-    return view_of(shadow.flat.storage(), twin_dtype(type), real.sizes(), real.strides(), real.storage_offset());
+    return view_like(real, shadow.flat.storage(), twin_dtype(type));
 }
 
 void ShadowMap::clear() {

@@ -82,8 +82,7 @@ private:
     std::size_t sweep_at_ = 1024;
 };
 
-// Whether the twin can have a shadow of this tensor at all: strided memory of its own, no conjugate or
-// negative bit, no quantisation.
+// Whether the twin can have a shadow of this tensor at all: strided memory of its own, no quantisation.
 bool has_plain_memory(const at::Tensor&);
 // Float, complex or float8.
 bool carries_floats(const at::Tensor&);
