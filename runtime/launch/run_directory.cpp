@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/launch/layout.hpp"
+#include "runtime/launch/say.hpp"
 #include "runtime/launch/words.hpp"
 
 namespace mp::launch {
@@ -44,16 +45,6 @@ std::optional<std::string> unusable(const std::string& path) {
 
 std::string numbered(const std::string& name, int number) {
     return number == 1 ? name : name + "." + std::to_string(number);
-}
-
-bool write_whole(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t put = ::write(fd, text.data(), text.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return true;
 }
 
 std::string explain_mkdir(int error, const std::string& path) {
@@ -119,7 +110,7 @@ Result<std::string> write_options_file(const std::string& directory, const trace
         const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 && errno == EEXIST) continue;
         if (fd < 0) return failed(path, std::strerror(errno));
-        bool written = write_whole(fd, text);
+        const bool written = say_on(fd, text);
         const int error = errno;
         if (::close(fd) == 0 && written) return path;
         ::unlink(path.c_str());

@@ -10,9 +10,10 @@
 namespace mp::launch {
 
 bool say_on(int fd, std::string_view text) {
-    struct sigaction ignore {}, before {};
+    struct sigaction ignore {}, pipe {}, limit {};
     ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &ignore, &before);
+    ::sigaction(SIGPIPE, &ignore, &pipe);
+    ::sigaction(SIGXFSZ, &ignore, &limit);
     while (!text.empty()) {
         const ssize_t put = ::write(fd, text.data(), text.size());
         if (put < 0 && errno == EINTR) continue;
@@ -20,7 +21,10 @@ bool say_on(int fd, std::string_view text) {
         text.remove_prefix(static_cast<std::size_t>(put));
     }
     // An ignored signal would stay ignored in the program: exec hands that on.
-    ::sigaction(SIGPIPE, &before, nullptr);
+    const int error = errno;
+    ::sigaction(SIGPIPE, &pipe, nullptr);
+    ::sigaction(SIGXFSZ, &limit, nullptr);
+    errno = error;
     return text.empty();
 }
 

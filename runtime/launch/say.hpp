@@ -13,7 +13,8 @@ void say_text(const std::string& text);
 // One line of a terminal, rewritten in place; empty: wipes it.
 void say_state(const std::string& state);
 
-// All of `text`, SIGPIPE held back meanwhile and everything as before afterwards. False: not all was written.
+// All of `text`, SIGPIPE and SIGXFSZ held back meanwhile and as before afterwards. False: not all was written,
+// and errno says why.
 bool say_on(int fd, std::string_view text);
 
 }  // namespace mp::launch

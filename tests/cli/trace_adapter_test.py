@@ -142,7 +142,8 @@ class Adapters(TraceTest):
         self.assertIn(b"headers are not installed", done.stderr)
 
     def test_the_outer_launcher_is_not_in_the_compiler(self):
-        self.write_build((BUILD % self.log) + 'if(DEFINED ENV{MP_TRACE_OPTIONS} OR "$ENV{LD_PRELOAD}" MATCHES "mptrace")\n'
+        self.write_build((BUILD % self.log) +
+                         'if(DEFINED ENV{MP_TRACE_OPTIONS} OR "$ENV{LD_PRELOAD}" MATCHES "mptrace")\n'
                          '  message(FATAL_ERROR "traced")\nendif()\n')
         done = self.run_tool("--", self.tool, "-o", "inner", "--", PYTHON, "-c", "")
         self.assertEqual(done.returncode, 0)
