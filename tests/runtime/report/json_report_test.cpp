@@ -90,7 +90,8 @@ TEST(JsonReport, HostileValuesMakeValidAscii) {
     const std::string text = json_text(run);
     EXPECT_TRUE(json::accept(text));
     for (const char c : text) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
-    for (const char* bare : {": nan", ": NaN", ": inf", ": -inf", ": Infinity"}) EXPECT_THAT(text, Not(HasSubstr(bare)));
+    for (const char* bare : {": nan", ": NaN", ": inf", ": -inf", ": Infinity"})
+        EXPECT_THAT(text, Not(HasSubstr(bare)));
 }
 
 TEST(JsonReport, ALongRunListsEveryNthStepAndSaysSo) {

@@ -26,7 +26,8 @@ inline mp::trace::Run sample_run() {
     second.steps[2].losses.pop_back();
     second.steps[2].losses[0].real = std::nan("");
     second.steps[2].tensors[0].twin_squares = 0;
-    second.notes = {sample_note(), sample_note(), {.kind = NoteKind::lossy, .step = Step{1}, .text = "full", .count = 4}};
+    second.notes = {sample_note(), sample_note()};
+    second.notes.push_back({.kind = NoteKind::lossy, .step = Step{1}, .text = "full", .count = 4});
     second.notes[1].count = 11;
     second.problems = {{.offset = 10, .bytes_lost = 20, .why = "damaged bytes"}};
     run.missing = {Rank{2}};

@@ -66,8 +66,8 @@ TEST(Info, OfAHugeRunStillFitsAScreen) {
 
 TEST(Display, HostileNamesAreShownAndDoNothing) {
     Recording r = sample();
-    for (const char* hostile : {"\x1b]0;title\x07", "\x1b[2J", "a\nstep 99", "\r", "\xc2\x9b""31m", "\x9b""31m", "\x7f",
-                                "\xe2\x80\xae", "\xff\xfe", "\xed\xa0\x80", "\xf5MPF"}) {
+    for (const char* hostile : {"\x1b]0;title\x07", "\x1b[2J", "a\nstep 99", "\r", "\xc2\x9b""31m", "\x9b""31m",
+                                "\x7f", "\xe2\x80\xae", "\xff\xfe", "\xed\xa0\x80", "\xf5MPF"}) {
         r.process.host = r.process.program = r.notes[0].text = r.steps[0].tensors[0].name = hostile;
         for (const std::string& text : {dump_text(r), info_text(r)}) {
             for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << shown(hostile);
@@ -77,7 +77,8 @@ TEST(Display, HostileNamesAreShownAndDoNothing) {
 }
 
 TEST(Display, OrdinaryTextOfAnyLanguageIsLeftAlone) {
-    EXPECT_EQ(shown("Schicht.\xc3\xbc \xe5\xb1\xa4 \xf0\x9f\x99\x82"), "Schicht.\xc3\xbc \xe5\xb1\xa4 \xf0\x9f\x99\x82");
+    const std::string text = "Schicht.\xc3\xbc \xe5\xb1\xa4 \xf0\x9f\x99\x82";
+    EXPECT_EQ(shown(text), text);
     EXPECT_EQ(shown("a\\b\nc"), "a\\\\b\\nc");
     EXPECT_EQ(quoted("say \"x\""), "\"say \\\"x\\\"\"");
     EXPECT_EQ(shown("\xe2\x80\xae"), "\\u{202e}");

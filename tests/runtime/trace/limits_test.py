@@ -101,8 +101,9 @@ def unusable_directory():
         os.mkdir(os.path.join(d, "closed"))
         os.chmod(os.path.join(d, "closed"), 0o555)
         open(os.path.join(d, "file"), "w").close()
-        for place in (missing, os.path.join(d, "closed"), os.path.join(d, "file"), "/proc", "/dev/full", "", "a" * 5000):
-            drop = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
+        drop = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
+        closed, file = os.path.join(d, "closed"), os.path.join(d, "file")
+        for place in (missing, closed, file, "/proc", "/dev/full", "", "a" * 5000):
             run = host(place, "steps=50", **drop)
             expect(run, "steps=50")
             assert run.stderr.startswith("mp-trace: ") and run.stderr.count("\n") == 1, (place, run)

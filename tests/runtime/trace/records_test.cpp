@@ -175,7 +175,8 @@ TEST(NameTable, IsBoundedAndNamesBeyondItAreWrittenInPlace) {
 
 TEST(NameList, RefusesWhatNoWriterMakes) {
     NameList list;
-    for (const auto& [first, count] : {std::pair<std::uint64_t, std::uint64_t>{~0ull, 1}, {0, ~0ull}, {70000, 1}, {0, 3}}) {
+    const std::pair<std::uint64_t, std::uint64_t> bad[] = {{~0ull, 1}, {0, ~0ull}, {70000, 1}, {0, 3}};
+    for (const auto& [first, count] : bad) {
         std::string bytes;
         ByteWriter to(bytes);
         to.number(first);

@@ -65,8 +65,8 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         s.tensors.push_back(t);
     }
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
-                  .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u, .external = number ? 0u : 2u, .stale = 1,
-                  .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
+                  .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,
+                  .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
     return s;
 }
 
