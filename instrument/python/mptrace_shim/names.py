@@ -22,6 +22,7 @@ class Names:
         self._inside = {}     # id(root) -> ids of its modules
         self._tensors = {}    # id(parameter) -> name; kept as long as the parameter lives
         self._owners = {}     # id(parameter) -> weak reference
+        self._wrapped = {}    # id(parameter) of those whose local tensor, the one told, has no .grad
         self._states = {}     # (id(parameter), key) -> weak reference to the tensor last told
         self._signature = None
 
@@ -79,6 +80,7 @@ class Names:
         self._signature = signature
         for key in [key for key, owner in self._owners.items() if owner() is None]:
             del self._owners[key], self._tensors[key]
+            self._wrapped.pop(key, None)
         trained = {id(p) for _, (_, group) in groups for p in group["params"]}
         # What is trained comes first: a teacher or an average of the same class does not take its names.
         for root in sorted(self._outermost(), key=lambda r: not any(id(p) in trained for p in r.parameters())):
@@ -87,6 +89,14 @@ class Names:
             for position, parameter in enumerate(group["params"]):
                 if id(parameter) not in self._tensors:
                     self._tell(self._ops.parameter, f"optimizer{number}.group{index}.param{position}", parameter)
+
+    def tell_gradients(self):
+        """Tells the gradients of DTensor parameters; those of others are found at the parameter."""
+        for key, name in self._wrapped.items():
+            parameter = self._owners[key]()
+            gradient = local_tensor(self._torch, parameter.grad) if parameter is not None else None
+            if gradient is not None:
+                self._ops.gradient(name, gradient)
 
     def tell_state(self, optimizer):
         """Tells the tensors of the optimizer's state that are new since the last time."""
@@ -134,3 +144,5 @@ class Names:
         local = local_tensor(self._torch, tensor)
         if local is not None:
             op(name, local)
+            if local is not tensor:
+                self._wrapped[id(tensor)] = name

@@ -5,6 +5,7 @@ import os
 _TENSOR_OPS = ("loss", "parameter", "buffer", "state")
 _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
 # Not every adapter has these.
+_OPTIONAL_TENSOR_OPS = ("gradient",)
 _OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save")
 
 
@@ -60,9 +61,10 @@ class Ops:
             setattr(self, name, self._unseen(getattr(torch.ops.mptrace, name)._op))
         for name in _TENSOR_OPS:
             setattr(self, name, self._with_tensors(getattr(torch.ops.mptrace, name)._op))
-        for name in _OPTIONAL_OPS:
-            packet = getattr(torch.ops.mptrace, name, None)
-            setattr(self, name, self._unseen(packet._op) if packet is not None else _nothing)
+        for names, wrap in ((_OPTIONAL_OPS, self._unseen), (_OPTIONAL_TENSOR_OPS, self._with_tensors)):
+            for name in names:
+                packet = getattr(torch.ops.mptrace, name, None)
+                setattr(self, name, wrap(packet._op) if packet is not None else _nothing)
 
     def internal(self):
         """`with ops.internal():` around reads of our own: neither the program's modes nor the adapter see them."""

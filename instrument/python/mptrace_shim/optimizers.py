@@ -70,6 +70,7 @@ class Steps:
             return
         step.began = True
         self._names.tell([(number, o) for o, number in list(self._numbers.items())])
+        self._names.tell_gradients()
         self._ops.before_step(step.number)
 
     def leave(self, step):

@@ -184,6 +184,12 @@ class Scenarios(Shim):
         if IS_2:
             self.assertEqual([c[1] for c in self.of("fsdp2", "parameter")], NAMES)
 
+    def test_gradients_of_sharded_parameters_are_told_before_each_step(self):
+        self.assertEqual(self.of("plain", "gradient"), [])  # found at the parameter
+        calls = [c[:2] for c in self.of("fsdp2", "gradient", "before_step")]
+        number = calls[-1][1]
+        self.assertEqual(calls, ([["gradient", name] for name in NAMES] + [["before_step", number]]) * 2)
+
     def test_optimizer_state_is_told_when_it_is_new(self):
         keys = ("step", "exp_avg", "exp_avg_sq")
         told = sorted(c[1] for c in self.of("plain", "state"))

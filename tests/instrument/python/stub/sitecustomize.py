@@ -10,6 +10,7 @@ SCHEMAS = ("loss(Tensor root, Tensor loss) -> ()", "parameter(str name, Tensor p
            "buffer(str name, Tensor b) -> ()", "state(str name, Tensor t) -> ()", "before_step(int optimizer) -> ()",
            "after_step(int optimizer, bool skipped, float scale) -> ()", "layer_push(str name) -> ()",
            "layer_pop() -> ()", "disarm(str reason) -> ()", "finish() -> ()", "note(str kind, str text) -> ()",
+           "gradient(str name, Tensor g) -> ()",
            "internal_begin() -> ()", "internal_end() -> ()")
 
 print("the user's sitecustomize", flush=True) if os.environ.get("STUB_SAYS") else None
