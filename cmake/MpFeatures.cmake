@@ -41,6 +41,3 @@ endif()
 mp_feature("CUPTI" "${cupti}" "with the toolkit" "part of the CUDA Toolkit (cuda-cupti-dev)")
 find_path(MP_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 mp_feature("NCCL" "${MP_NCCL_INCLUDE}" "${MP_NCCL_INCLUDE}/nccl.h" "install libnccl-dev")
-find_path(MP_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h
-  HINTS /usr/include $ENV{TORCH_ROOT}/include PATH_SUFFIXES "")
-mp_feature("libtorch" "${MP_TORCH_INCLUDE}" "${MP_TORCH_INCLUDE}" "install libtorch-dev, or set TORCH_ROOT")
