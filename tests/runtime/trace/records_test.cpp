@@ -186,6 +186,14 @@ TEST(NameList, RefusesWhatNoWriterMakes) {
         EXPECT_FALSE(list.add(bytes)) << first << " " << count;
     }
     EXPECT_FALSE(list.add(""));
+    std::string large;
+    ByteWriter to(large);
+    to.number(0);
+    to.number(5);
+    for (int i = 0; i < 5; ++i) to.text(std::string(1 << 20, 'x'));
+    NameList fresh;
+    EXPECT_FALSE(fresh.add(large));
+    EXPECT_LE(fresh.bytes(), NameTable::kMaxBytes);
 }
 
 TEST(Records, AKindThatNoWriterOfThisVersionMakesIsRefused) {
