@@ -88,7 +88,7 @@ def match_one(match, name, reference, found):
         match.wrong.append(f"{name}: not in the twin's file")
         return
     if reference[:2] != found[:2]:
-        match.wrong.append(f"{name}: {found[0]}{list(found[1])} in the twin, {reference[0]}{list(reference[1])} in fp32")
+        match.wrong.append(f"{name}: {found[0]}{list(found[1])} in the twin, not {reference[0]}{list(reference[1])}")
         return
     differ, zeros = differing_elements(reference[2], found[2])
     match.zero_signs += zeros

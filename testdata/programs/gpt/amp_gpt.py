@@ -57,7 +57,7 @@ def make_parser():
 
 
 def gradient_scaler(run, dtype):
-    """Starts at 2^22, too high for these gradients: the first steps overflow and are skipped, later ones now and then."""
+    """Starts at 2^22, too high for these gradients: the first steps overflow, and later ones now and then."""
     if dtype != torch.float16 or not run.low:
         return None
     return torch.amp.GradScaler("cpu", init_scale=2.0 ** 22, growth_interval=8)

@@ -7,7 +7,7 @@ import os
 import struct
 
 import torch
-import torch.distributed
+import torch.distributed  # not loaded by torch itself everywhere
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint

@@ -39,7 +39,8 @@ def shard(model, options, run):
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     policy = MixedPrecisionPolicy()
     if run.low and not options.uint8_mix:
-        policy = MixedPrecisionPolicy(param_dtype=BF16, reduce_dtype=BF16 if options.reduce == "bf16" else torch.float32)
+        reduce = BF16 if options.reduce == "bf16" else torch.float32
+        policy = MixedPrecisionPolicy(param_dtype=BF16, reduce_dtype=reduce)
     for block in model.blocks:
         fully_shard(block, mp_policy=policy)
     return fully_shard(model, mp_policy=policy)

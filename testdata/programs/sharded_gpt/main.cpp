@@ -56,7 +56,8 @@ struct LossScale {
 };
 
 void save(const Options& o, Gpt& model, const ShardedAdam& adam, const std::vector<double>& losses) {
-    NamedTensors tensors{{"master", adam.master()}, {"master.exp_avg", adam.mean()}, {"master.exp_avg_sq", adam.square()}};
+    NamedTensors tensors{
+        {"master", adam.master()}, {"master.exp_avg", adam.mean()}, {"master.exp_avg_sq", adam.square()}};
     for (const auto& p : model->named_parameters()) {
         tensors[p.key()] = p.value();
         tensors["grad/" + p.key()] = p.value().grad();

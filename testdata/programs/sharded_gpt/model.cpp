@@ -57,7 +57,8 @@ BlockImpl::BlockImpl() {
 
 torch::Tensor BlockImpl::forward(torch::Tensor x, const torch::Tensor& mask) {
     const int64_t batch = x.size(0), time = x.size(1);
-    const auto parts = through(qkv, through(norm1, x)).view({batch, time, 3, kHeads, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
+    const torch::Tensor heads = through(qkv, through(norm1, x)).view({batch, time, 3, kHeads, -1});
+    const std::vector<torch::Tensor> parts = heads.permute({2, 0, 3, 1, 4}).unbind(0);
     const torch::Tensor scores = product(parts[0], parts[1].transpose(-2, -1)) / std::sqrt(double(kWidth) / kHeads);
     const torch::Tensor hidden = scores.masked_fill(mask, -std::numeric_limits<double>::infinity());
     const torch::Tensor weights = torch::softmax(wide(hidden), -1).to(x.scalar_type());

@@ -36,9 +36,11 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
     const std::uint64_t size = header.size();
     file.write(reinterpret_cast<const char*>(&size), sizeof size);
     file << header;
-    file.write(reinterpret_cast<const char*>(losses.data()), static_cast<std::streamsize>(losses.size() * sizeof(double)));
-    for (const torch::Tensor& t : dense)
-        file.write(static_cast<const char*>(t.data_ptr()), static_cast<std::streamsize>(t.numel() * sizeof(float)));
+    const auto put = [&file](const void* data, std::size_t bytes) {
+        file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    };
+    put(losses.data(), losses.size() * sizeof(double));
+    for (const torch::Tensor& t : dense) put(t.data_ptr(), t.numel() * sizeof(float));
     if (!file) throw std::runtime_error("cannot write " + path);
 }
 
