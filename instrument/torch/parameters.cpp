@@ -99,7 +99,7 @@ DType dtype_of(at::ScalarType type) {
 void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Tensor& t) {
     if (!t.defined()) return;
     Named named{kind, std::string(name),
-                c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr())};
+                c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), keep_ ? t : at::Tensor()};
     const std::string key = kind_prefix(kind) + named.name;
     const auto [it, fresh] = by_name_.emplace(key, named_.size());
     if (fresh) named_.push_back(std::move(named));

@@ -32,9 +32,11 @@ Difference difference(const at::Tensor& real, const at::Tensor& twin);
 DType dtype_of(at::ScalarType);
 
 // The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. Held
-// weakly: nothing lives longer because it is measured.
+// weakly: nothing lives longer because it is measured. Only a run that shall save its twin at the end
+// keeps them until then, because most programs let go of their model before they exit.
 class Parameters {
 public:
+    void keep_until_the_end() { keep_ = true; }
     void add(trace::TensorKind, std::string_view name, const at::Tensor&);
     // For programs without Python: leaf tensors get names in order of their first use.
     void add_leaf(const at::Tensor&);
@@ -55,7 +57,7 @@ private:
         trace::TensorKind kind;
         std::string name;
         c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
-        // Without Python nobody keeps parameters alive until we save; the last twin values are kept instead.
+        at::Tensor kept;  // undefined unless asked for
     };
     struct Live {
         trace::TensorKind kind;
@@ -65,6 +67,7 @@ private:
 
     std::vector<Live> live() const;
 
+    bool keep_ = false;
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
     std::unordered_map<const c10::StorageImpl*, std::size_t> leaves_;

@@ -59,6 +59,7 @@ void set_session(Session* session) noexcept { g_session = session; }
 Session::Session(trace::Options options, trace::Identity identity, bool has_python)
     : options_(std::move(options)), identity_(std::move(identity)), has_python_(has_python),
       ops_by_dtype_(static_cast<std::size_t>(at::ScalarType::NumOptions) + 1) {
+    if (!options_.save_twin.empty() || !options_.save_real.empty()) parameters_.keep_until_the_end();
     begin_step();
 }
 
