@@ -18,7 +18,8 @@ tensor, skipping the steps that the first skipped).
   under *zero signs* and are no difference.
 - *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision and the
   fp32 run. Were it 0, the case would prove nothing.
-- Seeds are those after step 0; *failed*: ops of the twin that threw; *flips*: integer and boolean results that
+- *seeded*: tensors of the twin made from real values after step 0, because they came from outside of torch (a Python
+  number in `torch.tensor`); *lost*: those among them that had a history, which must be none. *failed*: ops of the twin that threw; *flips*: integer and boolean results that
   differ in the twin.
 """
 
@@ -43,15 +44,15 @@ def row(results):
         "exact" if expected is None else f"as expected ({expected.counter})")
     cells = [results[0].case.name, str(results[0].case.ranks), str(len(results)),
              str(sum(r.skipped for r in results)), "yes" if all(r.transparent for r in results) else "**no**",
-             *map(str, columns), str(zeros), str(counted("seeds_after_step_0")), str(counted("failed")),
-             str(counted("flips")), f"{max(r.low_loss for r in results):.0e}, {max(r.low_weight for r in results):.0e}",
+             *map(str, columns), str(zeros), str(counted("seeds_after_step_0")), str(counted("lost")),
+             str(counted("failed")), str(counted("flips")), f"{max(r.low_loss for r in results):.0e}, {max(r.low_weight for r in results):.0e}",
              outcome]
     return "| " + " | ".join(cells) + " |"
 
 
 def cases(results):
     lines = ["| case | ranks | seeds | skipped steps | T=P | losses | parameters | gradients | optimizer | zero signs "
-             "| seeded | failed | flips | low against fp32 | verdict |", "|" + "---|" * 15]
+             "| seeded | lost | failed | flips | low against fp32 | verdict |", "|" + "---|" * 16]
     grouped = {}
     for r in results:
         grouped.setdefault(r.case.name, []).append(r)
