@@ -17,14 +17,14 @@ using c10::DispatchKeySet;
 Session* g_session = nullptr;  // of the kernels below; set once, before they exist
 Twin* g_twin = nullptr;
 
+// Shape propagation (FakeTensor, DTensor) runs ops on meta tensors, alone or in lists: no values, no twin.
 bool has_meta(const Stack& stack, const OpInfo& info) {
     const std::size_t count = info.arguments.size();
-    for (std::size_t i = 0; i < count; ++i) {
-        const IValue& value = stack[stack.size() - count + i];
-        if (info.arguments[i].tensor && value.isTensor() && value.toTensor().defined() && value.toTensor().is_meta())
-            return true;
-    }
-    return false;
+    bool meta = false;
+    for (std::size_t i = 0; i < count && !meta; ++i)
+        if (info.arguments[i].tensor)
+            for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) { meta |= t.is_meta(); });
+    return meta;
 }
 
 bool records_gradients(const Stack& stack, const OpInfo& info) {
