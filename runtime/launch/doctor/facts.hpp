@@ -34,13 +34,13 @@ struct CudaFacts {
     std::vector<GpuFacts> gpus{};
 };
 
-// What `EXE -I -c "import torch; ..."` said.
+// What `EXE -I -c "import torch; ..."` said, or `EXE -c` where the user's own paths lead to another torch.
 struct TorchFacts {
     std::string python{};      // as asked for
     std::string fault{};       // the child failed, and how
     std::string fault_text{};  // the end of its stderr
     bool found = false;
-    bool isolated = true;  // false: found only with PYTHONPATH and the user's site-packages
+    bool isolated = true;  // false: the program's torch is found only with PYTHONPATH and the user's site-packages
     std::string executable{};
     std::string python_version{};
     std::string version{};

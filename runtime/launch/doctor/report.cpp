@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/launch/words.hpp"
+
 namespace mp::launch::doctor {
 namespace {
 
@@ -18,28 +20,8 @@ std::string_view name_of(Verdict verdict) {
     return "no";
 }
 
-// Versions, paths and error texts come from files and programs that anyone may have written: nothing of
-// them may move the cursor, change colours or begin a line of its own. U+0080..U+009F are controls as well.
-std::string escaped(std::string_view text) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    std::string clean;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0u;
-        const bool c1 = c == 0xc2 && next >= 0x80 && next <= 0x9f;
-        if (c >= 0x20 && c != 0x7f && !c1) {
-            clean += text[i];
-            continue;
-        }
-        const auto shown = c1 ? next : static_cast<unsigned>(c);
-        clean.append("\\x").append(1, kHex[shown >> 4]).append(1, kHex[shown & 15u]);
-        if (c1) ++i;
-    }
-    return clean;
-}
-
 std::string padded(std::string_view text, std::size_t width) {
-    std::string cell = escaped(text);
+    std::string cell = printable(text);
     if (cell.size() < width) cell.append(width - cell.size(), ' ');
     return cell;
 }
@@ -57,19 +39,19 @@ std::string to_text(const DoctorReport& report) {
     constexpr std::size_t kVerdict = 6, kKey = 38;
     std::string text;
     for (const Section& section : report.sections) {
-        text += escaped(section.name) + "\n";
+        text += printable(section.name) + "\n";
         for (const Line& line : section.lines) {
             std::string row = "  " + padded(name_of(line.verdict), kVerdict) + padded(line.key, kKey);
-            if (!line.value.empty()) row += " " + escaped(line.value);
+            if (!line.value.empty()) row += " " + printable(line.value);
             text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
-            if (!line.hint.empty()) text += std::string(2 + kVerdict, ' ') + "-> " + escaped(line.hint) + "\n";
+            if (!line.hint.empty()) text += std::string(2 + kVerdict, ' ') + "-> " + printable(line.hint) + "\n";
         }
         text += "\n";
     }
     for (const Section& section : report.sections)
         for (const Line& line : section.lines)
             if (line.needed && line.verdict == Verdict::no)
-                text += "torch programs cannot be traced here: " + escaped(line.key) + "\n";
+                text += "torch programs cannot be traced here: " + printable(line.key) + "\n";
     if (traceable(report)) text += "nothing that was looked at keeps torch programs from being traced here\n";
     return text;
 }

@@ -14,6 +14,7 @@
 #include "runtime/launch/doctor/process.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/layout.hpp"
+#include "runtime/launch/torch_finder.hpp"
 #include "runtime/launch/variables.hpp"
 #include "runtime/trace/cupti_probe.hpp"
 
@@ -57,6 +58,13 @@ ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_
     argv.insert(argv.end(), {"-c", std::string(embedded_doctor_scripts("torch_probe.py"))});
     if (!cupti_probe.empty()) argv.insert(argv.end(), {cupti_probe, std::to_string(sizeof(MpCuptiProbe))});
     return run_program(argv, untraced(Variables::of_this_process()).entries(), limits);
+}
+
+bool is_another(const TorchFacts& isolated, const std::string& python) {
+    const Result<std::optional<Torch>> theirs = torch_of_python(python, untraced(Variables::of_this_process()));
+    if (!theirs || !*theirs || isolated.libtorch.empty()) return false;
+    const Result<std::string> id = adapter_id(isolated.libtorch);
+    return id && *id != (*theirs)->id;
 }
 
 std::string last_line(std::string_view text) {
@@ -133,7 +141,10 @@ TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe
         return facts;
     };
     TorchFacts facts = read(ask(python, true, cupti_probe, limits));
-    if (!facts.found && facts.fault.empty()) {
+    // With -I nothing of the user's runs, but the program is started without it: PYTHONPATH or the user's
+    // site-packages may lead it to a torch where -I sees none, or to another one.
+    const bool answered = facts.fault.empty() && !facts.executable.empty();
+    if (answered && (!facts.found || is_another(facts, python))) {
         TorchFacts open = read(ask(python, false, cupti_probe, limits));
         open.isolated = false;
         if (open.found) facts = std::move(open);

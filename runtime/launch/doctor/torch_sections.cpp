@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "runtime/launch/doctor/sections.hpp"
+#include "runtime/launch/words.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -186,7 +187,7 @@ Line build_line(const TorchFacts& torch) {
 
 Line adapter_line(const TorchFacts& torch, const AdapterFacts& adapter) {
     Line line{.key = "adapter", .verdict = Verdict::no, .needed = true};
-    const std::string command = "mp-trace build-adapter --python " + torch.python;
+    const std::string command = "mp-trace build-adapter --python " + shell_word(torch.python);
     if (adapter.id.empty()) {
         line.value = adapter.why;
         line.hint = "an adapter belongs to one libtorch_cpu.so, which this torch does not have";
@@ -277,7 +278,7 @@ Section torch_section(const TorchFacts& torch, const AdapterFacts& adapter) {
     if (!add_python_lines(torch, lines)) return section;
     if (!torch.isolated)
         lines.push_back({.key = "found through",
-                         .value = "PYTHONPATH or the user's site-packages: not seen with python -I"});
+                         .value = "PYTHONPATH or the user's site-packages: python -I sees another or none"});
     lines.push_back(version_line(torch));
     lines.push_back(build_line(torch));
     if (!torch.libtorch.empty()) lines.push_back({.key = "libtorch_cpu.so", .value = torch.libtorch});

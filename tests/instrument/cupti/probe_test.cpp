@@ -64,7 +64,7 @@ MpCuptiProbe ask(const Fake& how) { return ask(how, fake_api()); }
 std::vector<int> all_codes() {
     std::vector<int> codes;
     for (int code = 1; code <= 60; ++code) codes.push_back(code);
-    codes.insert(codes.end(), {-1, 999, 1000, 0x7fffffff});
+    codes.insert(codes.end(), {999, 1000, 0x7fffffff});
     return codes;
 }
 

@@ -68,7 +68,7 @@ TEST(DoctorReport, ForeignTextCannotMoveTheCursorOrBeginALine) {
                                  .value = "\x1b[2J\n  ok    torch\x7f \xc2\x9b" "1m caf\xc3\xa9",
                                  .hint = "a\rb"}}}}};
     const std::string text = to_text(report);
-    EXPECT_THAT(text, HasSubstr("\\x1b[2J\\x0a  ok    torch\\x7f \\x9b1m caf\xc3\xa9\n"));
+    EXPECT_THAT(text, HasSubstr("\\x1b[2J\\x0a  ok    torch\\x7f \\xc2\\x9b1m caf\xc3\xa9\n"));
     EXPECT_THAT(text, HasSubstr("-> a\\x0db\n"));
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
