@@ -62,9 +62,7 @@ template <typename Function>
 void ask_version(const Machine& machine, void* library, const char* name, LibraryFacts& facts) {
     const auto get_version = find<Function>(machine, library, name);
     int version = 0;
-    const int status = get_version ? get_version(&version) : kMissingFunction;
-    if (status == 0) facts.version = version;
-    if (status != 0) facts.status = status;
+    if (get_version && get_version(&version) == 0) facts.version = version;
 }
 
 std::vector<GpuFacts> ask_gpus(const Machine& machine, void* driver) {

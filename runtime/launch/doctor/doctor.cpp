@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include <unistd.h>
 
@@ -98,7 +100,10 @@ int run_doctor(const DoctorRequest& request) {
     const DoctorReport report = examine(request, *layout, Plan{request.only});
     const std::string text = request.json ? to_json(report) : to_text(report);
     std::fwrite(text.data(), 1, text.size(), stdout);
-    if (std::fflush(stdout) != 0) return 1;
+    if (std::fflush(stdout) != 0) {
+        std::fprintf(stderr, "mp-trace: the report cannot be written: %s\n", std::strerror(errno));
+        return 1;
+    }
     return traceable(report) ? 0 : 1;
 }
 

@@ -17,7 +17,7 @@ struct LibraryFacts {
     std::string path{};  // the name or path that could be opened
     std::string why{};   // the loader's words when it could not
     int version = 0;
-    int status = 0;  // what the call that mattered answered, 0: success
+    int status = 0;  // of libcuda: what cuInit answered, 0: success, -1: it has no cuInit
 };
 
 struct GpuFacts {

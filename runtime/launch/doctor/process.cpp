@@ -66,11 +66,6 @@ bool drain(int fd, std::string& into, std::size_t limit, Keep keep) {
     return true;
 }
 
-void kill_group(pid_t pid) {
-    kill(-pid, SIGKILL);
-    kill(pid, SIGKILL);  // the group does not exist yet when the child was never scheduled
-}
-
 // Waits for the child, its output and the clock together.
 ChildEnd collect(pid_t pid, Pipe& out, Pipe& err, const ChildLimits& limits) {
     constexpr int kTick = 20;  // ms between two looks at the child
@@ -90,12 +85,12 @@ ChildEnd collect(pid_t pid, Pipe& out, Pipe& err, const ChildLimits& limits) {
         read_both();
         if (Clock::now() < deadline) continue;
         end.timed_out = true;
-        kill_group(pid);
+        kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         break;
     }
-    kill(-pid, SIGKILL);  // whatever it left running
+    kill(-pid, SIGKILL);  // whatever it has started
     read_both();          // the child has ended, so all that it wrote is in the pipe, and a pipe holds 1 MiB at most
     if (!end.timed_out && WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     if (WIFEXITED(status)) end.status = WEXITSTATUS(status);

@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include <unistd.h>
@@ -194,7 +195,10 @@ AdapterFacts probe_adapter(const TorchFacts& torch, const std::vector<std::strin
     }
     facts.id = *id;
     facts.path = find_adapter(directories, *id);
-    facts.outdated = !facts.path.empty() && !facts.sources.empty() && is_outdated(parent_of(facts.path), *id, sources);
+    // Those in the cache were built on demand and are built again; others came with mp-trace.
+    const std::string cache = adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
+    const bool cached = !facts.path.empty() && parent_of(facts.path) == cache;
+    facts.outdated = cached && !facts.sources.empty() && is_outdated(cache, *id, sources);
     return facts;
 }
 

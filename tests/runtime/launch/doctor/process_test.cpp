@@ -46,22 +46,27 @@ TEST(RunProgram, NamesTheSignalThatKilledIt) {
     EXPECT_THAT(describe(end, {}), HasSubstr("killed by signal 11"));
 }
 
+// Whether nothing is left of the process group whose number a child printed. What was killed may wait a while
+// for whoever reaps it.
+bool is_gone(const ChildEnd& end) {
+    const pid_t group = std::atoi(end.out.c_str());
+    if (group <= 1) return false;
+    for (int i = 0; i < 500 && kill(-group, 0) == 0; ++i) usleep(10'000);
+    return kill(-group, 0) != 0;
+}
+
 TEST(RunProgram, KillsAChildThatHangsAndAllThatItStarted) {
     const ChildLimits limits{.milliseconds = 200};
     const ChildEnd end = shell("echo $$; sleep 1000 & sleep 1000", limits);
     EXPECT_TRUE(end.timed_out);
     EXPECT_EQ(describe(end, limits), "did not answer within 1 s");
-    const pid_t group = std::atoi(end.out.c_str());
-    ASSERT_GT(group, 1);
-    // Killed members may wait for their parent; alive ones would take the signal and stay.
-    for (int i = 0; i < 500 && kill(-group, 0) == 0; ++i) usleep(10'000);
-    EXPECT_NE(kill(-group, 0), 0) << "a grandchild outlived its time";
+    EXPECT_TRUE(is_gone(end)) << "a grandchild outlived its time";
 }
 
 TEST(RunProgram, AGrandchildThatKeepsThePipeOpenIsNotWaitedFor) {
-    const ChildEnd end = shell("echo answer; sleep 1000 & exit 0", {.milliseconds = 30'000});
+    const ChildEnd end = shell("echo $$; sleep 1000 & exit 0", {.milliseconds = 30'000});
     EXPECT_TRUE(end.good());
-    EXPECT_EQ(end.out, "answer\n");
+    EXPECT_TRUE(is_gone(end)) << "the grandchild lives on";
 }
 
 TEST(RunProgram, OutputWithoutEndIsCutAndDoesNotHoldUpTheClock) {

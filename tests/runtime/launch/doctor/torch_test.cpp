@@ -167,6 +167,21 @@ TEST_F(TorchChild, AnAdapterIsFoundByTheIdOfTheLibraryThatWasMapped) {
     EXPECT_NE(probe_adapter(torch, {directory_}, "").why, "");
 }
 
+TEST_F(TorchChild, OnlyAnAdapterThatWasBuiltOnDemandCanBeOutdated) {
+    TorchFacts torch = cuda_torch(true);
+    torch.libtorch = "/proc/self/exe";
+    const Result<std::string> id = adapter_id(torch.libtorch);
+    ASSERT_TRUE(id);
+    const std::string name = "libmptrace_torch_" + *id + ".so";
+    file("sources/instrument/torch/CMakeLists.txt", "");
+    file("shipped/" + name, "");
+    file("mp-trace/adapters/" + name, "");
+    setenv("XDG_CACHE_HOME", directory_.c_str(), 1);
+    EXPECT_FALSE(probe_adapter(torch, {directory_ + "/shipped"}, directory_ + "/sources").outdated);
+    EXPECT_TRUE(probe_adapter(torch, {directory_ + "/mp-trace/adapters"}, directory_ + "/sources").outdated);
+    unsetenv("XDG_CACHE_HOME");
+}
+
 // The real interpreters that a developer's machine may have.
 class RealTorch : public testing::TestWithParam<const char*> {};
 
