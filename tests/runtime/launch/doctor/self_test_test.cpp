@@ -77,6 +77,12 @@ TEST(SelfTest, InsideTheBandButFarFromItsOwnFloorIsWrong) {
     std::vector<trace::TensorRecord> tensors = right();
     tensors[0] = op("aten::mm", 1.69e-3);
     EXPECT_EQ(count(self_test_section(facts_of(std::move(tensors))), Verdict::no), 1u);
+    // Nor is it right to be at a floor that is no floor of bf16: then the script's own numbers are wrong.
+    tensors = right();
+    tensors[0] = op("aten::mm", 1.75e-3);
+    SelfTestFacts beside = facts_of(std::move(tensors));
+    beside.floors["matmul"] = 1.75e-3;
+    EXPECT_EQ(count(self_test_section(beside), Verdict::no), 1u);
     SelfTestFacts unknown = facts_of(right());
     unknown.floors.clear();
     EXPECT_EQ(count(self_test_section(unknown), Verdict::no), 3u);
