@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <string>
 
 #include <unistd.h>
 
@@ -56,7 +56,8 @@ std::size_t alive_in(long group) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
         std::ifstream file(entry.path() / "stat");
-        std::string text{std::istreambuf_iterator<char>(file), {}};
+        std::string text;
+        std::getline(file, text, '\0');
         text.erase(0, std::min(text.rfind(") "), text.size()));  // the name may hold anything
         std::array<char, 3> state{};
         long parent = 0, of_group = 0;
