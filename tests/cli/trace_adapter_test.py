@@ -145,7 +145,7 @@ class Adapters(TraceTest):
         self.write_build((BUILD % self.log) +
                          'if(DEFINED ENV{MP_TRACE_OPTIONS} OR "$ENV{LD_PRELOAD}" MATCHES "mptrace")\n'
                          '  message(FATAL_ERROR "traced")\nendif()\n')
-        done = self.run_tool("--", self.tool, "-o", "inner", "--", PYTHON, "-c", "")
+        done = self.run_tool("--no-build", "--", self.tool, "-o", "inner", "--", PYTHON, "-c", "")
         self.assertEqual(done.returncode, 0)
         self.assertNotIn(b"failed", done.stderr)
         self.assertEqual(self.builds(), 1)
