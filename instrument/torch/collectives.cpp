@@ -36,6 +36,14 @@ const char* reduction_name(c10d::ReduceOp::RedOpType type) {
     }
 }
 
+std::string group_name([[maybe_unused]] const c10d::ProcessGroup& group) {
+#if MP_TORCH_AT_LEAST(2, 0)
+    return group.getGroupName();
+#else
+    return "";
+#endif
+}
+
 template <typename T>
 c10::intrusive_ptr<T> as(const IValue& value) {
     if (!value.isObject()) return {};
@@ -53,19 +61,13 @@ trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::Opera
     const auto& arguments = op.schema().arguments();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const IValue& value = stack[stack.size() - arguments.size() + i];
-        const bool is_output = arguments[i].name().rfind("output", 0) == 0;
-        if (info.arguments[i].tensor && !is_output)
+        if (info.arguments[i].tensor && !info.arguments[i].overwrite)
             for_each_tensor(value, [&](const at::Tensor& t) {
                 record.dtype = dtype_of(t.scalar_type());
                 record.bytes += static_cast<std::uint64_t>(t.numel()) * t.element_size();
             });
-#if MP_TORCH_AT_LEAST(2, 0)
-        if (const auto group = as<c10d::ProcessGroup>(value)) record.group = group->getGroupName();
+        if (const auto group = as<c10d::ProcessGroup>(value)) record.group = group_name(*group);
         if (const auto reduce = as<c10d::ReduceOp>(value)) record.reduction = reduction_name(reduce->op_);
-#else
-        if (arguments[i].name() == "reduce_op" && value.isInt())
-            record.reduction = reduction_name(static_cast<c10d::ReduceOp::RedOpType>(value.toInt()));
-#endif
     }
     return record;
 }

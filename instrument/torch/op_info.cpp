@@ -51,9 +51,9 @@ bool decides_shape(std::string_view base, std::string_view argument) {
                : in({"masked_select", "masked_scatter"}, base) && argument == "mask";
 }
 
-bool is_collective_output(std::string_view base, std::string_view argument) {
-    if (in({"allreduce", "allreduce_coalesced", "broadcast", "reduce"}, base)) return argument == "tensors";
-    return argument.substr(0, 6) == "output";
+// These change their tensors in place; every other collective has outputs apart from its inputs.
+bool is_in_place_collective(std::string_view base) {
+    return in({"allreduce", "allreduce_coalesced", "broadcast", "reduce"}, base);
 }
 
 Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_view base) {
@@ -92,8 +92,11 @@ bool is_dtype_name(std::string_view name) {
     return in({"dtype", "out_dtype", "output_dtype", "input_dtype"}, name);
 }
 
-Argument describe_argument(const c10::Argument& argument, std::string_view space, std::string_view base) {
+Argument describe_argument(const c10::Argument& argument, std::size_t position, std::string_view space,
+                           std::string_view base) {
     const std::string& name = argument.name();
+    // c10d schemas declare no write, and those of 1.13 have no argument names: what is written comes first.
+    const bool collective_output = space == "c10d" && position == 0;
     Argument a;
     a.tensor = is_tensor_like(argument.type());
     a.generator = name == "generator";
@@ -105,10 +108,11 @@ Argument describe_argument(const c10::Argument& argument, std::string_view space
     const bool declared = argument.alias_info() && argument.alias_info()->isWrite();
     const bool hidden = is_hidden_mutator(base) && (name == "running_mean" || name == "running_var") &&
                         !rule_disabled("hidden_mutator");
-    a.write = declared || hidden || (space == "c10d" && is_collective_output(base, name));
+    a.write = declared || hidden || collective_output;
     a.out = declared && argument.kwarg_only();
     a.overwrite = a.write && !rule_disabled("overwrite") &&
-                  (a.out || (name == "self" && overwrites_self(base)) || name.substr(0, 6) == "output");
+                  (a.out || (name == "self" && overwrites_self(base)) ||
+                   (collective_output && !is_in_place_collective(base)));
     a.keep_real = (name == "found_inf" || name == "grad_scale" || name == "inv_scale") && !rule_disabled("amp");
     a.real_mask = decides_shape(base, name);
     return a;
@@ -138,7 +142,7 @@ OpInfo describe(const c10::OperatorHandle& op) {
     info.base = base_name(schema.name());
     const std::string space = schema.name().substr(0, schema.name().find(':'));
     for (const c10::Argument& argument : schema.arguments()) {
-        info.arguments.push_back(describe_argument(argument, space, info.base));
+        info.arguments.push_back(describe_argument(argument, info.arguments.size(), space, info.base));
         info.writes |= info.arguments.back().write;
     }
     info.rule = rule_of(op, space, info.base);

@@ -43,6 +43,8 @@ public:
     bool is_leaf_storage(const c10::StorageImpl*) const;
     bool is_gradient_storage(const c10::StorageImpl*) const;
     void refresh_gradient_storages();
+    // Of sampled values of every leaf: a step that moved no weight leaves it as it was.
+    std::uint64_t leaves_fingerprint() const;
 
     std::size_t count() const { return named_.size(); }
     std::uint64_t elements() const;

@@ -194,6 +194,7 @@ void Session::node_begins(std::int64_t sequence, std::int64_t previous, const at
         const at::Tensor root(std::move(impl));
         if (sequence_of(root) != sequence) continue;
         open_recorder();
+        if (!has_python_ && !backward_seen_) leaves_at_backward_ = parameters_.leaves_fingerprint();
         backward_seen_ = true;
         if (root_gradient.defined() && root_gradient.numel() == 1) root_gradient_ = scalar(root_gradient);
         record_loss(root);
@@ -281,14 +282,15 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
 }
 
 // Without Python there is no hook on optimizers. A step is over when a forward op that records gradients
-// follows a backward(), and between them a parameter was written (a step) or gradients were cleared
-// without one (a skipped step); neither means another micro-step.
+// follows a backward(), and between them parameters were written or gradients cleared; neither means
+// another micro-step. A step after which every weight is what it was counts as skipped.
 void Session::forward_op(const Stack& arguments, std::size_t count) {
     const std::lock_guard lock(mutex_);
     if (backward_seen_ && (parameter_written_ || gradient_cleared_)) {
         const bool scaled = root_gradient_ != 1;
         if (twin_active() && twin() && !local()) step_.tensors = parameters_.measure(twin()->shadows());
-        end_step(0, !parameter_written_, scaled ? root_gradient_ : -1);
+        const bool moved = parameter_written_ && parameters_.leaves_fingerprint() != leaves_at_backward_;
+        end_step(0, !moved, scaled ? root_gradient_ : -1);
         backward_seen_ = parameter_written_ = gradient_cleared_ = false;
         root_gradient_ = 1;
     }
@@ -368,8 +370,9 @@ void Session::finish() {
     const std::lock_guard lock(mutex_);
     if (finished_ || !armed()) return;
     finished_ = true;
-    const bool step_under_way = !step_.losses.empty() && backward_seen_ && parameter_written_ && !has_python_;
-    if (step_under_way) end_step(0, false, root_gradient_ != 1 ? root_gradient_ : -1);
+    const bool step_under_way = !step_.losses.empty() && backward_seen_ && !has_python_;
+    if (step_under_way)
+        end_step(0, parameters_.leaves_fingerprint() == leaves_at_backward_, root_gradient_ != 1 ? root_gradient_ : -1);
     if (!recorder_) return;
     save(options_.save_twin, true);
     save(options_.save_real, false);

@@ -108,6 +108,7 @@ private:
     // Without Python: has a backward ended, and was a parameter written or a gradient cleared since?
     bool backward_seen_ = false;
     bool parameter_written_ = false;
+    std::uint64_t leaves_at_backward_ = 0;  // fingerprint of the leaves' values
     bool gradient_cleared_ = false;
     double root_gradient_ = 1;
 

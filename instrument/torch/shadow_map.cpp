@@ -59,23 +59,6 @@ bool covers_storage(const at::Tensor& t) {
     return static_cast<std::size_t>(t.numel()) * t.element_size() == storage_bytes(t) && t.is_non_overlapping_and_dense();
 }
 
-// 61 words spread over the memory. A write to unsampled words goes unseen: the check is for whole-tensor
-// writes behind the dispatcher (numpy, extensions), which it sees.
-std::uint64_t fingerprint_of(const at::Tensor& t) {
-    constexpr std::size_t kSamples = 61;
-    const std::size_t words = storage_bytes(t) / sizeof(std::uint32_t);
-    const char* bytes = static_cast<const char*>(t.storage().data());
-    std::uint64_t hash = 1469598103934665603ull;  // FNV-1a over words
-    if (!bytes) return hash;
-    const std::size_t step = words / kSamples + 1;
-    for (std::size_t i = 0; i < words; i += step) {
-        std::uint32_t word;
-        std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-        hash = (hash ^ word) * 1099511628211ull;
-    }
-    return hash;
-}
-
 bool can_fingerprint(const at::Tensor& t) { return t.device().is_cpu() && !rule_disabled("fingerprint"); }
 
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {
@@ -84,6 +67,21 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
 }
 
 }  // namespace
+
+std::uint64_t fingerprint_of(const at::Tensor& t) {
+    constexpr std::size_t kSamples = 61;
+    const std::size_t words = storage_bytes(t) / sizeof(std::uint32_t);
+    const char* bytes = static_cast<const char*>(t.storage().data());
+    std::uint64_t hash = 1469598103934665603ull;  // FNV-1a over words
+    if (!bytes || !t.device().is_cpu()) return hash;
+    const std::size_t step = words / kSamples + 1;
+    for (std::size_t i = 0; i < words; i += step) {
+        std::uint32_t word;
+        std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+        hash = (hash ^ word) * 1099511628211ull;
+    }
+    return hash;
+}
 
 bool has_plain_memory(const at::Tensor& t) {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() && !t.is_meta() &&

@@ -86,6 +86,9 @@ private:
 bool has_plain_memory(const at::Tensor&);
 // Float, complex or float8.
 bool carries_floats(const at::Tensor&);
+// A hash of 61 words spread over the storage; of nothing where the memory is not the CPU's. A write to
+// unsampled words goes unseen: it is meant for whole-tensor writes.
+std::uint64_t fingerprint_of(const at::Tensor&);
 // The dtype of the twin's value: fp32, fp64, or complex of these; integers stay what they are.
 at::ScalarType twin_dtype(at::ScalarType real);
 

@@ -73,7 +73,7 @@ void train(const Options& o) {
     auto store = c10::make_intrusive<c10d::FileStore>(o.store, o.world);
     auto gloo = c10d::ProcessGroupGloo::Options::create();
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
-    c10d::ProcessGroupGloo group(store, o.rank, o.world, gloo);
+    const ShardedAdam::Group group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, o.rank, o.world, gloo);
 
     Gpt model(vocabulary);
     ShardedAdam adam(model->parameters(), group, low ? torch::kHalf : torch::kFloat);
@@ -99,7 +99,7 @@ void train(const Options& o) {
     std::fflush(stdout);
     if (!o.save.empty()) save(o, model, adam, losses);
     std::vector<torch::Tensor> last{torch::zeros(1)};
-    group.allreduce(last)->wait();  // nobody closes connections that another rank still needs
+    group->allreduce(last)->wait();  // nobody closes connections that another rank still needs
 }
 
 // Starts the ranks as processes of their own and waits for them; the first failure is the exit status.

@@ -1,5 +1,7 @@
 #include "sharded_adam.hpp"
 
+#include <torch/csrc/distributed/c10d/Ops.hpp>
+
 #include <cmath>
 #include <limits>
 
@@ -16,19 +18,19 @@ torch::Tensor flatten(const std::vector<torch::Tensor>& tensors, torch::ScalarTy
 
 }  // namespace
 
-ShardedAdam::ShardedAdam(std::vector<torch::Tensor> parameters, c10d::ProcessGroupGloo& group, torch::ScalarType wire)
-    : parameters_(std::move(parameters)), group_(group), wire_(wire) {
+ShardedAdam::ShardedAdam(std::vector<torch::Tensor> parameters, Group group, torch::ScalarType wire)
+    : parameters_(std::move(parameters)), group_(std::move(group)), wire_(wire) {
     const torch::NoGradGuard no_grad;
     for (const torch::Tensor& p : parameters_) elements_ += p.numel();
-    shard_ = (elements_ + group_.getSize() - 1) / group_.getSize();
+    shard_ = (elements_ + group_->getSize() - 1) / group_->getSize();
     master_ = shard_of(flatten(parameters_, torch::kFloat)).clone();
     mean_ = torch::zeros_like(master_);
     square_ = torch::zeros_like(master_);
 }
 
 torch::Tensor ShardedAdam::shard_of(const torch::Tensor& flat) const {
-    const torch::Tensor padded = torch::constant_pad_nd(flat, {0, shard_ * group_.getSize() - elements_});
-    return padded.narrow(0, shard_ * group_.getRank(), shard_);
+    const torch::Tensor padded = torch::constant_pad_nd(flat, {0, shard_ * group_->getSize() - elements_});
+    return padded.narrow(0, shard_ * group_->getRank(), shard_);
 }
 
 bool ShardedAdam::step(double rate, double scale, bool inject_overflow, bool skip) {
@@ -38,15 +40,15 @@ bool ShardedAdam::step(double rate, double scale, bool inject_overflow, bool ski
     torch::Tensor flat = flatten(gradients, wire_);
     if (inject_overflow) flat.narrow(0, 0, 1).fill_(std::numeric_limits<float>::infinity());
     std::vector<torch::Tensor> wire{flat};
-    group_.allreduce(wire)->wait();
+    c10d::ops::allreduce(group_, wire)->wait();
     torch::Tensor gradient = shard_of(flat).to(torch::kFloat);
-    gradient = gradient.mul(1.0 / scale).div(static_cast<double>(group_.getSize()));
+    gradient = gradient.mul(1.0 / scale).div(static_cast<double>(group_->getSize()));
 
     // Gloo has summed on every rank alike, but each rank looks at its own shard only.
     std::vector<torch::Tensor> overflow{torch::isfinite(gradient).all().logical_not().to(torch::kFloat)};
     c10d::AllreduceOptions maximum;
     maximum.reduceOp = c10d::ReduceOp::MAX;
-    group_.allreduce(overflow, maximum)->wait();
+    c10d::ops::allreduce(group_, overflow, maximum)->wait();
     if (overflow[0].item<float>() > 0 || skip) return false;
 
     steps_ += 1;
@@ -63,8 +65,8 @@ bool ShardedAdam::step(double rate, double scale, bool inject_overflow, bool ski
 void ShardedAdam::refresh_working_copy() {
     std::vector<torch::Tensor> mine{master_};
     std::vector<std::vector<torch::Tensor>> all(1);
-    for (int i = 0; i < group_.getSize(); ++i) all[0].push_back(torch::empty_like(master_));
-    group_.allgather(all, mine)->wait();
+    for (int i = 0; i < group_->getSize(); ++i) all[0].push_back(torch::empty_like(master_));
+    c10d::ops::allgather(group_, all, mine)->wait();
     const torch::Tensor flat = torch::cat(all[0]);
     int64_t offset = 0;
     for (torch::Tensor& p : parameters_) {

@@ -11,7 +11,9 @@ namespace sharded {
 // over the ranks; every rank holds a whole working copy in the dtype of the model, refreshed after each step.
 class ShardedAdam {
 public:
-    ShardedAdam(std::vector<torch::Tensor> parameters, c10d::ProcessGroupGloo& group, torch::ScalarType wire);
+    using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+    ShardedAdam(std::vector<torch::Tensor> parameters, Group group, torch::ScalarType wire);
 
     // Sums the gradients of all ranks in the wire dtype, then moves the masters, unless a rank saw an overflow
     // or `skip` is set. True: the step was taken. `scale` is what the loss was multiplied with.
@@ -26,7 +28,7 @@ private:
     void refresh_working_copy();
 
     std::vector<torch::Tensor> parameters_;
-    c10d::ProcessGroupGloo& group_;
+    Group group_;
     torch::ScalarType wire_;
     int64_t elements_ = 0;    // of all parameters
     int64_t shard_ = 0;       // of one rank, the last one padded
