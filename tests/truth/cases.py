@@ -22,7 +22,8 @@ class Case:
     ranks: int = 1               # 1: started plainly; else by torchrun, mpirun or --spawn
     steps: int = 30
     inexact: Inexact = None
-    loss_root: int = 0           # which root of the step is the loss that the program prints
+    roots: str = "first"         # of a step's roots of backward(): the program prints the first, the last or all
+    trace: tuple = ()            # further options of mp-trace
     long_only: bool = False      # not in CI
     mixed: bool = True           # the low-precision run differs from the fp32 run
 
@@ -43,6 +44,7 @@ def cpp(name, *options, ranks=2, **more):
     return Case(name, "sharded_gpt", options, OLD, ranks=ranks, **more)
 
 
+FREE = ("--free-ints",)  # the twin picks its own maxima, as an fp32 run would
 ROUTING = Inexact("tokens are routed by the real run's indices; near a tie fp32 routes otherwise", "flips")
 
 CASES = [
@@ -51,13 +53,13 @@ CASES = [
     amp("fp16-adamw", NEW), amp("fp16-foreach", NEW), amp("fp16-fused", NEW), amp("fp16-fused-noclip", NEW),
     amp("checkpoint"), amp("checkpoint-reentrant"), amp("fft"), amp("accumulate"), amp("sgd-fused", NEW),
     amp("sgd-nesterov"), amp("adam-amsgrad"), amp("rmsprop"), amp("adagrad"), amp("adamax"), amp("nadam"),
-    amp("pure-bf16"), amp("masters"), amp("two-optimizers"), amp("ema-inference"),
+    amp("pure-bf16"), amp("masters", roots="all"), amp("two-optimizers"), amp("ema-inference"),
     amp("hooks"), amp("python-threads"), amp("flat-buffer"), amp("weight-norm"), amp("spectral-norm"),
     amp("torchscript"), amp("compile-disabled", NEW), amp("custom-op", NEW), amp("native-dropout"),
     amp("float8", NEW), amp("byte-view"),
-    amp("cnn"), amp("cnn-channels-last"), amp("lstm"), amp("gru"), amp("nn-transformer"),
-    amp("custom-function"), amp("double-backward"), amp("vmap-grad"), amp("jvp"), amp("hessian"),
-    amp("sort-topk-max"), amp("where"), amp("out-resize"),
+    amp("cnn", trace=FREE), amp("cnn-channels-last", trace=FREE), amp("lstm"), amp("gru"), amp("nn-transformer"),
+    amp("custom-function"), amp("double-backward", roots="last"), amp("vmap-grad"), amp("jvp"), amp("hessian"),
+    amp("sort-topk-max", trace=FREE), amp("where"), amp("out-resize"),
     amp("moe", inexact=ROUTING),
     amp("lbfgs", inexact=Inexact("the line search decides by numbers that left through .item()", "leaks")),
     amp("muon", NEW, inexact=Inexact("its source casts to bf16, so the fp32 run is not all fp32", "leaks")),

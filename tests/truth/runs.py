@@ -107,15 +107,17 @@ def by_rank(files):
     return {int(key) if key.isdigit() else 0: path for key, path in files.items()}
 
 
-def twin_losses(report, root):
-    """Rank -> the twin's loss of each step of the first optimizer."""
+def twin_losses(report, roots):
+    """Rank -> the twin's loss of each step of the first optimizer (of each backward() when `roots` is "all")."""
     losses = {}
     for step in report["steps"]:
         for entry in step["ranks"]:
             if entry["optimizer"] != 0 or not entry["losses"]:
                 continue
-            value = entry["losses"][root].get("twin_loss_hex")
-            losses.setdefault(entry["rank"] or 0, []).append(None if value is None else float.fromhex(value))
+            chosen = {"first": slice(0, 1), "last": slice(-1, None), "all": slice(None)}[roots]
+            for loss in entry["losses"][chosen]:
+                value = loss.get("twin_loss_hex")
+                losses.setdefault(entry["rank"] or 0, []).append(None if value is None else float.fromhex(value))
     return losses
 
 
@@ -147,7 +149,7 @@ def check_transparent(result, plain_folder, traced_folder, plain, traced):
 def check_twin(result, case, traced_folder, fp32_folder, report):
     """W=F: losses, parameters, gradients and optimizer state of the twin are those of the fp32 run."""
     reference, twin = by_rank(saved(fp32_folder, "result")), by_rank(saved(traced_folder, "twin"))
-    losses = twin_losses(report, case.loss_root)
+    losses = twin_losses(report, case.roots)
     match = compare.match_contents if case.program == "sharded_gpt" else compare.match_names
     for rank, path in sorted(reference.items()):
         expected = compare.read_safetensors(path)
@@ -198,7 +200,8 @@ def run_case(setting, case, seed, work, rule=""):
         result.faults.append(f"fp32 run: exit {fp32[0]}: {tail(fp32[2])}")
         return result
     check_discriminates(result, case, folders["plain"], folders["fp32"])
-    prefix = [setting.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", *setting.options, "--"]
+    prefix = [setting.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", *case.trace,
+              *setting.options, "--"]
     traced = run(prefix + low, folders["traced"],
                  environment({"MP_TRACE_TEST_DISABLE_RULE": rule} if rule else None))
     check_transparent(result, folders["plain"], folders["traced"], plain, traced)

@@ -155,8 +155,9 @@ class Judgement(unittest.TestCase):
         entry = {"rank": None, "optimizer": 0, "losses": [{"twin_loss_hex": "0x1.8p+1"}, {"twin_loss_hex": "0x1p+0"}]}
         other = {"rank": None, "optimizer": 1, "losses": [{"twin_loss_hex": "0x1p+9"}]}
         report = {"steps": [{"step": 0, "ranks": [entry, other]}]}
-        self.assertEqual(runs.twin_losses(report, 0), {0: [3.0]})
-        self.assertEqual(runs.twin_losses(report, 1), {0: [1.0]})
+        self.assertEqual(runs.twin_losses(report, "first"), {0: [3.0]})
+        self.assertEqual(runs.twin_losses(report, "last"), {0: [1.0]})
+        self.assertEqual(runs.twin_losses(report, "all"), {0: [3.0, 1.0]})
 
     def test_skipped_steps_are_read_from_what_the_program_prints(self):
         text = "step 0 loss 4.4 0x1.1ap+2 scale 4194304 skipped\nstep 1 loss 4.3 0x1p+2 scale 2097152\n"

@@ -39,10 +39,10 @@ def row(results):
     def counted(name):
         return sum(r.counters.get(name, 0) for r in results)
     red = [runs.verdict(r)[1] for r in results if runs.verdict(r)[0]]
-    expected = results[0].case.inexact
+    expected, name = results[0].case.inexact, " ".join([results[0].case.name, *results[0].case.trace])
     outcome = "RED: " + red[0][:100].replace("|", "/") if red else (
         "exact" if expected is None else f"as expected ({expected.counter})")
-    cells = [results[0].case.name, str(results[0].case.ranks), str(len(results)),
+    cells = [name, str(results[0].case.ranks), str(len(results)),
              str(sum(r.skipped for r in results)), "yes" if all(r.transparent for r in results) else "**no**",
              *map(str, columns), str(zeros), str(counted("seeds_after_step_0")), str(counted("lost")),
              str(counted("failed")), str(counted("flips")), f"{max(r.low_loss for r in results):.0e}, {max(r.low_weight for r in results):.0e}",
