@@ -175,11 +175,14 @@ class Refusals(TraceTest):
                 ("--quiett",): "did you mean '--quiet'?",
                 ("-Z",): "unknown option",
                 ("--eager=yes",): "eager",
-                ("--mode", "step", "--mode", "local"): "more than once",
-                ("--mode",): "mode"}.items():
+                ("--mode", "step", "--mode", "local"): "more than once"}.items():
             with self.subTest(options=options):
-                self.refused(125, said, *options) if options != ("--mode",) else \
-                    self.assert_refused(self.run_tool("--mode", "--", "touch", "ran"), 125, said)
+                self.refused(125, said, *options)
+
+    def test_an_option_without_its_value_does_not_take_the_command(self):
+        for option in ("--mode", "-o", "--output", "--save-real"):
+            self.assert_refused(self.run_tool(option, "--", "touch", "ran"), 125, "is missing")
+            self.assertEqual(os.listdir(self.cwd), [])
 
     def test_a_file_where_the_directory_should_be(self):
         self.write("file", "x")

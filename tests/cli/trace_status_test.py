@@ -122,6 +122,8 @@ class Status(TraceTest):
         self.write("plain", "echo $0 $1\nexit 5\n", 0o755)
         done = self.trace("./plain", "word")
         self.assertEqual((done.returncode, done.stdout), (5, b"./plain word\n"))
+        env = {"PATH": self.cwd + ":" + self.env["PATH"]}
+        self.assertEqual(self.trace("plain", "word", env=env).stdout, self.path("plain").encode() + b" word\n")
 
     def test_limits_and_umask_are_kept(self):
         command = ["/bin/sh", "-c", "umask; ulimit -a; pwd; echo $0"]
