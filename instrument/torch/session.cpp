@@ -236,11 +236,16 @@ void Session::begin_step() {
     twin_active_ = armed() && twin_mode;
 }
 
+// Whether parameters and gradients of this step are compared with the twin's.
+bool Session::measures() const {
+    return twin_active() && !local() && twin() && options_.steps.contains(step_.step);
+}
+
 void Session::before_step(std::int64_t) {
     const std::lock_guard lock(mutex_);
     if (!armed()) return;
     open_recorder();
-    if (twin_active() && !local() && twin()) step_.tensors = parameters_.measure(twin()->shadows());
+    if (measures()) step_.tensors = parameters_.measure(twin()->shadows());
 }
 
 void Session::after_step(std::int64_t optimizer, bool skipped, double scale) {
@@ -260,7 +265,7 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
     for (std::size_t type = 0; type < ops_by_dtype_.size(); ++type)
         if (ops_by_dtype_[type])
             step_.dtypes.push_back({dtype_of(static_cast<at::ScalarType>(type)), ops_by_dtype_[type]});
-    if (twin_active() && !local() && twin()) {
+    if (measures()) {
         // Gradients were measured before the step, when they were there; parameters are now.
         std::vector<trace::TensorRecord> now_records = parameters_.measure(twin()->shadows());
         std::vector<trace::TensorRecord> before = std::move(step_.tensors);
@@ -288,7 +293,7 @@ void Session::forward_op(const Stack& arguments, std::size_t count) {
     const std::lock_guard lock(mutex_);
     if (backward_seen_ && (parameter_written_ || gradient_cleared_)) {
         const bool scaled = root_gradient_ != 1;
-        if (twin_active() && twin() && !local()) step_.tensors = parameters_.measure(twin()->shadows());
+        if (measures()) step_.tensors = parameters_.measure(twin()->shadows());
         const bool moved = parameter_written_ && parameters_.leaves_fingerprint() != leaves_at_backward_;
         end_step(0, !moved, scaled ? root_gradient_ : -1);
         backward_seen_ = parameter_written_ = gradient_cleared_ = false;
@@ -374,6 +379,14 @@ void Session::finish() {
     if (step_under_way)
         end_step(0, parameters_.leaves_fingerprint() == leaves_at_backward_, root_gradient_ != 1 ? root_gradient_ : -1);
     if (!recorder_) return;
+    const std::uint64_t parameters = parameters_.elements();
+    if (twin() && options_.mode == trace::Mode::trajectory && parameters > 0) {
+        char text[160];
+        const auto held = static_cast<double>(twin()->shadows().bytes());
+        std::snprintf(text, sizeof text, "twin: %.1f MB held at the end, %.1f B per parameter", held / 1e6,
+                      held / static_cast<double>(parameters));
+        note(trace::NoteKind::memory, text);
+    }
     save(options_.save_twin, true);
     save(options_.save_real, false);
     recorder_->note({trace::NoteKind::end, step_.step, "", static_cast<std::uint64_t>(steps_recorded_)});

@@ -74,12 +74,12 @@ private:
         c10::weak_intrusive_ptr<c10::TensorImpl> root, loss;
     };
 
+    bool measures() const;
     void begin_step();
     void end_step(std::int64_t optimizer, bool skipped, double scale);
     void record_loss(const at::Tensor& root);
     bool open_recorder();
     void say_forecast();
-    void detect_step_without_python(bool forward);
     void save(const std::string& pattern, bool twin);
 
     trace::Options options_;

@@ -1,0 +1,101 @@
+"""What mp-trace costs: the tables of docs/performance.md. Ratios of one run on one machine, never a test.
+
+    script/bench trace [--rounds 5] [--only twin32,twin16,watch,start]
+
+Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes.
+"""
+import argparse
+import glob
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TRACE = os.path.join(ROOT, "build/release/bin/mp-trace")
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+STEP = os.path.join(HERE, "gpt_step.py")
+
+
+def run(mode, arguments, keep):
+    """(CPU seconds a step, loss, parameters) of one process; mode "" is untraced."""
+    command = [PYTHON, STEP, *arguments]
+    folder = tempfile.mkdtemp(prefix="mp-bench-")
+    if mode:
+        command = [TRACE, "-q", "--mode", mode, "-o", folder + "/run", "--", *command]
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    result = json.loads(done.stdout.splitlines()[-1])
+    if mode:
+        keep["bytes"] = sum(os.path.getsize(f) for f in glob.glob(folder + "/run/*.mpt")) / 1e3
+        text = subprocess.run([TRACE, "report", "--text", folder + "/run"], capture_output=True, text=True).stdout
+        keep["memory"] = [line for line in text.splitlines() if "held at the end" in line]
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def table(title, variants, rounds, base):
+    best, losses, keep = {}, {}, {}
+    for _ in range(rounds):
+        for name, (mode, arguments) in variants.items():
+            notes = keep.setdefault(name, {})
+            result = run(mode, arguments, notes)
+            best[name] = min(best.get(name, 1e9), result["seconds"])
+            losses[name] = result["loss"]
+    print(f"\n{title} ({result['parameters'] / 1e6:.2f} M parameters)\n")
+    print("| variant | CPU ms/step | ratio | loss unchanged |\n|---|---|---|---|")
+    for name, seconds in best.items():
+        plain = next(n for n, (m, a) in variants.items()
+                     if not m and ("--bf16" in a) == ("--bf16" in variants[name][1]))
+        same = "-" if name == plain else "yes" if losses[name] == losses[plain] else "NO"
+        print(f"| {name} | {1000 * seconds:.2f} | {seconds / base(best):.3f} | {same} |")
+    for name, notes in keep.items():
+        for line in notes.get("memory", []):
+            print(f"\n{name}: {line.strip()}")
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="twin32,twin16,watch,start")
+    options = parser.parse_args()
+    for path in (TRACE, PYTHON):
+        if not os.path.exists(path):
+            sys.exit(f"{path} is missing: run MP_TORCH=2.11 script/setup first")
+    wanted = options.only.split(",")
+    with open("/proc/cpuinfo") as f:
+        flags = f.read()
+    simd = "AVX512_BF16" if "avx512_bf16" in flags else "AVX2" if "avx2" in flags else platform.machine()
+    print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {simd}, torch 2.11, 1 thread, minimum of "
+          f"{options.rounds} interleaved rounds, load {os.getloadavg()[0]:.1f}")
+    if "twin32" in wanted:
+        large = "--width 512 --layers 4 --context 128 --batch 4 --optimizer fused --steps 4".split()
+        table("Twin of an fp32 run", {"fp32": ("", large), "twin": ("trajectory", large)}, options.rounds,
+              lambda best: best["fp32"])
+    if "twin16" in wanted:
+        small = "--width 128 --layers 2 --context 64 --batch 2 --steps 20".split()
+        table("Twin of a bf16 run, ratio to bf16 + fp32",
+              {"bf16": ("", small + ["--bf16"]), "fp32": ("", small), "twin": ("trajectory", small + ["--bf16"])},
+              options.rounds, lambda best: best["bf16"] + best["fp32"])
+    if "watch" in wanted:
+        model = "--width 64 --layers 4 --context 64 --batch 8 --steps 20 --bf16".split()
+        table("Watching a bf16 run, beside what else one can install",
+              {"bf16": ("", model), "mp-trace, attached but off": ("watch", model + ["--off"]),
+               "mp-trace watch": ("watch", model), "hand-written hooks": ("", model + ["--peer", "hooks"]),
+               "set_detect_anomaly": ("", model + ["--peer", "anomaly"]),
+               "DebugMode": ("", model + ["--peer", "debugmode"])}, options.rounds, lambda best: best["bf16"])
+    if "start" in wanted:
+        print("\nA process that never sees torch\n", flush=True)
+        subprocess.run([sys.executable, os.path.join(ROOT, "tests/instrument/preload/inert_cost.py"),
+                        os.path.join(ROOT, "build/release/lib/mp-trace/libmptrace_preload.so")])
+
+
+main()
