@@ -42,6 +42,7 @@ bool ShardedAdam::step(double rate, double scale, bool inject_overflow, bool ski
     std::vector<torch::Tensor> wire{flat};
     c10d::ops::allreduce(group_, wire)->wait();
     torch::Tensor gradient = shard_of(flat).to(torch::kFloat);
+    for (const torch::Tensor& p : parameters_) p.grad().mul_(1.0 / scale);  // for whoever looks at them
     gradient = gradient.mul(1.0 / scale).div(static_cast<double>(group_->getSize()));
 
     // Gloo has summed on every rank alike, but each rank looks at its own shard only.
