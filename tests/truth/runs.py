@@ -233,6 +233,8 @@ def verdict(result):
         return False, "exact"
     if result.exact:
         return True, "exact although it should not be: " + inexact.reason
+    if not inexact.counter:
+        return False, "no counter can show it: " + inexact.reason
     if not result.counters.get(inexact.counter):
         return True, f"not exact, as expected, but the counter '{inexact.counter}' does not show it"
     return False, f"{inexact.counter} {result.counters[inexact.counter]}: {inexact.reason}"

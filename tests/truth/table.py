@@ -41,7 +41,7 @@ def row(results):
     red = [runs.verdict(r)[1] for r in results if runs.verdict(r)[0]]
     expected, name = results[0].case.inexact, " ".join([results[0].case.name, *results[0].case.trace])
     outcome = "RED: " + red[0][:100].replace("|", "/") if red else (
-        "exact" if expected is None else f"as expected ({expected.counter})")
+        "exact" if expected is None else f"as expected ({expected.counter or 'see below'})")
     cells = [name, str(results[0].case.ranks), str(len(results)),
              str(sum(r.skipped for r in results)), "yes" if all(r.transparent for r in results) else "**no**",
              *map(str, columns), str(zeros), str(counted("seeds_after_step_0")), str(counted("lost")),
@@ -62,8 +62,9 @@ def cases(results):
         lines += ["", "Not exact, and why:", ""]
         for case in inexact:
             counts = [r.counters.get(case.inexact.counter, 0) for r in grouped[case.name]]
-            lines.append(f"- `{case.name}`: {case.inexact.reason}. Shown by *{case.inexact.counter}* = "
-                         f"{', '.join(map(str, counts))}.")
+            shown = f"Shown by *{case.inexact.counter}* = {', '.join(map(str, counts))}." if case.inexact.counter \
+                else "No counter shows it: the twin does what the run does."
+            lines.append(f"- `{case.name}`: {case.inexact.reason}. {shown}")
     exact = sum(1 for g in grouped.values() if all(r.exact for r in g))
     lines += ["", f"{len(grouped)} cases, {exact} exact."]
     return lines

@@ -25,10 +25,14 @@ def main():
     parser.add_argument("--zero", action="store_true", help="shard the optimizer state (ZeroRedundancyOptimizer)")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--store", default="", help="file for the rendezvous, where no launcher offers one")
+    parser.add_argument("--keep-buckets", action="store_true",
+                        help="gradients stay in the order of the parameters instead of that of their arrival")
     options = parser.parse_args()
     rank = start_ranks(options.store)
     run = Run(options, rank)
-    model = DistributedDataParallel(GPT(run.vocabulary, dropout=options.dropout))
+    # Looking for unused parameters is what keeps DDP from laying its buckets out anew.
+    model = DistributedDataParallel(GPT(run.vocabulary, dropout=options.dropout),
+                                    find_unused_parameters=options.keep_buckets)
     add_hook(model, options.hook, run.low)
     if options.zero:
         from torch.distributed.optim import ZeroRedundancyOptimizer
