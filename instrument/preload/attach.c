@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,34 @@ static bool find_adapter(const char* id, char path[kPathSize]) {
     return false;
 }
 
+// Whether an adapter names another torch than this one in its own text. Loading it would tell us too late:
+// it would bring the libtorch it was linked with into this process. One that names none is taken.
+static bool names_another_torch(const char* path, const char* id) {
+    static const char kMark[] = "mptrace-adapter-for-torch:";
+    static char text[1 << 16];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    size_t kept = 0;
+    bool other = false;
+    for (ssize_t got; !other && (got = read(fd, text + kept, sizeof text - kept)) > 0;) {
+        const size_t size = kept + (size_t)got;
+        const char* mark = text;
+        while ((mark = memmem(mark, size - (size_t)(mark - text), kMark, sizeof kMark - 1))) {
+            const char* const named = mark + sizeof kMark - 1;
+            if ((size_t)(named - text) + kIdSize > size) break;  // continues in the next piece
+            // The mark alone is the constant that this very comparison has in other builds of ours.
+            other = named[0] && strncmp(named, id, kIdSize) != 0;
+            if (other) break;
+            mark = named;
+        }
+        const size_t tail = sizeof kMark - 1 + kIdSize;
+        kept = size < tail ? size : tail;
+        memmove(text, text + size - kept, kept);
+    }
+    close(fd);
+    return other;
+}
+
 static void attach(const char* id) {
     if (mp_is_helper_process(getpid() != g_started_as)) return;
     if (!mp_read_options(g_options_path, &g_options)) {
@@ -48,6 +77,10 @@ static void attach(const char* id) {
     char path[kPathSize];
     if (!find_adapter(id, path)) {
         refuse("no adapter for the torch of this process (", id, "), `mp-trace build-adapter` makes one");
+        return;
+    }
+    if (names_another_torch(path, id)) {
+        refuse("the adapter is for another torch: ", path, ", `mp-trace build-adapter` makes the right one");
         return;
     }
     void* const adapter = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

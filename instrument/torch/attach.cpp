@@ -63,6 +63,10 @@ int attach(const char* options_path) {
 }  // namespace
 }  // namespace mp::twin
 
+// Read from the file by the preload before it loads this library; padded, so that it can be read in pieces.
+extern "C" __attribute__((visibility("default"), used)) const char mptrace_adapter_for[128] =
+    "mptrace-adapter-for-torch:" MP_TORCH_ID;
+
 extern "C" __attribute__((visibility("default"))) int mptrace_attach(const char* options_path) noexcept {
     try {
         return mp::twin::attach(options_path);

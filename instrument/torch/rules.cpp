@@ -155,6 +155,13 @@ void Twin::by_index(Call& call) {
             if (dropped) values = values.squeeze(dim);
         }
         bind_tensor(call, result(call, 0).toTensor(), values);
+        // What the twin would have picked is still worth a count.
+        Stack own(call.shadow.begin(), call.shadow.end());
+        call.op.callBoxed(&own);
+        const at::Tensor chosen = own[1].toTensor();
+        const at::Tensor real_indices = result(call, 1).toTensor();
+        if (chosen.sizes() == real_indices.sizes() && !at::equal(chosen, real_indices))
+            session_.count_flips(static_cast<std::uint64_t>(chosen.ne(real_indices).sum().item<std::int64_t>()));
         session_.count_shadowed(bytes);
     } catch (const std::exception& e) {
         session_.count_failed(call.info.name, e.what(), bytes);

@@ -126,7 +126,7 @@ void Twin::after_writes(Call& call) {
     for (const Call::Pair& pair : call.written_floats) {
         if (pair.real.storage().nbytes() == 0) continue;
         // An out= argument that was resized has other memory than its shadow was made for.
-        if (!shadows_.has(pair.real)) {
+        if (pair.apart || !shadows_.has(pair.real)) {
             if (pair.real.sizes() == pair.shadow.sizes()) shadows_.bind(pair.real, pair.shadow);
             else shadows_.lose(pair.real);
         }
@@ -204,9 +204,10 @@ at::Tensor Twin::convert_tensor(Call& call, const Argument& argument, const at::
 at::Tensor Twin::shadow_of_float(Call& call, const Argument& argument, const at::Tensor& t) {
     using Found = ShadowMap::Found;
     at::Tensor shadow;
+    const bool apart = !session_.local() && argument.out && t.numel() == 0;
     if (session_.local()) {
         shadow = at::empty_like(t, t.options().dtype(twin_dtype(t.scalar_type()))).copy_(t);
-    } else if (argument.out && t.numel() == 0) {
+    } else if (apart) {
         shadow = at::empty({0}, t.options().dtype(twin_dtype(t.scalar_type())));
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
@@ -221,7 +222,7 @@ at::Tensor Twin::shadow_of_float(Call& call, const Argument& argument, const at:
             shadows_.written(t);
         }
     }
-    if (argument.write) call.written_floats.push_back({t, shadow});
+    if (argument.write) call.written_floats.push_back({t, shadow, apart});
     return shadow;
 }
 

@@ -21,6 +21,7 @@ struct Call {
 
     struct Pair {
         at::Tensor real, shadow;
+        bool apart = false;  // the shadow has memory of its own, not the map's
     };
     std::vector<Pair> written_floats;
     std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes

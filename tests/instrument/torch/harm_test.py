@@ -1,0 +1,219 @@
+"""Traced programs that fail, or make us fail: what they print, save and exit with is what it is untraced.
+
+    MP_TRACE=build/release/bin/mp-trace harm_test.py [PYTHON]      PYTHON has torch; default .venv's, else Debian's
+"""
+import glob
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TRACE = os.path.abspath(os.environ["MP_TRACE"])
+HOME = os.path.dirname(os.path.dirname(TRACE))
+ADAPTERS = os.path.join(HOME, "lib/mp-trace/adapters")
+PYTHON = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else os.path.join(ROOT, ".venv/bin/python")
+TORCHRUN = os.path.join(os.path.dirname(PYTHON), "torchrun")
+PROGRAMS = os.path.join(ROOT, "testdata/programs/gpt")
+KILLS = int(os.environ.get("MP_KILLS", "4"))
+
+HEAD = """
+import os, sys, torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+"""
+TRAIN = HEAD + """
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+def step(extra=lambda y: y):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = extra(model(torch.randn(5, 8)))
+    loss = y.float().square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item().hex(), flush=True)
+"""
+
+
+def has_torch():
+    return os.path.exists(PYTHON) and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
+class Harm(unittest.TestCase):
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="mp-harm-")
+        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "TORCHELASTIC"))}
+        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"), PYTHONHASHSEED="0")
+
+    def script(self, text):
+        path = os.path.join(self.top, "train.py")
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def run_command(self, command, **more):
+        return subprocess.run(command, capture_output=True, env=self.env, cwd=self.top, timeout=300, **more)
+
+    def trace(self, command, options=("--mode", "trajectory"), tool=TRACE):
+        self.directory = os.path.join(self.top, "run")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return self.run_command([tool, *options, "--no-build", "-o", self.directory, "--", *command])
+
+    def report(self):
+        done = self.run_command([TRACE, "report", self.directory, "--json", "-"])
+        return json.loads(done.stdout)
+
+    def same(self, text, options=("--mode", "trajectory"), tool=TRACE):
+        """Runs a script untraced and traced; everything but our own lines must agree."""
+        path = self.script(text)
+        plain = self.run_command([PYTHON, path])
+        traced = self.trace([PYTHON, path], options, tool)
+        self.assertEqual(traced.returncode, plain.returncode, traced.stderr.decode())
+        self.assertEqual(traced.stdout, plain.stdout)
+        ours = [line for line in traced.stderr.splitlines() if line.startswith(b"mp-trace: ")]
+        rest = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
+        self.assertEqual(rest, plain.stderr.splitlines())
+        return ours
+
+    def test_a_script_that_raises_ends_as_it_does_untraced(self):
+        self.same(TRAIN + "step(); step(); raise ValueError('mine')")
+
+    def test_a_script_that_exits_in_the_middle_keeps_its_status(self):
+        self.same(TRAIN + "step(); sys.exit(42)")
+        self.same(TRAIN + "step(); os._exit(7)")
+
+    def test_a_script_killed_by_its_own_signal_dies_of_it(self):
+        self.same(TRAIN + "step(); os.kill(os.getpid(), 15)")
+
+    def test_an_error_of_an_op_reaches_the_program_unchanged(self):
+        self.same(TRAIN + """
+step()
+try:
+    torch.ones(2, 3) @ torch.ones(2, 3)
+except RuntimeError as e:
+    print(str(e).splitlines()[0])
+step()
+""")
+
+    def test_a_twin_op_that_fails_is_counted_and_the_program_goes_on(self):
+        self.same(TRAIN + """
+library = torch.library.Library("harm", "DEF")
+library.define("picky(Tensor x) -> Tensor")
+def picky(x):
+    if x.dtype != torch.bfloat16:
+        raise RuntimeError("only bf16 here")
+    return x * 2
+library.impl("picky", picky, "CPU")
+class Picky(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.ops.harm.picky(x)
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+# Ops that demand equal dtypes of arguments, one of them made behind the dispatcher.
+for _ in range(3):
+    step(Picky.apply)
+""")
+        totals = self.report()["coverage"]
+        self.assertGreater(json.dumps(totals).count("failed"), 0)
+
+    def test_the_users_torch_without_an_adapter_runs_untraced_with_one_line(self):
+        bare = os.path.join(self.top, "prefix")
+        for part in ("bin/mp-trace", "lib/mp-trace/libmptrace_preload.so"):
+            os.makedirs(os.path.dirname(os.path.join(bare, part)), exist_ok=True)
+            shutil.copy(os.path.join(HOME, part), os.path.join(bare, part))
+        shutil.copytree(os.path.join(HOME, "lib/mp-trace/python"), os.path.join(bare, "lib/mp-trace/python"))
+        ours = self.same(TRAIN + "step(); step()", tool=os.path.join(bare, "bin/mp-trace"))
+        self.assertTrue(any(b"untraced" in line for line in ours), ours)
+
+    def test_an_adapter_of_another_torch_is_refused_and_the_program_runs(self):
+        wrong = os.path.join(self.top, "adapters")
+        os.mkdir(wrong)
+        names = [os.path.basename(p) for p in glob.glob(os.path.join(ADAPTERS, "*.so"))]
+        if len(names) < 2:
+            self.skipTest("one torch only: there is no adapter of another one")
+        for name, other in zip(names, names[1:] + names[:1]):
+            shutil.copy(os.path.join(ADAPTERS, other), os.path.join(wrong, name))
+        ours = self.same(TRAIN + "step(); step()", options=("--mode", "trajectory", "--adapters", wrong))
+        self.assertTrue(any(b"untraced" in line for line in ours), ours)
+
+    def test_a_recording_that_may_grow_no_further_stops_and_the_program_goes_on(self):
+        self.same(TRAIN + "import resource, signal\n"
+                  "signal.signal(signal.SIGXFSZ, signal.SIG_IGN) if False else None\n"
+                  "resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n" + "step()\n" * 20)
+
+    def test_children_forked_in_training_leave_no_recording(self):
+        self.same(TRAIN + """
+for _ in range(5):
+    step()
+    child = os.fork()
+    if child == 0:
+        torch.ones(3).sum().item()
+        os._exit(0)
+    os.waitpid(child, 0)
+""")
+        self.assertEqual(len(glob.glob(self.directory + "/*.mpt")), 1)
+
+    def test_every_mode_leaves_results_alone(self):
+        for mode in ("watch", "local", "step", "trajectory"):
+            with self.subTest(mode):
+                self.same(TRAIN + "step()\n" * 4, options=("--mode", mode))
+                self.assertEqual(len(self.report()["steps"]), 4)
+
+    @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no torchrun beside this python")
+    def test_a_rank_that_dies_takes_the_job_down_as_it_does_untraced(self):
+        path = self.script(TRAIN + """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+for k in range(4):
+    step()
+    if dist.get_rank() == 1 and k == 1:
+        os._exit(3)
+    dist.all_reduce(torch.ones(3))
+""")
+        def job(port):
+            return [TORCHRUN, "--nproc-per-node", "2", "--master-port", str(port), path]
+        plain = self.run_command(job(29611))
+        traced = self.trace(job(29612))
+        self.assertEqual(traced.returncode, plain.returncode)
+        self.assertEqual(len(glob.glob(self.directory + "/*.mpt")), 2)
+        self.assertTrue(self.report()["steps"])
+
+    @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no torchrun beside this python")
+    def test_a_killed_job_leaves_every_file_readable(self):
+        draw = random.Random(1)
+        directory = os.path.join(self.top, "kill")
+        for kill in range(KILLS):
+            shutil.rmtree(directory, ignore_errors=True)
+            job = subprocess.Popen(
+                [TRACE, "-q", "--mode", "trajectory", "-o", directory, "--", TORCHRUN, "--nproc-per-node", "2",
+                 "--master-port", str(29700 + kill), os.path.join(PROGRAMS, "fsdp_gpt.py"), "--steps", "500"],
+                env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, text=True)
+            seen = 0
+            for line in job.stdout:
+                seen += line.startswith("step ")
+                if seen == 3:
+                    break
+            time.sleep(draw.uniform(0, 1.0))
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+            job.stdout.close()
+            done = self.run_command([TRACE, "report", directory, "--json", "-"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            steps = json.loads(done.stdout)["steps"]
+            # Rank 0 printed three steps; the last of them may be the one in flight.
+            self.assertGreaterEqual(len(steps), 2, f"kill {kill}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
