@@ -24,6 +24,7 @@ class Case:
     inexact: Inexact = None
     roots: str = "first"         # of a step's roots of backward(): the program prints the first, the last or all
     trace: tuple = ()            # further options of mp-trace
+    decisions: bool = False      # the fp32 run follows the choices that the low-precision run wrote down
     long_only: bool = False      # not in CI
     mixed: bool = True           # the low-precision run differs from the fp32 run
 
@@ -63,6 +64,8 @@ CASES = [
     amp("cnn", trace=FREE), amp("cnn-channels-last", trace=FREE), amp("lstm"), amp("gru"), amp("nn-transformer"),
     amp("custom-function"), amp("double-backward", roots="last"), amp("vmap-grad"), amp("jvp"), amp("hessian"),
     amp("sort-topk-max", trace=FREE), amp("where"), amp("out-resize"),
+    amp("reduced-types"), amp("rrelu"),
+    Case("moe-same-routing", "amp_gpt.py", ("--case", "moe", "--decisions", "decisions"), decisions=True),
     amp("moe", inexact=ROUTING),
     amp("lbfgs", inexact=Inexact("the line search decides by numbers that left through .item()", "leaks")),
     amp("muon", NEW, inexact=Inexact("its source casts to bf16, so the fp32 run is not all fp32", "leaks")),
@@ -91,18 +94,18 @@ CASES = [
 # Rule of the adapter -> (case that needs it, torch). With the rule off that case must be red.
 MUTATIONS = {
     "random": ("nn-transformer", "2.11"),
-    "integer": ("sort-topk-max", "2.11"),
-    "locked": ("moe", "2.11"),
-    "amp": ("fp16-adamw", "2.11"),
+    "integer": ("where", "2.11"),
+    "locked": ("moe-same-routing", "2.11"),
+    "amp": ("fp16-fused-noclip", "2.11"),
     "dropout": ("native-dropout", "2.11"),
-    "sdpa": ("sdpa", "2.11"),
+    "sdpa": ("rrelu", "2.11"),
     "collective": ("ddp", "2.11"),
     "work": ("fsdp2-reduce-bf16", "2.11"),
     "bytes": ("fsdp2-uint8-mix", "2.11"),
     "hidden_mutator": ("cnn", "2.11"),
     "overwrite": ("flat-buffer", "2.11"),
-    "wrapped_number": ("bf16-adamw", "2.11"),
-    "dtype_arg": ("bf16-adamw", "2.11"),
+    "wrapped_number": ("double-backward", "2.11"),
+    "dtype_arg": ("reduced-types", "2.11"),
     "fingerprint": ("numpy-write", "2.11"),
     "complex": ("fft", "2.11"),
 }

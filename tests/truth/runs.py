@@ -3,6 +3,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ def command_of(setting, case, seed, precision, skips):
 
 def run(command, folder, env):
     """(exit status, stdout, stderr); the whole process group is gone afterwards."""
-    os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "stdout"), "wb") as out, open(os.path.join(folder, "stderr"), "wb") as err:
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
                                    start_new_session=True)
@@ -195,6 +196,9 @@ def run_case(setting, case, seed, work, rule=""):
         return result
     skips = sorted({int(s) for s in SKIPPED.findall(plain[1].decode())})
     result.skipped = len(skips)
+    if case.decisions:
+        os.makedirs(folders["fp32"])
+        shutil.copy(os.path.join(folders["plain"], "decisions"), folders["fp32"])
     fp32 = run(command_of(setting, case, seed, "fp32", skips), folders["fp32"], environment())
     if fp32[0] != 0:
         result.faults.append(f"fp32 run: exit {fp32[0]}: {tail(fp32[2])}")

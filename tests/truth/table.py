@@ -18,9 +18,9 @@ tensor, skipping the steps that the first skipped).
   under *zero signs* and are no difference.
 - *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision and the
   fp32 run. Were it 0, the case would prove nothing.
-- *seeded*: tensors of the twin made from real values after step 0, because they came from outside of torch (a Python
-  number in `torch.tensor`); *lost*: those among them that had a history, which must be none. *failed*: ops of the twin that threw; *flips*: integer and boolean results that
-  differ in the twin.
+- *seeded*: tensors of the twin made from real values after step 0, because they came from outside of torch (a
+  Python number in `torch.tensor`); *lost*: those among them that had a history, which must be none.
+- *failed*: ops of the twin that threw; *flips*: integer and boolean results that differ in the twin.
 """
 
 
@@ -45,8 +45,8 @@ def row(results):
     cells = [name, str(results[0].case.ranks), str(len(results)),
              str(sum(r.skipped for r in results)), "yes" if all(r.transparent for r in results) else "**no**",
              *map(str, columns), str(zeros), str(counted("seeds_after_step_0")), str(counted("lost")),
-             str(counted("failed")), str(counted("flips")), f"{max(r.low_loss for r in results):.0e}, {max(r.low_weight for r in results):.0e}",
-             outcome]
+             str(counted("failed")), str(counted("flips")),
+             f"{max(r.low_loss for r in results):.0e}, {max(r.low_weight for r in results):.0e}", outcome]
     return "| " + " | ".join(cells) + " |"
 
 

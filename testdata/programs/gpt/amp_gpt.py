@@ -16,9 +16,9 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 # Cases that are only a choice of options.
 PRESETS = {
-    "bf16-adamw": "--dropout 0.1 --clip 1",
-    "bf16-foreach": "--dropout 0.1 --clip 1 --optimizer adamw-foreach",
-    "bf16-fused": "--dropout 0.1 --clip 1 --optimizer adamw-fused",
+    "bf16-adamw": "--dropout 0.1 --clip 0.2",
+    "bf16-foreach": "--dropout 0.1 --clip 0.2 --optimizer adamw-foreach",
+    "bf16-fused": "--dropout 0.1 --clip 0.2 --optimizer adamw-fused",
     "sdpa": "--attention sdpa",
     "sdpa-dropout": "--attention sdpa --dropout 0.1",
     "fp16-adamw": "--dtype fp16 --unscale-clip",
@@ -28,7 +28,7 @@ PRESETS = {
     "checkpoint": "--checkpointing nonreentrant --dropout 0.1",
     "checkpoint-reentrant": "--checkpointing reentrant --dropout 0.1",
     "fft": "--fourier",
-    "accumulate": "--accumulate 3 --clip 1 --dropout 0.1",
+    "accumulate": "--accumulate 3 --clip 0.2 --dropout 0.1",
     "sgd-fused": "--optimizer sgd-fused",
     "sgd-nesterov": "--optimizer sgd-nesterov",
     "adam-amsgrad": "--optimizer adam-amsgrad",
@@ -52,7 +52,7 @@ def make_parser():
     parser.add_argument("--fourier", action="store_true", help="an FFT filter in each block")
     parser.add_argument("--accumulate", type=int, default=1, help="micro-batches per step")
     parser.add_argument("--clip", type=float, default=0.0, help="clip the gradient norm, without unscaling")
-    parser.add_argument("--unscale-clip", action="store_true", help="scaler.unscale_, then clip to norm 1")
+    parser.add_argument("--unscale-clip", action="store_true", help="scaler.unscale_, then clip to norm 0.2")
     return parser
 
 
@@ -83,7 +83,7 @@ def train(run, options):
             loss = loss / options.accumulate if options.accumulate > 1 else loss
             (scaler.scale(loss) if scaler else loss).backward()
             first = loss if first is None else first
-        clip = 1.0 if options.unscale_clip else options.clip
+        clip = 0.2 if options.unscale_clip else options.clip
         if scaler and options.unscale_clip:
             scaler.unscale_(optimizer)
         if clip:

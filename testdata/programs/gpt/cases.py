@@ -131,16 +131,16 @@ def lbfgs(run):
 class Experts(nn.Module):
     """Two of four experts for each token, chosen by a router and reached by index."""
 
-    def __init__(self, width, count=4, chosen=2):
+    def __init__(self, width, largest, count=4, chosen=2):
         super().__init__()
-        self.chosen = chosen
+        self.chosen, self.largest = chosen, largest
         self.router = nn.Linear(width, count, bias=False)
         self.experts = nn.ModuleList(
             nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)) for _ in range(count))
 
     def forward(self, x):
         flat = x.reshape(-1, x.shape[-1])
-        weights, chosen = self.router(flat).softmax(-1).topk(self.chosen, -1)
+        weights, chosen = self.largest(self.router(flat).softmax(-1), self.chosen)
         out = torch.zeros_like(flat)
         for i, expert in enumerate(self.experts):
             rows, place = (chosen == i).nonzero(as_tuple=True)
@@ -150,10 +150,10 @@ class Experts(nn.Module):
 
 
 class ExpertBlock(nn.Module):
-    def __init__(self, width, dropout=0.0):
+    def __init__(self, width, largest):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention, self.experts = Attention(width, 4, dropout, False), Experts(width)
+        self.attention, self.experts = Attention(width, 4, 0.0, False), Experts(width, largest)
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
@@ -161,7 +161,7 @@ class ExpertBlock(nn.Module):
 
 
 def mixture(run):
-    model = GPT(run.vocabulary, block=lambda: ExpertBlock(WIDTH))
+    model = GPT(run.vocabulary, block=lambda: ExpertBlock(WIDTH, run.largest))
     fit(run, model, [make_optimizer("adamw", model.parameters())])
 
 

@@ -136,6 +136,7 @@ def base_parser(description, steps):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip-steps", default="", help="steps without an update, e.g. 0,1,12")
     parser.add_argument("--save", default="", help="safetensors file for the result; %%r is the rank, %%n the case")
+    parser.add_argument("--decisions", default="", help="file of the routing in case moe: low writes it, fp32 follows it")
     return parser
 
 
@@ -147,7 +148,11 @@ class Run:
         self.steps, self.seed, self.rank = options.steps, options.seed, rank
         self.skipped = {int(s) for s in options.skip_steps.split(",") if s}
         self.path = options.save.replace("%r", str(rank)).replace("%n", case)
-        self.losses = []
+        self.losses, self.decisions = [], []
+        self.decisions_path = options.decisions
+        if self.decisions_path and not self.low:
+            with open(self.decisions_path, encoding="utf-8") as f:
+                self.decisions = json.load(f)
         torch.set_num_threads(1)
         torch.manual_seed(self.seed)
         self.tokens, self.vocabulary = load_text()
@@ -173,7 +178,21 @@ class Run:
             note = "" if scale is None else f" scale {scale:g}"
             print(f"step {step} loss {value!r} {value.hex()}{note}{' skipped' if skipped else ''}", flush=True)
 
+    def largest(self, scores, count):
+        """The `count` largest of each row and their places; an fp32 run takes the places of the recorded run."""
+        if not self.decisions_path:
+            return scores.topk(count, -1)
+        if self.low:
+            values, places = scores.topk(count, -1)
+            self.decisions.append(places.tolist())
+            return values, places
+        places = torch.tensor(self.decisions.pop(0))
+        return scores.gather(-1, places), places
+
     def finish(self, model, *optimizers):
+        if self.decisions_path and self.low:
+            with open(self.decisions_path, "w", encoding="utf-8") as f:
+                json.dump(self.decisions, f)
         if self.path:
             save(self.path, dict(model.named_parameters()), optimizers, self.losses)
 

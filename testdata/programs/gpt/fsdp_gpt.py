@@ -63,7 +63,7 @@ def main():
     parser = base_parser(__doc__.splitlines()[0], steps=20)
     parser.add_argument("--reduce", choices=("fp32", "bf16"), default="fp32", help="type of the gradients on the wire")
     parser.add_argument("--optimizer", choices=("adamw", "foreach", "fused", "sgd"), default="adamw")
-    parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--clip", type=float, default=0.25)
     parser.add_argument("--uint8-mix", action="store_true", help="trainable fp32 and frozen bf16 in one group")
     parser.add_argument("--fsdp1", action="store_true")
     parser.add_argument("--use-orig-params", action="store_true")

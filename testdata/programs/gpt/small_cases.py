@@ -232,6 +232,25 @@ def comparisons(run):
     regression(run, between)
 
 
+def reduced_types(run):
+    """Sums and means that are asked for in 16 bits."""
+    low = run.dtype(BF16)
+
+    def between(h):
+        wide = h.float()
+        centred = wide - wide.mean(-1, keepdim=True, dtype=low).float()
+        return (torch.tanh(centred) + 0.1 * wide.cumsum(-1, dtype=low).float()).to(h.dtype)
+    regression(run, between)
+
+
+def random_slopes(run):
+    """rrelu draws a slope for each negative element: how many numbers it takes depends on the values."""
+    def between(h):
+        torch.manual_seed(run.seed + len(run.losses))  # so that no step depends on how many the last one took
+        return F.rrelu(h, training=True)
+    regression(run, between)
+
+
 def resized_output(run):
     """Results land in buffers that grow on demand."""
     scratch = torch.empty(0)
@@ -258,5 +277,7 @@ CASES = {
     "hessian": second_order,
     "sort-topk-max": ordered,
     "where": comparisons,
+    "reduced-types": reduced_types,
+    "rrelu": random_slopes,
     "out-resize": resized_output,
 }
