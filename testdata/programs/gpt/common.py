@@ -136,7 +136,7 @@ def base_parser(description, steps):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip-steps", default="", help="steps without an update, e.g. 0,1,12")
     parser.add_argument("--save", default="", help="safetensors file for the result; %%r is the rank, %%n the case")
-    parser.add_argument("--decisions", default="", help="file of the routing in case moe: low writes it, fp32 follows it")
+    parser.add_argument("--decisions", default="", help="the routing in case moe: low writes this file, fp32 reads it")
     return parser
 
 

@@ -126,8 +126,10 @@ class Samples:
         return x, torch.tanh(x @ self.map)
 
 
-def regression(run, between, loss_from=None, replace_gradients=None):
+def regression(run, between, loss_from=None, replace_gradients=None, gain=None):
     model = Line(run, between)
+    if gain is not None:
+        model.gain = nn.Parameter(torch.tensor(gain))
     optimizer = make_optimizer("adamw", model.parameters(), 1e-2)
     samples = Samples(run.seed)
     for step in range(run.steps):
@@ -243,6 +245,14 @@ def reduced_types(run):
     regression(run, between)
 
 
+def scalar_parameter(run):
+    """One number is learned too; between tensors without dimensions Python's numbers take part in the rounding."""
+    def loss_from(model, x, y):
+        gain = model.gain * 1.7 - 0.37
+        return F.mse_loss(model(x) * gain, y) * 0.3 / 0.7 + 0.01 * (gain / 3).square()
+    regression(run, torch.tanh, loss_from, gain=1.0)
+
+
 def random_slopes(run):
     """rrelu draws a slope for each negative element: how many numbers it takes depends on the values."""
     def between(h):
@@ -279,5 +289,6 @@ CASES = {
     "where": comparisons,
     "reduced-types": reduced_types,
     "rrelu": random_slopes,
+    "scalar-parameter": scalar_parameter,
     "out-resize": resized_output,
 }
