@@ -94,7 +94,14 @@ void Twin::collective(Call& call) {
         run_real(call);
         return;
     }
-    prepare(call);
+    bool prepared = !session_.attends_only();
+    try {
+        if (prepared) prepare(call);
+    } catch (const std::exception& e) {
+        session_.internal_fault(call.info.name, e.what());
+        prepared = false;
+    }
+    if (!prepared) prepare_blanks(call);
     bool followed = false;
     bool any_float = call.bytes;
     for (std::size_t i = 0; i < call.real.size() && !any_float; ++i)
@@ -107,13 +114,14 @@ void Twin::collective(Call& call) {
             Stack shadow(call.shadow.begin(), call.shadow.end());
             call.op.callBoxed(&shadow);
             wait_for_work(shadow);
-            followed = true;
+            followed = prepared;
         } catch (const std::exception& e) {
             session_.count_failed(call.info.name, e.what(), 0);
         }
     }
     run_real(call);
     if (!rule_disabled("work")) hide_work(*call.stack, results);
+    if (!prepared) return lose_results(call);
     const TwinScope scope;
     std::uint64_t bytes = 0;
     for (const Call::Pair& pair : call.written_floats) {

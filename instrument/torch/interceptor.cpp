@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "instrument/torch/collectives.hpp"
@@ -105,11 +106,13 @@ public:
     void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
         const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect);
         ThreadState& state = thread_state();
-        if (state.depth > 0 || !g_session->armed() || !thread_is_the_programs(state)) {
+        const bool attends = g_session->attends_only() && info_.rule == Rule::collective;
+        if (state.depth > 0 || !(g_session->armed() || attends) || !thread_is_the_programs(state)) {
             op.redispatchBoxed(below, stack);
             return;
         }
-        observe(op, below, stack);
+        if (attends) g_twin->run(info_, op, below, stack);
+        else observe(op, below, stack);
     }
 
 private:
@@ -119,14 +122,23 @@ private:
             op.redispatchBoxed(below, stack);
             return;
         }
-        const Watch watch(info_, op, *stack);
+        std::optional<Watch> watch;
+        try {
+            watch.emplace(info_, op, *stack);
+        } catch (const std::exception& e) {
+            g_session->internal_fault(info_.name, e.what());
+        }
         if (g_session->twin_active()) {
             g_twin->run(info_, op, below, stack);
         } else {
             const Internal internal;
             op.redispatchBoxed(below, stack);
         }
-        watch.done(*stack);
+        try {
+            if (watch) watch->done(*stack);
+        } catch (const std::exception& e) {
+            g_session->internal_fault(info_.name, e.what());
+        }
     }
 
     const OpInfo info_;

@@ -48,8 +48,8 @@ public:
 
     std::size_t count() const { return named_.size(); }
     std::uint64_t elements() const;
-    // Parameters and gradients against their twins.
-    std::vector<trace::TensorRecord> measure(ShadowMap&) const;
+    // Parameters, or their gradients, against their twins.
+    std::vector<trace::TensorRecord> measure(ShadowMap&, trace::TensorKind) const;
     // "NAME", "grad/NAME", "optim/NAME.key" as safetensors, fp32; the twin's values or the real ones.
     // An error text, or empty.
     std::string save(const std::string& path, ShadowMap&, bool twin, const std::vector<double>& losses) const;

@@ -74,6 +74,7 @@ void Session::disarm(std::string_view reason) {
 void Session::after_fork_in_child() {
     armed_ = false;
     twin_active_ = false;
+    attends_only_ = false;
     if (recorder_) recorder_->abandon_after_fork();
 }
 
@@ -132,6 +133,7 @@ void Session::count_leak(std::string_view op, double real, double twin) {
 
 void Session::count_collective(trace::CollectiveRecord record) {
     const std::lock_guard lock(mutex_);
+    collective_seen_ = true;
     open_recorder();
     for (trace::CollectiveRecord& known : step_.collectives)
         if (known.op == record.op && known.reduction == record.reduction && known.dtype == record.dtype &&
@@ -156,6 +158,7 @@ void Session::internal_fault(std::string_view where, std::string_view what) {
     if (armed() && !options_.quiet)
         std::fprintf(stderr, "mp-trace: stopped after %d internal faults (%.*s); the program runs on untraced\n",
                      faults_, static_cast<int>(where.size()), where.data());
+    attends_only_ = collective_seen_ && twin_active();
     armed_ = false;
     twin_active_ = false;
 }
@@ -245,7 +248,7 @@ void Session::before_step(std::int64_t) {
     const std::lock_guard lock(mutex_);
     if (!armed()) return;
     open_recorder();
-    if (measures()) step_.tensors = parameters_.measure(twin()->shadows());
+    if (measures()) step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::gradient);
 }
 
 void Session::after_step(std::int64_t optimizer, bool skipped, double scale) {
@@ -266,14 +269,10 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
         if (ops_by_dtype_[type])
             step_.dtypes.push_back({dtype_of(static_cast<at::ScalarType>(type)), ops_by_dtype_[type]});
     if (measures()) {
-        // Gradients were measured before the step, when they were there; parameters are now.
-        std::vector<trace::TensorRecord> now_records = parameters_.measure(twin()->shadows());
-        std::vector<trace::TensorRecord> before = std::move(step_.tensors);
-        step_.tensors.clear();
-        for (trace::TensorRecord& r : now_records)
-            if (r.kind == trace::TensorKind::parameter) step_.tensors.push_back(std::move(r));
-        for (trace::TensorRecord& r : before.empty() ? now_records : before)
-            if (r.kind == trace::TensorKind::gradient) step_.tensors.push_back(std::move(r));
+        // Gradients were measured before the step, while they were there.
+        std::vector<trace::TensorRecord> gradients = std::move(step_.tensors);
+        step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::parameter);
+        step_.tensors.insert(step_.tensors.end(), gradients.begin(), gradients.end());
     }
     for (const auto& [op, d] : local_)
         step_.tensors.push_back({trace::TensorKind::gradient, "local/" + op, DType::unknown, d.elements, d.compared,
@@ -293,7 +292,7 @@ void Session::forward_op(const Stack& arguments, std::size_t count) {
     const std::lock_guard lock(mutex_);
     if (backward_seen_ && (parameter_written_ || gradient_cleared_)) {
         const bool scaled = root_gradient_ != 1;
-        if (measures()) step_.tensors = parameters_.measure(twin()->shadows());
+        if (measures()) step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::gradient);
         const bool moved = parameter_written_ && parameters_.leaves_fingerprint() != leaves_at_backward_;
         end_step(0, !moved, scaled ? root_gradient_ : -1);
         backward_seen_ = parameter_written_ = gradient_cleared_ = false;

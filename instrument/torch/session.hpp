@@ -33,6 +33,8 @@ public:
     bool twin_active() const noexcept { return twin_active_.load(std::memory_order_relaxed); }
     bool local() const { return options_.mode == trace::Mode::local; }
     bool armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
+    // This rank gave its twin up, and goes on attending the twin's collectives so that no other rank hangs.
+    bool attends_only() const noexcept { return attends_only_.load(std::memory_order_relaxed); }
     void disarm(std::string_view reason);
     void after_fork_in_child();
 
@@ -62,6 +64,7 @@ public:
     void forward_op(const Stack& arguments, std::size_t count);
     void wrote(const at::Tensor& target, bool zeroed);
 
+    std::int64_t steps() const { return next_step_; }
     Parameters& parameters() { return parameters_; }
     void note(trace::NoteKind, std::string_view text);
     void finish();
@@ -87,6 +90,7 @@ private:
     bool has_python_;
     std::atomic<bool> armed_{true};
     std::atomic<bool> twin_active_{false};
+    std::atomic<bool> attends_only_{false};
     std::recursive_mutex mutex_;
 
     std::unique_ptr<trace::Recorder> recorder_;
@@ -102,6 +106,7 @@ private:
     std::size_t next_candidate_ = 0;
     std::vector<Scaled> scaled_;
     bool forecast_said_ = false;
+    bool collective_seen_ = false;
     bool finished_ = false;
     int faults_ = 0;
 

@@ -54,10 +54,22 @@ std::string first_line(const std::exception& e) {
 Twin* twin() noexcept { return g_twin; }
 void set_twin(Twin* twin) noexcept { g_twin = twin; }
 
+// The real op's own errors are the program's and pass through. An error of ours costs the twin this op.
 void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
-    Call call{info, op, below, stack, {}, {}, true, false, "", {}, {}};
-    take_arguments(call);
-    switch (info.rule) {
+    Call call{info, op, below, stack};
+    try {
+        take_arguments(call);
+        follow(call);
+    } catch (const std::exception& e) {
+        if (call.state == Call::Real::running) throw;
+        session_.internal_fault(info.name, first_line(e));
+        if (call.state == Call::Real::pending) run_real(call);
+        lose_results(call);
+    }
+}
+
+void Twin::follow(Call& call) {
+    switch (call.info.rule) {
         case Rule::generic: return generic(call);
         case Rule::sampler: return sampler(call);
         case Rule::random: return random(call);
@@ -88,6 +100,7 @@ void Twin::take_arguments(Call& call) {
 }
 
 void Twin::prepare(Call& call) {
+    if (rule_disabled("prepare") || (rule_disabled("after_two") && session_.steps() > 1)) throw std::runtime_error("switched off by a test");
     const TwinScope scope;
     call.bytes = call.info.moves_bytes && moves_floats_as_bytes(call);
     call.shadow.reserve(call.real.size());
@@ -97,7 +110,26 @@ void Twin::prepare(Call& call) {
 
 void Twin::run_real(Call& call) {
     const Internal internal;
+    call.state = Call::Real::running;
     call.op.redispatchBoxed(call.below, call.stack);
+    call.state = Call::Real::done;
+}
+
+// Arguments of the right shapes without values, for a collective that this rank can only attend.
+void Twin::prepare_blanks(Call& call) {
+    const TwinScope scope;
+    call.shadow = call.real;
+    call.written_floats.clear();
+    for (IValue& value : call.shadow) {
+        const auto blank = [](const at::Tensor& t) {
+            return carries_floats(t) ? at::zeros(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type()))) : t.clone();
+        };
+        if (value.isTensor() && value.toTensor().defined()) value = blank(value.toTensor());
+        if (!value.isTensorList()) continue;
+        std::vector<at::Tensor> blanks;
+        for_each_tensor(value, [&](const at::Tensor& t) { blanks.push_back(blank(t)); });
+        value = IValue(blanks);
+    }
 }
 
 bool Twin::run_shadow(Call& call, Stack& results) {

@@ -15,6 +15,7 @@ struct Call {
 
     std::vector<IValue> real;    // arguments
     std::vector<IValue> shadow;  // the same for the twin
+    enum class Real : std::uint8_t { pending, running, done } state = Real::pending;
     bool possible = true;        // every float argument has a shadow
     bool bytes = false;          // floats travel through 1-byte tensors
     const char* why_not = "";
@@ -52,6 +53,7 @@ public:
     std::uint64_t result_bytes(const Call&) const;
 
 private:
+    void follow(Call&);
     void generic(Call&);
     void sampler(Call&);
     void random(Call&);
@@ -68,6 +70,7 @@ private:
     at::Tensor convert_tensor(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_float(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_integer(Call&, const Argument&, const at::Tensor&);
+    void prepare_blanks(Call&);
     bool moves_floats_as_bytes(const Call&);
     void bind_result(Call&, const IValue& real, const IValue& shadow);
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);

@@ -127,6 +127,37 @@ for _ in range(3):
         totals = self.report()["coverage"]
         self.assertGreater(json.dumps(totals).count("failed"), 0)
 
+    def test_faults_of_ours_stop_the_twin_and_not_the_program(self):
+        self.env["MP_TRACE_TEST_DISABLE_RULE"] = "prepare"
+        ours = self.same(TRAIN + "step(); step()")
+        self.assertTrue(any(b"internal faults" in line for line in ours), ours)
+
+    @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no torchrun beside this python")
+    def test_a_rank_that_gave_its_twin_up_still_attends_the_twins_collectives(self):
+        path = self.script(TRAIN + """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+for k in range(4):
+    step()
+    total = torch.full((3,), float(dist.get_rank() + 1))
+    dist.all_reduce(total)
+    if dist.get_rank() == 0:
+        print(total.tolist())
+dist.destroy_process_group()
+""")
+        # One rank's twin fails, the other's does not.
+        wrapper = os.path.join(self.top, "one.sh")
+        with open(wrapper, "w") as f:
+            f.write('#!/bin/sh\n[ "$RANK" = 1 ] && export MP_TRACE_TEST_DISABLE_RULE=after_two\nexec "$@"\n')
+        os.chmod(wrapper, 0o755)
+        def job(port):
+            return [TORCHRUN, "--nproc-per-node", "2", "--no-python", "--master-port", str(port), wrapper, PYTHON, path]
+        plain = self.run_command(job(29621))
+        traced = self.trace(job(29622))
+        self.assertEqual(traced.returncode, 0, traced.stderr.decode()[-2000:])
+        self.assertEqual(sorted(traced.stdout.splitlines()), sorted(plain.stdout.splitlines()))
+        self.assertIn(b"internal faults", traced.stderr)
+
     def test_the_users_torch_without_an_adapter_runs_untraced_with_one_line(self):
         bare = os.path.join(self.top, "prefix")
         for part in ("bin/mp-trace", "lib/mp-trace/libmptrace_preload.so"):
