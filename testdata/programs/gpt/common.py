@@ -1,6 +1,7 @@
 """Shared by the programs of this folder: text, model, batches, options and results. Plain torch, 1.13 or 2.x."""
 import argparse
 import contextlib
+import gc
 import json
 import math
 import os
@@ -252,3 +253,10 @@ def start_ranks(store=""):
     method = "file://" + os.path.abspath(store) if store else "env://"
     torch.distributed.init_process_group("gloo", init_method=method, rank=rank, world_size=world)
     return rank
+
+
+def stop_ranks():
+    """Leaves the group in order: first what still holds it, which is in cycles, then the group itself."""
+    torch.distributed.barrier()
+    gc.collect()
+    torch.distributed.destroy_process_group()

@@ -4,11 +4,10 @@
     mpirun -np 2 python ddp_gpt.py --store /tmp/rendezvous --zero
 """
 import torch
-import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from common import GPT, Run, base_parser, loss_of, make_optimizer, start_ranks
+from common import GPT, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
 
 
 def add_hook(model, name, low):
@@ -19,16 +18,7 @@ def add_hook(model, name, low):
     model.register_comm_hook(None, compress if low else default_hooks.allreduce_hook)
 
 
-def main():
-    parser = base_parser(__doc__.splitlines()[0], steps=20)
-    parser.add_argument("--hook", choices=("none", "bf16", "fp16"), default="none")
-    parser.add_argument("--zero", action="store_true", help="shard the optimizer state (ZeroRedundancyOptimizer)")
-    parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--store", default="", help="file for the rendezvous, where no launcher offers one")
-    parser.add_argument("--keep-buckets", action="store_true",
-                        help="gradients stay in the order of the parameters instead of that of their arrival")
-    options = parser.parse_args()
-    rank = start_ranks(options.store)
+def train(options, rank):
     run = Run(options, rank)
     # Looking for unused parameters is what keeps DDP from laying its buckets out anew.
     model = DistributedDataParallel(GPT(run.vocabulary, dropout=options.dropout),
@@ -50,7 +40,19 @@ def main():
             optimizer.step()
         run.report(step, loss)
     run.finish(model, optimizer.optim if options.zero else optimizer)
-    dist.destroy_process_group()
+
+
+def main():
+    parser = base_parser(__doc__.splitlines()[0], steps=20)
+    parser.add_argument("--hook", choices=("none", "bf16", "fp16"), default="none")
+    parser.add_argument("--zero", action="store_true", help="shard the optimizer state (ZeroRedundancyOptimizer)")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--store", default="", help="file for the rendezvous, where no launcher offers one")
+    parser.add_argument("--keep-buckets", action="store_true",
+                        help="gradients stay in the order of the parameters instead of that of their arrival")
+    options = parser.parse_args()
+    train(options, start_ranks(options.store))
+    stop_ranks()
 
 
 main()

@@ -3,11 +3,10 @@
     torchrun --standalone --nproc-per-node 2 fsdp_gpt.py --reduce bf16 --optimizer fused
 """
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-from common import GPT, WIDTH, Block, Run, base_parser, loss_of, make_optimizer, start_ranks
+from common import GPT, WIDTH, Block, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
 
 BF16 = torch.bfloat16
 
@@ -59,25 +58,12 @@ def wrap(model, options, run):
                                     device_id=torch.device("cpu"), use_orig_params=options.use_orig_params)
 
 
-def main():
-    parser = base_parser(__doc__.splitlines()[0], steps=20)
-    parser.add_argument("--reduce", choices=("fp32", "bf16"), default="fp32", help="type of the gradients on the wire")
-    parser.add_argument("--optimizer", choices=("adamw", "foreach", "fused", "sgd"), default="adamw")
-    parser.add_argument("--clip", type=float, default=0.25)
-    parser.add_argument("--uint8-mix", action="store_true", help="trainable fp32 and frozen bf16 in one group")
-    parser.add_argument("--fsdp1", action="store_true")
-    parser.add_argument("--use-orig-params", action="store_true")
-    parser.add_argument("--keep-low-precision-grads", action="store_true",
-                        help="the optimizer sees 16-bit gradients; of ours only sgd can")
-    options = parser.parse_args()
-    rank = start_ranks()
+def train(options, rank):
     run = Run(options, rank)
     block = (lambda: MixedBlock(WIDTH, run.dtype(BF16))) if options.uint8_mix else None
     model = GPT(run.vocabulary, block=block)
     model = wrap(model, options, run) if options.fsdp1 else shard(model, options, run)
     name = "adamw-" + options.optimizer if options.optimizer in ("foreach", "fused") else options.optimizer
-    if options.keep_low_precision_grads and not options.fsdp1:
-        parser.error("--keep-low-precision-grads belongs to --fsdp1")
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = make_optimizer(name, trained)
     batches = run.batches()
@@ -95,7 +81,23 @@ def main():
             optimizer.step()
         run.report(step, loss)
     run.finish(model, optimizer)
-    dist.destroy_process_group()
+
+
+def main():
+    parser = base_parser(__doc__.splitlines()[0], steps=20)
+    parser.add_argument("--reduce", choices=("fp32", "bf16"), default="fp32", help="type of the gradients on the wire")
+    parser.add_argument("--optimizer", choices=("adamw", "foreach", "fused", "sgd"), default="adamw")
+    parser.add_argument("--clip", type=float, default=0.25)
+    parser.add_argument("--uint8-mix", action="store_true", help="trainable fp32 and frozen bf16 in one group")
+    parser.add_argument("--fsdp1", action="store_true")
+    parser.add_argument("--use-orig-params", action="store_true")
+    parser.add_argument("--keep-low-precision-grads", action="store_true",
+                        help="the optimizer sees 16-bit gradients; of ours only sgd can")
+    options = parser.parse_args()
+    if options.keep_low_precision_grads and not options.fsdp1:
+        parser.error("--keep-low-precision-grads belongs to --fsdp1")
+    train(options, start_ranks())
+    stop_ranks()
 
 
 main()
