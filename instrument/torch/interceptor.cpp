@@ -201,7 +201,8 @@ std::size_t intercept_ops(Session& session, Twin& twin) {
         if (op->hasKernelForDispatchKey(DispatchKey::BackendSelect)) continue;
         registrations->push_back(dispatcher.registerImpl(
             name, DispatchKey::BackendSelect,
-            c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(describe(*op))), {}, nullptr, "mp-trace"));
+            c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(describe(*op))), {}, nullptr,
+            "mp-trace"));
     }
     at::addGlobalCallback(at::RecordFunctionCallback(node_begins, node_ends)
                               .scopes({at::RecordScope::BACKWARD_FUNCTION})

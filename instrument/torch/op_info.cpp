@@ -22,7 +22,8 @@ std::string base_name(std::string_view qualified) {
 }
 
 bool is_sampler(std::string_view base) {
-    return in({"bernoulli", "normal", "normal_functional", "uniform", "random", "exponential", "geometric", "log_normal",
+    return in({"bernoulli", "normal", "normal_functional", "uniform", "random", "exponential", "geometric",
+               "log_normal",
                "cauchy", "multinomial", "randperm", "poisson", "binomial", "rand", "rand_like", "randn",
                "randn_like", "randint", "randint_like", "_standard_gamma", "_sample_dirichlet"}, base);
 }

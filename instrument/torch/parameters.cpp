@@ -185,7 +185,8 @@ void Parameters::refresh_gradient_storages() {
 std::uint64_t Parameters::leaves_fingerprint() const {
     std::uint64_t hash = 0;
     for (const Live& l : live())
-        if (l.kind == trace::TensorKind::parameter && has_plain_memory(l.tensor)) hash = hash * 31 + fingerprint_of(l.tensor);
+        if (l.kind == trace::TensorKind::parameter && has_plain_memory(l.tensor))
+            hash = hash * 31 + fingerprint_of(l.tensor);
     return hash;
 }
 

@@ -104,7 +104,9 @@ void Twin::unscale(Call& call) {
     if (session_.local()) return;
     const TwinScope scope;
     const at::Tensor inverse = call.real[2].toTensor();
-    for_each_tensor(call.shadow[0], [&](const at::Tensor& gradient) { gradient.mul_(inverse.to(gradient.scalar_type())); });
+    for_each_tensor(call.shadow[0], [&](const at::Tensor& gradient) {
+        gradient.mul_(inverse.to(gradient.scalar_type()));
+    });
     after_writes(call);
     shadows_.seed(call.real[1].toTensor(), false);
     shadows_.written(call.real[1].toTensor());

@@ -56,7 +56,7 @@ void set_twin(Twin* twin) noexcept { g_twin = twin; }
 
 // The real op's own errors are the program's and pass through. An error of ours costs the twin this op.
 void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
-    Call call{info, op, below, stack};
+    Call call(info, op, below, stack);
     try {
         take_arguments(call);
         follow(call);

@@ -8,6 +8,9 @@ namespace mp::twin {
 
 // One call of an op on its way through the twin.
 struct Call {
+    Call(const OpInfo& i, const c10::OperatorHandle& o, c10::DispatchKeySet b, Stack* s)
+        : info(i), op(o), below(b), stack(s) {}
+
     const OpInfo& info;
     const c10::OperatorHandle& op;
     c10::DispatchKeySet below;   // where the real op goes on
