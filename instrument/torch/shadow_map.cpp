@@ -56,7 +56,8 @@ at::Tensor allocate(const at::Tensor& real, at::ScalarType type, std::size_t ele
 }
 
 bool covers_storage(const at::Tensor& t) {
-    return static_cast<std::size_t>(t.numel()) * t.element_size() == storage_bytes(t) && t.is_non_overlapping_and_dense();
+    return static_cast<std::size_t>(t.numel()) * t.element_size() == storage_bytes(t) &&
+        t.is_non_overlapping_and_dense();
 }
 
 bool can_fingerprint(const at::Tensor& t) { return t.device().is_cpu() && !rule_disabled("fingerprint"); }
@@ -117,8 +118,8 @@ ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
     c10::StorageImpl* storage = real.storage().unsafeGetStorageImpl();
     auto it = shadows_.find(storage);
     if (it == shadows_.end()) {
-        Shadow fresh{c10::weak_intrusive_ptr<c10::StorageImpl>(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)),
-                     {}, 0, 0, 0, false};
+        auto held = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
+        Shadow fresh{c10::weak_intrusive_ptr<c10::StorageImpl>(held), {}, 0, 0, 0, false};
         it = shadows_.emplace(storage, std::move(fresh)).first;
     }
     it->second.real_bytes = storage_bytes(real);
@@ -226,7 +227,8 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
         at::Tensor bytes = allocate(real, at::kInt, storage_bytes(real));
         bytes.fill_(kEmptyLane);
         at::Tensor lanes = flat_of(bytes.storage(), at::kFloat, storage_bytes(real));
-        if (has) lanes.as_strided({shadow->flat.numel()}, {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(shadow->flat);
+        if (has) lanes.as_strided({shadow->flat.numel()},
+            {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(shadow->flat);
         Shadow& made = make(real);
         made.flat = lanes;
         made.lane_bytes = 1;
@@ -243,7 +245,8 @@ at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     const std::int64_t elements = static_cast<std::int64_t>(shadow.real_bytes) / step;
     const at::Tensor bits = flat_of(shadow.flat.storage(), at::kInt, shadow.real_bytes).as_strided({elements}, {step});
     const at::Tensor values = shadow.flat.as_strided({elements}, {step});
-    const at::Tensor own = flat_of(real.storage(), component_type(type), static_cast<std::size_t>(elements)).to(at::kFloat);
+    const at::Tensor own = flat_of(real.storage(), component_type(type),
+        static_cast<std::size_t>(elements)).to(at::kFloat);
     shadow.flat = at::where(bits.eq(kEmptyLane), own, values).contiguous();
     shadow.lane_bytes = component_bytes(type);
     return view_like(real, shadow.flat.storage(), twin_dtype(type));

@@ -100,7 +100,8 @@ void Twin::take_arguments(Call& call) {
 }
 
 void Twin::prepare(Call& call) {
-    if (rule_disabled("prepare") || (rule_disabled("after_two") && session_.steps() > 1)) throw std::runtime_error("switched off by a test");
+    if (rule_disabled("prepare") || (rule_disabled("after_two") && session_.steps() > 1))
+        throw std::runtime_error("switched off by a test");
     const TwinScope scope;
     call.bytes = call.info.moves_bytes && moves_floats_as_bytes(call);
     call.shadow.reserve(call.real.size());
@@ -227,7 +228,9 @@ at::Tensor Twin::convert_tensor(Call& call, const Argument& argument, const at::
     if (!t.defined() || argument.keep_real || is_wrapped_number(t)) return t;
     if (!has_plain_memory(t)) {
         call.possible = false;
-        call.why_not = t.is_sparse() ? "sparse tensor" : t.is_quantized() ? "quantized tensor" : "tensor without plain memory";
+        call.why_not = t.is_sparse()      ? "sparse tensor"
+                       : t.is_quantized() ? "quantized tensor"
+                                          : "tensor without plain memory";
         return t;
     }
     return carries_floats(t) ? shadow_of_float(call, argument, t) : shadow_of_integer(call, argument, t);
@@ -283,7 +286,8 @@ void Twin::bind_result(Call& call, const IValue& real, const IValue& shadow) {
     if (!real.isList() || !shadow.isList()) return;
     const c10::List<IValue> reals = real.toList();
     const c10::List<IValue> shadows = shadow.toList();
-    for (std::size_t i = 0; i < reals.size() && i < shadows.size(); ++i) bind_result(call, reals.get(i), shadows.get(i));
+    for (std::size_t i = 0; i < reals.size() && i < shadows.size(); ++i)
+        bind_result(call, reals.get(i), shadows.get(i));
 }
 
 void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& shadow) {

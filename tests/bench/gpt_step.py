@@ -20,7 +20,8 @@ class Block(nn.Module):
 
     def forward(self, x):
         batch, time_, width = x.shape
-        q, k, v = (t.reshape(batch, time_, self.heads, -1).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+        q, k, v = (t.reshape(batch, time_, self.heads, -1).transpose(1, 2)
+                   for t in self.qkv(self.norm1(x)).chunk(3, -1))
         scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
         mask = torch.ones(time_, time_, dtype=torch.bool).triu(1)
         y = scores.masked_fill(mask, float("-inf")).softmax(-1).to(v.dtype) @ v

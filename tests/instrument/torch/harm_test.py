@@ -18,7 +18,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 TRACE = os.path.abspath(os.environ["MP_TRACE"])
 HOME = os.path.dirname(os.path.dirname(TRACE))
 ADAPTERS = os.path.join(HOME, "lib/mp-trace/adapters")
-PYTHON = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else os.path.join(ROOT, ".venv/bin/python")
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
+    PYTHON = os.path.abspath(sys.argv.pop(1))
 TORCHRUN = os.path.join(os.path.dirname(PYTHON), "torchrun")
 PROGRAMS = os.path.join(ROOT, "testdata/programs/gpt")
 KILLS = int(os.environ.get("MP_KILLS", "4"))
@@ -43,7 +45,8 @@ def step(extra=lambda y: y):
 
 
 def has_torch():
-    return os.path.exists(PYTHON) and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+    probe = [PYTHON, "-c", "import torch"]
+    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
 
 
 @unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
