@@ -91,7 +91,7 @@ def machine():
     return f"{vendor.group(1) if vendor else 'unknown'}, {widest}, {os.cpu_count()} cores"
 
 
-def write(path, title, lines, seconds):
+def write(path, title, lines, seconds, command=""):
     """Replaces the section with this title, or appends it; the others stay."""
     sections = {}
     if os.path.exists(path):
@@ -101,7 +101,8 @@ def write(path, title, lines, seconds):
                 sections[name.strip()] = body.strip("\n")
     for name in [n for n in sections if n.split(" (")[0] == title.split(" (")[0]]:
         del sections[name]
-    head = [f"{datetime.date.today().isoformat()}, {machine()}, {seconds:.0f} s.", ""]
+    head = [f"`{command}`", ""] if command else []
+    head += [f"{datetime.date.today().isoformat()}, {machine()}, {seconds:.0f} s.", ""]
     sections[title] = "\n".join(head + lines)
     ordered = sorted(sections, key=lambda n: (n.startswith("Rules"), n))
     with open(path, "w", encoding="utf-8") as f:

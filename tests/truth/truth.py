@@ -125,7 +125,10 @@ def main():
     seconds = time.monotonic() - began
     if options.out:
         title = f"Rules switched off, torch {options.torch}" if options.mutate else f"torch {options.torch} ({version})"
-        table.write(options.out, title, part, seconds)
+        told = "".join(f" --{o}" for o in ("mutate", "long") if getattr(options, o))
+        told += f" --seeds {options.seeds}" if options.seeds else ""
+        told += f" --cases '{options.cases}'" if options.cases != "*" else ""
+        table.write(options.out, title, part, seconds, f"truth.py --mp-trace BIN --torch {options.torch}{told}")
     print(f"{'RED: ' + ', '.join(red) if red else 'all as expected'}; {seconds:.0f} s")
     sys.exit(1 if red else 0)
 
