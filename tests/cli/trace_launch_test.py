@@ -379,7 +379,9 @@ class Launchers(TraceTest):
             self.skipTest("torchrun is not installed")
         start = [torchrun, "--nnodes", "1", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
                  "--rdzv-endpoint", "localhost:0"]
-        self.write("show.py", "import os; print(os.environ['RANK'], os.environ['MP_TRACE_OPTIONS'])")
+        # One write() per rank: both share the pipe, and an unbuffered print() is several writes that interleave.
+        self.write("show.py", "import os; os.write(1, (' '.join(os.environ[k] for k in "
+                              "('RANK', 'MP_TRACE_OPTIONS')) + chr(10)).encode())")
         done = subprocess.run([*start, "--no-python", self.tool, "run", "-q", "--no-build", "--", PYTHON, "show.py"],
                               cwd=self.cwd, env=self.env, capture_output=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
