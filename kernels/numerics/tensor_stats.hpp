@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace mp {
+
+// One-sided statistics of float values, widened exactly; never computed in the tensor's own dtype. A value
+// is merged with another of the same kind by merge(); counts, extremes and the histogram merge exactly,
+// moments by Chan's formula (Chan, Golub, LeVeque 1983). Every value of count 0 is neutral.
+struct TensorStats {
+    std::uint64_t count = 0;      // all elements
+    std::uint64_t nan = 0;
+    std::uint64_t pos_inf = 0;
+    std::uint64_t neg_inf = 0;
+    std::uint64_t zero = 0;       // +0 and -0
+    std::uint64_t subnormal = 0;  // below the smallest normal value of the tensor's own format
+    std::uint64_t saturated = 0;  // |x| is the largest finite value of the tensor's own format
+    double amax = 0;              // largest finite magnitude; 0 when there is none
+    double amin = 0;              // smallest magnitude above 0; 0 when there is none
+    double sum = 0;               // of the finite values, as are the moments
+    double sum_squares = 0;
+    double mean = 0;
+    double m2 = 0;                // sum of (x - mean)^2
+
+    std::uint64_t nonfinite() const { return nan + pos_inf + neg_inf; }
+    std::uint64_t finite() const { return count - nonfinite(); }
+    void merge(const TensorStats&);
+};
+
+// How many finite values other than zero have each exponent. Bin e + 127 holds [2^e, 2^(e+1)), as the
+// exponent field of an fp32 does: bin 0 takes everything below 2^-126, bin 254 everything from 2^127 on,
+// bin 255 is unused. Zeros and non-finite values are counted in TensorStats. Answers for any format how much
+// would overflow or flush to zero, and how that changes with a loss scale: multiplying by 2^k shifts bins.
+struct ExponentHistogram {
+    std::array<std::uint64_t, 256> bins{};
+
+    void merge(const ExponentHistogram&);
+    std::uint64_t at_least(int exponent) const;  // values of magnitude >= 2^exponent
+    std::uint64_t below(int exponent) const;     // values of magnitude < 2^exponent, zeros left out
+};
+
+}  // namespace mp
