@@ -31,14 +31,14 @@ struct Divergence {
 double relative_l2(const Divergence&);   // sqrt(ee / yy)
 double sqnr_db(const Divergence&);       // -20 log10 relative_l2; +inf for no error
 double cosine(const Divergence&);        // of x and y; 1 when both are zero. For display, never for a verdict
-double gain_bias(const Divergence&);     // (xy - yy) / yy: rounding to nearest leaves about 1e-5, truncation -2.8e-3 in bf16
+double gain_bias(const Divergence&);     // (xy - yy) / yy; bf16: about 1e-5 to nearest, -2.8e-3 by truncation
 double one_sidedness(const Divergence&); // |e| / abs_e in [0, 1]
 double flush_loss(const Divergence&);    // flushed_abs / abs_y
 
 // The relative L2 error of one rounding to nearest into a format: 0.425 x its unit roundoff (measured on
 // N(0,1) for fp16, bf16, e4m3, e5m2: 0.423 to 0.426). 0 for a dtype without a format.
 double one_rounding_floor(DType);
-// Relative L2 in units of that floor: 1 is what storing the result costs and nothing can avoid. 0 where there is no floor.
+// Relative L2 in units of that floor: 1 is what storing the result costs and nothing can avoid. 0 without floor.
 double floor_ratio(double relative_l2, DType);
 
 }  // namespace mp
