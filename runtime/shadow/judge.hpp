@@ -63,9 +63,13 @@ struct Judgement {
     std::vector<Check> checks;          // of declared and found policies
     double samples_lost = 0;            // share of steps skipped
     std::vector<std::string> inconclusive;  // why a verdict cannot be given: coverage, missing ranks
+    struct NotRun {
+        std::string rule, why;
+    };
+    std::vector<NotRun> not_run;        // rules that had nothing to judge: no twin, no baseline
 };
 
-// `policies` as --policy takes them, beside those that the program itself declares.
+// `policies` as --policy takes them (runtime/shadow/policy_check.hpp), beside those that the program itself declares.
 Judgement judge(const RunModel&, const Limits& = {}, const std::vector<std::string>& policies = {});
 
 }  // namespace mp::trace

@@ -1,0 +1,199 @@
+// MPT010, MPT011, MPT012: what an op itself introduces. Only results in 16 bits and less are judged: in fp32
+// the order of a sum differs between kernels, and TF32 is a choice.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/float_format.hpp"
+#include "runtime/scale/figures.hpp"
+#include "runtime/shadow/floors.hpp"
+#include "runtime/shadow/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;            // compared elements below which an op is not judged
+constexpr std::uint64_t kFewestForBias = 4096;
+constexpr double kBiasSigmas = 6;                // metrics.md 5.2: z > 6
+constexpr double kOneRoundingAtMost = 1 / 0.425; // one rounding errs by u at most, 2.35 floors
+constexpr double kLongChain = 16;                // additions a step from which on a sum is a running sum
+constexpr double kChainWithoutProof = 64;        // the same, when neither bias nor divergence was measured
+constexpr std::uint64_t kFewestAddends = 256;
+constexpr double kOneSided = 0.15;               // gain bias in unit roundoffs; random signs give about 0
+constexpr double kFarAbove = 4;                  // CUM of the sum over CUM of what came before it
+constexpr double kFarAbovePhi = 8;
+
+double unit_of(DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    return format ? unit_roundoff(*format) : 0;
+}
+
+double gain_of(const OpRecord& op) { return op.loc_squares > 0 ? op.loc_dot / op.loc_squares : 0; }
+
+bool found_at(const Case& c, std::string_view rule, const OpRecord& op) {
+    return std::ranges::any_of(c.out.findings, [&](const Finding& f) {
+        return f.rule == rule && f.layer == op.layer && f.op == op.op && f.phase == op.phase;
+    });
+}
+
+// Share of all that the ops introduced, in squares of relative error: what is gained by curing this one.
+double share_of_error(const Case& c, const OpRecord& op) {
+    double all = 0;
+    for (const OpSum& s : c.model.ops) {
+        if (s.total.loc_compared > 0 && is_low_precision(s.total.dtype) && s.total.loc_squares > 0)
+            all += s.total.loc_error_squares / s.total.loc_squares;
+    }
+    const double own = op.loc_squares > 0 ? op.loc_error_squares / op.loc_squares : 0;
+    return all > 0 && std::isfinite(own / all) ? own / all : 0;
+}
+
+bool is_judged(const OpRecord& op) {
+    return is_low_precision(op.dtype) && op.loc_compared >= kFewest && op.loc_squares > 0 && !near_subnormal(op) &&
+           !is_fill(op.op);
+}
+
+// Stochastic rounding makes about two floors of one, and its errors cancel.
+bool may_be_stochastic(const OpRecord& op, const Limits& limits) {
+    return (is_elementwise(op.op) || op.phase == Phase::optimizer) &&
+           std::fabs(gain_of(op)) < limits.gain_bias_u * unit_of(op.dtype);
+}
+
+double floor_for(const OpRecord& op, const Limits& limits) {
+    double floor = expected_phi(op.op);
+    if (may_be_stochastic(op, limits)) floor = std::max(floor, 2.0);
+    return floor;
+}
+
+void judge_introduced(Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    const double floors = introduced_phi(op);
+    const double floor = floor_for(op, c.limits);
+    const double warn = widened(c.limits.loc_warn_phi, op.loc_compared) * floor;
+    const double fail = widened(c.limits.loc_fail_phi, op.loc_compared) * floor;
+    if (!(floors > warn)) return;
+    // One magnitude many times over has one rounding error many times over: up to 2.35 floors are honest.
+    if (one_magnitude(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return;
+    Finding f = finding_at("MPT010", floors > fail ? Severity::error : Severity::warning, op);
+    f.step = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
+    f.rank = sum.worst_loc.rank;
+    f.value = floors;
+    f.limit = floors > fail ? fail : warn;
+    f.unit = "phi";
+    f.importance = share_of_error(c, op);
+    f.message = place_text(op) + " introduces " + phi(floors) + ", its roundings cost " + phi(floor) + " (limit " +
+                phi(f.limit) + "), over " + counted(op.loc_compared, "element");
+    if (f.importance > 0.005) f.message += "; " + percent(f.importance) + " of the error that ops introduced";
+    f.advice = is_matrix_product(op.op) ? "accumulate in fp32: allow no reduced-precision reduction here"
+                                        : "run " + shown(base_name(op.op)) + " of " +
+                                              (op.layer.empty() ? std::string("this layer") : shown(op.layer)) +
+                                              " in fp32, or sum in fp32 inside it";
+    c.out.findings.push_back(std::move(f));
+}
+
+void judge_bias(Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    if (op.loc_compared < kFewestForBias || one_magnitude(op)) return;
+    const double u = unit_of(op.dtype);
+    const double gain = gain_of(op);
+    const double error = relative(op.loc_error_squares, op.loc_squares);
+    if (u <= 0 || error <= 0) return;
+    const double sigmas = std::fabs(gain) * std::sqrt(static_cast<double>(op.loc_compared)) / error;
+    if (std::fabs(gain) <= c.limits.gain_bias_u * u || sigmas <= kBiasSigmas) return;
+    Finding f = finding_at("MPT011", Severity::error, op);
+    f.step = sum.first_step;
+    f.value = std::fabs(gain) / u;
+    f.limit = c.limits.gain_bias_u;
+    f.unit = "u";
+    f.importance = share_of_error(c, op);
+    f.message = place_text(op) + " makes its results " + (gain < 0 ? "smaller" : "larger") + " by " +
+                percent(std::fabs(gain)) + " on average, " + figure(f.value) + " unit roundoffs (limit " +
+                figure(f.limit) + ", " + figure(std::round(sigmas)) + " standard errors)";
+    f.advice = "round to nearest: results are truncated, or a sum inside loses its small addends";
+    c.out.findings.push_back(std::move(f));
+}
+
+// --- running sums ---
+
+double calls_a_step(const RunModel& model, const OpSum& sum) {
+    const auto steps = static_cast<double>(std::max<std::int64_t>(model.step_count, 1));
+    return static_cast<double>(sum.total.calls) / (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
+}
+
+// Total error of the low-precision op just before, in the same layer where there is one; 1 at least.
+double phi_before(const RunModel& model, const OpRecord& op) {
+    const OpRecord* best = nullptr;
+    auto key = [&](const OpRecord& o) { return std::tuple(o.layer == op.layer, o.first); };
+    for (const OpSum& s : model.ops) {
+        const OpRecord& o = s.total;
+        if (o.phase != op.phase || o.first >= op.first || o.compared == 0 || !is_low_precision(o.dtype)) continue;
+        if (o.layer == op.layer && o.op == op.op) continue;
+        if (!best || key(o) > key(*best)) best = &o;
+    }
+    return best ? std::max(total_phi(*best), 1.0) : 1.0;
+}
+
+bool far_above_its_inputs(const RunModel& model, const OpRecord& op) {
+    const double total = total_phi(op);
+    return total >= kFarAbovePhi && total >= kFarAbove * phi_before(model, op);
+}
+
+// Whether the swallowed addends are missed. Where signs are random what is swallowed cancels.
+bool is_harmful(const Case& c, const OpSum& sum, double chain) {
+    const OpRecord& op = sum.total;
+    const bool has_loc = op.loc_compared > 0, has_total = op.compared > 0;
+    if (has_loc && std::fabs(gain_of(op)) >= kOneSided * unit_of(op.dtype)) return true;
+    if (has_total && far_above_its_inputs(c.model, op)) return true;
+    return !has_loc && !has_total && chain >= kChainWithoutProof;
+}
+
+// The sum stands while its twin grows; seen without counts of addends.
+bool stalls(const Case& c, const OpRecord& op) {
+    const bool healthy_steps = op.loc_compared == 0 || introduced_phi(op) <= kOneRoundingAtMost;
+    return op.added == 0 && healthy_steps && total_phi(op) >= 2 * kFarAbovePhi && op.amax < 0.9 * op.twin_amax &&
+           total_phi(op) >= 4 * kFarAbove * phi_before(c.model, op);
+}
+
+void judge_sum(Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    if (op.phase == Phase::optimizer || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return;
+    const double chain = calls_a_step(c.model, sum);
+    if (chain < kLongChain) return;
+    const double share = op.added > 0 ? static_cast<double>(op.absorbed) / static_cast<double>(op.added) : 0;
+    const bool swallows = op.added >= kFewestAddends && share > c.limits.absorbed && is_harmful(c, sum, chain);
+    if (!swallows && !stalls(c, op)) return;
+    const std::string dtype(name_of(op.dtype));
+    Finding f = finding_at("MPT012", Severity::error, op);
+    f.step = sum.first_step;
+    f.value = share;
+    f.limit = c.limits.absorbed;
+    f.unit = "share";
+    f.importance = 1 + share;
+    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step ";
+    f.message += swallows ? "leaves " + percent(share) + " of them without effect (limit " + percent(f.limit) + ")"
+                          : "stands at " + figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
+    if (swallows && op.compared > 0)
+        f.message += "; the sum is off by " + percent(relative(op.error_squares, op.twin_squares));
+    f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
+               " sum cannot take addends below half its last place";
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
+
+void judge_sums(Case& c) {
+    for (const OpSum& sum : c.model.ops) judge_sum(c, sum);
+}
+
+void judge_ops(Case& c) {
+    for (const OpSum& sum : c.model.ops) {
+        if (!is_judged(sum.total) || found_at(c, "MPT012", sum.total)) continue;
+        judge_introduced(c, sum);
+        if (!found_at(c, "MPT010", sum.total)) judge_bias(c, sum);
+    }
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,98 @@
+// MPT040: updates that are too small for the format they are added to.
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/scale/figures.hpp"
+#include "runtime/shadow/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;
+// Of what was wanted, this much arrived: stochastic rounding moves few elements, each far enough, and a 16-bit
+// copy of fp32 master weights catches up in jumps. Nothing is lost there.
+constexpr double kArrives = 0.8;
+
+double share_of(const TensorSum& t) {
+    return t.meant_to_move > 0 ? static_cast<double>(t.unmoved) / static_cast<double>(t.meant_to_move) : 0;
+}
+
+bool is_measured(const TensorSum& t) { return t.wanted_squares > 0; }
+double arrived(const TensorSum& t) { return is_measured(t) ? t.moved_dot / t.wanted_squares : 0; }
+
+bool is_stuck(const TensorSum& t, double limit) {
+    if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest || !(share_of(t) > limit)) return false;
+    if (is_measured(t)) return arrived(t) < kArrives;
+    // Without a twin, one sample may be a warm-up step with a learning rate of 0.
+    return t.samples >= 2;
+}
+
+Severity severity_of(const TensorSum& t, const Limits& limits) {
+    if (!(share_of(t) > limits.stagnation_fail)) return Severity::warning;
+    // Without a twin, stochastic rounding looks the same as long as something moves.
+    return is_measured(t) || t.frozen == t.samples ? Severity::error : Severity::warning;
+}
+
+std::string layer_of(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string::npos ? name : name.substr(0, dot);
+}
+
+std::string half_ulp_text(const TensorSum& t) {
+    if (t.unmoved == 0 || t.below_half_ulp == 0) return {};
+    return ", " + percent(static_cast<double>(t.below_half_ulp) / static_cast<double>(t.unmoved)) +
+           " of these because the update is below half an ulp";
+}
+
+struct Kind {
+    TensorKind kind = TensorKind::parameter;
+    std::string_view noun;    // of the worst
+    std::string_view others;  // of the rest
+    std::string_view advice;
+    double weight = 1;        // among the findings of this rule: the weights come first
+};
+
+void judge_kind(Case& c, const Kind& kind) {
+    std::vector<const TensorSum*> stuck;
+    for (const TensorSum& t : c.model.tensors) {
+        if (t.kind == kind.kind && is_stuck(t, c.limits.stagnation_warn)) stuck.push_back(&t);
+    }
+    if (stuck.empty()) return;
+    // The worst is where most is lost: the share, then the number of elements.
+    const TensorSum& worst = **std::ranges::max_element(stuck, {}, [](const TensorSum* t) {
+        return std::pair(share_of(*t), t->meant_to_move);
+    });
+    Finding f = finding("MPT040", severity_of(worst, c.limits));
+    f.layer = layer_of(worst.name);
+    f.op = "update below half an ulp";
+    f.phase = Phase::optimizer;
+    f.step = worst.first_stagnant;
+    f.value = share_of(worst);
+    f.limit = f.severity == Severity::error ? c.limits.stagnation_fail : c.limits.stagnation_warn;
+    f.unit = "share";
+    f.importance = kind.weight * (is_measured(worst) ? std::clamp(1 - arrived(worst), 0.0, 1.0) : share_of(worst));
+    f.message = std::string(kind.noun) + " " + shown(worst.name) + " (" + std::string(name_of(worst.last.dtype)) +
+                "): " + percent(f.value) + " of the elements that the optimizer meant to move stay as they are" +
+                half_ulp_text(worst);
+    if (is_measured(worst)) f.message += "; " + percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives";
+    if (stuck.size() > 1) f.message += "; " + counted(stuck.size() - 1, std::string(kind.others)) + " as well";
+    f.advice = kind.advice;
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
+
+void judge_updates(Case& c) {
+    static constexpr Kind kKinds[] = {
+        {TensorKind::parameter, "parameter", "other parameter",
+         "keep master weights in fp32 (autocast instead of a 16-bit model, or an optimizer with fp32 copies)", 1},
+        {TensorKind::optimizer_state, "optimizer state", "other state",
+         "keep the optimizer's state in fp32: a decaying average moves by less than half an ulp of 16 bits", 0.6},
+        {TensorKind::buffer, "buffer", "other buffer",
+         "keep running averages in fp32: their updates are below half an ulp of 16 bits", 0.5}};
+    for (const Kind& kind : kKinds) judge_kind(c, kind);
+}
+
+}  // namespace mp::trace
