@@ -37,7 +37,7 @@ def _arm_children():
         finally:
             at_exit()
 
-    process.BaseProcess._bootstrap = bootstrap
+    process.BaseProcess._bootstrap = say.unseen(bootstrap)
     if process.parent_process() is not None and "multiprocessing.util" in sys.modules:
         # Torch came while the child was already running: its finalizers are the only way out that is left.
         sys.modules["multiprocessing.util"].Finalize(None, at_exit, exitpriority=-1000)

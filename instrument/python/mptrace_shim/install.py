@@ -1,5 +1,6 @@
 """Puts everything in place once torch is imported and an adapter is attached."""
-from . import compiled, finish, modules, names, ops as adapter, optimizers, say, scalers, workers
+from . import (checkpoints, compiled, finish, modules, names, ops as adapter, optimizers, policies, say, scalers,
+               scopes, workers)
 
 
 def _preload_is_here():
@@ -21,9 +22,41 @@ def install(torch, options):
     say.guarded("DataLoader workers", workers.install, torch, ops)
     if options.mode == "off":
         return
-    known = names.Names(torch, ops)
-    calls = say.guarded("modules", modules.install, torch, ops, known, options.wants_layers)
-    steps = say.guarded("optimizers", optimizers.install, torch, ops, known, calls)
+    _install_all(torch, options, ops, names.Names(torch, ops))
+
+
+def _install_all(torch, options, ops, known):
+    functions = ops.layer_functions()
+    calls = say.guarded("modules", modules.install, torch, ops, known.layers, functions, options.wants_layers)
+    around = scopes.NoScopes()
+    if calls is not None and options.wants_layers:
+        around = say.guarded("layer scopes", scopes.install, torch, ops, functions, calls) or around
+    declared = say.guarded("policies", policies.install, torch, ops, known.layers, around)
+    steps = say.guarded("optimizers", optimizers.install, torch, ops, known, around)
     if steps is not None:
-        say.guarded("GradScaler", scalers.install, torch, ops, steps)
+        if declared is not None:
+            say.guarded("GradScaler", scalers.install, torch, ops, steps, around, declared)
+        _at_steps(steps, known, calls, declared)
+    saved = say.guarded("checkpoints", checkpoints.install, torch, ops)
+    if steps is not None and saved is not None:
+        steps.on_step.append(lambda: say.guarded("checkpoints", saved.install_distributed))
     say.guarded("torch.compile", compiled.install, torch, ops)
+
+
+def _at_steps(steps, known, calls, declared):
+    if calls is not None:
+        steps.on_first.append(calls.first_step_is_over)
+    if declared is None:
+        return
+    steps.on_first.append(lambda: say.guarded("policies", declared.first_step_is_over))
+
+    def closure(function):
+        # Lightning's precision plugins hand theirs to step(): a method of theirs, with the outermost module.
+        plugin = getattr(getattr(function, "func", None), "__self__", None)
+        if type(plugin).__module__.startswith(("lightning.", "pytorch_lightning.")):
+            declared.lightning(plugin)
+            module = next(iter(function.args), None)
+            if hasattr(module, "_modules") and id(module) not in known.layers.names:
+                known.layers.learn(module, None)
+
+    steps.on_closure.append(lambda function: say.guarded("Lightning", closure, function))

@@ -1,4 +1,4 @@
-"""Which layer is running: around every torch.nn.Module.__call__.
+"""Which layer is running: around every torch.nn.Module.__call__. Other methods of a module are their caller's.
 
 Why not the global forward hooks, the official way: torch.compile prints a warning to the program's stderr
 when there are any, they are skipped by BaseException (and by every exception before 2.1), and they send each
@@ -25,6 +25,10 @@ class Calls:
         self._original = original
         self.off = False
 
+    def fault(self, error):
+        say.once("modules", error)
+        self.remove()
+
     def first_step_is_over(self):
         if not self._wants_layers:
             self.remove()
@@ -35,17 +39,13 @@ class Calls:
             self._class.__call__ = self._original
 
 
-def install(torch, ops, names, wants_layers):
+def install(torch, ops, known, layer_functions, wants_layers):
     """Wraps Module.__call__. Without layers (watch mode) only to find the roots, until the first step."""
     module_class = torch.nn.Module
     original = module_class.__call__
     is_compiling = ops.is_compiling
-    push, pop, names.spell = ops.layer_functions()
-    layers, running = names.layers, _Stack()
-
-    def fault(error):
-        say.once("modules", error)
-        calls.remove()
+    push, pop, known.spell = layer_functions
+    names, running = known.names, _Stack()
 
     @functools.wraps(original)
     def call_in_layer(self, *arguments, **named):
@@ -53,9 +53,9 @@ def install(torch, ops, names, wants_layers):
             return original(self, *arguments, **named)
         modules = running.modules
         try:
-            push(layers.get(id(self)) or names.learn(self, modules[-1] if modules else None))
+            push(names.get(id(self)) or known.learn(self, modules[-1] if modules else None))
         except Exception as error:
-            fault(error)
+            calls.fault(error)
             return original(self, *arguments, **named)
         modules.append(self)
         try:
@@ -68,23 +68,23 @@ def install(torch, ops, names, wants_layers):
             try:
                 pop()
             except Exception as error:
-                fault(error)
+                calls.fault(error)
 
     @functools.wraps(original)
     def call_of_root(self, *arguments, **named):
         # Parents are called before their children, so whatever is unknown is a root.
-        if not is_compiling() and not calls.off and id(self) not in layers:
+        if not is_compiling() and not calls.off and id(self) not in names:
             try:
-                names.learn(self, None)
+                known.learn(self, None)
             except Exception as error:
-                fault(error)
+                calls.fault(error)
         try:
             return original(self, *arguments, **named)
         except BaseException as error:
             say.hide_frame(error)
             raise
 
-    wrapper = call_in_layer if wants_layers else call_of_root
+    wrapper = say.unseen(call_in_layer if wants_layers else call_of_root)
     calls = Calls(module_class, wrapper, original, wants_layers)
     _hide_from_dynamo(torch, wrapper)
     module_class.__call__ = wrapper

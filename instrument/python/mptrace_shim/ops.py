@@ -6,7 +6,7 @@ _TENSOR_OPS = ("loss", "parameter", "buffer", "state")
 _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
 # Not every adapter has these.
 _OPTIONAL_TENSOR_OPS = ("gradient",)
-_OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save")
+_OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save", "source", "policy", "place")
 
 
 class _Hidden:
@@ -69,6 +69,10 @@ class Ops:
     def internal(self):
         """`with ops.internal():` around reads of our own: neither the program's modes nor the adapter see them."""
         return _Internal(self, self._c)
+
+    def hidden(self):
+        """`with ops.hidden():` around looks at tensors of which the program's modes and subclasses learn nothing."""
+        return _Hidden(self._c)
 
     def layer_functions(self):
         """(push, pop, how a name is handed over): the adapter's C functions of these ops, if it has them.

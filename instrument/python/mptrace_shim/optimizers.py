@@ -13,6 +13,7 @@ from . import say
 
 _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
+_SCOPE = "(optimizer)"
 
 
 class _Running(threading.local):
@@ -32,11 +33,14 @@ class Step:
 
 
 class Steps:
-    def __init__(self, torch, ops, names, calls):
+    def __init__(self, torch, ops, names, scopes):
         self._torch = torch
         self._ops = ops
         self._names = names
-        self._calls = calls
+        self._scopes = scopes
+        self.on_first = []    # called when the first step is over
+        self.on_step = []     # called after each
+        self.on_closure = []  # called with each closure that is handed to a step()
         self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
         self._next = itertools.count()
         self._first = True
@@ -92,11 +96,12 @@ class Steps:
         self._end(step.number, True, scale)
 
     def _end(self, number, skipped, scale):
+        first, self._first = self._first, False
+        for told in self.on_first if first else ():
+            told()
         self._ops.after_step(number, bool(skipped), float(scale))
-        if self._first:
-            self._first = False
-            if self._calls is not None:
-                self._calls.first_step_is_over()
+        for told in self.on_step:
+            told()
 
     # ---- wrapping
 
@@ -124,6 +129,7 @@ class Steps:
                     arguments, named = steps._with_closure(current, arguments, named)
             except Exception as error:
                 steps.fault(error)
+            in_scope = current is not None and steps._scopes.enter(_SCOPE)
             try:
                 result = original(self, *arguments, **named)
             except BaseException as error:
@@ -131,6 +137,9 @@ class Steps:
                     steps.running.step = None
                 say.hide_frame(error)
                 raise
+            finally:
+                if in_scope:
+                    steps._scopes.leave()
             if current is not None and not steps.off:
                 try:
                     steps.leave(current)
@@ -139,7 +148,7 @@ class Steps:
             return result
 
         setattr(step, _MARK, True)
-        return step
+        return say.unseen(step)
 
     def _with_closure(self, step, arguments, named):
         """The arguments of step(), the closure among them telling us when it has run."""
@@ -149,13 +158,20 @@ class Steps:
             self.begin(step)
             return arguments, named
 
+        for told in self.on_closure:
+            told(closure)
+
         @functools.wraps(closure)
         def then_begin(*inner, **inner_named):
+            # What the closure computes is the model's.
+            outside = self._scopes.suspend(_SCOPE)
             try:
                 result = closure(*inner, **inner_named)
             except BaseException as error:
                 say.hide_frame(error)
                 raise
+            finally:
+                outside()
             if not self.off:
                 try:
                     self.begin(step)
@@ -163,13 +179,14 @@ class Steps:
                     self.fault(error)
             return result
 
+        then_begin = say.unseen(then_begin)
         if in_arguments:
             return (then_begin,) + tuple(arguments[1:]), named
         return arguments, {**named, "closure": then_begin}
 
 
-def install(torch, ops, names, calls):
-    steps = Steps(torch, ops, names, calls)
+def install(torch, ops, names, scopes):
+    steps = Steps(torch, ops, names, scopes)
     base = torch.optim.Optimizer
     patcher = next(name for name in _PATCHERS if hasattr(base, name))
     original = getattr(base, patcher)
@@ -178,9 +195,10 @@ def install(torch, ops, names, calls):
     def patch(self, *arguments, **named):
         result = original(self, *arguments, **named)
         say.guarded("optimizers", steps.wrap_class, type(self))
+        say.guarded("optimizers", names.layers.optimizer_made, self)
         return result
 
-    setattr(base, patcher, patch)
+    setattr(base, patcher, say.unseen(patch))
     for cls in _subclasses(base):  # of objects made before us
         if getattr(cls.__dict__.get("step"), "hooked", False):
             steps.wrap_class(cls)

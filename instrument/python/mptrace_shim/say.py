@@ -38,3 +38,13 @@ def hide_frame(error):
     """
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next
+
+
+def unseen(function):
+    """A wrapper whose frame warnings.warn(stacklevel=...) and logging pass over, so that they name the program's line.
+
+    Both leave out frames whose file is called after importlib's bootstrap, as Python does with its own.
+    """
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=code.co_filename + " (importlib._bootstrap)")
+    return function

@@ -12,6 +12,7 @@ import weakref
 from . import say
 
 _MARK = "_mptrace_wrapped"
+_SCOPE = "(scaler)"
 
 
 class HostScale:
@@ -74,10 +75,12 @@ class ScaledStep:
 
 
 class Scalers:
-    def __init__(self, torch, ops, steps):
+    def __init__(self, torch, ops, steps, scopes, policies):
         self._torch = torch
         self._ops = ops
         self._steps = steps
+        self._scopes = scopes
+        self._policies = policies
         self._host = weakref.WeakKeyDictionary()
         self._scaling = self._updating = False  # inside a subclass's method that may call its base's
 
@@ -112,6 +115,7 @@ class Scalers:
     def scale(self, original, scaler, outputs, *arguments, **named):
         if self._scaling:
             return original(scaler, outputs, *arguments, **named)
+        say.guarded("policies", self._policies.scaler, scaler)
         self._scaling = True
         try:
             result = original(scaler, outputs, *arguments, **named)
@@ -143,14 +147,25 @@ class Scalers:
             say.guarded("GradScaler.step", self._steps.skipped, _unwrapped(self._torch, optimizer), current.scale)
         return result
 
+    def unscale_(self, original, scaler, *arguments, **named):
+        in_scope = self._scopes.enter(_SCOPE)
+        try:
+            return original(scaler, *arguments, **named)
+        finally:
+            if in_scope:
+                self._scopes.leave()
+
     def update(self, original, scaler, *arguments, **named):
         if self._updating:
             return original(scaler, *arguments, **named)
         self._updating = True
+        in_scope = self._scopes.enter(_SCOPE)
         try:
             result = original(scaler, *arguments, **named)
         finally:
             self._updating = False
+            if in_scope:
+                self._scopes.leave()
         say.guarded("GradScaler.update", self._updated, scaler, arguments[0] if arguments else named.get("new_scale"))
         return result
 
@@ -180,7 +195,7 @@ class Scalers:
 
     def wrap_class(self, cls):
         for owner in cls.__mro__:
-            for name in ("scale", "step", "update", "get_scale", "load_state_dict"):
+            for name in ("scale", "unscale_", "step", "update", "get_scale", "load_state_dict"):
                 original = owner.__dict__.get(name)
                 if callable(original) and not getattr(original, _MARK, False):
                     setattr(owner, name, self._wrapped(original, getattr(self, name)))
@@ -197,7 +212,7 @@ class Scalers:
                 raise
 
         setattr(method, _MARK, True)
-        return method
+        return say.unseen(method)
 
 
 def _unwrapped(torch, optimizer):
@@ -211,8 +226,8 @@ def _unwrapped(torch, optimizer):
     return optimizer
 
 
-def install(torch, ops, steps):
-    scalers = Scalers(torch, ops, steps)
+def install(torch, ops, steps, scopes, policies):
+    scalers = Scalers(torch, ops, steps, scopes, policies)
     base = getattr(getattr(torch, "amp", None), "GradScaler", None) or torch.cuda.amp.GradScaler
     original = base.__init__
 
@@ -222,6 +237,6 @@ def install(torch, ops, steps):
         original(self, *arguments, **named)
         say.guarded("GradScaler", scalers.wrap_class, type(self))
 
-    base.__init__ = __init__
+    base.__init__ = say.unseen(__init__)
     scalers.wrap_class(base)
     return scalers

@@ -3,6 +3,7 @@
 `scenarios.py [NAME ...]` prints a line for each. In between it writes the scenario's name to $STUB_CALLS,
 so that the test can tell whose calls are whose.
 """
+import gc
 import os
 import sys
 import tempfile
@@ -267,13 +268,13 @@ def scaler_derived():
 
 def scaler_sharded():
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
-    _group()
+    group()
     model = net()
     return _scaled(model, torch.optim.SGD(model.parameters(), lr=0.1),
                    ShardedGradScaler("cpu", init_scale=64.0, process_group=torch.distributed.group.WORLD), bad=(2,))
 
 
-def _group():
+def group():
     if not torch.distributed.is_initialized():
         store = torch.distributed.FileStore(tempfile.mktemp(), 1)
         torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
@@ -281,7 +282,7 @@ def _group():
 
 def zero():
     from torch.distributed.optim import ZeroRedundancyOptimizer
-    _group()
+    group()
     model = nn.parallel.DistributedDataParallel(net())
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.1)
     for _ in range(2):
@@ -293,7 +294,7 @@ def zero():
 def fsdp2():
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.device_mesh import init_device_mesh
-    _group()
+    group()
     model = net()
     mesh = init_device_mesh("cpu", (1,))
     for block in model.blocks:
@@ -378,16 +379,17 @@ IN_BOTH = (plain, closure, lbfgs, two_optimizers, nested, raising_step, raising_
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 
-def main():
-    for scenario in IN_BOTH + (IN_2 if IS_2 else ()):
+def main(scenarios):
+    for scenario in scenarios:
         if sys.argv[1:] and scenario.__name__ not in sys.argv[1:]:
             continue
         if "STUB_CALLS" in os.environ:
             with open(os.environ["STUB_CALLS"], "a", encoding="utf-8") as out:
                 out.write(f'["scenario", "{scenario.__name__}"]\n')
         torch.manual_seed(1)
+        gc.collect()  # models of the last one, which would keep their names
         print(scenario.__name__, scenario(), value(torch.rand(())), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(IN_BOTH + (IN_2 if IS_2 else ()))

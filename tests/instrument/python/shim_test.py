@@ -1,99 +1,17 @@
-"""mp-trace's Python part on a real torch, with the adapter's ops defined in Python (stub/sitecustomize.py).
-
-`shim_test.py PYTHON SHIM_FOLDER [unittest options]`. Skipped with a reason when that Python has no torch.
-"""
+"""mp-trace's Python part on a real torch, with the adapter's ops defined in Python (harness.py)."""
 import collections
-import json
 import os
-import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-PYTHON, SHIM = (os.path.abspath(path) for path in sys.argv[1:3])
-HERE = os.path.dirname(os.path.abspath(__file__))
-STUB = os.path.join(HERE, "stub")
+from harness import IS_2, SHIM, STUB, VERSION, ScenarioRuns, Shim, main, without_marks
+
 NAMES = [f"blocks.{i}.{part}.{kind}" for i in (0, 1) for part in ("linear", "norm") for kind in ("weight", "bias")]
 
 
-def torch_version():
-    command = [PYTHON, "-c", "import torch; print(torch.__version__)"]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    except OSError:
-        return None
-    return result.stdout.strip() if result.returncode == 0 else None
-
-
-VERSION = torch_version()
-IS_2 = bool(VERSION) and VERSION.startswith("2")
-
-
-def without_marks(text):
-    """Times, process ids and line numbers of torch's own log lines differ from run to run."""
-    # On a busy machine Python's resource tracker now and then complains about its own semaphores.
-    text = re.sub(r"[^\n]*resource_tracker[^\n]*\n  warnings\.warn[^\n]*\n", "", text)
-    return "\n".join(line for line in text.split("\n") if not re.match(r"(\[rank\d\]:)?[WI]\d{4} ", line))
-
-
-class Shim(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="shim-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.calls_path = os.path.join(self.folder, "calls")
-
-    def run_it(self, *command, traced=True, mode="trajectory", path=None, **env):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "PYTHON", "TORCHDYNAMO"))}
-        environment.update({"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
-                            "PYTHONPATH": os.pathsep.join(path if path is not None else [STUB])})
-        if traced:
-            options = os.path.join(self.folder, "options.1")
-            with open(options, "w", encoding="utf-8") as out:
-                out.write(f"mode={mode}\neager={env.pop('eager', '0')}\nquiet={env.pop('quiet', '0')}\n")
-            environment.update(MP_TRACE_OPTIONS=options, STUB_CALLS=self.calls_path,
-                               PYTHONPATH=SHIM + os.pathsep + environment["PYTHONPATH"])
-        environment.update(env)
-        return subprocess.run([PYTHON, *command], env=environment, capture_output=True, text=True, timeout=300,
-                              cwd=self.folder)
-
-    def calls(self):
-        with open(self.calls_path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
-
-    def script(self, *command, **more):
-        return self.run_it(os.path.join(HERE, "processes.py"), *command, **more)
-
-
-class Scenarios(Shim):
-    """All of scenarios.py, once without and once with us."""
-
-    @classmethod
-    def setUpClass(cls):
-        test = cls("run_both")
-        test.setUp()
-        try:
-            test.run_both()
-            cls.untraced, cls.traced = test.untraced, test.traced
-            cls.by_scenario, name = collections.defaultdict(list), None
-            for call in test.calls():
-                if call[0] == "scenario":
-                    name = call[1]
-                else:
-                    cls.by_scenario[name].append(call[1:])
-        finally:
-            test.doCleanups()
-
-    def run_both(self):
-        command = os.path.join(HERE, "scenarios.py")
-        self.untraced = self.run_it(command, traced=False)
-        self.traced = self.run_it(command)
-
-    def of(self, scenario, *ops):
-        if scenario not in self.by_scenario:
-            self.skipTest(f"torch {VERSION} has no {scenario}")
-        return [call for call in self.by_scenario[scenario] if not ops or call[0] in ops]
+class Scenarios(ScenarioRuns):
+    FILE = "scenarios.py"
 
     def steps(self, scenario):
         """after_step calls; checks that each has its before_step, and numbers optimizers from 0."""
@@ -103,11 +21,12 @@ class Scenarios(Shim):
         first = min((c[1] for c in calls), default=0)
         return [(c[1] - first, *c[2:]) for c in calls[1::2]]
 
+    def layers(self, scenario):
+        """Names of layers in the order of their calls, without scopes that are no modules."""
+        return [c[1] for c in self.of(scenario, "layer_push") if not c[1].startswith("(")]
+
     def test_what_the_program_prints_and_computes_is_the_same(self):
-        self.assertEqual(self.untraced.returncode, 0, self.untraced.stderr)
-        self.assertEqual(self.traced.stdout, self.untraced.stdout)
-        self.assertEqual(without_marks(self.traced.stderr), without_marks(self.untraced.stderr))
-        self.assertEqual(self.traced.returncode, 0)
+        self.check_same()
 
     def test_every_step_counts_once(self):
         plain = (0, False, -1.0)
@@ -131,9 +50,12 @@ class Scenarios(Shim):
             self.assertEqual(kinds[0], "layer_push", scenario)
             after = kinds.index("after_step")
             self.assertEqual(kinds[after + 1], "layer_push", scenario)
-        # LBFGS calls it again within its step.
-        kinds = [call[0] for call in self.of("lbfgs", "layer_push", "before_step", "after_step")]
-        self.assertEqual(kinds[kinds.index("before_step") + 1], "layer_push")
+        # LBFGS calls it again within its step; what it computes is not the optimizer's.
+        calls = self.of("lbfgs", "layer_push", "layer_pop", "before_step")
+        at = [call[0] for call in calls].index("before_step")
+        self.assertEqual(calls[:3], [["layer_push", "(optimizer)"], ["layer_pop"], ["layer_push", "Net"]])
+        self.assertEqual(calls[at - 1], ["layer_push", "(optimizer)"])
+        self.assertEqual(calls[at + 1:at + 3], [["layer_pop"], ["layer_push", "Net"]])
 
     def test_skipped_steps_are_told_with_the_scale_of_the_step(self):
         self.assertEqual(self.steps("scaler"), [(0, True, 1024.0), (0, False, 512.0), (0, False, 512.0),
@@ -155,12 +77,17 @@ class Scenarios(Shim):
             self.assertAlmostEqual(root[2], loss[2] * scale, places=3)
 
     def test_layers_are_named_from_their_root(self):
-        names = ["Net"] + [f"Net.blocks.{i}{part}" for i in (0, 1) for part in ("", ".linear", ".norm")]
-        self.assertEqual([c[1] for c in self.of("plain", "layer_push")], names * 3)
+        names = ["Net"] + [f"blocks.{i}{part}" for i in (0, 1) for part in ("", ".linear", ".norm")]
+        self.assertEqual(self.layers("plain"), names * 3)
         # Checkpointing calls the blocks again in backward, outside the root.
-        self.assertEqual([c[1] for c in self.of("checkpointed", "layer_push")], names + names[4:] + names[1:4])
-        late = [c[1] for c in self.of("outer_later", "layer_push")]
-        self.assertEqual(late, ["Block", "Block.linear", "Block.norm"] + names + ["MSELoss"] + names)
+        self.assertEqual(self.layers("checkpointed"), names + names[4:] + names[1:4])
+        self.assertEqual(self.layers("outer_later"), ["Block", "linear", "norm"] + names + ["MSELoss"] + names)
+        self.assertEqual(self.layers("names_clash"), ["Block", "linear", "norm"] +
+                         ["Block#2", "Block#2.linear", "Block#2.norm"])
+        # The teacher is called first; when the trained model comes it gives way.
+        prefixed = ["Net"] + [f"Net.{name}" for name in names[1:]]
+        again = ["Net#2"] + names[1:]
+        self.assertEqual(self.layers("teacher_first"), names + again + prefixed + again)
 
     def test_pushes_and_pops_match(self):
         for scenario, calls in self.by_scenario.items():
@@ -173,11 +100,11 @@ class Scenarios(Shim):
     def test_parameters_are_told_once_as_the_program_spells_them(self):
         self.assertEqual([c[1] for c in self.of("plain", "parameter")], NAMES)
         self.assertEqual([c[1] for c in self.of("plain", "buffer")], ["mask"])
-        self.assertEqual([c[1] for c in self.of("zero", "parameter")], [f"module.{n}" for n in NAMES])
+        self.assertEqual([c[1] for c in self.of("zero", "parameter")], NAMES)  # without DDP's "module."
         self.assertEqual([c[1] for c in self.of("outer_later", "parameter")], NAMES)
         own = ["linear.weight", "linear.bias", "norm.weight", "norm.bias"]
         names = [c[1] for c in self.of("names_clash", "parameter")]
-        self.assertEqual(names[:-1], own + [f"Block.{n}" for n in own])
+        self.assertEqual(names[:-1], own + [f"Block#2.{n}" for n in own])
         self.assertRegex(names[-1], r"^optimizer\d+\.group1\.param4$")
         names = [c[1] for c in self.of("teacher_first", "parameter")]
         self.assertEqual(names, NAMES + [f"Net.{n}" for n in NAMES])
@@ -359,7 +286,4 @@ class Start(Shim):
 
 
 if __name__ == "__main__":
-    if VERSION is None:
-        print(f"skipped: {PYTHON} has no torch")
-        sys.exit(0)
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    main()

@@ -10,7 +10,8 @@ SCHEMAS = ("loss(Tensor root, Tensor loss) -> ()", "parameter(str name, Tensor p
            "buffer(str name, Tensor b) -> ()", "state(str name, Tensor t) -> ()", "before_step(int optimizer) -> ()",
            "after_step(int optimizer, bool skipped, float scale) -> ()", "layer_push(str name) -> ()",
            "layer_pop() -> ()", "disarm(str reason) -> ()", "finish() -> ()", "note(str kind, str text) -> ()",
-           "gradient(str name, Tensor g) -> ()",
+           "gradient(str name, Tensor g) -> ()", "source(str layer, str where) -> ()", "policy(str text) -> ()",
+           "place(str role, str layer, str dtype, int tensors, int elements) -> ()",
            "internal_begin() -> ()", "internal_end() -> ()")
 
 print("the user's sitecustomize", flush=True) if os.environ.get("STUB_SAYS") else None
