@@ -21,8 +21,12 @@ struct CompileCommand {
 // Which CUDA headers .cu files (and C++ files that include them) are read with.
 enum class CudaHeaders : std::uint8_t { automatic, toolkit, stubs };
 
+// Which PyTorch headers: those the build finds, else ours; or ours though others are installed.
+enum class TorchHeaders : std::uint8_t { automatic, stubs };
+
 struct ExtractOptions {
     CudaHeaders cuda = CudaHeaders::automatic;
+    TorchHeaders torch = TorchHeaders::automatic;
     std::string cuda_path = {};       // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
     bool exact = false;          // also parse function bodies of system headers
     std::string project_root = {};    // files below it are user code; empty: everything not a system header

@@ -197,6 +197,7 @@ private:
 
     // PyTorch's own headers when the build has them, wherever it found them; ours otherwise. Never both.
     void torch_headers() {
+        if (options_.torch == TorchHeaders::stubs) return torch_stubs();
         auto dirs = user_.include_dirs;
         dirs.insert(dirs.end(), {"/usr/local/include", "/usr/include"});
         const bool real = std::any_of(dirs.begin(), dirs.end(), has_torch_headers);
@@ -207,6 +208,12 @@ private:
             if (fs::is_directory(api)) later("-idirafter", api.string());
         }
         later("-idirafter", ours("shims"));
+    }
+
+    // Before the system's directories, where a libtorch-dev may be.
+    void torch_stubs() {
+        rewrite_dirs([](const std::string& dir) { return has_torch_headers(dir) ? "drop" : ""; });
+        later("-isystem", ours("torch"));
     }
 
     // What torch's extension builder passes; without it c10::Half comparisons are ambiguous. Before the
