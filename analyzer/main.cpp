@@ -23,13 +23,13 @@
 
 #include <boost/program_options.hpp>
 
-#include "analyzer/config/suggest.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/lint.hpp"
 #include "analyzer/driver/output.hpp"
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/facts/text.hpp"
 #include "analyzer/report/display.hpp"
+#include "kernels/numerics/suggest.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 
 #include <toml++/toml.h>
 
-#include "analyzer/config/suggest.hpp"
 #include "kernels/numerics/dtype.hpp"
+#include "kernels/numerics/suggest.hpp"
 
 namespace mp::lint {
 namespace {

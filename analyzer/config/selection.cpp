@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/config/glob.hpp"
-#include "analyzer/config/suggest.hpp"
+#include "kernels/numerics/suggest.hpp"
 
 namespace mp::lint {
 namespace {

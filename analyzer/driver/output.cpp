@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "analyzer/config/suggest.hpp"
+#include "kernels/numerics/suggest.hpp"
 
 namespace mp::lint {
 

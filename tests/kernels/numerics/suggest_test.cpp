@@ -1,10 +1,10 @@
-#include "analyzer/config/suggest.hpp"
+#include "kernels/numerics/suggest.hpp"
 
 #include <array>
 
 #include <gtest/gtest.h>
 
-namespace mp::lint {
+namespace mp {
 namespace {
 
 constexpr std::array<std::string_view, 4> kKeys{"select", "ignore", "exclude", "timeout"};
@@ -14,6 +14,7 @@ TEST(Suggest, DistanceCountsEditsAndIgnoresCase) {
     EXPECT_EQ(edit_distance("MP401", "mp401"), 0u);
     EXPECT_EQ(edit_distance("", "abc"), 3u);
     EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+    EXPECT_EQ(edit_distance("run", "RNU"), 1u) << "two neighbours exchanged are one slip";
 }
 
 TEST(Suggest, AMistypedWordFindsItsNeighbour) {
@@ -29,4 +30,4 @@ TEST(Suggest, AnUnrelatedWordFindsNothing) {
 }
 
 }  // namespace
-}  // namespace mp::lint
+}  // namespace mp
