@@ -159,4 +159,5 @@ def train(options):
         print(f"step {step} loss {loss.item():.6f}{note}", flush=True)
 
 
-train(parse())
+if __name__ == "__main__":
+    train(parse())

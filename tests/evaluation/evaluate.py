@@ -1,0 +1,133 @@
+"""Does mp-trace name the bug, and is it silent where there is none? Scores it on programs whose bugs are known.
+
+    evaluate.py --mp-trace BIN --quick                      the three seeded bugs, their fixes and the controls
+    evaluate.py --mp-trace BIN --seeds 5 --out docs/evaluation.md
+    evaluate.py --mp-trace BIN --cases rope,ema --keep DIR
+
+Exit status: 0 as known_misses.toml says, 1 not, 77 when the interpreter has no torch.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+import page
+import programs
+import score
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mp-trace", required=True)
+    parser.add_argument("--python", default=os.path.join(programs.ROOT, ".venv", "bin", "python"))
+    parser.add_argument("--cases", default="*", help="patterns, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="only the three seeded bugs and the controls")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", default="", help="leave the runs in this new folder")
+    parser.add_argument("--out", default="", help="write the page's part about mp-trace")
+    return parser.parse_args()
+
+
+def known_misses():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_misses.toml"), "rb") as f:
+        return tomllib.load(f)
+
+
+def trace(options, case, fixed, seed, folder):
+    """One program under mp-trace, its report and its gate."""
+    os.makedirs(folder)
+    outcome = score.Outcome(case, fixed, seed)
+    words = programs.command(case, options.python, "--seed", str(seed), *(["--fixed"] if fixed else []))
+    status, output = programs.run([options.mp_trace, "-q", "--mode", "trajectory", "-o", "run", "--", *words], folder)
+    if status != 0:
+        outcome.fault = f"the program ended with {status}: {last_line(output)}"
+        return outcome
+    report = subprocess.run([options.mp_trace, "report", "run", "--json", "-"], cwd=folder, capture_output=True)
+    gate = subprocess.run([options.mp_trace, "gate", "run"], cwd=folder, capture_output=True)
+    try:
+        read = json.loads(report.stdout)
+        outcome.findings = [f for f in read["findings"] if f["severity"] != "note"]
+        outcome.ops = read["coverage"]["ops"]
+    except (ValueError, KeyError) as error:
+        outcome.fault = f"the report cannot be read ({error!r}): {last_line(report.stderr.decode())}"
+        return outcome
+    outcome.gate = gate.returncode
+    if gate.returncode not in (0, 1):
+        outcome.fault = f"the gate ended with {gate.returncode}: {last_line((gate.stdout + gate.stderr).decode())}"
+    return outcome
+
+
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else "no output"
+
+
+def describe(outcome):
+    name = outcome.case.name + (" fixed" if outcome.fixed else "")
+    said = "; ".join(page.place(f) for f in outcome.findings[:3]) or "nothing found"
+    return (f"{'right' if score.right(outcome) else 'WRONG'}  {name} seed {outcome.seed}: "
+            f"{outcome.fault or said}; gate {outcome.gate}")
+
+
+def jobs_of(options):
+    patterns = options.cases.split(",")
+    for case in programs.load():
+        if options.quick and not case.control and case.name not in programs.SEEDED:
+            continue
+        if any(fnmatch.fnmatchcase(case.name, p) for p in patterns):
+            for seed in range(1, options.seeds + 1):
+                for fixed in (False,) if case.control else (False, True):
+                    yield case, fixed, seed
+
+
+def judge(outcomes, misses):
+    """What is not as known_misses.toml says: a miss that nobody knows of, or one that is none."""
+    wrong = []
+    groups = {}
+    for o in outcomes:
+        groups.setdefault(page.key(o), []).append(o)
+    for name, group in groups.items():
+        missed = [o for o in group if not score.right(o)]
+        if missed and name not in misses:
+            wrong.append(f"{name}: wrong with seed {missed[0].seed}")
+        if not missed and name in misses:
+            wrong.append(f"{name}: right with every seed; take it out of known_misses.toml")
+    return wrong
+
+
+def main():
+    options = parse()
+    options.mp_trace = os.path.abspath(options.mp_trace)
+    if not os.path.exists(options.python) or subprocess.run([options.python, "-c", "import torch"]).returncode:
+        print(f"skipped: {options.python} has no torch")
+        return 77
+    top = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="mp-evaluation-")
+    outcomes = []
+    try:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            work = [pool.submit(trace, options, case, fixed, seed,
+                                os.path.join(top, f"{case.name}{'.fixed' if fixed else ''}.{seed}"))
+                    for case, fixed, seed in jobs_of(options)]
+            for future in work:
+                outcomes.append(future.result())
+                print(describe(outcomes[-1]), flush=True)
+    finally:
+        if not options.keep:
+            shutil.rmtree(top, ignore_errors=True)
+    misses = known_misses()
+    wrong = judge(outcomes, misses)
+    print(page.summary(outcomes), *wrong, sep="\n")
+    if options.out:
+        page.write(options.out, "mp-trace", page.section(outcomes, misses, options))
+    return 1 if wrong or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

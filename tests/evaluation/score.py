@@ -1,0 +1,63 @@
+"""What a verdict is worth: one run of mp-trace against what is known about the program."""
+import fnmatch
+import math
+from dataclasses import dataclass, field
+
+PARTS = ("rule", "layer", "op", "phase", "step")
+
+
+@dataclass
+class Outcome:
+    """One run under mp-trace."""
+    case: object
+    fixed: bool
+    seed: int
+    findings: list = field(default_factory=list)  # of the report, notes left out
+    gate: int = -1                                # its exit status
+    ops: int = 0                                  # leaf ops that the run executed, over all steps and ranks
+    fault: str = ""                               # why there is no verdict
+
+    @property
+    def buggy(self):
+        return not self.fixed and not self.case.control
+
+
+def globs(text, patterns):
+    return any(fnmatch.fnmatchcase(text, p) for p in patterns)
+
+
+def compare(case, finding):
+    """Which parts of a finding are as they should be."""
+    return {"rule": finding.get("rule") in case.rules,
+            "layer": globs(finding.get("layer") or "", case.layer),
+            "op": globs(finding.get("op") or "", case.op),
+            "phase": finding.get("phase") in case.phase,
+            "step": finding.get("step") in case.step}
+
+
+def right(outcome):
+    """Whether the first finding says where the bug is and the gate fails; of a program without a bug, silence."""
+    if outcome.fault:
+        return False
+    if not outcome.buggy:
+        return not outcome.findings and outcome.gate == 0
+    return bool(outcome.findings) and outcome.gate == 1 and all(compare(outcome.case, outcome.findings[0]).values())
+
+
+def place_of(outcome):
+    """At which place in the list the first right finding stands, from 1; 0: nowhere."""
+    for place, finding in enumerate(outcome.findings, 1):
+        if all(compare(outcome.case, finding).values()):
+            return place
+    return 0
+
+
+def wilson(events, trials, z=1.96):
+    """The 95 % interval of a rate (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    if trials == 0:
+        return 0.0, 1.0
+    rate = events / trials
+    middle = rate + z * z / (2 * trials)
+    spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
