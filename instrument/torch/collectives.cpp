@@ -3,6 +3,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
+#include <utility>
+
+#include "instrument/torch/measure.hpp"
 #include "instrument/torch/parameters.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
@@ -72,11 +75,11 @@ trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::Opera
     return record;
 }
 
-void hide_work(Stack& stack, std::size_t results) {
+void hide_work(Stack& stack, std::size_t results, const std::function<void()>& finished) {
     for (std::size_t i = 0; i < results; ++i) {
         IValue& value = stack[stack.size() - results + i];
         if (const auto work = as<c10d::Work>(value)) {
-            c10::intrusive_ptr<c10d::Work> hidden = c10::make_intrusive<HiddenWork>(work);
+            c10::intrusive_ptr<c10d::Work> hidden = c10::make_intrusive<HiddenWork>(work, finished);
             value = IValue(std::move(hidden));
         }
     }
@@ -85,6 +88,58 @@ void hide_work(Stack& stack, std::size_t results) {
 void wait_for_work(const Stack& results) {
     for (const IValue& value : results)
         if (const auto work = as<c10d::Work>(value)) work->wait();
+}
+
+// A low-precision reduction beside the fp32 reduction of the same inputs. It is made on every rank, whatever
+// happened before on this one: whether it is made depends only on what all ranks share, the op and its dtype.
+struct Twin::Reduction {
+    trace::CollectiveRecord like;
+    Session* session = nullptr;
+    std::vector<at::Tensor> real, exact;
+    bool measured = false;
+};
+
+std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
+    const trace::CollectiveRecord like = describe_collective(call.info, call.op, *call.stack);
+    if (like.reduction.empty() || !is_low_precision(like.dtype)) return nullptr;
+    try {
+        const TwinScope scope;
+        Call exact(call.info, call.op, call.below, call.stack);
+        exact.real = call.real;
+        exact.local = true;
+        prepare(exact);
+        Stack results(exact.shadow.begin(), exact.shadow.end());
+        call.op.callBoxed(&results);
+        wait_for_work(results);
+        auto reduction = std::make_shared<Reduction>();
+        reduction->like = like;
+        reduction->session = &session_;
+        for (const Call::Pair& pair : exact.written_floats) {
+            reduction->real.push_back(pair.real);
+            reduction->exact.push_back(pair.shadow);
+        }
+        return reduction;
+    } catch (const std::exception& e) {
+        session_.internal_fault(call.info.name, e.what());
+        return nullptr;
+    }
+}
+
+// Once the program has waited for its result.
+std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
+    if (!reduction) return {};
+    return [reduction] {
+        if (std::exchange(reduction->measured, true)) return;
+        for (std::size_t i = 0; i < reduction->real.size(); ++i) {
+            cpu::TensorView real, exact;
+            Divergence d;
+            if (view_for_kernels(reduction->real[i], real) && view_for_kernels(reduction->exact[i], exact) &&
+                cpu::divergence(real, exact, d))
+                reduction->session->count_reduction(reduction->like, d);
+        }
+        reduction->real.clear();
+        reduction->exact.clear();
+    };
 }
 
 // The same collective on the shadows, first, and on every rank whatever happened before on this one: a
@@ -108,6 +163,7 @@ void Twin::collective(Call& call) {
         if (call.info.arguments[i].tensor)
             for_each_tensor(call.real[i], [&](const at::Tensor& t) { any_float |= carries_floats(t); });
     const std::size_t results = call.op.schema().returns().size();
+    const std::shared_ptr<Reduction> reduction = begin_reduction(call);
     if (any_float) {
         try {
             const TwinScope scope;
@@ -120,7 +176,9 @@ void Twin::collective(Call& call) {
         }
     }
     run_real(call);
-    if (!rule_disabled("work")) hide_work(*call.stack, results);
+    const std::function<void()> finish = finisher_of(reduction);
+    if (finish) session_.finish_later(finish);
+    if (!rule_disabled("work")) hide_work(*call.stack, results, finish);
     if (!prepared) return lose_results(call);
     const TwinScope scope;
     std::uint64_t bytes = 0;

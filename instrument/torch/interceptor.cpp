@@ -1,11 +1,15 @@
 #include "instrument/torch/interceptor.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "instrument/torch/collectives.hpp"
+#include "instrument/torch/measure.hpp"
+#include "instrument/torch/nodes.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
 
@@ -61,11 +65,52 @@ at::ScalarType first_argument_dtype(const Stack& stack, const OpInfo& info) {
     return first;
 }
 
+// An average of weights, a counter: what moves a value from its old one. Filling memory does not.
+bool updates_in_place(const OpInfo& info) {
+    return info.rule == Rule::generic && std::any_of(info.arguments.begin(), info.arguments.end(), [](const Argument& a) {
+               return a.write && !a.overwrite;
+           });
+}
+
+// Which layer and phase an op belongs to; unknown where nothing says so.
+Site site_of(const OpInfo& info, bool forward) {
+    Site site;
+    site.ordinal = g_session->next_ordinal();
+    Layers& all = layers();
+    const LayerId running = all.current();
+    const NodePlace* const node = running_node();
+    if (node && !(at::GradMode::is_enabled() && all.depth() > node->layer_depth)) {
+        // What a module of a checkpointed forward runs inside a backward is forward again.
+        site.phase = Phase::backward;
+        site.layer = all.depth() > node->layer_depth ? running : node->layer;
+        site.guessed = node->guessed;
+    } else if (g_session->in_optimizer()) {
+        site.phase = Phase::optimizer;
+        site.layer = running ? running : all.optimizer;
+    } else if (forward || all.in_module()) {
+        site.phase = Phase::forward;
+        site.layer = running ? running : all.after_model() ? all.loss : 0;
+    } else if (running) {
+        site.phase = running == all.data ? Phase::data : Phase::optimizer;
+        site.layer = running;
+    } else if (g_session->backward_ran() || updates_in_place(info)) {
+        site.phase = Phase::optimizer;
+        site.layer = all.update;
+    } else {
+        site.phase = Phase::data;
+        site.layer = all.data;
+    }
+    return site;
+}
+
 // What happens around one op of the program, beside the twin.
 class Watch {
 public:
     Watch(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack)
         : info_(info), op_(op), forward_(records_gradients(stack, info)), first_(first_argument_dtype(stack, info)) {
+        site_ = current_site() = site_of(info, forward_);
+        if (!g_session->twin_active() && g_session->ledger().sampled())
+            arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0)
             g_session->count_collective(describe_collective(info, op, stack));
         if (g_session->has_python()) return;
@@ -76,6 +121,9 @@ public:
     void done(const Stack& stack) const {
         const std::size_t results = op_.schema().returns().size();
         g_session->count_op(census_dtype(stack, results, first_));
+        if (!arguments_.empty() && info_.rule != Rule::collective)
+            watch_results(*g_session, site_, info_, arguments_, stack, results);
+        if (op_log()) write_op_log();
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
         if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() == 1 &&
@@ -93,10 +141,26 @@ private:
                 });
     }
 
+    // For the test that compares our layers with those that hooks see.
+    static std::FILE* op_log() {
+        static const char* const path = std::getenv("MP_TRACE_TEST_OPLOG");
+        static std::FILE* const file = path ? std::fopen(path, "w") : nullptr;
+        return file;
+    }
+
+    void write_op_log() const {
+        std::fprintf(op_log(), "%llu\t%s\t%s\t%s\t%d\n", static_cast<unsigned long long>(site_.ordinal),
+                     std::string(name_of(site_.phase)).c_str(), info_.name.c_str(),
+                     layers().name(site_.layer).c_str(), site_.guessed);
+        std::fflush(op_log());
+    }
+
     const OpInfo& info_;
     const c10::OperatorHandle& op_;
     bool forward_;
     at::ScalarType first_;
+    Site site_;
+    std::vector<IValue> arguments_;  // kept only where they are looked at afterwards
 };
 
 class Kernel final : public c10::OperatorKernel {
@@ -163,29 +227,6 @@ bool has_backend_kernel(const c10::OperatorHandle& op) {
                        [&](DispatchKey key) { return op.hasKernelForDispatchKey(key); });
 }
 
-std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {
-    ThreadState& state = thread_state();
-    ++state.autograd_depth;
-    const std::int64_t sequence = node.seqNr();
-    // AccumulateGrad has the largest number there is, stored as -1.
-    if (!g_session->armed() || sequence < 0) return nullptr;
-    const std::int64_t previous = state.last_node;
-    state.last_node = sequence;
-    if (state.depth > 0) return nullptr;
-    try {
-        at::Tensor gradient;
-        if (!g_session->has_python() && !node.inputs().empty() && node.inputs()[0].isTensor())
-            gradient = node.inputs()[0].toTensor();
-        const Internal internal;
-        g_session->node_begins(sequence, previous, gradient);
-    } catch (const std::exception& e) {
-        g_session->internal_fault("autograd observer", e.what());
-    }
-    return nullptr;
-}
-
-void node_ends(const at::RecordFunction&, at::ObserverContext*) { --thread_state().autograd_depth; }
-
 }  // namespace
 
 std::size_t intercept_ops(Session& session, Twin& twin) {
@@ -204,9 +245,7 @@ std::size_t intercept_ops(Session& session, Twin& twin) {
             c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(describe(*op))), {}, nullptr,
             "mp-trace"));
     }
-    at::addGlobalCallback(at::RecordFunctionCallback(node_begins, node_ends)
-                              .scopes({at::RecordScope::BACKWARD_FUNCTION})
-                              .needsInputs(!session.has_python()));
+    observe_nodes(session);
     return registrations->size();
 }
 

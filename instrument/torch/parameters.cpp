@@ -1,94 +1,17 @@
 #include "instrument/torch/parameters.hpp"
 
-#include <cmath>
-#include <type_traits>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
+#include <algorithm>
+
+#include "instrument/torch/measure.hpp"
 #include "instrument/torch/safetensors.hpp"
 #include "instrument/torch/shadow_map.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
 namespace {
-
-constexpr std::int64_t kBlock = 1024;
-constexpr int kLanes = 16;
-
-struct BlockSums {
-    double error[kLanes] = {}, twin[kLanes] = {};
-    std::uint32_t differ[kLanes] = {};
-    std::uint32_t exponent_full = 0;  // whether a NaN or an infinity was met; then the sums mean nothing
-};
-
-// Lanes so that the compiler may use vectors without changing the order of any sum: the result is the same
-// on every machine.
-__attribute__((optimize("O3"), target_clones("avx2", "default"))) void add_block(const float* real, const float* twin,
-                                                                                BlockSums& sums) {
-    constexpr std::uint32_t kExponent = 0x7F800000;
-    for (std::int64_t i = 0; i < kBlock; i += kLanes) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-            const float x = real[i + lane], y = twin[i + lane];
-            const double e = static_cast<double>(x) - static_cast<double>(y);
-            sums.error[lane] += e * e;
-            sums.twin[lane] += static_cast<double>(y) * static_cast<double>(y);
-            sums.differ[lane] += x != y;
-            const std::uint32_t bx = __builtin_bit_cast(std::uint32_t, x), by = __builtin_bit_cast(std::uint32_t, y);
-            sums.exponent_full |= ((bx & kExponent) == kExponent) | ((by & kExponent) == kExponent);
-        }
-    }
-}
-
-template <typename Real, typename Other>
-void add_slowly(const Real* real, const Other* twin, std::int64_t elements, Difference& d) {
-    for (std::int64_t i = 0; i < elements; ++i) {
-        const double x = static_cast<double>(real[i]);
-        const double y = static_cast<double>(twin[i]);
-        const bool finite_x = std::isfinite(x), finite_y = std::isfinite(y);
-        d.nonfinite_real += !finite_x;
-        d.nonfinite_twin += !finite_y;
-        d.differ += x != y && !(x != x && y != y);
-        if (!finite_x || !finite_y) continue;
-        d.compared += 1;
-        d.error_squares += (x - y) * (x - y);
-        d.twin_squares += y * y;
-    }
-}
-
-template <typename Real>
-Difference difference_of(const Real* real, const float* twin, std::int64_t elements) {
-    Difference d;
-    d.elements = static_cast<std::uint64_t>(elements);
-    std::int64_t at = 0;
-    for (; at + kBlock <= elements; at += kBlock) {
-        float widened[kBlock];
-        const float* x = widened;
-        if constexpr (std::is_same_v<Real, float>) x = real + at;
-        else for (std::int64_t i = 0; i < kBlock; ++i) widened[i] = static_cast<float>(real[at + i]);
-        BlockSums sums;
-        add_block(x, twin + at, sums);
-        if (sums.exponent_full) {
-            add_slowly(real + at, twin + at, kBlock, d);
-            continue;
-        }
-        d.compared += kBlock;
-        for (int lane = 0; lane < kLanes; ++lane) {
-            d.error_squares += sums.error[lane];
-            d.twin_squares += sums.twin[lane];
-            d.differ += sums.differ[lane];
-        }
-    }
-    add_slowly(real + at, twin + at, elements - at, d);
-    return d;
-}
-
-template <typename Real>
-Difference against(const at::Tensor& real, const at::Tensor& twin) {
-    if (twin.scalar_type() != at::kDouble)
-        return difference_of(real.data_ptr<Real>(), twin.data_ptr<float>(), real.numel());
-    Difference d;
-    d.elements = static_cast<std::uint64_t>(real.numel());
-    add_slowly(real.data_ptr<Real>(), twin.data_ptr<double>(), real.numel(), d);
-    return d;
-}
 
 std::string kind_prefix(trace::TensorKind kind) {
     switch (kind) {
@@ -106,6 +29,49 @@ at::Tensor gradient_of(const at::Tensor& t) {
     return impl->autograd_meta() ? impl->grad() : at::Tensor();
 }
 
+// The module of "blocks.0.attn.weight": "blocks.0.attn".
+std::string owner_of(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string::npos ? std::string() : name.substr(0, dot);
+}
+
+trace::TensorRole role_of(trace::TensorKind kind) {
+    switch (kind) {
+        case trace::TensorKind::gradient: return trace::TensorRole::gradient;
+        case trace::TensorKind::optimizer_state: return trace::TensorRole::optimizer_state;
+        case trace::TensorKind::buffer: return trace::TensorRole::buffer;
+        case trace::TensorKind::parameter: break;
+    }
+    return trace::TensorRole::parameter;
+}
+
+bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tensor& twin) {
+    cpu::TensorView x, y;
+    TensorStats stats;
+    Divergence d;
+    if (!view_for_kernels(real, x)) return false;
+    if (twin.defined()) {
+        if (!view_for_kernels(twin, y) || !cpu::statistics_and_divergence(x, y, stats, d)) return false;
+    } else if (!cpu::statistics(x, stats)) {
+        return false;
+    }
+    r.elements = stats.count;
+    r.nonfinite_real = stats.nonfinite();
+    r.amax = stats.amax;
+    r.zeros = stats.zero;
+    r.subnormals = stats.subnormal;
+    r.compared = d.compared;
+    r.nonfinite_twin = d.nonfinite_both + d.nonfinite_twin;
+    r.differ = d.differ;
+    r.error_squares = d.ee;
+    r.twin_squares = d.yy;
+    r.twin_amax = d.twin_amax;
+    r.flushed = d.flushed;
+    r.flushed_abs = d.flushed_abs;
+    r.twin_abs = d.abs_y;
+    return true;
+}
+
 }  // namespace
 
 void Difference::merge(const Difference& o) {
@@ -119,16 +85,19 @@ void Difference::merge(const Difference& o) {
 }
 
 Difference difference(const at::Tensor& real, const at::Tensor& twin) {
-    const at::Tensor x = real.detach().cpu().contiguous();
-    at::Tensor y = twin.detach().cpu().contiguous();
-    if (y.scalar_type() != at::kDouble && y.scalar_type() != at::kFloat) y = y.to(at::kFloat);
-    switch (x.scalar_type()) {
-        case at::kFloat: return against<float>(x, y);
-        case at::kDouble: return against<double>(x, y.to(at::kDouble));
-        case at::kHalf: return against<at::Half>(x, y);
-        case at::kBFloat16: return against<at::BFloat16>(x, y);
-        default: return against<float>(x.to(at::kFloat), y);
-    }
+    Difference d;
+    cpu::TensorView x, y;
+    Divergence sums;
+    const at::Tensor here = real.detach().cpu(), there = twin.detach().cpu();
+    if (!view_for_kernels(here, x) || !view_for_kernels(there, y) || !cpu::divergence(x, y, sums)) return d;
+    d.elements = sums.count;
+    d.compared = sums.compared;
+    d.nonfinite_real = sums.nonfinite_both + sums.nonfinite_real;
+    d.nonfinite_twin = sums.nonfinite_both + sums.nonfinite_twin;
+    d.differ = sums.differ;
+    d.error_squares = sums.ee;
+    d.twin_squares = sums.yy;
+    return d;
 }
 
 DType dtype_of(at::ScalarType type) {
@@ -156,6 +125,8 @@ void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Te
     Named named{kind, std::string(name),
                 c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), keep_ ? t : at::Tensor()};
     const std::string key = kind_prefix(kind) + named.name;
+    if (kind == trace::TensorKind::parameter)
+        owners_[t.unsafeGetTensorImpl()] = layers().intern(owner_of(named.name));
     const auto [it, fresh] = by_name_.emplace(key, named_.size());
     if (fresh) named_.push_back(std::move(named));
     else named_[it->second] = std::move(named);
@@ -204,16 +175,31 @@ std::uint64_t Parameters::elements() const {
     return total;
 }
 
-std::vector<trace::TensorRecord> Parameters::measure(ShadowMap& shadows, trace::TensorKind wanted) const {
+LayerId Parameters::layer_of(const at::Tensor& t) const {
+    const auto it = owners_.find(t.unsafeGetTensorImpl());
+    return it == owners_.end() ? 0 : it->second;
+}
+
+std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted, bool hashed) const {
     const TwinScope scope;
     std::vector<trace::TensorRecord> records;
     const auto measure_one = [&](trace::TensorKind kind, const std::string& name, const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
-        const ShadowMap::Lookup found = shadows.find(t);
-        if (!found.shadow.defined()) return;
-        const Difference d = difference(t, found.shadow);
-        records.push_back({kind, name, dtype_of(t.scalar_type()), d.elements, d.compared, d.nonfinite_real,
-                           d.nonfinite_twin, d.differ, d.error_squares, d.twin_squares});
+        at::Tensor twin;
+        if (shadows) {
+            twin = shadows->find(t).shadow;
+            if (!twin.defined()) return;
+        }
+        const at::Tensor real = t.detach().cpu();
+        trace::TensorRecord record;
+        record.kind = kind;
+        record.name = name;
+        record.dtype = dtype_of(t.scalar_type());
+        if (!put_figures(record, real, twin.defined() ? twin.detach().cpu() : twin)) return;
+        if (hashed && real.is_non_overlapping_and_dense() && kind == trace::TensorKind::parameter)
+            record.hash = XXH3_64bits(real.data_ptr(), static_cast<std::size_t>(real.numel()) * real.element_size());
+        put_standstill(record, real, twin);
+        records.push_back(std::move(record));
     };
     for (const Live& l : live()) {
         if (l.kind == wanted) measure_one(l.kind, l.name, l.tensor);
@@ -222,6 +208,68 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap& shadows, trace::
         if (gradient.defined()) measure_one(trace::TensorKind::gradient, l.name, gradient);
     }
     return records;
+}
+
+// Without a twin, every element with a gradient was meant to move.
+void Parameters::keep_values(ShadowMap* shadows) {
+    const TwinScope scope;
+    kept_.clear();
+    for (const Live& l : live()) {
+        const bool moves = l.kind == trace::TensorKind::parameter || l.kind == trace::TensorKind::optimizer_state;
+        if (!moves || !has_plain_memory(l.tensor) || !is_low_precision(l.tensor.scalar_type())) continue;
+        Kept kept{l.name, l.kind, l.tensor.detach().clone(), {}};
+        if (shadows) {
+            const at::Tensor twin = shadows->find(l.tensor).shadow;
+            if (!twin.defined()) continue;
+            kept.twin_before = twin.clone();
+        } else {
+            const at::Tensor gradient = gradient_of(l.tensor);
+            if (l.kind != trace::TensorKind::parameter || !gradient.defined()) continue;
+            kept.twin_before = gradient.to(at::kFloat);
+        }
+        kept_.push_back(std::move(kept));
+    }
+}
+
+void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) const {
+    for (const Kept& kept : kept_) {
+        if (kept.kind != record.kind || kept.name != record.name) continue;
+        cpu::TensorView before, after, wanted_before, wanted_after;
+        // The twin's update says what was wanted; without one, the gradient says only where.
+        const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({1}).expand(kept.twin_before.sizes());
+        if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
+            !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
+            !view_for_kernels(twin.defined() ? twin : kept.twin_before, wanted_after))
+            return;
+        cpu::Standstill still;
+        if (!cpu::standstill(before, after, wanted_before, wanted_after, still)) return;
+        record.meant_to_move = still.meant_to_move;
+        record.unmoved = still.unmoved;
+        record.below_half_ulp = still.below_half_ulp;
+        record.wanted_squares = still.wanted_squares;
+        record.moved_dot = still.moved_dot;
+        return;
+    }
+}
+
+std::vector<trace::DTypePlace> Parameters::places() const {
+    std::vector<trace::DTypePlace> places;
+    const auto put = [&](trace::TensorRole role, const std::string& layer, const at::Tensor& t) {
+        const DType dtype = dtype_of(t.scalar_type());
+        const auto same = std::find_if(places.begin(), places.end(), [&](const trace::DTypePlace& p) {
+            return p.role == role && p.layer == layer && p.dtype == dtype;
+        });
+        const auto elements = static_cast<std::uint64_t>(t.numel());
+        if (same == places.end()) places.push_back({role, layer, Phase::unknown, dtype, 1, elements});
+        else same->tensors += 1, same->elements += elements;
+    };
+    for (const Live& l : live()) {
+        const std::string layer = owner_of(l.kind == trace::TensorKind::optimizer_state ? owner_of(l.name) : l.name);
+        put(role_of(l.kind), layer, l.tensor);
+        const at::Tensor gradient = l.kind == trace::TensorKind::parameter ? gradient_of(l.tensor) : at::Tensor();
+        if (gradient.defined()) put(trace::TensorRole::gradient, layer, gradient);
+    }
+    return places;
 }
 
 std::string Parameters::save(const std::string& path, ShadowMap& shadows, bool twin,

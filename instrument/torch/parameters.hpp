@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
+#include "instrument/torch/layers.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::twin {
@@ -48,8 +49,15 @@ public:
 
     std::size_t count() const { return named_.size(); }
     std::uint64_t elements() const;
-    // Parameters, or their gradients, against their twins.
-    std::vector<trace::TensorRecord> measure(ShadowMap&, trace::TensorKind) const;
+    // Tensors of one kind, against their twins where there are any. `hashed`: with a hash of the bytes.
+    std::vector<trace::TensorRecord> measure(ShadowMap*, trace::TensorKind, bool hashed) const;
+    // Copies of what a step may move in 16 bits or less, until forget_values(); measure() then says how
+    // much did not move.
+    void keep_values(ShadowMap*);
+    void forget_values() { kept_.clear(); }
+    // The module that owns a parameter; 0: unknown.
+    LayerId layer_of(const at::Tensor&) const;
+    std::vector<trace::DTypePlace> places() const;
     // "NAME", "grad/NAME", "optim/NAME.key" as safetensors, fp32; the twin's values or the real ones.
     // An error text, or empty.
     std::string save(const std::string& path, ShadowMap&, bool twin, const std::vector<double>& losses) const;
@@ -67,13 +75,22 @@ private:
         at::Tensor tensor;
     };
 
+    struct Kept {
+        std::string name;
+        trace::TensorKind kind;
+        at::Tensor before, twin_before;
+    };
+
     std::vector<Live> live() const;
+    void put_standstill(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
 
     bool keep_ = false;
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
     std::unordered_map<const c10::StorageImpl*, std::size_t> leaves_;
     std::unordered_map<const c10::StorageImpl*, std::size_t> gradients_;
+    std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
+    std::vector<Kept> kept_;
 };
 
 }  // namespace mp::twin

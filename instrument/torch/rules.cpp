@@ -1,5 +1,6 @@
 // The rules that are not "the same op on the shadows". Each says what the twin does and why.
 
+#include "instrument/torch/sample.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
 
@@ -77,6 +78,8 @@ void Twin::random(Call& call) {
     bind_results(call, results);
     after_writes(call);
     session_.count_shadowed(bytes);
+    Sample sample(session_);
+    measure(call, results, sample);
 }
 
 // native_dropout(input, p, train) -> (output, mask): the real mask on the twin's input, with the scale
@@ -94,6 +97,8 @@ void Twin::dropout(Call& call) {
     if (session_.local()) return measure_local(call, results);
     bind_results(call, results);
     session_.count_shadowed(result_bytes(call));
+    Sample sample(session_);
+    measure(call, results, sample);
 }
 
 // _amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale): the twin's gradients carry the

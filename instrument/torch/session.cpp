@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
@@ -145,6 +147,29 @@ void Session::count_collective(trace::CollectiveRecord record) {
     step_.collectives.push_back(std::move(record));
 }
 
+void Session::count_reduction(const trace::CollectiveRecord& like, const Divergence& d) {
+    const std::lock_guard lock(mutex_);
+    for (trace::CollectiveRecord& known : step_.collectives)
+        if (known.op == like.op && known.reduction == like.reduction && known.dtype == like.dtype &&
+            known.group == like.group) {
+            known.compared += d.compared;
+            known.error_squares += d.ee;
+            known.sum_squares += d.yy;
+            known.made_nonfinite += d.nonfinite_real;
+            return;
+        }
+}
+
+void Session::finish_later(std::function<void()> finish) {
+    const std::lock_guard lock(mutex_);
+    unfinished_.push_back(std::move(finish));
+}
+
+void Session::finish_reductions() {
+    const TwinScope scope;
+    for (const auto& finish : std::exchange(unfinished_, {})) finish();
+}
+
 void Session::count_local(std::string_view op, const Difference& d) {
     const std::lock_guard lock(mutex_);
     local_[std::string(op)].merge(d);
@@ -186,6 +211,11 @@ void Session::scaled_loss(const at::Tensor& root, const at::Tensor& loss) {
                        c10::weak_intrusive_ptr<c10::TensorImpl>(loss.getIntrusivePtr())});
 }
 
+void Session::declared_loss(const at::Tensor& loss) {
+    const std::lock_guard lock(mutex_);
+    declared_loss_ = loss.detach();
+}
+
 // Within one backward() nodes run in falling order of their numbers, so a scalar that made its node is
 // the root when its number is above that of the node before.
 void Session::node_begins(std::int64_t sequence, std::int64_t previous, const at::Tensor& root_gradient) {
@@ -199,6 +229,7 @@ void Session::node_begins(std::int64_t sequence, std::int64_t previous, const at
         open_recorder();
         if (!has_python_ && !backward_seen_) leaves_at_backward_ = parameters_.leaves_fingerprint();
         backward_seen_ = true;
+        backward_ran_ = true;
         if (root_gradient.defined() && root_gradient.numel() == 1) root_gradient_ = scalar(root_gradient);
         record_loss(root);
         if (!forecast_said_ && options_.mode >= trace::Mode::step) say_forecast();
@@ -215,6 +246,7 @@ void Session::record_loss(const at::Tensor& root) {
         if (auto input = scaled.loss.lock()) loss = at::Tensor(std::move(input));
     }
     scaled_.clear();
+    if (declared_loss_.defined()) loss = std::exchange(declared_loss_, {});
     trace::LossRecord record;
     record.micro_step = static_cast<std::int32_t>(step_.losses.size());
     record.dtype = dtype_of(loss.scalar_type());
@@ -233,10 +265,15 @@ void Session::begin_step() {
     step_.step = Step{next_step_};
     std::fill(ops_by_dtype_.begin(), ops_by_dtype_.end(), 0);
     local_.clear();
+    gradients_.clear();
+    ordinal_ = 0;
+    backward_ran_ = false;
     const bool twin_mode = options_.mode == trace::Mode::trajectory || options_.mode == trace::Mode::local ||
                            (options_.mode == trace::Mode::step && options_.steps.contains(step_.step));
     if (options_.mode == trace::Mode::step && twin()) twin()->shadows().clear();
     twin_active_ = armed() && twin_mode;
+    ledger_.begin_step(armed() && is_sampled_step());
+    layers().end_step();
 }
 
 // Whether parameters and gradients of this step are compared with the twin's.
@@ -244,20 +281,93 @@ bool Session::measures() const {
     return twin_active() && !local() && twin() && options_.steps.contains(step_.step);
 }
 
+// Everything is measured in the first steps and in every sixteenth; a full twin of one step is always.
+bool Session::is_sampled_step() const {
+    if (!options_.steps.contains(step_.step)) return false;
+    if (options_.mode == trace::Mode::local || options_.mode == trace::Mode::step) return true;
+    const std::int64_t k = step_.step.value;
+    return k < 3 || k == 4 || k == 8 || k % 16 == 0;
+}
+
+bool Session::looks_at_tensors() const {
+    return measures() || (!local() && ledger_.sampled());
+}
+
 void Session::before_step(std::int64_t) {
     const std::lock_guard lock(mutex_);
     if (!armed()) return;
     open_recorder();
-    if (measures()) step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::gradient);
+    finish_reductions();
+    in_optimizer_ = true;
+    if (!looks_at_tensors()) return;
+    ShadowMap* const shadows = measures() ? &twin()->shadows() : nullptr;
+    gradients_ = parameters_.measure(shadows, trace::TensorKind::gradient, false);
+    if (ledger_.sampled()) parameters_.keep_values(shadows);
 }
 
 void Session::after_step(std::int64_t optimizer, bool skipped, double scale) {
     const std::lock_guard lock(mutex_);
+    in_optimizer_ = false;
     if (!armed()) return;
+    // In watch mode gradients are looked at when they cost the step.
+    if (skipped && gradients_.empty() && !local())
+        gradients_ = parameters_.measure(nullptr, trace::TensorKind::gradient, false);
     if (optimizer == 0 || !step_.losses.empty()) end_step(optimizer, skipped, scale);
 }
 
+void Session::declared_step(bool skipped, double scale) {
+    const std::lock_guard lock(mutex_);
+    if (!armed()) return;
+    declares_steps_ = true;
+    open_recorder();
+    if (looks_at_tensors() && gradients_.empty())
+        gradients_ = parameters_.measure(measures() ? &twin()->shadows() : nullptr, trace::TensorKind::gradient, false);
+    end_step(0, skipped, scale);
+    backward_seen_ = parameter_written_ = gradient_cleared_ = false;
+}
+
+// Parameters every step, their state and buffers in sampled ones.
+void Session::measure_tensors() {
+    if (!looks_at_tensors()) return;
+    using Kind = trace::TensorKind;
+    ShadowMap* const shadows = measures() ? &twin()->shadows() : nullptr;
+    const bool sampled = ledger_.sampled();
+    for (const Kind kind : {Kind::parameter, Kind::optimizer_state, Kind::buffer}) {
+        if (kind != Kind::parameter && !sampled) continue;
+        auto records = parameters_.measure(shadows, kind, sampled);
+        step_.tensors.insert(step_.tensors.end(), std::make_move_iterator(records.begin()),
+                             std::make_move_iterator(records.end()));
+    }
+    parameters_.forget_values();
+}
+
+void Session::place(trace::DTypePlace place) {
+    const std::lock_guard lock(mutex_);
+    checkpoints_.push_back(std::move(place));
+}
+
+// What lives in which dtype, when it is not what it was.
+void Session::put_places() {
+    if (ledger_.sampled() || !checkpoints_.empty()) {
+        std::vector<trace::DTypePlace> places = parameters_.places();
+        for (const trace::OpRecord& op : step_.ops)
+            if (op.phase == Phase::forward || op.phase == Phase::backward)
+                places.push_back({trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
+        for (const trace::CollectiveRecord& c : step_.collectives)
+            places.push_back({trace::TensorRole::collective, c.op, Phase::unknown, c.dtype, c.calls, 0});
+        places.insert(places.end(), checkpoints_.begin(), checkpoints_.end());
+        checkpoints_.clear();
+        std::string key;
+        for (const trace::DTypePlace& p : places)
+            key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) + static_cast<char>(p.dtype);
+        if (key == last_places_) return;
+        last_places_ = std::move(key);
+        step_.places = std::move(places);
+    }
+}
+
 void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
+    finish_reductions();
     step_.optimizer = static_cast<std::int32_t>(optimizer);
     step_.skipped = skipped;
     step_.has_loss_scale = scale >= 0;
@@ -268,15 +378,25 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
     for (std::size_t type = 0; type < ops_by_dtype_.size(); ++type)
         if (ops_by_dtype_[type])
             step_.dtypes.push_back({dtype_of(static_cast<at::ScalarType>(type)), ops_by_dtype_[type]});
-    if (measures()) {
-        // Gradients were measured before the step, while they were there.
-        std::vector<trace::TensorRecord> gradients = std::move(step_.tensors);
-        step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::parameter);
-        step_.tensors.insert(step_.tensors.end(), gradients.begin(), gradients.end());
+    measure_tensors();
+    step_.tensors.insert(step_.tensors.end(), std::make_move_iterator(gradients_.begin()),
+                         std::make_move_iterator(gradients_.end()));
+    for (const auto& [op, d] : local_) {
+        trace::TensorRecord record;
+        record.kind = trace::TensorKind::gradient;
+        record.name = "local/" + op;
+        record.elements = d.elements;
+        record.compared = d.compared;
+        record.nonfinite_real = d.nonfinite_real;
+        record.nonfinite_twin = d.nonfinite_twin;
+        record.differ = d.differ;
+        record.error_squares = d.error_squares;
+        record.twin_squares = d.twin_squares;
+        step_.tensors.push_back(std::move(record));
     }
-    for (const auto& [op, d] : local_)
-        step_.tensors.push_back({trace::TensorKind::gradient, "local/" + op, DType::unknown, d.elements, d.compared,
-                                 d.nonfinite_real, d.nonfinite_twin, d.differ, d.error_squares, d.twin_squares});
+    step_.sampled = ledger_.sampled();
+    step_.ops = ledger_.take();
+    put_places();
     if (open_recorder()) {
         recorder_->step(step_);
         ++steps_recorded_;
@@ -290,9 +410,10 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
 // another micro-step. A step after which every weight is what it was counts as skipped.
 void Session::forward_op(const Stack& arguments, std::size_t count) {
     const std::lock_guard lock(mutex_);
-    if (backward_seen_ && (parameter_written_ || gradient_cleared_)) {
+    if (!declares_steps_ && backward_seen_ && (parameter_written_ || gradient_cleared_)) {
         const bool scaled = root_gradient_ != 1;
-        if (measures()) step_.tensors = parameters_.measure(twin()->shadows(), trace::TensorKind::gradient);
+        if (measures())
+            gradients_ = parameters_.measure(&twin()->shadows(), trace::TensorKind::gradient, false);
         const bool moved = parameter_written_ && parameters_.leaves_fingerprint() != leaves_at_backward_;
         end_step(0, !moved, scaled ? root_gradient_ : -1);
         backward_seen_ = parameter_written_ = gradient_cleared_ = false;
@@ -374,7 +495,7 @@ void Session::finish() {
     const std::lock_guard lock(mutex_);
     if (finished_ || !armed()) return;
     finished_ = true;
-    const bool step_under_way = !step_.losses.empty() && backward_seen_ && !has_python_;
+    const bool step_under_way = !step_.losses.empty() && backward_seen_ && !has_python_ && !declares_steps_;
     if (step_under_way)
         end_step(0, parameters_.leaves_fingerprint() == leaves_at_backward_, root_gradient_ != 1 ? root_gradient_ : -1);
     if (!recorder_) return;

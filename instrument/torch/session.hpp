@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
+#include "instrument/torch/ledger.hpp"
 #include "instrument/torch/parameters.hpp"
+#include "kernels/numerics/divergence.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
 #include "runtime/trace/recorder.hpp"
@@ -51,21 +54,38 @@ public:
     void count_local(std::string_view op, const Difference&);
     void internal_fault(std::string_view where, std::string_view what);
 
+    // ---- Measured by the twin and the interceptor.
+    Ledger& ledger() noexcept { return ledger_; }
+    std::uint64_t next_ordinal() noexcept { return ordinal_.fetch_add(1, std::memory_order_relaxed); }
+    // Between before_step and after_step; and whether a backward() of this step has begun.
+    bool in_optimizer() const noexcept { return in_optimizer_.load(std::memory_order_relaxed); }
+    bool backward_ran() const noexcept { return backward_ran_.load(std::memory_order_relaxed); }
+    // A low-precision reduction against the fp32 reduction of the same inputs.
+    void count_reduction(const trace::CollectiveRecord&, const Divergence&);
+    // Called when the step ends, if the program has not waited for the reduction by itself (DDP chains futures).
+    void finish_later(std::function<void()>);
+
     // ---- Losses. A candidate is a scalar result made while gradients are recorded.
     void candidate(const at::Tensor& scalar);
     void scaled_loss(const at::Tensor& root, const at::Tensor& loss);
+    // The program says what its loss is (mptrace_loss); it counts in place of the root of the next backward().
+    void declared_loss(const at::Tensor& loss);
     // An autograd node begins; the first of a backward() is the root's.
     void node_begins(std::int64_t sequence, std::int64_t previous, const at::Tensor& root_gradient);
 
     // ---- The step clock.
     void before_step(std::int64_t optimizer);
     void after_step(std::int64_t optimizer, bool skipped, double scale);
+    // The program ends its step itself (mptrace_step); the clock for programs without Python then rests.
+    void declared_step(bool skipped, double scale);
     // For programs without Python: a forward op that records gradients, and the writes between.
     void forward_op(const Stack& arguments, std::size_t count);
     void wrote(const at::Tensor& target, bool zeroed);
 
     std::int64_t steps() const { return next_step_; }
     Parameters& parameters() { return parameters_; }
+    // A dtype that the adapter cannot see by itself: of a checkpoint's tensors.
+    void place(trace::DTypePlace);
     void note(trace::NoteKind, std::string_view text);
     void finish();
 
@@ -78,6 +98,11 @@ private:
     };
 
     bool measures() const;
+    bool is_sampled_step() const;
+    bool looks_at_tensors() const;
+    void measure_tensors();
+    void put_places();
+    void finish_reductions();
     void begin_step();
     void end_step(std::int64_t optimizer, bool skipped, double scale);
     void record_loss(const at::Tensor& root);
@@ -102,6 +127,16 @@ private:
     std::vector<std::uint64_t> ops_by_dtype_;
     std::set<std::string> said_;                // (kind, text) already noted
     std::unordered_map<std::string, Difference> local_;
+    Ledger ledger_;
+    std::atomic<std::uint64_t> ordinal_{0};
+    std::atomic<bool> in_optimizer_{false};
+    std::atomic<bool> backward_ran_{false};
+    std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they are there
+    std::vector<trace::DTypePlace> checkpoints_;
+    std::string last_places_;                     // as recorded last
+    std::vector<std::function<void()>> unfinished_;
+    at::Tensor declared_loss_;
+    bool declares_steps_ = false;
     std::vector<Candidate> candidates_;
     std::size_t next_candidate_ = 0;
     std::vector<Scaled> scaled_;

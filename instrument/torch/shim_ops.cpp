@@ -3,6 +3,9 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
+
+#include "instrument/torch/measure.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
 
@@ -66,9 +69,33 @@ void finish() {
 void internal_begin() { ++thread_state().depth; }
 void internal_end() { --thread_state().depth; }
 
-// Layer names are not recorded yet; the shim's calls are accepted so that both can be built apart.
-void layer_push(std::string) {}
-void layer_pop() {}
+void layer_push(std::string name) {
+    guarded("layer_push", [&](Session&) { layers().push(name); });
+}
+void layer_pop() {
+    guarded("layer_pop", [](Session&) { layer_ends(layers().pop()); });
+}
+
+void source(std::string layer, std::string where) {
+    guarded("source", [&](Session&) { layers().set_source(layer, where); });
+}
+
+void policy(std::string text) {
+    guarded("policy", [&](Session& s) { s.note(trace::NoteKind::policy, text); });
+}
+
+// role "checkpoint": the other roles are seen by the adapter itself.
+void place(std::string role, std::string layer, std::string dtype, std::int64_t tensors, std::int64_t elements) {
+    guarded("place", [&](Session& s) {
+        trace::DTypePlace place;
+        place.role = role == "buffer" ? trace::TensorRole::buffer : trace::TensorRole::checkpoint;
+        place.layer = std::move(layer);
+        place.dtype = dtype_from_name(dtype).value_or(DType::unknown);
+        place.tensors = static_cast<std::uint64_t>(std::max<std::int64_t>(tensors, 0));
+        place.elements = static_cast<std::uint64_t>(std::max<std::int64_t>(elements, 0));
+        s.place(std::move(place));
+    });
+}
 
 at::Tensor shadow(const at::Tensor& t) { return twin() ? twin()->value(t) : t.clone(); }
 
@@ -86,6 +113,9 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("after_step(int optimizer, bool skipped, float scale) -> ()", &after_step);
     m.def("layer_push(str name) -> ()", &layer_push);
     m.def("layer_pop() -> ()", &layer_pop);
+    m.def("source(str layer, str where) -> ()", &source);
+    m.def("policy(str text) -> ()", &policy);
+    m.def("place(str role, str layer, str dtype, int tensors, int elements) -> ()", &place);
     m.def("disarm(str reason) -> ()", &disarm);
     m.def("note(str kind, str text) -> ()", &note);
     m.def("finish() -> ()", &finish);
@@ -94,6 +124,22 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("shadow(Tensor t) -> Tensor", &shadow);
 }
 
-// The same without the dispatcher: a microsecond a module call is what the shim can spend.
-extern "C" __attribute__((visibility("default"))) void mptrace_layer_push(const char*) noexcept {}
-extern "C" __attribute__((visibility("default"))) void mptrace_layer_pop() noexcept {}
+// The same without the dispatcher: a microsecond a module call is what the shim can spend. For C++ programs
+// they are the public interface, declared in mptrace.h.
+#define MP_PUBLIC extern "C" __attribute__((visibility("default")))
+
+MP_PUBLIC void mptrace_layer_push(const char* name) noexcept {
+    using namespace mp::twin;
+    if (name) guarded("layer_push", [&](Session&) { layers().push(name); });
+}
+
+MP_PUBLIC void mptrace_layer_pop() noexcept { mp::twin::layer_pop(); }
+
+MP_PUBLIC void mptrace_loss(const void* tensor) noexcept {
+    using namespace mp::twin;
+    if (tensor) guarded("loss", [&](Session& s) { s.declared_loss(*static_cast<const at::Tensor*>(tensor)); });
+}
+
+MP_PUBLIC void mptrace_step(int skipped, double loss_scale) noexcept {
+    mp::twin::guarded("step", [&](mp::twin::Session& s) { s.declared_step(skipped != 0, loss_scale); });
+}

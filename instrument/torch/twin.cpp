@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "instrument/torch/measure.hpp"
+#include "instrument/torch/sample.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -15,16 +17,6 @@ bool is_wrapped_number(const at::Tensor& t) {
 
 std::uint64_t bytes_of(const at::Tensor& t) {
     return static_cast<std::uint64_t>(t.numel()) * t.element_size();
-}
-
-bool shares_memory(const Call& call, const at::Tensor& t) {
-    bool shared = false;
-    for (const IValue& argument : call.real)
-        for_each_tensor(argument, [&](const at::Tensor& a) {
-            shared |= a.has_storage() && t.has_storage() &&
-                      a.storage().unsafeGetStorageImpl() == t.storage().unsafeGetStorageImpl();
-        });
-    return shared;
 }
 
 // Every float result is memory that an argument already had, and nothing was written: a view that its
@@ -50,6 +42,16 @@ std::string first_line(const std::exception& e) {
 }
 
 }  // namespace
+
+bool shares_memory(const Call& call, const at::Tensor& t) {
+    bool shared = false;
+    for (const IValue& argument : call.real)
+        for_each_tensor(argument, [&](const at::Tensor& a) {
+            shared |= a.has_storage() && t.has_storage() &&
+                      a.storage().unsafeGetStorageImpl() == t.storage().unsafeGetStorageImpl();
+        });
+    return shared;
+}
 
 Twin* twin() noexcept { return g_twin; }
 void set_twin(Twin* twin) noexcept { g_twin = twin; }
@@ -97,6 +99,7 @@ at::Tensor Twin::value(const at::Tensor& real) {
 void Twin::take_arguments(Call& call) {
     const std::size_t count = call.info.arguments.size();
     call.real.assign(call.stack->end() - static_cast<std::ptrdiff_t>(count), call.stack->end());
+    call.local = session_.local();
 }
 
 void Twin::prepare(Call& call) {
@@ -239,8 +242,8 @@ at::Tensor Twin::convert_tensor(Call& call, const Argument& argument, const at::
 at::Tensor Twin::shadow_of_float(Call& call, const Argument& argument, const at::Tensor& t) {
     using Found = ShadowMap::Found;
     at::Tensor shadow;
-    const bool apart = !session_.local() && argument.out && t.numel() == 0;
-    if (session_.local()) {
+    const bool apart = !call.local && argument.out && t.numel() == 0;
+    if (call.local) {
         shadow = at::empty_like(t, t.options().dtype(twin_dtype(t.scalar_type()))).copy_(t);
     } else if (apart) {
         shadow = at::empty({0}, t.options().dtype(twin_dtype(t.scalar_type())));
@@ -266,7 +269,7 @@ at::Tensor Twin::shadow_of_integer(Call& call, const Argument& argument, const a
         if (argument.write) call.written_floats.push_back({t, t});
         return shadows_.lanes(t, true);
     }
-    if (session_.local()) return argument.write ? t.clone() : t;
+    if (call.local) return argument.write ? t.clone() : t;
     const ShadowMap::Lookup found = shadows_.find(t);
     if (argument.real_mask && !session_.options().free_ints) return t;
     if (found.shadow.defined()) {
@@ -311,6 +314,7 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
 // integers, because they decide which samples, experts or tokens the rest of the step is about.
 void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
     if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes()) return;
+    if (rule_disabled("integer")) return;
     if (at::equal(real, shadow)) return;
     session_.count_flips(static_cast<std::uint64_t>(real.ne(shadow).sum().item<std::int64_t>()));
     if (real.scalar_type() == at::kBool || session_.options().free_ints) shadows_.bind(real, shadow);
@@ -321,7 +325,8 @@ void Twin::measure_local(Call& call, const Stack& results) {
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
         if (real.defined() && twin.defined() && has_plain_memory(real) && carries_floats(real) &&
             real.sizes() == twin.sizes() && !c10::isComplexType(real.scalar_type()))
-            session_.count_local(call.info.name, difference(real, twin));
+            session_.count_local(call.info.name, difference(real, twin)),
+                measure_result(session_, current_site(), call.info, call, {real, {}, twin});
     };
     for (std::size_t i = 0; i < results.size(); ++i) {
         const IValue& real = (*call.stack)[call.stack->size() - results.size() + i];
@@ -331,17 +336,43 @@ void Twin::measure_local(Call& call, const Stack& results) {
     for (const Call::Pair& pair : call.written_floats) compare(pair.real, pair.shadow);
 }
 
+// The results of an op, once the twin has its own. An error here is ours and costs the figures only.
+void Twin::measure(Call& call, const Stack& results, Sample& sample) {
+    try {
+        if (session_.ledger().sampled()) return sample.finish(*this, call, results);
+        const TwinScope scope;
+        const Site& site = current_site();
+        const auto glance = [&](const at::Tensor& real, const at::Tensor& twin) {
+            if (has_plain_memory(real) && carries_floats(real))
+                glance_at_result(session_, site, call.info, call, real, twin);
+        };
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            const IValue& real = (*call.stack)[call.stack->size() - results.size() + i];
+            if (real.isTensor() && results[i].isTensor() && real.toTensor().defined() &&
+                !shares_memory(call, real.toTensor()))
+                glance(real.toTensor(), results[i].toTensor());
+        }
+        for (const Call::Pair& pair : call.written_floats) glance(pair.real, pair.shadow);
+    } catch (const std::exception& e) {
+        session_.internal_fault(call.info.name, first_line(e));
+    }
+}
+
 // ---- Rules. -----------------------------------------------------------------------------------------
 
 void Twin::generic(Call& call) {
     const std::size_t results = call.op.schema().returns().size();
+    Sample sample(session_);
+    const bool sampled = session_.ledger().sampled();
     if (call.info.writes) {
         prepare(call);  // before the old values are gone
+        if (sampled) sample.prepare(*this, call);
         run_real(call);
     } else {
         run_real(call);
         if (only_views(call, *call.stack, results)) return;
         prepare(call);
+        if (sampled) sample.prepare(*this, call);
     }
     const std::uint64_t bytes = result_bytes(call);
     if (!call.possible) {
@@ -350,10 +381,11 @@ void Twin::generic(Call& call) {
     }
     Stack shadow;
     if (!run_shadow(call, shadow)) return;
-    if (session_.local()) return measure_local(call, shadow);
+    if (call.local) return measure_local(call, shadow);
     bind_results(call, shadow);
     after_writes(call);
     session_.count_shadowed(bytes);
+    measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;
     // An integer write into memory that carries floats ends the twin's history of it.
     const TwinScope scope;

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "instrument/torch/op_info.hpp"
 #include "instrument/torch/session.hpp"
 #include "instrument/torch/shadow_map.hpp"
 
 namespace mp::twin {
+
+class Sample;
 
 // One call of an op on its way through the twin.
 struct Call {
@@ -21,6 +26,7 @@ struct Call {
     enum class Real : std::uint8_t { pending, running, done } state = Real::pending;
     bool possible = true;        // every float argument has a shadow
     bool bytes = false;          // floats travel through 1-byte tensors
+    bool local = false;          // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
 
     struct Pair {
@@ -69,6 +75,10 @@ private:
     void collective(Call&);
     void not_observed(Call&);
 
+    struct Reduction;
+    std::shared_ptr<Reduction> begin_reduction(const Call&);
+    static std::function<void()> finisher_of(std::shared_ptr<Reduction>);
+
     IValue convert(Call&, const Argument&, const IValue&);
     at::Tensor convert_tensor(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_float(Call&, const Argument&, const at::Tensor&);
@@ -79,6 +89,7 @@ private:
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
     void measure_local(Call&, const Stack& results);
+    void measure(Call&, const Stack& results, Sample&);
 
     Session& session_;
     ShadowMap shadows_;
@@ -86,6 +97,9 @@ private:
 
 Twin* twin() noexcept;
 void set_twin(Twin*) noexcept;
+
+// Whether a tensor's memory is that of an argument.
+bool shares_memory(const Call&, const at::Tensor&);
 
 // Every tensor inside an argument or result, lists of lists included.
 template <typename Visit>

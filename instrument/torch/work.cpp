@@ -4,8 +4,17 @@
 
 namespace mp::twin {
 
-HiddenWork::HiddenWork(c10::intrusive_ptr<c10d::Work> inner)
-    : c10d::Work(-1, inner->retrieveOpType()), inner_(std::move(inner)) {}
+HiddenWork::HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished)
+    : c10d::Work(-1, inner->retrieveOpType()), inner_(std::move(inner)), finished_(std::move(finished)) {}
+
+void HiddenWork::after_wait() {
+    if (!finished_) return;
+    try {
+        finished_();
+    } catch (const std::exception&) {
+        finished_ = nullptr;  // a figure less
+    }
+}
 
 bool HiddenWork::isCompleted() { return inner_->isCompleted(); }
 bool HiddenWork::isSuccess() const { return inner_->isSuccess(); }
@@ -18,11 +27,14 @@ c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFuture() { return inner_-
 void HiddenWork::synchronize() {
     const Internal internal;
     inner_->synchronize();
+    after_wait();
 }
 
 bool HiddenWork::wait(std::chrono::milliseconds timeout) {
     const Internal internal;
-    return inner_->wait(timeout);
+    const bool done = inner_->wait(timeout);
+    if (done) after_wait();
+    return done;
 }
 
 #if MP_TORCH_AT_LEAST(2, 4)

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <functional>
+
 #include "instrument/torch/compat.hpp"
 
 namespace mp::twin {
@@ -11,7 +13,8 @@ namespace mp::twin {
 // taken for an op, that copy would put low-precision values into the twin.
 class HiddenWork final : public c10d::Work {
 public:
-    explicit HiddenWork(c10::intrusive_ptr<c10d::Work> inner);
+    // `finished` is called after every wait(), and never throws into the program.
+    HiddenWork(c10::intrusive_ptr<c10d::Work> inner, std::function<void()> finished);
 
     bool isCompleted() override;
     bool isSuccess() const override;
@@ -30,7 +33,10 @@ public:
 #endif
 
 private:
+    void after_wait();
+
     c10::intrusive_ptr<c10d::Work> inner_;
+    std::function<void()> finished_;
 };
 
 }  // namespace mp::twin

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "instrument/torch/compat.hpp"
+#include "instrument/torch/layers.hpp"
+#include "instrument/torch/op_info.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// What was measured in the step under way, one entry per (layer, op, phase, dtype). Safe from any thread.
+class Ledger {
+public:
+    void begin_step(bool sampled);
+    // Whether this step measures everything; else only layer boundaries and what is not finite.
+    bool sampled() const noexcept { return sampled_; }
+
+    // Calls `add` with the entry of this place.
+    template <typename Add>
+    void add(const Site& site, const OpInfo& op, at::ScalarType dtype, const Add& add) {
+        std::unique_lock lock(mutex_);
+        auto it = entries_.find(Key{&op, site.layer, site.phase, dtype});
+        if (it == entries_.end()) {
+            // Asking Python for the place takes the GIL, whose holder may be waiting for this lock.
+            lock.unlock();
+            trace::OpRecord fresh = describe(site, op, dtype);
+            lock.lock();
+            it = entries_.emplace(Key{&op, site.layer, site.phase, dtype}, std::move(fresh)).first;
+        }
+        add(it->second);
+    }
+
+    // The entries of the step, in the order of their first calls; empties the ledger.
+    std::vector<trace::OpRecord> take();
+
+private:
+    static trace::OpRecord describe(const Site&, const OpInfo&, at::ScalarType);
+
+    struct Key {
+        const OpInfo* op;
+        LayerId layer;
+        Phase phase;
+        at::ScalarType dtype;
+        bool operator==(const Key&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& k) const noexcept {
+            return (reinterpret_cast<std::size_t>(k.op) >> 4) * 0x9E3779B97F4A7C15ull +
+                   (static_cast<std::size_t>(k.layer) << 16) + (static_cast<std::size_t>(k.phase) << 8) +
+                   static_cast<std::size_t>(k.dtype);
+        }
+    };
+
+    std::mutex mutex_;
+    std::atomic<bool> sampled_{false};
+    std::unordered_map<Key, trace::OpRecord, Hash> entries_;
+};
+
+}  // namespace mp::twin

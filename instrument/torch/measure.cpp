@@ -1,0 +1,264 @@
+#include "instrument/torch/measure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+
+#include "instrument/torch/parameters.hpp"
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+// The last result of the running layer. Held weakly: nothing lives longer because it is measured.
+struct Boundary {
+    c10::weak_intrusive_ptr<c10::TensorImpl> real;
+    const OpInfo* op = nullptr;
+    Site site;
+};
+
+struct Last {
+    std::optional<Boundary> boundary;
+};
+
+Last& last() {
+    static thread_local Last last;
+    return last;
+}
+
+// Ops that write constants or move what is there: an infinity in their results was put there on purpose.
+bool places_constants(const OpInfo& op) {
+    static constexpr std::string_view kNames[] = {"fill", "full", "full_like", "new_full", "masked_fill", "where",
+                                                  "constant_pad_nd", "index_put", "_index_put_impl", "index_fill",
+                                                  "scalar_tensor", "masked_scatter", "scatter", "tril", "triu",
+                                                  "lift_fresh", "ones", "zeros", "arange"};
+    return op.moves_bytes || op.base == "_to_copy" ||
+           std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
+}
+
+bool is_arithmetic(const OpInfo& op) {
+    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "mm", "addmm", "bmm", "baddbmm", "pow", "sum",
+                                                  "exp", "cumsum", "dot", "linear", "convolution"};
+    return std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
+}
+
+template <typename Bits>
+__attribute__((optimize("O3"), target_clones("avx2", "default"))) bool reaches(const Bits* data, std::int64_t n,
+                                                                               Bits exponent) {
+    constexpr std::int64_t kBlock = 4096;
+    for (std::int64_t at = 0; at < n; at += kBlock) {
+        const std::int64_t end = std::min(n, at + kBlock);
+        Bits any = 0;
+        for (std::int64_t i = at; i < end; ++i)
+            any = static_cast<Bits>(any | static_cast<Bits>((data[i] & exponent) == exponent));
+        if (any) return true;
+    }
+    return false;
+}
+
+// Whether any value is NaN or infinite, as fast as memory is read.
+bool any_nonfinite(const at::Tensor& t) {
+    if (!t.device().is_cpu() || t.numel() == 0) return false;
+    if (!t.is_non_overlapping_and_dense()) {
+        cpu::TensorView view;
+        TensorStats stats;
+        return view_for_kernels(t, view) && cpu::statistics(view, stats) && stats.nonfinite() > 0;
+    }
+    // Dense memory holds the same values whatever the order of its dimensions.
+    switch (t.scalar_type()) {
+        case at::kHalf: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(t.data_ptr()), t.numel(), 0x7C00);
+        case at::kBFloat16:
+            return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(t.data_ptr()), t.numel(), 0x7F80);
+        case at::kFloat:
+            return reaches<std::uint32_t>(static_cast<const std::uint32_t*>(t.data_ptr()), t.numel(), 0x7F800000);
+        default: return false;
+    }
+}
+
+struct Inputs {
+    bool finite = true;
+    double amax = 0;
+};
+
+Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
+    Inputs inputs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (!op.arguments[i].tensor || op.arguments[i].write) continue;
+        for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+            cpu::TensorView view;
+            TensorStats stats;
+            if (!view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
+            inputs.finite &= stats.nonfinite() == 0;
+            inputs.amax = std::max(inputs.amax, stats.amax);
+        });
+    }
+    return inputs;
+}
+
+// Whether this call made a value that is not finite out of finite ones, where fp32 would not have.
+bool is_origin(const OpInfo& op, const TensorStats& stats, const Divergence& cum, bool has_twin) {
+    if (places_constants(op)) return has_twin && cum.nonfinite_real > 0;
+    if (!has_twin) return stats.nan > 0 || is_arithmetic(op);
+    return cum.nonfinite_real > 0 || stats.nan > 0 || is_arithmetic(op);
+}
+
+bool comparable(const at::Tensor& a, const at::Tensor& b) {
+    return b.defined() && a.sizes() == b.sizes() && !b.is_complex();
+}
+
+void put_stats(trace::OpRecord& r, const TensorStats& s) {
+    ++r.calls;
+    r.elements += s.count;
+    r.nan += s.nan;
+    r.pos_inf += s.pos_inf;
+    r.neg_inf += s.neg_inf;
+    r.zeros += s.zero;
+    r.subnormals += s.subnormal;
+    r.amax = std::max(r.amax, s.amax);
+    if (s.amin > 0) r.amin = r.amin > 0 ? std::min(r.amin, s.amin) : s.amin;
+}
+
+void put_total(trace::OpRecord& r, const Divergence& d) {
+    r.compared += d.compared;
+    r.nonfinite_real += d.nonfinite_real;
+    r.nonfinite_twin += d.nonfinite_twin;
+    r.twin_amax = std::max(r.twin_amax, d.twin_amax);
+    r.error_squares += d.ee;
+    r.twin_squares += d.yy;
+    r.flushed_abs += d.flushed_abs;
+    r.twin_abs += d.abs_y;
+}
+
+void put_local(trace::OpRecord& r, const Divergence& loc, const Divergence& prop) {
+    r.loc_compared += loc.compared;
+    r.loc_error_squares += loc.ee;
+    r.loc_squares += loc.yy;
+    r.loc_dot += loc.xy - loc.yy;
+    const double relative = relative_l2(loc);
+    if (std::isfinite(relative)) r.loc_worst = std::max(r.loc_worst, relative);
+    r.loc_nonfinite += loc.nonfinite_real;
+    r.prop_error_squares += prop.ee;
+}
+
+void put_origin(trace::OpRecord& r, std::uint64_t ordinal, const Inputs& inputs) {
+    if (r.origins++ > 0) return;
+    r.first_origin = ordinal;
+    r.input_amax = inputs.amax;
+}
+
+}  // namespace
+
+bool is_low_precision(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16 || is_float8(type); }
+
+bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
+    if (!has_plain_memory(t) || !t.device().is_cpu() || t.is_complex() || t.is_conj() || t.is_neg() ||
+        t.dim() > cpu::kMaxDims || !carries_floats(t))
+        return false;
+    view.data = t.data_ptr();
+    view.dtype = dtype_of(t.scalar_type());
+    if (view.dtype == DType::unknown) return false;
+    view.dims = static_cast<int>(t.dim());
+    for (int d = 0; d < view.dims; ++d) {
+        view.sizes[d] = t.size(d);
+        view.strides[d] = t.stride(d);
+    }
+    return true;
+}
+
+void measure_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const Measured& m) {
+    cpu::TensorView real, twin, local;
+    if (m.real.numel() == 0 || !view_for_kernels(m.real, real)) return;
+    const bool has_twin = comparable(m.real, m.twin) && view_for_kernels(m.twin, twin);
+    const bool has_local = comparable(m.real, m.local) && view_for_kernels(m.local, local);
+    TensorStats stats;
+    Divergence cum, loc, prop;
+    if (has_twin) cpu::statistics_and_divergence(real, twin, stats, cum);
+    else cpu::statistics(real, stats);
+    if (has_local) cpu::divergence(real, local, loc);
+    if (has_local && has_twin) cpu::divergence(local, twin, prop);
+    Inputs inputs;
+    bool origin = stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
+    if (origin) {
+        inputs = inputs_of(op, call.real);
+        origin = inputs.finite;
+    }
+    session.ledger().add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
+        put_stats(r, stats);
+        if (has_twin) put_total(r, cum);
+        if (has_local) put_local(r, loc, prop);
+        if (origin) put_origin(r, site.ordinal, inputs);
+    });
+}
+
+void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const at::Tensor& real,
+                      const at::Tensor& twin) {
+    const bool low = is_low_precision(real.scalar_type());
+    if (low && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
+    if (site.phase != Phase::forward || site.layer == 0) return;
+    last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
+}
+
+void watch_results(Session& session, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
+                   const Stack& stack, std::size_t results) {
+    const TwinScope scope;
+    const auto watch = [&](const at::Tensor& t) {
+        cpu::TensorView view;
+        TensorStats stats;
+        if (t.numel() == 0 || !view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
+        Inputs inputs;
+        bool origin = stats.nonfinite() > 0 && !places_constants(op);
+        if (origin) {
+            inputs = inputs_of(op, arguments);
+            origin = inputs.finite && is_origin(op, stats, {}, false);
+        }
+        session.ledger().add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
+            put_stats(r, stats);
+            if (origin) put_origin(r, site.ordinal, inputs);
+        });
+    };
+    for (std::size_t i = 0; i < results; ++i) for_each_tensor(stack[stack.size() - results + i], watch);
+}
+
+void layer_ends(LayerId layer) noexcept {
+    Session* const s = session();
+    if (!s || !s->twin_active() || !last().boundary) return;
+    try {
+        const Boundary boundary = std::move(*last().boundary);
+        last().boundary.reset();
+        auto impl = boundary.real.lock();
+        if (boundary.site.layer != layer || !impl || !twin()) return;
+        const TwinScope scope;
+        const at::Tensor real(std::move(impl));
+        if (!has_plain_memory(real) || !carries_floats(real)) return;
+        const ShadowMap::Lookup found = twin()->shadows().find(real);
+        if (!found.shadow.defined()) return;
+        cpu::TensorView view, shadow;
+        if (!view_for_kernels(real, view) || !view_for_kernels(found.shadow, shadow)) return;
+        TensorStats stats;
+        Divergence cum;
+        if (!cpu::statistics_and_divergence(view, shadow, stats, cum)) return;
+        s->ledger().add(boundary.site, *boundary.op, real.scalar_type(), [&](trace::OpRecord& r) {
+            put_stats(r, stats);
+            put_total(r, cum);
+        });
+    } catch (const std::exception& e) {
+        s->internal_fault("layer boundary", e.what());
+    }
+}
+
+void measure_absorption(Session& session, const Site& site, const OpInfo& op, const at::Tensor& before,
+                        const at::Tensor& after, const at::Tensor& twin_before, const at::Tensor& twin_after) {
+    cpu::TensorView views[4];
+    const at::Tensor* const tensors[] = {&before, &after, &twin_before, &twin_after};
+    for (int i = 0; i < 4; ++i)
+        if (!comparable(after, *tensors[i]) || !view_for_kernels(*tensors[i], views[i])) return;
+    cpu::Standstill still;
+    if (!cpu::standstill(views[0], views[1], views[2], views[3], still) || still.meant_to_move == 0) return;
+    session.ledger().add(site, op, after.scalar_type(), [&](trace::OpRecord& r) {
+        r.added += still.meant_to_move;
+        r.absorbed += still.unmoved;
+    });
+}
+
+}  // namespace mp::twin

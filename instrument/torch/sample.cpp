@@ -1,0 +1,133 @@
+#include "instrument/torch/sample.hpp"
+
+#include <algorithm>
+
+#include "instrument/torch/measure.hpp"
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+constexpr std::int64_t kMostElements = 64 << 20;  // of one call: LOC takes 4 B of memory for each
+constexpr std::int64_t kSmall = 4096;             // fp32 results up to here are measured like low precision
+
+// Casts and moves introduce one rounding at most, which says nothing about the layer.
+bool has_local(const Call& call) {
+    return call.info.rule == Rule::generic && !call.bytes && !call.info.moves_bytes && call.info.base != "_to_copy";
+}
+
+bool changes_in_place(const OpInfo& info) {
+    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "lerp", "addcmul", "addcdiv"};
+    return std::find(std::begin(kNames), std::end(kNames), info.base) != std::end(kNames);
+}
+
+bool is_sum(const OpInfo& info) { return !info.writes && (info.base == "add" || info.base == "sub"); }
+
+void flatten(const IValue& value, std::vector<at::Tensor>& into) {
+    for_each_tensor(value, [&](const at::Tensor& t) { into.push_back(t); });
+}
+
+bool any_low(const Call& call) {
+    bool low = false;
+    const auto look = [&](const at::Tensor& t) { low |= is_low_precision(t.scalar_type()); };
+    if (call.info.writes) {
+        for (std::size_t i = 0; i < call.real.size(); ++i)
+            if (call.info.arguments[i].write) for_each_tensor(call.real[i], look);
+        return low;
+    }
+    const std::size_t results = call.op.schema().returns().size();
+    for (std::size_t i = 0; i < results; ++i) for_each_tensor((*call.stack)[call.stack->size() - results + i], look);
+    return low;
+}
+
+std::int64_t elements_of(const Call& call) {
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < call.real.size(); ++i)
+        if (call.info.arguments[i].tensor)
+            for_each_tensor(call.real[i], [&](const at::Tensor& t) { elements += t.numel(); });
+    return elements;
+}
+
+}  // namespace
+
+void Sample::prepare(Twin& twin, Call& call) {
+    if (!call.possible || call.local || !any_low(call) || elements_of(call) > kMostElements) return;
+    const TwinScope scope;
+    if (call.info.writes && changes_in_place(call.info)) keep_targets(call);
+    if (!has_local(call)) return;
+    local_.emplace(call.info, call.op, call.below, call.stack);
+    local_->local = true;
+    local_->real = call.real;
+    twin.prepare(*local_);
+    if (!local_->possible) local_.reset();
+}
+
+void Sample::keep_targets(const Call& call) {
+    for (const Call::Pair& pair : call.written_floats)
+        if (is_low_precision(pair.real.scalar_type()) && !pair.apart)
+            targets_.push_back({pair.real, pair.real.clone(), pair.shadow.clone()});
+}
+
+void Sample::finish(Twin&, Call& call, const Stack& results) {
+    const TwinScope scope;
+    Stack local;
+    if (local_) {
+        try {
+            local.assign(local_->shadow.begin(), local_->shadow.end());
+            call.op.callBoxed(&local);
+        } catch (const std::exception&) {
+            local_.reset();  // an op that exists in 16 bits only: LOC is not sampled
+        }
+    }
+    measure(call, results, local);
+    measure_sums(call);
+    const Site& site = current_site();
+    for (const Target& t : targets_)
+        for (const Call::Pair& pair : call.written_floats)
+            if (pair.real.is_same(t.real))
+                measure_absorption(session_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
+}
+
+void Sample::measure(const Call& call, const Stack& results, const Stack& local) const {
+    const Site& site = current_site();
+    const auto measure_one = [&](const at::Tensor& real, const at::Tensor& twin, const at::Tensor& fp32) {
+        if (has_plain_memory(real) && carries_floats(real))
+            measure_result(session_, site, call.info, call, {real, twin, fp32});
+    };
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        std::vector<at::Tensor> reals, twins, locals;
+        flatten((*call.stack)[call.stack->size() - results.size() + i], reals);
+        flatten(results[i], twins);
+        if (local_ && i < local.size()) flatten(local[i], locals);
+        for (std::size_t k = 0; k < reals.size() && k < twins.size(); ++k)
+            if (!shares_memory(call, reals[k]))
+                measure_one(reals[k], twins[k], k < locals.size() ? locals[k] : at::Tensor());
+    }
+    for (std::size_t k = 0; k < call.written_floats.size(); ++k) {
+        const bool has = local_ && k < local_->written_floats.size();
+        measure_one(call.written_floats[k].real, call.written_floats[k].shadow,
+                    has ? local_->written_floats[k].shadow : at::Tensor());
+    }
+}
+
+// result = running value + addend: did the running value stay as it was although something was added?
+void Sample::measure_sums(const Call& call) const {
+    if (!is_sum(call.info) || call.real.size() < 2 || !call.real[0].isTensor() || !call.real[1].isTensor()) return;
+    const at::Tensor result = (*call.stack)[call.stack->size() - 1].toTensor();
+    at::Tensor running = call.real[0].toTensor(), addend = call.real[1].toTensor();
+    const auto is_number = [](const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number(); };
+    if (!is_low_precision(result.scalar_type()) || running.scalar_type() != result.scalar_type() ||
+        addend.scalar_type() != result.scalar_type() || is_number(running) || is_number(addend))
+        return;
+    cpu::TensorView left, right;
+    TensorStats left_stats, right_stats;
+    if (!view_for_kernels(running, left) || !view_for_kernels(addend, right)) return;
+    cpu::statistics(left, left_stats);
+    cpu::statistics(right, right_stats);
+    if (right_stats.amax > left_stats.amax) std::swap(running, addend);
+    const at::Tensor zero = at::zeros({1}, at::TensorOptions(at::kFloat)).expand(result.sizes());
+    measure_absorption(session_, current_site(), call.info, running.expand(result.sizes()), result, zero,
+                       addend.to(at::kFloat).expand(result.sizes()));
+}
+
+}  // namespace mp::twin
