@@ -4,6 +4,7 @@
 
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/encode.hpp"
+#include "runtime/trace/op_columns.hpp"
 
 namespace mp::trace {
 namespace {
@@ -24,23 +25,32 @@ DType take_dtype(ByteReader& from) {
 
 std::int32_t take_int32(ByteReader& from) { return static_cast<std::int32_t>(from.signed_number()); }
 
-// Two bytes can refer to a name of 4 KiB, so what names take is counted here.
-std::string take_name(ByteReader& from, StepDecoding& how) {
-    const std::uint64_t reference = from.number();
-    if (reference == 1) return {};
+// Two bytes can refer to a name of 4 KiB, so what names take is counted here. `written` gives the text of a
+// name that has no reference.
+template <typename Written>
+void take_name(std::uint64_t reference, StepDecoding& how, std::string& into, Written written) {
+    if (reference == 1) return into.clear();
     const std::string* kept = reference ? how.names.find(reference - 2) : nullptr;
     if (reference && !kept) {
         ++how.names_lost;
-        return "?name-" + std::to_string(reference - 2);
+        into = "?name-" + std::to_string(reference - 2);
+        return;
     }
-    const std::string_view name = kept ? std::string_view(*kept) : from.text();
+    const std::string_view name = kept ? std::string_view(*kept) : written();
     const std::size_t heap = name.size() > 15 ? name.size() + 16 : 0;
     if (heap > how.room) {
         how.left_out = true;
-        return {};
+        return into.clear();
     }
     how.room -= heap;
-    return std::string(name);
+    into = name;
+}
+
+std::string take_name(ByteReader& from, StepDecoding& how) {
+    std::string name;
+    const std::uint64_t reference = from.number();
+    take_name(reference, how, name, [&from] { return from.text(); });
+    return name;
 }
 
 // `smallest`: the bytes of an element at its shortest, length included. False: malformed. A list that has
@@ -91,6 +101,11 @@ CollectiveRecord take_collective(ByteReader& from, StepDecoding& how) {
     r.group = take_name(from, how);
     r.calls = from.number();
     r.bytes = from.number();
+    if (from.at_end()) return r;  // version 1
+    r.compared = from.number();
+    r.error_squares = from.f64();
+    r.sum_squares = from.f64();
+    r.made_nonfinite = from.number();
     return r;
 }
 
@@ -103,6 +118,27 @@ TensorRecord take_tensor(ByteReader& from, StepDecoding& how) {
         *v = from.number();
     r.error_squares = from.f64();
     r.twin_squares = from.f64();
+    if (from.at_end()) return r;  // version 1
+    r.amax = from.f64();
+    r.twin_amax = from.f64();
+    for (std::uint64_t* v : {&r.zeros, &r.subnormals, &r.flushed}) *v = from.number();
+    r.flushed_abs = from.f64();
+    r.twin_abs = from.f64();
+    for (std::uint64_t* v : {&r.meant_to_move, &r.unmoved, &r.below_half_ulp}) *v = from.number();
+    r.wanted_squares = from.f64();
+    r.moved_dot = from.f64();
+    r.hash = from.number();
+    return r;
+}
+
+DTypePlace take_place(ByteReader& from, StepDecoding& how) {
+    DTypePlace r;
+    r.role = take_enum(from, TensorRole::checkpoint);
+    r.layer = take_name(from, how);
+    r.phase = take_enum(from, Phase::optimizer);
+    r.dtype = take_dtype(from);
+    r.tensors = from.number();
+    r.elements = from.number();
     return r;
 }
 
@@ -115,6 +151,60 @@ Coverage take_coverage(ByteReader from) {
     c.failed = from.number();
     c.external = from.number();
     return c;
+}
+
+bool take_name_column(ByteReader& from, StepDecoding& how, std::vector<OpRecord>& ops,
+                      std::string OpRecord::* field) {
+    const std::string_view column = from.bytes(ops.size() * 4);
+    for (std::size_t i = 0; i < ops.size() && from.ok(); ++i) {
+        const auto reference = load_little<std::uint32_t>(column.data() + 4 * i);
+        take_name(reference, how, ops[i].*field, [&from] { return from.text(); });
+    }
+    return from.ok();
+}
+
+// The small columns: a switch and two enumerations of a byte each.
+bool take_kinds(ByteReader& from, std::vector<OpRecord>& ops) {
+    const std::string_view bytes = from.bytes(ops.size() * 3);
+    if (!from.ok()) return false;
+    ByteReader guessed(bytes.substr(0, ops.size()));
+    ByteReader phases(bytes.substr(ops.size(), ops.size()));
+    ByteReader dtypes(bytes.substr(2 * ops.size()));
+    for (OpRecord& op : ops) {
+        op.guessed = guessed.u8() != 0;
+        op.phase = take_enum(phases, Phase::optimizer);
+        op.dtype = take_dtype(dtypes);
+    }
+    return phases.ok();
+}
+
+// A block of rows that stays in the first-level cache while all its columns are filled.
+constexpr std::size_t kRows = 64;
+
+struct Columns {
+    const char* at[kOpCountColumns + kOpValueColumns] = {};  // null: all 0
+};
+
+template <typename T>
+void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpRecord::* field, const char* column) {
+    for (std::size_t i = from; i < to; ++i)
+        ops[i].*field = column ? std::bit_cast<T>(load_little<std::uint64_t>(column + 8 * i)) : T{};
+}
+
+bool take_columns(ByteReader& from, std::vector<OpRecord>& ops) {
+    const std::uint64_t mask = from.number();
+    Columns columns;
+    for (unsigned bit = 0; bit < kOpCountColumns + kOpValueColumns; ++bit) {
+        if (mask >> bit & 1) columns.at[bit] = from.bytes(ops.size() * 8).data();
+    }
+    if (!from.ok()) return false;
+    for (std::size_t row = 0; row < ops.size(); row += kRows) {
+        const std::size_t end = std::min(row + kRows, ops.size());
+        unsigned bit = 0;
+        for (const auto field : kOpCounts) fill(ops, row, end, field, columns.at[bit++]);
+        for (const auto field : kOpValues) fill(ops, row, end, field, columns.at[bit++]);
+    }
+    return true;
 }
 
 }  // namespace
@@ -157,7 +247,7 @@ bool decode(std::string_view payload, ProcessRecord& r) {
 
 bool decode(std::string_view payload, NoteRecord& r) {
     ByteReader from(payload);
-    r.kind = take_enum(from, NoteKind::end);
+    r.kind = take_enum(from, NoteKind::policy);
     r.step = Step{from.signed_number()};
     r.text = from.text();
     r.count = from.number();
@@ -171,6 +261,7 @@ bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
     const std::uint8_t flags = from.u8();
     r.skipped = flags & 1;
     r.has_loss_scale = flags & 2;
+    r.sampled = flags & 4;
     r.loss_scale = from.f64();
     r.wall_ns = from.signed_number();
     if (!from.ok()) return false;
@@ -181,7 +272,29 @@ bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
     if (!take_list(from, 3, how, r.dtypes, take_dtype_count)) return false;
     if (!take_list(from, 7, how, r.collectives, collective)) return false;
     r.coverage = take_coverage(from.record());
-    return from.ok() && take_list(from, 25, how, r.tensors, tensor);
+    if (!from.ok() || !take_list(from, 25, how, r.tensors, tensor)) return false;
+    if (from.at_end()) return true;  // version 1
+    return take_list(from, 7, how, r.places, [&how](ByteReader& element) { return take_place(element, how); });
+}
+
+bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
+    ByteReader from(payload);
+    r.step = Step{from.signed_number()};
+    r.optimizer = take_int32(from);
+    const std::uint64_t count = from.number();
+    constexpr std::size_t kSmallest = 3 * 4 + 3;  // a row without numbers
+    if (!from.ok() || count > from.size() / kSmallest) return false;
+    if (count > how.room / sizeof(OpRecord)) {
+        how.left_out = true;
+        r.ops.clear();
+        return true;
+    }
+    how.room -= static_cast<std::size_t>(count) * sizeof(OpRecord);
+    r.ops.resize(static_cast<std::size_t>(count));
+    for (std::string OpRecord::* const field : {&OpRecord::layer, &OpRecord::op, &OpRecord::source}) {
+        if (!take_name_column(from, how, r.ops, field)) return false;
+    }
+    return take_kinds(from, r.ops) && take_columns(from, r.ops);
 }
 
 }  // namespace mp::trace

@@ -37,6 +37,15 @@ struct StepDecoding {
     std::size_t names_lost = 0;  // references to lost names; they read "?name-17"
     bool left_out = false;       // some list had no room
 };
+// Into a new step.
 bool decode(std::string_view payload, StepDecoding&, StepRecord&);
+
+// The ops of one step, which come before it.
+struct StepOps {
+    Step step;
+    std::int32_t optimizer = 0;
+    std::vector<OpRecord> ops;  // what is in it is overwritten; its memory is used again
+};
+bool decode(std::string_view payload, StepDecoding&, StepOps&);
 
 }  // namespace mp::trace

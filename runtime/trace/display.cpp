@@ -111,14 +111,20 @@ std::string_view name_of(Mode mode) {
 }
 
 std::string_view name_of(NoteKind kind) {
-    constexpr std::array<std::string_view, 7> kNames{"not_observed", "seed",   "leak", "disarmed",
-                                                     "lossy",        "memory", "end"};
+    constexpr std::array<std::string_view, 8> kNames{"not_observed", "seed",   "leak", "disarmed",
+                                                     "lossy",        "memory", "end",  "policy"};
     return kNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view name_of(TensorKind kind) {
     constexpr std::array<std::string_view, 4> kNames{"parameter", "gradient", "buffer", "optimizer_state"};
     return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view name_of(TensorRole role) {
+    constexpr std::array<std::string_view, 7> kNames{"parameter",  "buffer",          "activation", "gradient",
+                                                     "collective", "optimizer_state", "checkpoint"};
+    return kNames.at(static_cast<std::size_t>(role));
 }
 
 double relative_l2(const TensorRecord& r) {

@@ -23,6 +23,7 @@ std::string decimal_of(double);
 std::string_view name_of(Mode);
 std::string_view name_of(NoteKind);
 std::string_view name_of(TensorKind);
+std::string_view name_of(TensorRole);
 
 // sqrt(error_squares / twin_squares); 0/0 is 0.
 double relative_l2(const TensorRecord&);

@@ -122,6 +122,67 @@ void put(std::string& out, const TensorRecord& t) {
         .field("error_squares", t.error_squares)
         .field("twin_squares", t.twin_squares)
         .word("relative_l2=" + decimal_of(relative_l2(t)))
+        .field("amax", t.amax)
+        .field("twin_amax", t.twin_amax)
+        .field("zeros", t.zeros)
+        .field("subnormals", t.subnormals)
+        .field("flushed", t.flushed)
+        .field("flushed_abs", t.flushed_abs)
+        .field("twin_abs", t.twin_abs)
+        .field("meant_to_move", t.meant_to_move)
+        .field("unmoved", t.unmoved)
+        .field("below_half_ulp", t.below_half_ulp)
+        .field("wanted_squares", t.wanted_squares)
+        .field("moved_dot", t.moved_dot)
+        .field("hash", t.hash)
+        .to(out);
+}
+
+// Fields in the order of the contract. Those of a measurement that was not made are left out.
+void put(std::string& out, const OpRecord& o) {
+    Line line("  op");
+    line.name("layer", o.layer);
+    if (o.guessed) line.word("guessed");
+    line.word(quoted(o.op)).word(name_of(o.phase)).word(name_of(o.dtype));
+    line.field("first", o.first).field("calls", o.calls).name("source", o.source);
+    line.field("elements", o.elements).field("nan", o.nan).field("pos_inf", o.pos_inf).field("neg_inf", o.neg_inf);
+    line.field("zeros", o.zeros).field("subnormals", o.subnormals).field("amax", o.amax).field("amin", o.amin);
+    line.field("input_amax", o.input_amax).field("origins", o.origins).field("first_origin", o.first_origin);
+    line.to(out);
+    if (o.compared || o.nonfinite_real || o.nonfinite_twin) {
+        Line("    cum")
+            .field("compared", o.compared)
+            .field("nonfinite_real", o.nonfinite_real)
+            .field("nonfinite_twin", o.nonfinite_twin)
+            .field("twin_amax", o.twin_amax)
+            .field("error_squares", o.error_squares)
+            .field("twin_squares", o.twin_squares)
+            .field("flushed_abs", o.flushed_abs)
+            .field("twin_abs", o.twin_abs)
+            .to(out);
+    }
+    if (o.loc_compared || o.loc_nonfinite) {
+        Line("    loc")
+            .field("compared", o.loc_compared)
+            .field("error_squares", o.loc_error_squares)
+            .field("squares", o.loc_squares)
+            .field("dot", o.loc_dot)
+            .field("worst", o.loc_worst)
+            .field("nonfinite", o.loc_nonfinite)
+            .field("prop_error_squares", o.prop_error_squares)
+            .to(out);
+    }
+    if (o.added) Line("    sums").field("added", o.added).field("absorbed", o.absorbed).to(out);
+}
+
+void put(std::string& out, const DTypePlace& p) {
+    Line("  place")
+        .word(name_of(p.role))
+        .word(quoted(p.layer))
+        .word(name_of(p.phase))
+        .word(name_of(p.dtype))
+        .field("tensors", p.tensors)
+        .field("elements", p.elements)
         .to(out);
 }
 
@@ -129,7 +190,7 @@ void put(std::string& out, const StepRecord& s) {
     Line line("step " + text(s.step.value));
     line.field("optimizer", s.optimizer).field("skipped", s.skipped);
     if (s.has_loss_scale) line.field("loss_scale", s.loss_scale);
-    line.field("wall_ns", s.wall_ns).to(out);
+    line.field("wall_ns", s.wall_ns).field("sampled", s.sampled).to(out);
     for (const LossRecord& l : s.losses) put(out, l);
     for (const DTypeCount& d : s.dtypes) Line("  dtype").word(name_of(d.dtype)).field("ops", d.ops).to(out);
     for (const CollectiveRecord& c : s.collectives) {
@@ -140,10 +201,16 @@ void put(std::string& out, const StepRecord& s) {
             .name("group", c.group)
             .field("calls", c.calls)
             .field("bytes", c.bytes)
+            .field("compared", c.compared)
+            .field("error_squares", c.error_squares)
+            .field("sum_squares", c.sum_squares)
+            .field("made_nonfinite", c.made_nonfinite)
             .to(out);
     }
     put(out, s.coverage);
+    for (const OpRecord& o : s.ops) put(out, o);
     for (const TensorRecord& t : s.tensors) put(out, t);
+    for (const DTypePlace& p : s.places) put(out, p);
 }
 
 void put(std::string& out, const Problem& p) {

@@ -1,6 +1,7 @@
 #include "runtime/trace/encode.hpp"
 
 #include "runtime/trace/bytes.hpp"
+#include "runtime/trace/op_columns.hpp"
 
 namespace mp::trace {
 namespace {
@@ -12,8 +13,9 @@ static_assert(static_cast<int>(DType::unknown) == 0 && static_cast<int>(DType::f
               static_cast<int>(DType::e4m3) == 6 && static_cast<int>(DType::e5m2) == 7 &&
               static_cast<int>(DType::lowp) == 8 && static_cast<int>(DType::int64) == 9 &&
               static_cast<int>(DType::boolean) == 17);
-static_assert(static_cast<int>(Mode::trajectory) == 4 && static_cast<int>(NoteKind::end) == 6 &&
-              static_cast<int>(TensorKind::optimizer_state) == 3);
+static_assert(static_cast<int>(Mode::trajectory) == 4 && static_cast<int>(NoteKind::policy) == 7 &&
+              static_cast<int>(TensorKind::optimizer_state) == 3 && static_cast<int>(Phase::optimizer) == 4 &&
+              static_cast<int>(TensorRole::checkpoint) == 6);
 
 // Nobody names a tensor at such length; a name that long is a fault elsewhere.
 constexpr std::size_t kMaxName = 4096;
@@ -55,8 +57,10 @@ void put(ByteWriter& to, NameTable& names, const CollectiveRecord& r) {
     put_name(to, names, r.reduction);
     put_enum(to, r.dtype);
     put_name(to, names, r.group);
-    to.number(r.calls);
-    to.number(r.bytes);
+    for (const std::uint64_t v : {r.calls, r.bytes, r.compared}) to.number(v);
+    to.f64(r.error_squares);
+    to.f64(r.sum_squares);
+    to.number(r.made_nonfinite);
 }
 
 void put(ByteWriter& to, NameTable& names, const TensorRecord& r) {
@@ -64,8 +68,23 @@ void put(ByteWriter& to, NameTable& names, const TensorRecord& r) {
     put_name(to, names, r.name);
     put_enum(to, r.dtype);
     for (const std::uint64_t v : {r.elements, r.compared, r.nonfinite_real, r.nonfinite_twin, r.differ}) to.number(v);
-    to.f64(r.error_squares);
-    to.f64(r.twin_squares);
+    for (const double v : {r.error_squares, r.twin_squares, r.amax, r.twin_amax}) to.f64(v);
+    for (const std::uint64_t v : {r.zeros, r.subnormals, r.flushed}) to.number(v);
+    to.f64(r.flushed_abs);
+    to.f64(r.twin_abs);
+    for (const std::uint64_t v : {r.meant_to_move, r.unmoved, r.below_half_ulp}) to.number(v);
+    to.f64(r.wanted_squares);
+    to.f64(r.moved_dot);
+    to.number(r.hash);
+}
+
+void put(ByteWriter& to, NameTable& names, const DTypePlace& r) {
+    put_enum(to, r.role);
+    put_name(to, names, r.layer);
+    put_enum(to, r.phase);
+    put_enum(to, r.dtype);
+    to.number(r.tensors);
+    to.number(r.elements);
 }
 
 // Each element with its length, so that a reader can skip fields it does not know.
@@ -85,6 +104,46 @@ private:
     ByteWriter& to_;
     std::string element_;
 };
+
+template <typename T>
+void append_little(std::string& out, T value) {
+    char bytes[sizeof(T)];
+    store_little(bytes, value);
+    out.append(bytes, sizeof bytes);
+}
+
+// A name of an ops frame: a column of references; a name that has none is written behind them.
+class NameColumn {
+public:
+    NameColumn(NameTable& names, std::size_t rows) : names_(names) { references_.reserve(rows * 4); }
+
+    void add(std::string_view name) {
+        name = cut(name, kMaxName);
+        const std::uint64_t reference = names_.reference(name);  // at most kMaxNames + 1
+        append_little(references_, static_cast<std::uint32_t>(reference));
+        if (reference == 0) ByteWriter(texts_).text(name);
+    }
+    void to(std::string& out) const { out.append(references_).append(texts_); }
+
+private:
+    NameTable& names_;
+    std::string references_;
+    std::string texts_;
+};
+
+// A column in which every row is 0 is left out.
+template <typename T>
+bool put_column(const std::vector<OpRecord>& ops, T OpRecord::* field, std::string& out) {
+    bool any = false;
+    const std::size_t before = out.size();
+    for (const OpRecord& op : ops) {
+        const auto bits = std::bit_cast<std::uint64_t>(op.*field);
+        any = any || bits != 0;
+        append_little(out, bits);
+    }
+    if (!any) out.resize(before);
+    return any;
+}
 
 std::size_t heap(const std::string& s) { return s.capacity() > 15 ? s.capacity() + 16 : 0; }
 
@@ -146,7 +205,7 @@ void encode(const StepRecord& r, NameTable& names, bool with_tensors, std::strin
     ByteWriter to(out);
     to.signed_number(r.step.value);
     to.signed_number(r.optimizer);
-    to.u8(static_cast<std::uint8_t>(r.skipped | r.has_loss_scale << 1));
+    to.u8(static_cast<std::uint8_t>(r.skipped | r.has_loss_scale << 1 | r.sampled << 2));
     to.f64(r.loss_scale);
     to.signed_number(r.wall_ns);
     List losses(to, r.losses.size());
@@ -165,8 +224,34 @@ void encode(const StepRecord& r, NameTable& names, bool with_tensors, std::strin
     put(coverage_writer, r.coverage);
     to.text(coverage);
     List tensors(to, with_tensors ? r.tensors.size() : 0);
-    if (!with_tensors) return;
-    for (const TensorRecord& t : r.tensors) tensors.add([&](ByteWriter& w) { put(w, names, t); });
+    for (std::size_t i = 0; with_tensors && i < r.tensors.size(); ++i)
+        tensors.add([&](ByteWriter& w) { put(w, names, r.tensors[i]); });
+    List places(to, r.places.size());
+    for (const DTypePlace& p : r.places) places.add([&](ByteWriter& w) { put(w, names, p); });
+}
+
+void encode_ops(const StepRecord& r, NameTable& names, std::string& out) {
+    out.clear();
+    ByteWriter to(out);
+    to.signed_number(r.step.value);
+    to.signed_number(r.optimizer);
+    to.number(r.ops.size());
+    for (std::string OpRecord::* const field : {&OpRecord::layer, &OpRecord::op, &OpRecord::source}) {
+        NameColumn column(names, r.ops.size());
+        for (const OpRecord& op : r.ops) column.add(op.*field);
+        column.to(out);
+    }
+    for (const OpRecord& op : r.ops) to.u8(op.guessed);
+    for (const OpRecord& op : r.ops) put_enum(to, op.phase);
+    for (const OpRecord& op : r.ops) put_enum(to, op.dtype);
+    std::uint64_t mask = 0;
+    unsigned bit = 0;
+    std::string columns;
+    columns.reserve(r.ops.size() * 8 * (kOpCountColumns + kOpValueColumns));
+    for (const auto field : kOpCounts) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
+    for (const auto field : kOpValues) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
+    to.number(mask);
+    out += columns;
 }
 
 std::size_t memory_of(const ProcessRecord& r) {
@@ -180,9 +265,12 @@ std::size_t memory_of(const StepRecord& r) {
     std::size_t bytes = sizeof r + r.losses.capacity() * sizeof(LossRecord) +
                         r.dtypes.capacity() * sizeof(DTypeCount) +
                         r.collectives.capacity() * sizeof(CollectiveRecord) +
-                        r.tensors.capacity() * sizeof(TensorRecord);
+                        r.tensors.capacity() * sizeof(TensorRecord) + r.ops.capacity() * sizeof(OpRecord) +
+                        r.places.capacity() * sizeof(DTypePlace);
     for (const CollectiveRecord& c : r.collectives) bytes += heap(c.op) + heap(c.reduction) + heap(c.group);
     for (const TensorRecord& t : r.tensors) bytes += heap(t.name);
+    for (const OpRecord& o : r.ops) bytes += heap(o.layer) + heap(o.op) + heap(o.source);
+    for (const DTypePlace& p : r.places) bytes += heap(p.layer);
     return bytes;
 }
 

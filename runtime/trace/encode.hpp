@@ -36,7 +36,9 @@ private:
 // Payloads of the frames. `out` is replaced. All may throw bad_alloc.
 void encode(const ProcessRecord&, std::string& out);
 void encode(const NoteRecord&, std::string& out);
+// All of a step but its ops, which have a frame of their own before it.
 void encode(const StepRecord&, NameTable&, bool with_tensors, std::string& out);
+void encode_ops(const StepRecord&, NameTable&, std::string& out);
 
 // Bytes that a record takes in memory, heap included; close enough for a bound.
 std::size_t memory_of(const ProcessRecord&);

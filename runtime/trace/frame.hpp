@@ -11,7 +11,7 @@
 namespace mp::trace {
 
 inline constexpr std::string_view kFileMagic{"\x89MPT\r\n\x1a\n", 8};
-inline constexpr std::uint32_t kFileVersion = 1;
+inline constexpr std::uint32_t kFileVersion = 2;
 inline constexpr std::size_t kFileHeaderSize = 32;
 
 // The first byte occurs in no UTF-8 text, so that names and notes rarely look like a frame.
@@ -22,7 +22,7 @@ inline constexpr std::size_t kFrameOverhead = kFrameHeaderSize + kFrameTrailerSi
 // Of a payload, stored or unpacked. A queue of 16 MiB never makes a longer one.
 inline constexpr std::uint64_t kMaxPayload = 64u << 20;
 
-enum class FrameKind : std::uint8_t { process = 1, step = 2, note = 3, names = 4 };
+enum class FrameKind : std::uint8_t { process = 1, step = 2, note = 3, names = 4, ops = 5 };
 
 inline constexpr std::uint8_t kFlagZstd = 1;
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/numerics/result.hpp"
@@ -31,6 +33,25 @@ struct Recording {
 // 4 x the file + 256 MiB of memory: a recording that needs more loses its last tensors, then its last steps,
 // and says so in `problems`.
 Result<Recording> read_recording(const std::string& path);
+
+// Records as they are read, in file order; they may be moved from. Nothing is called after the end.
+class RecordVisitor {
+public:
+    virtual ~RecordVisitor() = default;
+    virtual void step(StepRecord&) = 0;
+    virtual void note(NoteRecord&) = 0;
+};
+
+// As read_recording, but steps and notes go to the visitor and are not kept: memory is one frame, its records
+// (at most 64 MiB) and the names. The result has all else. The process record may come late or never.
+Result<Recording> visit_recording(const std::string& path, RecordVisitor&);
+
+// Paths of the files in a directory that are named as recordings, sorted.
+Result<std::vector<std::string>> recordings_in(const std::string& directory);
+// The order of recordings in a run.
+bool precedes(const ProcessRecord&, std::string_view path, const ProcessRecord&, std::string_view other_path);
+// Ranks below the world size that were not seen.
+std::vector<Rank> missing_ranks(std::int32_t world_size, const std::set<std::int32_t>& seen);
 
 // Every recording in a run directory, sorted by rank, restart, host, pid. Files that are no recordings
 // are ignored; unreadable ones are listed in `unreadable`.

@@ -27,7 +27,8 @@ constexpr int kHighDescriptor = 512;
 constexpr int kMaxSameName = 1000;
 // A hanging file system may not hold up the end of the program for longer.
 constexpr std::chrono::seconds kPatienceAtEnd{5};
-// The last bytes of a budget belong to notes, the last eighth to steps without tensors.
+// The last bytes of a budget belong to notes, the last eighth to steps without tensors, the eighth before to
+// steps without ops.
 constexpr std::uint64_t kReservedForNotes = 4096;
 // Names are repeated when this many times their size was written since: at most 6 % of a file, and damage
 // loses no more than the names of one such stretch.
@@ -58,6 +59,25 @@ int moved_up(int fd) {
     return high;
 }
 
+// A step that is too large as it is, without its ops and perhaps without its tensors.
+StepRecord shortened(const StepRecord& s, bool with_tensors) {
+    StepRecord out;
+    out.step = s.step;
+    out.optimizer = s.optimizer;
+    out.skipped = s.skipped;
+    out.has_loss_scale = s.has_loss_scale;
+    out.loss_scale = s.loss_scale;
+    out.wall_ns = s.wall_ns;
+    out.losses = s.losses;
+    out.dtypes = s.dtypes;
+    out.collectives = s.collectives;
+    if (with_tensors) out.tensors = s.tensors;
+    out.coverage = s.coverage;
+    out.sampled = s.sampled;
+    out.places = s.places;
+    return out;
+}
+
 }  // namespace
 
 // Owned by the Recorder and used by the writer thread; leaked when that thread does not come back.
@@ -84,6 +104,7 @@ struct Recorder::State {
     std::atomic<bool> abandoned{false};  // the child of a fork
     std::atomic<std::uint64_t> dropped{0};
     std::atomic<std::uint64_t> dropped_by_queue{0};
+    std::atomic<std::uint64_t> shortened_by_queue{0};
 
     // Of the writer thread only.
     NameTable names;
@@ -91,21 +112,27 @@ struct Recorder::State {
     std::uint64_t names_at = 0;
     std::uint64_t written = 0;
     std::uint64_t told_dropped = 0;
+    std::uint64_t told_shortened = 0;
     std::uint32_t sequence = 0;
+    bool without_ops = false;
     bool without_tensors = false;
     Step last_step;
     Packer packer;
     std::string payload;
+    std::string ops_payload;
 
     template <typename R>
     void add(const R& record) noexcept;
+    void add_step(const StepRecord& step) noexcept;
     int start();
     void run() noexcept;
     void handle(const Record& record) noexcept;
     void tell_losses(bool at_end);
+    void tell(const std::string& what, std::uint64_t now, std::uint64_t& told, bool at_end);
     bool put_bytes(const char* bytes, std::size_t size);
     bool put_frame(FrameKind kind, std::uint64_t limit);
     bool put_names(std::uint64_t limit);
+    bool put_with_ops(const StepRecord& step, std::uint64_t limit);
     void put_step(const StepRecord& step);
     void put_note(std::string text, std::uint64_t count);
     void stop(int reason);
@@ -132,6 +159,26 @@ void Recorder::State::add(const R& record) noexcept {
         queued_bytes += bytes;
         wake.notify_one();
     } catch (...) {  // no memory for the copy
+        ++dropped;
+        ++dropped_by_queue;
+    }
+}
+
+// A step that the queue has no room for loses its ops first, then its tensors.
+void Recorder::State::add_step(const StepRecord& step) noexcept {
+    if (abandoned || stopped || (step.ops.empty() && step.tensors.empty())) return add(step);
+    try {
+        std::uint64_t room = 0;
+        {
+            const std::scoped_lock lock(mutex);
+            room = limits.queue_bytes - std::min(queued_bytes, limits.queue_bytes);
+        }
+        if (sizeof(Entry) + memory_of(step) <= room) return add(step);
+        StepRecord part = shortened(step, true);
+        if (sizeof(Entry) + memory_of(part) > room) part = shortened(step, false);
+        if (sizeof(Entry) + memory_of(part) <= room) ++shortened_by_queue;
+        add(part);
+    } catch (...) {
         ++dropped;
         ++dropped_by_queue;
     }
@@ -180,8 +227,31 @@ bool Recorder::State::put_names(std::uint64_t limit) {
     return true;
 }
 
+// The ops first: a step that can be read has its ops. They are written only when their step surely fits too.
+bool Recorder::State::put_with_ops(const StepRecord& step, std::uint64_t limit) {
+    encode(step, names, true, payload);
+    encode_ops(step, names, ops_payload);
+    if (!put_names(limit)) return false;
+    const std::uint64_t step_size = kFrameOverhead + payload.size();
+    payload.swap(ops_payload);
+    const bool put = put_frame(FrameKind::ops, limit - std::min(limit, step_size));
+    payload.swap(ops_payload);
+    return put && put_frame(FrameKind::step, limit);
+}
+
 void Recorder::State::put_step(const StepRecord& step) {
     const std::uint64_t whole = limits.file_bytes - kReservedForNotes;
+    const std::string nearly = "the budget of " + std::to_string(limits.file_bytes) + " bytes is nearly used up: ";
+    if (!without_ops && !step.ops.empty()) {
+        if (put_with_ops(step, whole - whole / 4)) return;
+        if (stopped) {
+            ++dropped;
+            return;
+        }
+        names.forget(names_written);
+        without_ops = true;
+        put_note(nearly + "ops are left out of this step and later ones", 1);
+    }
     if (!without_tensors && !step.tensors.empty()) {
         encode(step, names, true, payload);
         const std::uint64_t limit = whole - whole / 8;
@@ -192,9 +262,7 @@ void Recorder::State::put_step(const StepRecord& step) {
         }
         names.forget(names_written);
         without_tensors = true;
-        put_note("the budget of " + std::to_string(limits.file_bytes) +
-                     " bytes is nearly used up: tensors are left out of this step and later ones",
-                 1);
+        put_note(nearly + "tensors are left out of this step and later ones", 1);
     }
     encode(step, names, false, payload);
     if (put_names(whole) && put_frame(FrameKind::step, whole)) return;
@@ -236,13 +304,17 @@ void Recorder::State::handle(const Record& record) noexcept {
     }
 }
 
-// A lost record is told when there is room again, then at every doubling, and at the end.
+// A loss is told when there is room again, then at every doubling, and at the end.
+void Recorder::State::tell(const std::string& what, std::uint64_t now, std::uint64_t& told, bool at_end) {
+    if (stopped || now == told || (!at_end && now < 2 * told)) return;
+    put_note(what + ": the queue of " + std::to_string(limits.queue_bytes) + " bytes was full", now);
+    told = now;
+}
+
 void Recorder::State::tell_losses(bool at_end) {
-    const std::uint64_t now = dropped_by_queue;
-    if (stopped || now == told_dropped || (!at_end && now < 2 * told_dropped)) return;
     try {
-        put_note("records were dropped: the queue of " + std::to_string(limits.queue_bytes) + " bytes was full", now);
-        told_dropped = now;
+        tell("records were dropped", dropped_by_queue, told_dropped, at_end);
+        tell("steps lost their ops or tensors", shortened_by_queue, told_shortened, at_end);
     } catch (...) {
         // Told at the next opportunity.
     }
@@ -353,7 +425,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::process(const ProcessRecord& record) noexcept { state_->add(record); }
-void Recorder::step(const StepRecord& record) noexcept { state_->add(record); }
+void Recorder::step(const StepRecord& record) noexcept { state_->add_step(record); }
 void Recorder::note(const NoteRecord& record) noexcept { state_->add(record); }
 
 bool Recorder::flush(int milliseconds) noexcept {

@@ -92,7 +92,7 @@ namespace {
 
 using test::sample_note;
 using test::sample_process;
-using test::sample_step;
+using test::sample_step_without_ops;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -127,9 +127,9 @@ TEST_F(RecorderFault, AWriteThatFailsStopsTheRecordingAndEveryLaterRecordIsCount
         {
             auto recorder = open();
             ASSERT_TRUE(recorder);
-            for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step(i));
+            for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step_without_ops(i));
             EXPECT_FALSE((*recorder)->flush(kPatience));
-            for (int i = 0; i < 10; ++i) (*recorder)->step(sample_step(100));
+            for (int i = 0; i < 10; ++i) (*recorder)->step(sample_step_without_ops(100));
             (*recorder)->note(sample_note());
             dropped = (*recorder)->dropped();
         }
@@ -147,7 +147,7 @@ TEST_F(RecorderFault, AShortWriteStopsItAndTheTornEndIsTheOnlyLoss) {
     {
         auto recorder = open();
         ASSERT_TRUE(recorder);
-        for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step(i));
+        for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step_without_ops(i));
         EXPECT_FALSE((*recorder)->flush(kPatience));
         EXPECT_EQ((*recorder)->dropped(), 90u);
     }
@@ -162,7 +162,7 @@ TEST_F(RecorderFault, AnInterruptedWriteIsRepeated) {
     {
         auto recorder = open();
         ASSERT_TRUE(recorder);
-        for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step(i));
+        for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step_without_ops(i));
         EXPECT_TRUE((*recorder)->flush(kPatience));
         EXPECT_EQ((*recorder)->dropped(), 0u);
     }
@@ -173,7 +173,7 @@ TEST_F(RecorderFault, AClosedPipeIsAnErrorAndNoSignal) {
     arm(Fault::closed_pipe, 5);  // SIGPIPE would end this test
     auto recorder = open();
     ASSERT_TRUE(recorder);
-    for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step(i));
+    for (int i = 0; i < 100; ++i) (*recorder)->step(sample_step_without_ops(i));
     EXPECT_FALSE((*recorder)->flush(kPatience));
     EXPECT_EQ((*recorder)->dropped(), 97u);
 }
@@ -195,7 +195,7 @@ TEST_F(RecorderFault, WithoutMemoryARecordIsDroppedAndCounted) {
     {
         auto recorder = open();
         ASSERT_TRUE(recorder);
-        const StepRecord step = sample_step(0, 20);
+        const StepRecord step = sample_step_without_ops(0, 20);
         const NoteRecord note = sample_note(std::string(100, 'n'));
         const ProcessRecord process = sample_process();
         for (bool enough = false; !enough; ++needed) {
@@ -221,12 +221,12 @@ TEST_F(RecorderFault, WithoutMemoryARecordIsDroppedAndCounted) {
 TEST_F(RecorderFault, WithoutMemoryOnTheWriterThreadTheRecordingGoesOnAfterwards) {
     auto recorder = open();
     ASSERT_TRUE(recorder);
-    const StepRecord first = sample_step(0, 200);
+    const StepRecord first = sample_step_without_ops(0, 200);
     (*recorder)->step(first);
     refuse_everywhere = true;
     (*recorder)->flush(kPatience);
     refuse_everywhere = false;
-    (*recorder)->step(sample_step(1, 200));
+    (*recorder)->step(sample_step_without_ops(1, 200));
     EXPECT_TRUE((*recorder)->flush(kPatience));
     const Recording r = read();
     EXPECT_EQ(r.steps.size() + (*recorder)->dropped(), 2u);

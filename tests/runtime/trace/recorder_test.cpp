@@ -147,14 +147,45 @@ TEST_F(RecorderTest, AFullQueueDropsCountsAndSaysSo) {
     EXPECT_EQ(r.steps.size() + dropped, static_cast<std::size_t>(kSteps));
     EXPECT_THAT(r.problems, IsEmpty());
     EXPECT_THAT(r.notes, Contains(lossy_with("queue of 20000 bytes was full")));
-    EXPECT_EQ(r.notes.back().count, dropped) << "the last of these notes has the final count";
+    std::uint64_t told_dropped = 0, told_short = 0, without_ops = 0;
+    for (const NoteRecord& n : r.notes) {
+        if (n.text.starts_with("records were dropped")) told_dropped = n.count;
+        if (n.text.starts_with("steps lost their ops")) told_short = n.count;
+    }
+    for (const StepRecord& s : r.steps) without_ops += s.ops.empty();
+    EXPECT_EQ(told_dropped, dropped) << "the last of these notes has the final count";
+    EXPECT_GE(told_short, without_ops);
+}
+
+TEST_F(RecorderTest, AStepLargerThanTheQueueLosesItsOpsThenItsTensors) {
+    {
+        const auto recorder = open({.file_bytes = 256u << 20, .queue_bytes = 20'000});
+        StepRecord step = sample_step(0, 40);
+        recorder->step(step);
+        recorder->flush(kPatience);
+        step.step = Step{1};
+        step.tensors.resize(200, step.tensors.front());
+        recorder->step(step);
+        EXPECT_EQ(recorder->dropped(), 0u);
+    }
+    const Recording r = read();
+    ASSERT_EQ(r.steps.size(), 2u);
+    StepRecord expected = sample_step(0, 40);
+    expected.ops.clear();
+    Recording a, b;
+    a.steps = {r.steps[0]};
+    b.steps = {expected};
+    EXPECT_EQ(dump_text(a), dump_text(b));
+    EXPECT_TRUE(r.steps[1].tensors.empty());
+    EXPECT_EQ(r.steps[1].losses.size(), 2u);
+    EXPECT_THAT(r.notes, Contains(lossy_with("steps lost their ops or tensors")));
 }
 
 TEST_F(RecorderTest, ARecordLargerThanTheQueueIsDropped) {
     {
         const auto recorder = open({.file_bytes = 256u << 20, .queue_bytes = 2000});
-        recorder->step(sample_step(0, 1000));
-        recorder->step(sample_step(1, 1));
+        recorder->note(sample_note(std::string(3000, 'n')));
+        recorder->step(sample_step(1, 0));
         EXPECT_EQ(recorder->dropped(), 1u);
     }
     ASSERT_EQ(read().steps.size(), 1u);
@@ -186,6 +217,15 @@ TEST_F(RecorderTest, NearTheEndOfTheBudgetTensorsGoFirstThenTheRest) {
         without += s.tensors.empty();
     }
     EXPECT_GT(without, 30) << "an eighth of the budget is theirs";
+    EXPECT_FALSE(r.steps.front().ops.empty());
+    EXPECT_TRUE(r.steps.back().ops.empty());
+    int without_ops = 0;
+    for (const StepRecord& s : r.steps) {
+        EXPECT_FALSE(without_ops && !s.ops.empty()) << "ops do not come back at step " << s.step.value;
+        without_ops += s.ops.empty();
+    }
+    EXPECT_GT(without_ops, without) << "ops go before tensors";
+    EXPECT_THAT(r.notes, Contains(lossy_with("ops are left out")));
     EXPECT_THAT(r.notes, Contains(lossy_with("tensors are left out")));
     EXPECT_THAT(r.notes, Contains(lossy_with("recording stopped")));
 }
@@ -262,10 +302,10 @@ TEST_F(RecorderTest, NamesAreStoredOnceAndRepeatedAfterAMegabyte) {
     constexpr int kSteps = 400;
     {
         const auto recorder = open({.file_bytes = 256u << 20, .queue_bytes = 256u << 20});
-        for (int i = 0; i < kSteps; ++i) recorder->step(sample_step(i, 200));
+        for (int i = 0; i < kSteps; ++i) recorder->step(test::sample_step_without_ops(i, 200));
     }
     const std::string bytes = test::bytes_of(directory_.file("r0.mpt"));
-    EXPECT_LT(bytes.size(), static_cast<std::size_t>(kSteps) * 200 * 30) << "30 bytes a tensor";
+    EXPECT_LT(bytes.size(), static_cast<std::size_t>(kSteps) * 200 * 40) << "40 bytes a tensor";
     int names = 0, steps = 0;
     for (std::size_t at = kFileHeaderSize; at < bytes.size();) {
         const auto header = read_frame_header(bytes.data() + at);

@@ -33,6 +33,29 @@ inline ProcessRecord sample_process(std::int32_t rank = 1) {
     return p;
 }
 
+inline OpRecord sample_op(std::int64_t step, int number) {
+    const auto n = static_cast<std::uint64_t>(number);
+    const double x = static_cast<double>(step) + 0.5;
+    OpRecord o;
+    o.layer = "blocks." + std::to_string(number) + ".attention.query";
+    o.guessed = number % 2 == 1;
+    o.op = "aten::addmm";
+    o.phase = Phase::backward;
+    o.dtype = DType::bf16;
+    o.source = "train.py:" + std::to_string(80 + number);
+    std::uint64_t count = 1000 * (n + 1);
+    for (std::uint64_t* v : {&o.first, &o.calls, &o.elements, &o.nan, &o.pos_inf, &o.neg_inf, &o.zeros, &o.subnormals,
+                             &o.compared, &o.nonfinite_real, &o.nonfinite_twin, &o.loc_compared, &o.loc_nonfinite,
+                             &o.added, &o.absorbed, &o.origins, &o.first_origin})
+        *v = ++count;
+    double value = x;
+    for (double* v : {&o.amax, &o.amin, &o.twin_amax, &o.error_squares, &o.twin_squares, &o.flushed_abs, &o.twin_abs,
+                      &o.loc_error_squares, &o.loc_squares, &o.loc_dot, &o.loc_worst, &o.prop_error_squares,
+                      &o.input_amax})
+        *v = value += 0.25;
+    return o;
+}
+
 inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     const auto n = static_cast<std::uint64_t>(number);
     const auto x = static_cast<double>(number);
@@ -49,7 +72,8 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     s.dtypes.push_back({.dtype = DType::bf16, .ops = 100 + n});
     s.dtypes.push_back({.dtype = DType::fp32, .ops = 7});
     s.collectives.push_back({.op = "reduce_scatter", .reduction = "avg", .dtype = DType::fp32, .group = "0",
-                             .calls = 3, .bytes = 4096});
+                             .calls = 3, .bytes = 4096, .compared = 1024, .error_squares = 1e-4,
+                             .sum_squares = 9, .made_nonfinite = 2});
     for (int i = 0; i < tensors; ++i) {
         TensorRecord t;
         t.kind = i % 2 ? TensorKind::gradient : TensorKind::parameter;
@@ -62,11 +86,34 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         t.differ = 400 + static_cast<std::uint64_t>(i);
         t.error_squares = 1e-6 * (x + i + 1) / 3;
         t.twin_squares = 10.0 + i;
+        t.amax = 3.5;
+        t.twin_amax = 3.25;
+        t.zeros = 11;
+        t.subnormals = 12;
+        t.flushed = 13;
+        t.flushed_abs = 0.125;
+        t.twin_abs = 99.5;
+        t.meant_to_move = 900;
+        t.unmoved = 300;
+        t.below_half_ulp = 299;
+        t.wanted_squares = 1e-9;
+        t.moved_dot = 8e-10;
+        t.hash = 0xfedcba9876543210u + n;
         s.tensors.push_back(t);
     }
+    s.sampled = number % 2 == 1;
+    for (int i = 0; i < tensors; ++i) s.ops.push_back(sample_op(number, i));
+    s.places.push_back({TensorRole::checkpoint, "model.pt", Phase::optimizer, DType::fp32, 3, 4096 + n});
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,
                   .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
+    return s;
+}
+
+// One frame in a file instead of two.
+inline StepRecord sample_step_without_ops(std::int64_t number, int tensors = 4) {
+    StepRecord s = sample_step(number, tensors);
+    s.ops.clear();
     return s;
 }
 

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <zstd.h>
+
+#include "runtime/trace/frame.hpp"
+#include "runtime/trace/reader.hpp"
+
+// What the reader of recordings is made of: a window on the file, the search for intact frames, unpacking.
+
+namespace mp::trace {
+
+inline constexpr std::size_t kWindow = 1u << 20;
+// A file made of frame headers whose frames are wrong would be hashed again and again from each of them.
+inline constexpr std::uint64_t kWastedHashing = 8;
+inline constexpr std::uint64_t kWastedHashingAtLeast = 1u << 28;
+inline constexpr std::size_t kMaxProblems = 1000;
+
+// Sequential access to a file without mapping it (a file that is truncated meanwhile would be a SIGBUS).
+class Window {
+public:
+    Window(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
+
+    std::uint64_t size() const { return size_; }
+
+    // Up to `length` bytes at `offset`; fewer only at the end of the file. Valid until the next call.
+    std::string_view view(std::uint64_t offset, std::size_t length) {
+        if (offset >= size_) return {};
+        length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
+        if (offset < start_ || offset + length > start_ + buffer_.size()) load(offset, std::max(length, kWindow));
+        return std::string_view(buffer_).substr(static_cast<std::size_t>(offset - start_), length);
+    }
+
+private:
+    void load(std::uint64_t offset, std::size_t length) {
+        start_ = offset;
+        length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
+        if (length > buffer_.capacity() || length < buffer_.capacity() / 4) buffer_ = std::string();
+        buffer_.resize(length);
+        std::size_t done = 0;
+        while (done < length) {
+            const ssize_t got = ::pread(fd_, buffer_.data() + done, length - done, static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) break;
+            done += static_cast<std::size_t>(got);
+        }
+        buffer_.resize(done);
+        if (done < length) size_ = offset + done;
+    }
+
+    int fd_;
+    std::uint64_t size_;
+    std::uint64_t start_ = 0;
+    std::string buffer_;
+};
+
+class File {
+public:
+    explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+    ~File() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+// The frames of a file, past any damage.
+class FrameScanner {
+public:
+    FrameScanner(Window& window, std::vector<Problem>& problems) : window_(window), out_(problems) {}
+
+    HeaderState header() {
+        const std::string_view bytes = window_.view(0, kFileHeaderSize);
+        if (bytes.size() < kFileHeaderSize && file_header().starts_with(bytes)) {
+            problem(0, bytes.size(), "the file ends within its header");
+            return HeaderState::good;
+        }
+        const HeaderState state = check_file_header(bytes);
+        if (state == HeaderState::damaged) {
+            first_ = 0;
+            problem(0, 0, "the file header is damaged");
+        }
+        return state;
+    }
+
+    // Every intact frame in order of the file: use(offset, header, payload). Damage is reported when
+    // `report` says so.
+    template <typename Use>
+    void scan(bool report, Use use) {
+        report_ = report;
+        wasted_ = 0;
+        std::uint64_t at = first_;
+        std::uint64_t expected = 0;
+        while (at < window_.size()) {
+            const auto header = frame_at(at);
+            if (!header) {
+                const std::uint64_t next = next_frame(at + 1);
+                const bool torn = next >= window_.size();
+                problem(at, next - at,
+                        exhausted() ? "too much damage to search on"
+                        : torn      ? "no whole frame to the end of the file: damaged, or cut off while being written"
+                                    : "damaged bytes");
+                damaged_before_ = true;
+                at = next;
+                continue;
+            }
+            const std::uint64_t length = kFrameOverhead + header->stored;
+            if (header->sequence < expected) {
+                problem(at, length, "frame " + std::to_string(header->sequence) + " again");
+            } else {
+                if (header->sequence > expected && !damaged_before_)
+                    problem(at, 0, std::to_string(header->sequence - expected) + " frames are missing");
+                expected = std::uint64_t{header->sequence} + 1;
+                use(at, *header, window_.view(at, static_cast<std::size_t>(length))
+                                     .substr(kFrameHeaderSize, header->stored));
+            }
+            damaged_before_ = false;
+            at += length;
+        }
+        report_ = true;
+    }
+
+    void problem(std::uint64_t offset, std::uint64_t lost, std::string why) {
+        if (!report_) return;
+        if (out_.size() < kMaxProblems) {
+            out_.push_back({offset, lost, std::move(why)});
+        } else if (out_.size() == kMaxProblems) {
+            out_.push_back({offset, lost, "more problems, not listed"});
+        } else {
+            out_.back().bytes_lost += lost;
+        }
+    }
+
+private:
+    bool exhausted() const {
+        return wasted_ > std::max(kWastedHashingAtLeast, kWastedHashing * window_.size());
+    }
+
+    std::optional<FrameHeader> frame_at(std::uint64_t at) {
+        const std::string_view bytes = window_.view(at, kFrameHeaderSize);
+        if (bytes.size() < kFrameHeaderSize) return std::nullopt;
+        const auto header = read_frame_header(bytes.data());
+        if (!header) return std::nullopt;
+        const std::uint64_t length = kFrameOverhead + header->stored;
+        if (length > window_.size() - at) return std::nullopt;
+        const std::string_view frame = window_.view(at, static_cast<std::size_t>(length));
+        if (frame.size() == length && frame_intact(frame)) return header;
+        wasted_ += length;
+        return std::nullopt;
+    }
+
+    // The next place from `at` on where an intact frame begins, or the end of the file.
+    std::uint64_t next_frame(std::uint64_t at) {
+        while (at + kFrameOverhead <= window_.size() && !exhausted()) {
+            const std::string_view bytes = window_.view(at, kWindow);
+            const std::size_t found = bytes.find(kFrameMark);
+            if (found == std::string_view::npos) {
+                // A mark may straddle the end of this view.
+                if (bytes.size() < kWindow) break;
+                at += bytes.size() - (kFrameMark.size() - 1);
+                continue;
+            }
+            at += found;
+            if (frame_at(at)) return at;
+            ++at;
+        }
+        return window_.size();
+    }
+
+    Window& window_;
+    std::vector<Problem>& out_;
+    std::uint64_t wasted_ = 0;
+    bool report_ = true;
+    std::uint64_t first_ = kFileHeaderSize;  // where frames may begin
+    bool damaged_before_ = false;
+};
+
+// Payloads as they were before packing.
+class Unpacker {
+public:
+    ~Unpacker() { ZSTD_freeDCtx(context_); }
+    Unpacker() = default;
+    Unpacker(const Unpacker&) = delete;
+    Unpacker& operator=(const Unpacker&) = delete;
+
+    // Nothing: not what the header says. Valid until the next call.
+    std::optional<std::string_view> unpack(const FrameHeader& header, std::string_view stored) {
+        if (header.flags == 0) return stored;
+        if (header.flags != kFlagZstd || !context_) return std::nullopt;
+        raw_.resize(header.raw);
+        const std::size_t size = ZSTD_decompressDCtx(context_, raw_.data(), raw_.size(), stored.data(), stored.size());
+        if (ZSTD_isError(size) || size != header.raw) return std::nullopt;
+        return raw_;
+    }
+
+private:
+    ZSTD_DCtx* context_ = ZSTD_createDCtx();
+    std::string raw_;
+};
+
+}  // namespace mp::trace
