@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/tensor_stats.hpp"
+
+// What one instruction set provides: measures of up to kBlock contiguous elements, which fit the first-level
+// cache, so that a rare second look (subnormals, NaN, a spread that cancels) costs no memory traffic.
+// Order of the sums: 16 (statistics) or 8 (divergence) lanes, element i in lane i mod lanes, lanes added in
+// order. No product is fused with an addition unless it is exact, so every instruction set returns the same bits.
+
+namespace mp::cpu {
+
+inline constexpr std::size_t kBlock = 4096;
+inline constexpr std::size_t kGroup = 32;  // elements of one turn of the inner loops
+inline constexpr int kFormats = 6;         // fp64, fp32, fp16, bf16, e4m3, e5m2: index_of()
+inline constexpr int kWide = 2;            // fp64, fp32
+
+// `bins` may be null. `elements` is at most kBlock; `data` need not be aligned.
+using StatisticsOfBlock = void (*)(const void* data, std::size_t elements, TensorStats& into, std::uint64_t* bins);
+using DivergenceOfBlock = void (*)(const void* real, const void* twin, std::size_t elements, Divergence& into);
+// The values as doubles, exactly.
+using WidenBlock = void (*)(const void* data, std::size_t elements, double* out);
+
+struct Kernels {
+    const char* name = nullptr;
+    StatisticsOfBlock statistics[kFormats] = {};
+    DivergenceOfBlock divergence[kFormats][kWide] = {};
+    WidenBlock widen[kFormats] = {};
+};
+
+// Position in the tables; -1 for a dtype that is not measured.
+constexpr int index_of(DType dtype) {
+    switch (dtype) {
+        case DType::fp64: return 0;
+        case DType::fp32: return 1;
+        case DType::fp16: return 2;
+        case DType::bf16: return 3;
+        case DType::e4m3: return 4;
+        case DType::e5m2: return 5;
+        default: return -1;
+    }
+}
+
+// The instruction sets that this machine runs, best first; returns how many. Chosen once per process.
+inline constexpr int kMaxInstructionSets = 4;
+int available(const Kernels* (&sets)[kMaxInstructionSets]) noexcept;
+// The set in use. use() replaces it for tests and benchmarks.
+const Kernels& kernels() noexcept;
+void use(const Kernels&) noexcept;
+
+}  // namespace mp::cpu

@@ -1,0 +1,156 @@
+// Loads of each format, widened exactly. Included once per instruction set.
+#if defined(MP_CPU_FORMATS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MP_CPU_FORMATS_INL
+#undef MP_CPU_FORMATS_INL
+#else
+#define MP_CPU_FORMATS_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/blocks.hpp"
+#include "kernels/numerics/convert.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mp::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D64 = hn::ScalableTag<double>;
+using D32 = hn::Rebind<float, D64>;  // as many floats as there are doubles
+using V64 = hn::Vec<D64>;
+using V32 = hn::Vec<D32>;
+inline constexpr std::size_t kLanes64 = hn::MaxLanes(D64());
+
+// What the kernels ask of a format: its patterns as integers, and two loads.
+template <DType D>
+struct Patterns {
+    static constexpr DType kDType = D;
+    using Raw = Pattern<D>;
+    static constexpr FloatFormat kTable = kFormat<D>;
+    static constexpr Raw kMagnitude = static_cast<Raw>((std::uint64_t{1} << (kTable.width() - 1)) - 1);
+    static constexpr Raw kBeyondFinite = static_cast<Raw>(detail::beyond_finite(kTable));
+    static constexpr Raw kMinNormal = static_cast<Raw>(std::uint64_t{1} << kTable.mantissa_bits);
+};
+
+struct Fp64 : Patterns<DType::fp64> {
+    static constexpr bool kExactSquares = false;
+    static HWY_INLINE V64 load(const Raw* p) { return hn::BitCast(D64(), hn::LoadU(hn::RebindToUnsigned<D64>(), p)); }
+};
+
+// Everything narrower goes through fp32; squares and products of two such values are exact in fp64.
+template <class Self, DType D>
+struct Narrow : Patterns<D> {
+    static constexpr bool kExactSquares = true;
+    using Raw = typename Patterns<D>::Raw;
+    static HWY_INLINE V64 load(const Raw* p) { return hn::PromoteTo(D64(), Self::load32(D32(), p)); }
+};
+
+struct Fp32 : Narrow<Fp32, DType::fp32> {
+    template <class D>
+    static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
+        return hn::BitCast(d, hn::LoadU(hn::RebindToUnsigned<D>(), p));
+    }
+};
+
+struct Bf16 : Narrow<Bf16, DType::bf16> {
+    template <class D>
+    static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
+        const hn::RebindToUnsigned<D> d32;
+        return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::Rebind<Raw, D>(), p))));
+    }
+};
+
+struct Fp16 : Narrow<Fp16, DType::fp16> {
+    template <class D>
+    static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
+        const hn::Rebind<hwy::float16_t, D> d16;
+        return hn::PromoteTo(d, hn::BitCast(d16, hn::LoadU(hn::Rebind<Raw, D>(), p)));
+    }
+};
+
+// e5m2 is the upper half of an fp16.
+struct E5m2 : Narrow<E5m2, DType::e5m2> {
+    template <class D>
+    static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
+        const hn::Rebind<std::uint16_t, D> d16;
+        const auto half = hn::ShiftLeft<8>(hn::PromoteTo(d16, hn::LoadU(hn::Rebind<Raw, D>(), p)));
+        return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), half));
+    }
+};
+
+// Exponent and mantissa moved to where fp32 has them, the bias added. Below the smallest normal value the
+// same bits behind the exponent of 2^-6 are 2^-6 too much. NaN becomes a finite value: the kernels sort those
+// out by their patterns.
+struct E4m3 : Narrow<E4m3, DType::e4m3> {
+    template <class D>
+    static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
+        const hn::RebindToUnsigned<D> d32;
+        const auto bits = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<Raw, D>(), p));
+        const auto magnitude = hn::And(bits, hn::Set(d32, 0x7F));
+        const auto moved = hn::ShiftLeft<20>(magnitude);
+        const auto normal = hn::BitCast(d, hn::Add(moved, hn::Set(d32, 120u << 23)));
+        const auto raised = hn::BitCast(d, hn::Add(moved, hn::Set(d32, 121u << 23)));
+        const auto below = hn::Sub(raised, hn::Set(d, 0.015625f));
+        const auto is_below = hn::RebindMask(d, hn::Lt(magnitude, hn::Set(d32, 8)));
+        const auto sign = hn::BitCast(d, hn::ShiftLeft<24>(hn::And(bits, hn::Set(d32, 0x80))));
+        return hn::Or(hn::IfThenElse(is_below, below, normal), sign);
+    }
+};
+
+// A last group is padded with zeros, which change no sum and no extreme.
+template <class F>
+struct Tail {
+    alignas(64) typename F::Raw values[kGroup] = {};
+    Tail(const typename F::Raw* from, std::size_t elements) {
+        std::memcpy(values, from, elements * sizeof(values[0]));
+    }
+};
+
+template <class F>
+HWY_INLINE void widen_group(const typename F::Raw* p, double* out) {
+    for (std::size_t i = 0; i < kGroup; i += kLanes64) hn::StoreU(F::load(p + i), D64(), out + i);
+}
+
+template <class F>
+void widen_block(const void* data, std::size_t elements, double* out) {
+    const auto* p = static_cast<const typename F::Raw*>(data);
+    std::size_t i = 0;
+    for (; i + kGroup <= elements; i += kGroup) widen_group<F>(p + i, out + i);
+    if (i == elements) return;
+    double group[kGroup];
+    widen_group<F>(Tail<F>(p + i, elements - i).values, group);
+    std::memcpy(out + i, group, (elements - i) * sizeof(double));
+}
+
+// The value of a pattern's magnitude. For extremes: once a block, no loop.
+template <class F>
+double magnitude_value(typename F::Raw bits) {
+    return decode<F::kDType>(bits);
+}
+
+template <class D, class V>
+HWY_INLINE typename hn::TFromD<D> lane_max(D d, V v) {
+    alignas(64) hn::TFromD<D> lanes[hn::MaxLanes(D())];
+    hn::Store(v, d, lanes);
+    auto best = lanes[0];
+    for (const auto lane : lanes) best = lane > best ? lane : best;
+    return best;
+}
+
+// The lanes of `Count` vectors added in order.
+template <std::size_t Count>
+HWY_INLINE double sum_of(const V64 (&lanes)[Count]) {
+    alignas(64) double values[Count * kLanes64];
+    for (std::size_t i = 0; i < Count; ++i) hn::Store(lanes[i], D64(), values + i * kLanes64);
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum;
+}
+
+}  // namespace mp::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

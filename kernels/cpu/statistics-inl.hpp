@@ -1,0 +1,191 @@
+// One-sided statistics of a block. Included once per instruction set.
+#if defined(MP_CPU_STATISTICS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MP_CPU_STATISTICS_INL
+#undef MP_CPU_STATISTICS_INL
+#else
+#define MP_CPU_STATISTICS_INL
+#endif
+
+#include "kernels/cpu/formats-inl.hpp"
+#include "kernels/cpu/histogram-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mp::cpu::HWY_NAMESPACE {
+
+// How far ahead of the loads memory is asked for; the hardware's own prefetch stops at each page.
+inline constexpr std::size_t kAheadBytes = 2048;
+
+template <class Raw>
+HWY_INLINE void ask_ahead(const Raw* p, std::size_t elements) {
+    const auto* from = reinterpret_cast<const char*>(p) + kAheadBytes;
+    for (std::size_t i = 0; i < elements * sizeof(Raw); i += 64) __builtin_prefetch(from + i);
+}
+
+template <class F>
+struct OneSided {
+    using Raw = typename F::Raw;
+    static constexpr std::size_t kVectors = 16 / kLanes64;
+
+    Raw max = 0;           // magnitude pattern
+    Raw min_less_one = 0;  // of the values above 0; all ones when there is none
+    std::uint64_t zeros = 0;
+    double sum = 0, squares = 0;
+
+    using DRaw = hn::CappedTag<Raw, kGroup>;
+    struct State {
+        hn::Vec<DRaw> max, min_less_one;
+        std::size_t zeros;
+        V64 sum[kVectors], squares[kVectors];
+        // Written out: a generated constructor would not be compiled for this instruction set.
+        HWY_INLINE State() : max(hn::Zero(DRaw())), min_less_one(hn::Not(hn::Zero(DRaw()))), zeros(0) {
+            for (std::size_t i = 0; i < kVectors; ++i) sum[i] = squares[i] = hn::Zero(D64());
+        }
+    };
+
+    static HWY_INLINE void patterns(const Raw* p, State& s) {
+        const DRaw d;
+        const auto mask = hn::Set(d, F::kMagnitude), one = hn::Set(d, Raw{1});
+        for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) {
+            const auto magnitude = hn::And(hn::LoadU(d, p + i), mask);
+            s.max = hn::Max(s.max, magnitude);
+            s.min_less_one = hn::Min(s.min_less_one, hn::Sub(magnitude, one));  // 0 wraps to the top
+            s.zeros += hn::CountTrue(d, hn::Eq(magnitude, hn::Zero(d)));
+        }
+    }
+
+    static HWY_INLINE void values(const Raw* p, State& s) {
+        for (std::size_t i = 0; i < kGroup / kLanes64; ++i) {
+            const V64 x = F::load(p + i * kLanes64);
+            const std::size_t lane = i % kVectors;
+            s.sum[lane] = hn::Add(s.sum[lane], x);
+            if constexpr (F::kExactSquares)
+                s.squares[lane] = hn::MulAdd(x, x, s.squares[lane]);
+            else
+                s.squares[lane] = hn::Add(s.squares[lane], hn::Mul(x, x));
+        }
+    }
+
+    void run(const Raw* p, std::size_t n) {
+        State s;
+        std::size_t i = 0;
+        for (; i + kGroup <= n; i += kGroup) {
+            ask_ahead(p + i, kGroup);
+            patterns(p + i, s);
+            values(p + i, s);
+        }
+        if (i < n) {
+            const Tail<F> tail(p + i, n - i);
+            patterns(tail.values, s);
+            values(tail.values, s);
+            s.zeros -= kGroup - (n - i);
+        }
+        const DRaw d;
+        max = lane_max(d, s.max);
+        min_less_one = static_cast<Raw>(~lane_max(d, hn::Not(s.min_less_one)));
+        zeros = s.zeros;
+        sum = sum_of(s.sum);
+        squares = sum_of(s.squares);
+    }
+};
+
+template <class F>
+std::uint64_t count_below_normal(const typename F::Raw* p, std::size_t n) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < n; ++i) count += (p[i] & F::kMagnitude) < F::kMinNormal;
+    return count;
+}
+
+template <class F>
+std::uint64_t count_saturated(const typename F::Raw* p, std::size_t n) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < n; ++i) count += (p[i] & F::kMagnitude) == F::kBeyondFinite - 1;
+    return count;
+}
+
+// Sum of (x - mean)^2 by a second look at the block.
+template <class F>
+double spread(const typename F::Raw* p, std::size_t n, double mean) {
+    double lanes[16] = {};
+    double group[kGroup];
+    for (std::size_t i = 0; i < n; i += kGroup) {
+        const std::size_t m = n - i < kGroup ? n - i : kGroup;
+        widen_block<F>(p + i, m, group);
+        for (std::size_t j = 0; j < m; ++j) lanes[j % 16] += (group[j] - mean) * (group[j] - mean);
+    }
+    double total = 0;
+    for (const double lane : lanes) total += lane;
+    return total;
+}
+
+// Non-finite values counted and replaced by 0. Returns how many.
+template <class F>
+std::size_t set_apart(const typename F::Raw* p, std::size_t n, typename F::Raw* out, TensorStats& counted) {
+    std::size_t replaced = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto magnitude = static_cast<typename F::Raw>(p[i] & F::kMagnitude);
+        out[i] = magnitude < F::kBeyondFinite ? p[i] : typename F::Raw{0};
+        if (magnitude < F::kBeyondFinite) continue;
+        ++replaced;
+        const bool infinite = F::kTable.has_infinity() && magnitude == F::kBeyondFinite;
+        counted.nan += !infinite;
+        counted.pos_inf += infinite && p[i] == magnitude;
+        counted.neg_inf += infinite && p[i] != magnitude;
+    }
+    return replaced;
+}
+
+// Below this share of the sum of squares the difference of two sums has lost half of its 53 bits: look again.
+inline constexpr double kCancelled = 0x1p-26;
+
+template <class F>
+void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced, const OneSided<F>& one,
+                  TensorStats& block) {
+    using Raw = typename F::Raw;
+    const auto min = static_cast<Raw>(one.min_less_one + 1);  // all ones wraps to 0: there is none
+    block.count = n;
+    block.zero = one.zeros - replaced;
+    if (min != 0 && min < F::kMinNormal) block.subnormal = count_below_normal<F>(p, n) - one.zeros;
+    if (one.max == F::kBeyondFinite - 1) block.saturated = count_saturated<F>(p, n);
+    block.amax = magnitude_value<F>(one.max);
+    block.amin = magnitude_value<F>(min);
+    block.sum = one.sum;
+    block.sum_squares = one.squares;
+    if (n == replaced) return;
+    const auto finite = static_cast<double>(n - replaced);
+    block.mean = one.sum / finite;
+    block.m2 = one.squares - one.sum * block.mean;
+    if (!(block.m2 > one.squares * kCancelled) && one.squares > 0) {
+        block.m2 = spread<F>(p, n, block.mean) - static_cast<double>(replaced) * block.mean * block.mean;
+        if (block.m2 < 0) block.m2 = 0;
+    }
+}
+
+template <class F>
+HWY_NOINLINE void statistics_with_nonfinite(const typename F::Raw* p, std::size_t n, TensorStats& into,
+                                            std::uint64_t* bins) {
+    typename F::Raw finite[kBlock];
+    TensorStats block;
+    const std::size_t replaced = set_apart<F>(p, n, finite, block);
+    OneSided<F> one;
+    one.run(finite, n);
+    finish_block<F>(finite, n, replaced, one, block);
+    into.merge(block);
+    if (bins) histogram_of_block<F>(finite, n, block.amin, block.amax, bins);
+}
+
+template <class F>
+void statistics_of_block(const void* data, std::size_t n, TensorStats& into, std::uint64_t* bins) {
+    const auto* p = static_cast<const typename F::Raw*>(data);
+    OneSided<F> one;
+    one.run(p, n);
+    if (one.max >= F::kBeyondFinite) return statistics_with_nonfinite<F>(p, n, into, bins);
+    TensorStats block;
+    finish_block<F>(p, n, 0, one, block);
+    into.merge(block);
+    if (bins) histogram_of_block<F>(p, n, block.amin, block.amax, bins);
+}
+
+}  // namespace mp::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

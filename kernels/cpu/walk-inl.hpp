@@ -1,0 +1,31 @@
+#pragma once
+
+// Body of Walk::each; included by walk.hpp.
+
+#include "kernels/cpu/blocks.hpp"
+#include "kernels/cpu/walk.hpp"
+
+namespace mp::cpu {
+
+template <class Piece>
+void Walk::each(Piece&& piece) noexcept {
+    const auto block = static_cast<std::int64_t>(kBlock);
+    const void* data[kMaxTensors] = {};
+    if (contiguous_) {
+        for (std::int64_t i = 0; i < elements_; i += block) {
+            for (int t = 0; t < count_; ++t) data[t] = data_[t] + i * static_cast<std::int64_t>(width_[t]);
+            piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block));
+        }
+        return;
+    }
+    alignas(64) unsigned char buffers[kMaxTensors][kBlock * sizeof(double)];
+    unsigned char* into[kMaxTensors] = {};
+    for (int t = 0; t < count_; ++t) data[t] = into[t] = buffers[t];
+    for (std::int64_t i = 0; i < elements_; i += block) {
+        const auto n = static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block);
+        gather(i, n, into);
+        piece(data, n);
+    }
+}
+
+}  // namespace mp::cpu
