@@ -6,22 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/report/sections.hpp"
 #include "runtime/report/summary.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-void put_number(Json& into, const std::string& key, double value) {
-    if (std::isfinite(value)) {
-        into[key] = value;
-    } else {
-        into[key] = nullptr;
-        into[key + "_hex"] = hex_of(value);
-    }
-}
 
 // Negative: there is none.
 void put_fraction(Json& into, const char* key, double value) { into[key] = value < 0 ? Json(nullptr) : Json(value); }
@@ -283,8 +273,22 @@ nlohmann::ordered_json json_report(const Run& run, const JsonLimits& limits) {
     return out;
 }
 
-std::string json_text(const Run& run, const JsonLimits& limits) {
-    return json_report(run, limits).dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+Json json_report(const Run& run, const RunModel& model, const Judgement& judgement, const JsonLimits& limits) {
+    Json out = json_report(run, limits);
+    out["verdict"] = verdict_section(model, judgement);
+    out["findings"] = findings_section(judgement);
+    out["first_overflow"] = first_overflow_section(judgement);
+    out["layers"] = layers_section(model);
+    out["ladder"] = ladder_section(judgement);
+    out["skips"] = skips_section(judgement);
+    out["loss_scale"] = loss_scale_section(model);
+    out["dtype_map"] = dtype_map_section(model);
+    out["policies"] = model.policies;
+    out["checks"] = checks_section(judgement);
+    out["collectives"] = collectives_section(model);
+    return out;
 }
+
+std::string json_text(const Json& report) { return report.dump(1, ' ', true, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace mp::trace

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/shadow/judge.hpp"
+#include "runtime/shard/run_model.hpp"
 #include "runtime/trace/reader.hpp"
 
 namespace mp::trace {
@@ -21,7 +23,11 @@ struct JsonLimits {
 // with "_hex" says "nan", "inf" or "-inf"; losses have both always, null where there is none. Depth is at most 6.
 nlohmann::ordered_json json_report(const Run&, const JsonLimits& = {});
 
+// The same with what the run was judged to be: "verdict", "findings", "layers" and the rest of
+// docs/report.schema.json. "collectives" then also holds their errors.
+nlohmann::ordered_json json_report(const Run&, const RunModel&, const Judgement&, const JsonLimits& = {});
+
 // As text in ASCII, ending in a newline; bytes of names that are no UTF-8 become U+FFFD.
-std::string json_text(const Run&, const JsonLimits& = {});
+std::string json_text(const nlohmann::ordered_json& report);
 
 }  // namespace mp::trace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/report/summary.hpp"
+#include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
 #include "runtime/trace/dump.hpp"
 
@@ -100,6 +101,10 @@ std::string text_report(const Run& run) {
         }
     }
     return info_text(run) + "\n" + table_of(rows) + "\n" + coverage_text(run);
+}
+
+std::string text_report(const Run& run, const RunModel& model, const Judgement& judgement) {
+    return verdict_text(model, judgement) + "\n" + text_report(run);
 }
 
 }  // namespace mp::trace

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "runtime/shadow/judge.hpp"
+#include "runtime/shard/run_model.hpp"
 #include "runtime/trace/reader.hpp"
 
 namespace mp::trace {
@@ -9,5 +11,7 @@ namespace mp::trace {
 // A table of the steps (long runs: the first and the last of them) and what the twin followed. Safe on a
 // terminal.
 std::string text_report(const Run&);
+// Above it the verdict, the first cause, the loss scale with the skipped steps, and what was checked.
+std::string text_report(const Run&, const RunModel&, const Judgement&);
 
 }  // namespace mp::trace

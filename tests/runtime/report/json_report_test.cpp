@@ -17,10 +17,10 @@ using test::sample_run;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(JsonReport, OfASmallRunIsTheGoldenOne) { expect_golden(json_text(sample_run()), "report.json"); }
+TEST(JsonReport, OfASmallRunIsTheGoldenOne) { expect_golden(json_text(json_report(sample_run())), "report.json"); }
 
 TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
-    const json report = json::parse(json_text(sample_run()));
+    const json report = json::parse(json_text(json_report(sample_run())));
     EXPECT_EQ(report["version"], kJsonReportVersion);
     ASSERT_EQ(report["steps"].size(), 3u);
     const json& entry = report["steps"][0]["ranks"][1];
@@ -34,7 +34,7 @@ TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
 }
 
 TEST(JsonReport, WhatJsonCannotHoldIsNullWithItsName) {
-    const json report = json::parse(json_text(sample_run()));
+    const json report = json::parse(json_text(json_report(sample_run())));
     const json& nan = report["steps"][2]["ranks"][1];
     EXPECT_TRUE(nan["loss"].is_null());
     EXPECT_EQ(nan["loss_hex"], "nan");
@@ -55,7 +55,7 @@ TEST(JsonReport, WhatJsonCannotHoldIsNullWithItsName) {
 }
 
 TEST(JsonReport, MissingRanksProblemsAndNotesAreListed) {
-    const json report = json::parse(json_text(sample_run()));
+    const json report = json::parse(json_text(json_report(sample_run())));
     EXPECT_EQ(report["run"]["ranks_missing"], json::array({2}));
     EXPECT_EQ(report["problems"].size(), 2u);
     EXPECT_EQ(report["coverage"]["not_observed"][0]["count"], 20) << "9 of one process and 11 of the other";
@@ -65,7 +65,7 @@ TEST(JsonReport, MissingRanksProblemsAndNotesAreListed) {
 }
 
 TEST(JsonReport, AnEmptyRunHasAllSections) {
-    const json report = json::parse(json_text({}));
+    const json report = json::parse(json_text(json_report({})));
     for (const char* key : {"version", "run", "steps", "coverage", "dtypes", "collectives", "parameters", "problems"})
         EXPECT_TRUE(report.contains(key)) << key;
     EXPECT_TRUE(report["coverage"]["ops_fraction"].is_null());
@@ -87,7 +87,7 @@ TEST(JsonReport, HostileValuesMakeValidAscii) {
         }
         r.notes[0].text = std::string("\0\xed\xa0\x80", 4);
     }
-    const std::string text = json_text(run);
+    const std::string text = json_text(json_report(run));
     EXPECT_TRUE(json::accept(text));
     for (const char c : text) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
     for (const char* bare : {": nan", ": NaN", ": inf", ": -inf", ": Infinity"})
@@ -98,12 +98,12 @@ TEST(JsonReport, ALongRunListsEveryNthStepAndSaysSo) {
     mp::trace::Run run;
     run.recordings.resize(1);
     for (int i = 0; i < 1000; ++i) run.recordings[0].steps.push_back(test::sample_step(i, 0));
-    const json report = json::parse(json_text(run, {.step_records = 100}));
+    const json report = json::parse(json_text(json_report(run, {.step_records = 100})));
     EXPECT_LE(report["steps"].size(), 100u);
     EXPECT_GT(report["steps"].size(), 50u);
     EXPECT_EQ(report["steps"][1]["step"], report["steps_every"]);
     EXPECT_EQ(report["coverage"]["ops"], 1'000'000) << "sums are over all steps";
-    EXPECT_EQ(json::parse(json_text(run))["steps_every"], 1);
+    EXPECT_EQ(json::parse(json_text(json_report(run)))["steps_every"], 1);
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+#include "runtime/report/run_summary.hpp"
+
+#include <map>
+#include <utility>
+
+#include "runtime/report/sections.hpp"
+#include "runtime/report/summary.hpp"
+#include "runtime/report/verdict_text.hpp"
+#include "runtime/scale/figures.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::string_view kOurs = "mp-trace: ";
+constexpr std::size_t kMaxLines = 8;
+
+std::string first_line(const RunModel& model) {
+    std::string out = std::to_string(model.step_count) + " steps, " + std::to_string(model.ranks.size()) + " ranks";
+    for (auto s = model.steps.rbegin(); s != model.steps.rend(); ++s) {
+        if (!s->has_loss) continue;
+        out += " · loss " + figure(s->loss);
+        if (s->has_twin) out += ", fp32 twin " + figure(s->twin_loss);
+        break;
+    }
+    if (model.skipped_steps) out += " · " + std::to_string(model.skipped_steps) + " steps skipped";
+    return out;
+}
+
+std::string overflow_line(const FirstOverflow& o) {
+    if (!o.found) return {};
+    std::string out = "  first overflow   " + shown_short(o.layer, 60) + "  " + shown_short(o.op, 40) + "  " +
+                      std::string(name_of(o.phase));
+    if (o.step.known()) out += "  step " + std::to_string(o.step.value);
+    if (o.rank.known()) out += "  rank " + std::to_string(o.rank.value);
+    out += "  " + std::string(name_of(o.dtype));
+    if (o.twin_amax > 0) out += "  (twin: " + figure(o.twin_amax) + ")";
+    return out;
+}
+
+std::string skips_line(const Judgement& judgement) {
+    std::map<SkipCause, std::vector<std::int64_t>> causes;
+    for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
+    std::string out;
+    for (const auto& [cause, steps] : causes)
+        out += (out.empty() ? "  skipped steps    " : " · ") + ranges_text(steps) + " " + std::string(name_of(cause));
+    return out;
+}
+
+std::string cause_line(const Judgement& judgement) {
+    if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
+    const Finding& f = judgement.findings[0];
+    return "  first cause      " + shown_short(f.message, 200) + " [" + shown_short(f.rule, 12) + "]";
+}
+
+std::string diverging_line(const Judgement& judgement) {
+    const Rung* worst = nullptr;
+    for (const Rung& r : judgement.ladder) {
+        if (r.introduced >= 0 && (!worst || r.introduced > worst->introduced)) worst = &r;
+    }
+    if (!worst) return {};
+    return "  diverging most   " + shown_short(worst->layer, 60) + "  " + shown_short(worst->op, 40) + "  " +
+           std::string(name_of(worst->phase)) + "  " + phi_text(worst->introduced) + " introduced";
+}
+
+std::string policy_line(const Judgement& judgement) {
+    std::string out;
+    std::size_t more = 0;
+    for (const Check& c : judgement.checks) {
+        if (c.answer != Check::Answer::no) continue;
+        if (out.empty()) {
+            out = "  not so           " + shown_short(c.sentence, 90) + (c.evidence.empty() ? "" : ": ") +
+                  shown_short(c.evidence, 90);
+        } else {
+            ++more;
+        }
+    }
+    return more ? out + " (and " + std::to_string(more) + " more)" : out;
+}
+
+// What is not known: ranks without a recording or an end, and ops that the twin did not follow.
+std::string unknown_line(const RunModel& model) {
+    std::vector<std::int64_t> missing, open;
+    for (const Rank r : model.missing) missing.push_back(r.value);
+    for (const RankFacts& r : model.ranks) {
+        if (!r.ended && r.process.rank.known()) open.push_back(r.process.rank.value);
+    }
+    std::string out;
+    const auto add = [&](const std::string& text) { out += (out.empty() ? "  not known        " : " · ") + text; };
+    if (!missing.empty()) add("nothing of rank " + ranges_text(missing));
+    if (!open.empty()) add("rank " + ranges_text(open) + " did not say that it ended");
+    if (!model.unreadable.empty()) add(std::to_string(model.unreadable.size()) + " files not readable");
+    const double followed = fraction_of_ops(model.coverage);
+    if (followed >= 0 && model.coverage.unshadowed > 0) add(percent(1 - followed) + " of float ops not followed");
+    return out;
+}
+
+}  // namespace
+
+std::string run_summary(const RunModel& model, const Judgement& judgement) {
+    // The last line is never left out: it says how to see the rest.
+    const std::string directory = shown_short(model.directory, 300);
+    std::vector<std::string> lines{first_line(model)};
+    for (std::string& line : std::vector<std::string>{cause_line(judgement), overflow_line(judgement.first_overflow),
+                                                      skips_line(judgement), diverging_line(judgement),
+                                                      policy_line(judgement), unknown_line(model)}) {
+        if (!line.empty() && lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));
+    }
+    lines.push_back("next: mp-trace report " + directory + " --html report.html");
+    std::string out;
+    for (const std::string& line : lines) out.append(kOurs).append(line).append("\n");
+    return out;
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,360 @@
+#include "runtime/report/sections.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+// -1 says that nothing was measured.
+void put_measure(Json& into, const std::string& key, double value) {
+    if (value < 0) {
+        into[key] = nullptr;
+    } else {
+        put_number(into, key, value);
+    }
+}
+
+double relative(double error_squares, double squares) {
+    return error_squares == 0 ? 0 : std::sqrt(error_squares / squares);
+}
+
+struct Phis {
+    double introduced = -1, inherited = -1, total = -1;
+};
+
+Phis phis_of(const OpRecord& op) {
+    Phis phis;
+    if (one_rounding_floor(op.dtype) == 0) return phis;
+    if (op.compared > 0) phis.total = floor_ratio(relative(op.error_squares, op.twin_squares), op.dtype);
+    if (op.loc_compared == 0) return phis;
+    phis.introduced = floor_ratio(relative(op.loc_error_squares, op.loc_squares), op.dtype);
+    phis.inherited = floor_ratio(relative(op.prop_error_squares, op.twin_squares), op.dtype);
+    return phis;
+}
+
+void put_phis(Json& into, const Phis& phis) {
+    put_measure(into, "introduced_phi", phis.introduced);
+    put_measure(into, "inherited_phi", phis.inherited);
+    put_measure(into, "total_phi", phis.total);
+}
+
+Json op_entry(const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    Json one;
+    one["op"] = op.op;
+    one["dtype"] = name_of(op.dtype);
+    one["source"] = op.source;
+    one["calls"] = op.calls;
+    one["ranks"] = sum.ranks;
+    one["elements"] = op.elements;
+    one["nan"] = op.nan;
+    one["pos_inf"] = op.pos_inf;
+    one["neg_inf"] = op.neg_inf;
+    one["zeros"] = op.zeros;
+    one["subnormals"] = op.subnormals;
+    put_number(one, "amax", op.amax);
+    put_number(one, "amin", op.amin);
+    one["compared"] = op.compared;
+    one["nonfinite_real"] = op.nonfinite_real;
+    one["nonfinite_twin"] = op.nonfinite_twin;
+    put_measure(one, "twin_amax", op.compared ? op.twin_amax : -1);
+    put_measure(one, "relative_l2", op.compared ? relative(op.error_squares, op.twin_squares) : -1);
+    put_measure(one, "flush_loss", op.compared && op.twin_abs > 0 ? op.flushed_abs / op.twin_abs : -1);
+    if (op.loc_compared && op.loc_squares > 0) put_number(one, "gain_bias", op.loc_dot / op.loc_squares);
+    put_phis(one, phis_of(op));
+    put_measure(one, "worst_introduced_phi", op.loc_compared ? sum.worst_loc_phi : -1);
+    one["worst_introduced_step"] = known(sum.worst_loc.step);
+    put_measure(one, "worst_total_phi", op.compared ? sum.worst_cum_phi : -1);
+    one["worst_total_step"] = known(sum.worst_cum.step);
+    one["absorbed"] = op.added ? Json(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) : Json(nullptr);
+    return one;
+}
+
+struct LayerSum {
+    std::uint64_t order = 0, calls = 0, elements = 0, nonfinite = 0;
+    bool guessed = false;
+    double amax = 0, flushed_abs = 0, twin_abs = 0;
+    Phis worst;
+    std::set<DType> dtypes;
+    Json ops = Json::array();
+};
+
+void add(LayerSum& layer, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    layer.order = layer.ops.empty() ? op.first : std::min(layer.order, op.first);
+    layer.calls += op.calls;
+    layer.elements += op.elements;
+    layer.nonfinite += op.nan + op.pos_inf + op.neg_inf;
+    layer.guessed |= op.guessed;
+    layer.amax = std::max(layer.amax, op.amax);
+    layer.flushed_abs += op.flushed_abs;
+    layer.twin_abs += op.twin_abs;
+    const Phis phis = phis_of(op);
+    layer.worst.introduced = std::max(layer.worst.introduced, phis.introduced);
+    layer.worst.inherited = std::max(layer.worst.inherited, phis.inherited);
+    layer.worst.total = std::max(layer.worst.total, phis.total);
+    layer.dtypes.insert(op.dtype);
+    layer.ops.push_back(op_entry(sum));
+}
+
+Json layer_entry(const std::string& name, Phase phase, LayerSum& sum) {
+    Json one;
+    one["layer"] = name;
+    one["phase"] = name_of(phase);
+    one["order"] = sum.order;
+    one["guessed"] = sum.guessed;
+    Json dtypes = Json::array();
+    for (const DType d : sum.dtypes) dtypes.push_back(name_of(d));
+    one["dtypes"] = std::move(dtypes);
+    one["calls"] = sum.calls;
+    one["elements"] = sum.elements;
+    one["nonfinite"] = sum.nonfinite;
+    put_number(one, "amax", sum.amax);
+    put_measure(one, "flush_loss", sum.twin_abs > 0 ? sum.flushed_abs / sum.twin_abs : -1);
+    put_phis(one, sum.worst);
+    one["ops"] = std::move(sum.ops);
+    return one;
+}
+
+bool same_place(const Finding& f, std::string_view layer, std::string_view op, Phase phase) {
+    return f.layer == layer && (f.op.empty() || f.op == op) && (f.phase == Phase::unknown || f.phase == phase);
+}
+
+std::string_view name_of(Check::Answer answer) {
+    switch (answer) {
+        case Check::Answer::yes: return "yes";
+        case Check::Answer::no: return "no";
+        case Check::Answer::not_observed: break;
+    }
+    return "not observed";
+}
+
+std::string plural(std::int64_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+    switch (outcome) {
+        case Outcome::pass: return "pass";
+        case Outcome::warn: return "warn";
+        case Outcome::fail: return "fail";
+        case Outcome::inconclusive: break;
+    }
+    return "inconclusive";
+}
+
+Outcome outcome_of(const Judgement& judgement) {
+    Severity worst = Severity::note;
+    for (const Finding& f : judgement.findings) worst = std::max(worst, f.severity);
+    if (worst == Severity::error) return Outcome::fail;
+    if (!judgement.inconclusive.empty()) return Outcome::inconclusive;
+    return worst == Severity::warning ? Outcome::warn : Outcome::pass;
+}
+
+std::string headline_of(const RunModel& model, const Judgement& judgement) {
+    if (!judgement.findings.empty() && judgement.findings[0].severity != Severity::note)
+        return judgement.findings[0].message;
+    if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
+    return "nothing found in " + plural(model.step_count, "step") + " of " +
+           plural(static_cast<std::int64_t>(model.ranks.size()), "rank");
+}
+
+void put_number(Json& into, const std::string& key, double value) {
+    if (std::isfinite(value)) {
+        into[key] = value;
+    } else {
+        into[key] = nullptr;
+        into[key + "_hex"] = hex_of(value);
+    }
+}
+
+Json known(Rank rank) { return rank.known() ? Json(rank.value) : Json(nullptr); }
+Json known(Step step) { return step.known() ? Json(step.value) : Json(nullptr); }
+
+Json verdict_section(const RunModel& model, const Judgement& judgement) {
+    std::map<Severity, int> counts;
+    for (const Finding& f : judgement.findings) ++counts[f.severity];
+    Json out;
+    out["result"] = name_of(outcome_of(judgement));
+    out["headline"] = headline_of(model, judgement);
+    out["errors"] = counts[Severity::error];
+    out["warnings"] = counts[Severity::warning];
+    out["notes"] = counts[Severity::note];
+    put_number(out, "samples_lost", judgement.samples_lost);
+    out["inconclusive"] = judgement.inconclusive;
+    return out;
+}
+
+Json finding_entry(const Finding& f) {
+    Json one;
+    one["rule"] = f.rule;
+    one["name"] = f.name;
+    one["severity"] = name_of(f.severity);
+    one["layer"] = f.layer;
+    one["op"] = f.op;
+    one["phase"] = name_of(f.phase);
+    one["rank"] = known(f.rank);
+    one["step"] = known(f.step);
+    one["source"] = f.source;
+    one["message"] = f.message;
+    one["advice"] = f.advice;
+    put_number(one, "value", f.value);
+    put_number(one, "limit", f.limit);
+    one["unit"] = f.unit;
+    put_number(one, "importance", f.importance);
+    one["confirmed_by"] = f.confirmed_by;
+    return one;
+}
+
+Json findings_section(const Judgement& judgement) {
+    Json out = Json::array();
+    for (const Finding& f : judgement.findings) out.push_back(finding_entry(f));
+    return out;
+}
+
+Json first_overflow_section(const Judgement& judgement) {
+    const FirstOverflow& o = judgement.first_overflow;
+    if (!o.found) return nullptr;
+    Json out;
+    out["layer"] = o.layer;
+    out["op"] = o.op;
+    out["phase"] = name_of(o.phase);
+    out["dtype"] = name_of(o.dtype);
+    out["rank"] = known(o.rank);
+    out["step"] = known(o.step);
+    out["source"] = o.source;
+    out["nonfinite"] = o.nonfinite;
+    out["elements"] = o.elements;
+    put_number(out, "input_amax", o.input_amax);
+    put_number(out, "twin_amax", o.twin_amax);
+    return out;
+}
+
+Json layers_section(const RunModel& model) {
+    // By phase, then depth: ops come so, and a layer stands where its first op stands.
+    std::map<std::pair<Phase, std::string_view>, std::size_t> index;
+    std::vector<std::pair<std::pair<Phase, std::string_view>, LayerSum>> layers;
+    for (const OpSum& op : model.ops) {
+        const std::pair<Phase, std::string_view> key{op.total.phase, op.total.layer};
+        const auto [it, added] = index.try_emplace(key, layers.size());
+        if (added) layers.emplace_back(key, LayerSum{});
+        add(layers[it->second].second, op);
+    }
+    Json out = Json::array();
+    for (auto& [key, sum] : layers) out.push_back(layer_entry(std::string(key.second), key.first, sum));
+    return out;
+}
+
+Json ladder_section(const Judgement& judgement) {
+    Json out = Json::array();
+    for (const Rung& r : judgement.ladder) {
+        Json one;
+        one["layer"] = r.layer;
+        one["op"] = r.op;
+        one["phase"] = name_of(r.phase);
+        one["dtype"] = name_of(r.dtype);
+        one["order"] = r.order;
+        put_phis(one, {.introduced = r.introduced, .inherited = r.inherited, .total = r.total});
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+Json skips_section(const Judgement& judgement) {
+    Json out = Json::array();
+    for (const SkipVerdict& s : judgement.skips) {
+        Json one;
+        one["step"] = known(s.step);
+        one["cause"] = name_of(s.cause);
+        one["parameter"] = s.parameter;
+        one["layer"] = s.layer;
+        one["op"] = s.op;
+        one["rank"] = known(s.rank);
+        put_number(one, "loss_scale", s.loss_scale);
+        one["ranks_disagree"] = s.ranks_disagree;
+        one["why"] = s.why;
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+Json loss_scale_section(const RunModel& model) {
+    Json out = Json::array();
+    double last = std::nan("");
+    for (const StepSummary& s : model.steps) {
+        // Compared as it was stored; a NaN scale is listed at every step.
+        if (!s.has_loss_scale || s.loss_scale == last) continue;
+        last = s.loss_scale;
+        Json one;
+        one["step"] = known(s.step);
+        put_number(one, "loss_scale", s.loss_scale);
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+Json dtype_map_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const PlaceTotal& p : model.places) {
+        out.push_back({{"role", name_of(p.place.role)},
+                       {"layer", p.place.layer},
+                       {"phase", name_of(p.place.phase)},
+                       {"dtype", name_of(p.place.dtype)},
+                       {"tensors", p.place.tensors},
+                       {"elements", p.place.elements},
+                       {"first_step", known(p.first_step)}});
+    }
+    return out;
+}
+
+Json checks_section(const Judgement& judgement) {
+    Json out = Json::array();
+    for (const Check& c : judgement.checks)
+        out.push_back({{"sentence", c.sentence}, {"answer", name_of(c.answer)}, {"evidence", c.evidence}});
+    return out;
+}
+
+Json collectives_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const CollectiveTotal& c : model.collectives) {
+        Json one;
+        one["op"] = c.total.op;
+        one["reduction"] = c.total.reduction;
+        one["dtype"] = name_of(c.total.dtype);
+        one["group"] = c.total.group;
+        one["calls"] = c.total.calls;
+        one["bytes"] = c.total.bytes;
+        put_measure(one, "relative_l2", c.total.compared ? relative(c.total.error_squares, c.total.sum_squares) : -1);
+        put_measure(one, "worst_phi", c.total.compared ? c.worst_phi : -1);
+        one["worst_step"] = known(c.worst_at.step);
+        one["made_nonfinite"] = c.total.made_nonfinite;
+        one["first_nonfinite_step"] = known(c.first_nonfinite);
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+const OpSum* op_of(const RunModel& model, const Finding& finding) {
+    for (const OpSum& op : model.ops) {
+        if (!finding.layer.empty() && same_place(finding, op.total.layer, op.total.op, op.total.phase)) return &op;
+    }
+    return nullptr;
+}
+
+const Rung* rung_of(const Judgement& judgement, const Finding& finding) {
+    for (const Rung& rung : judgement.ladder) {
+        if (!finding.layer.empty() && same_place(finding, rung.layer, rung.op, rung.phase)) return &rung;
+    }
+    return nullptr;
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/shadow/judge.hpp"
+#include "runtime/shard/run_model.hpp"
+
+// What a folded run and its judgement say, as JSON values: the parts that the JSON report and the page share.
+// Ranks, steps and numbers that are not known are null; a number that JSON cannot hold is null, and the same
+// key with "_hex" says "nan", "inf" or "-inf". Texts are those of the recording, unescaped.
+
+namespace mp::trace {
+
+using Json = nlohmann::ordered_json;
+
+// The run in one word. fail: an error was found; inconclusive: no error, but too little was observed to say
+// that there is none; warn: warnings only.
+enum class Outcome : std::uint8_t { pass, warn, fail, inconclusive };
+Outcome outcome_of(const Judgement&);
+std::string_view name_of(Outcome);
+// The first cause as a sentence, or what was looked at and found good. Not escaped.
+std::string headline_of(const RunModel&, const Judgement&);
+
+void put_number(Json& into, const std::string& key, double value);
+Json known(Rank);
+Json known(Step);
+
+Json verdict_section(const RunModel&, const Judgement&);
+Json finding_entry(const Finding&);
+Json findings_section(const Judgement&);
+Json first_overflow_section(const Judgement&);  // null: there is none
+Json layers_section(const RunModel&);           // per layer and phase, its ops inside
+Json ladder_section(const Judgement&);
+Json skips_section(const Judgement&);
+Json loss_scale_section(const RunModel&);       // where it changes
+Json dtype_map_section(const RunModel&);
+Json checks_section(const Judgement&);
+Json collectives_section(const RunModel&);
+
+// The op that the first finding names, or a null pointer: the finding is about no op, or it was not recorded.
+const OpSum* op_of(const RunModel&, const Finding&);
+const Rung* rung_of(const Judgement&, const Finding&);
+
+}  // namespace mp::trace

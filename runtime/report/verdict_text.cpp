@@ -1,0 +1,166 @@
+#include "runtime/report/verdict_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "runtime/report/sections.hpp"
+#include "runtime/report/summary.hpp"
+#include "runtime/scale/figures.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::size_t kMaxFindings = 12, kMaxScales = 12, kMaxSkips = 12, kMaxRanges = 8;
+
+std::string upper(std::string_view text) {
+    std::string out(text);
+    for (char& c : out) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    return out;
+}
+
+std::string strip_text(const RunModel& model, const Judgement& judgement) {
+    std::string out = upper(name_of(outcome_of(judgement))) + "  " +
+                      shown_short(headline_of(model, judgement), 300) + "\n      " +
+                      std::to_string(model.step_count) + " steps, " + std::to_string(model.ranks.size()) + " ranks";
+    const double followed = fraction_of_ops(model.coverage);
+    if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
+    if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
+    out += "\n";
+    for (const std::string& why : judgement.inconclusive) out += "      inconclusive: " + shown_short(why) + "\n";
+    return out;
+}
+
+std::string cause_text(const RunModel& model, const Judgement& judgement) {
+    if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
+    const Finding& f = judgement.findings[0];
+    std::string out = "\nfirst cause  " + where_text(f) + "\n";
+    const std::string indent(13, ' ');
+    if (const Rung* rung = rung_of(judgement, f))
+        out += indent + phi_text(rung->introduced) + " introduced, " + phi_text(rung->inherited) + " inherited, " +
+               phi_text(rung->total) + " in total (" + std::string(name_of(rung->dtype)) + ")\n";
+    if (const OpSum* sum = op_of(model, f)) {
+        const OpRecord& at = sum->first_origin.step.known() ? sum->at_origin : sum->total;
+        const std::uint64_t bad = at.nan + at.pos_inf + at.neg_inf;
+        out += indent + "output up to " + figure(at.amax);
+        if (bad) out += ", " + std::to_string(bad) + " of " + std::to_string(at.elements) + " not finite";
+        if (at.compared) out += "; twin up to " + figure(at.twin_amax);
+        if (at.input_amax > 0) out += "; inputs up to " + figure(at.input_amax);
+        out += "\n";
+    }
+    if (!f.confirmed_by.empty()) out += indent + "also found by mp-lint: " + shown_short(f.confirmed_by[0]) + "\n";
+    if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, 300) + "\n";
+    return out;
+}
+
+std::string findings_text(const Judgement& judgement) {
+    if (judgement.findings.size() < 2) return {};
+    std::string out = "\nfindings\n";
+    for (std::size_t i = 0; i < judgement.findings.size() && i < kMaxFindings; ++i) {
+        const Finding& f = judgement.findings[i];
+        out += "  " + std::string(name_of(f.severity)) + "  " + shown_short(f.rule + " " + f.name) + "  " +
+               where_text(f) + "\n           " + shown_short(f.message, 300) + "\n";
+    }
+    if (judgement.findings.size() > kMaxFindings)
+        out += "  and " + std::to_string(judgement.findings.size() - kMaxFindings) + " more: --json has all\n";
+    return out;
+}
+
+// "65536 from step 0, 32768 from 17, ... 4096 from 36"
+std::string scales_text(const RunModel& model) {
+    std::vector<std::string> changes;
+    double last = std::nan("");
+    for (const StepSummary& s : model.steps) {
+        if (!s.has_loss_scale || s.loss_scale == last) continue;
+        last = s.loss_scale;
+        changes.push_back(figure(last) + " from step " + std::to_string(s.step.value));
+    }
+    if (changes.empty()) return {};
+    std::string out = "  scale    ";
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        if (i + 1 < changes.size() && i + 1 == kMaxScales) out += ", ...";
+        if (i + 1 < changes.size() && i + 1 >= kMaxScales) continue;
+        out += (i ? ", " : "") + changes[i];
+    }
+    return out + "\n";
+}
+
+std::string skips_text(const RunModel& model, const Judgement& judgement) {
+    std::string out = scales_text(model);
+    std::map<SkipCause, std::vector<std::int64_t>> causes;
+    for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
+    for (const auto& [cause, steps] : causes)
+        out += "  skipped  " + ranges_text(steps) + ": " + std::string(name_of(cause)) + "\n";
+    for (std::size_t i = 0; i < judgement.skips.size() && i < kMaxSkips; ++i) {
+        const SkipVerdict& s = judgement.skips[i];
+        out += "  step " + std::to_string(s.step.value);
+        if (s.rank.known()) out += "  rank " + std::to_string(s.rank.value);
+        for (const std::string* part : {&s.layer, &s.op, &s.parameter}) {
+            if (!part->empty()) out += "  " + shown_short(*part, 80);
+        }
+        if (s.ranks_disagree) out += "  (the ranks disagree)";
+        out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, 300) + "\n";
+    }
+    if (judgement.skips.size() > kMaxSkips)
+        out += "  and " + std::to_string(judgement.skips.size() - kMaxSkips) + " more skipped steps: --json has all\n";
+    return out.empty() ? out : "\nloss scale\n" + out;
+}
+
+std::string checks_text(const Judgement& judgement) {
+    if (judgement.checks.empty()) return {};
+    std::string out = "\nchecked\n";
+    for (const Check& c : judgement.checks) {
+        const char* answer = c.answer == Check::Answer::yes  ? "  yes  "
+                             : c.answer == Check::Answer::no ? "  NO   "
+                                                             : "  ?    ";
+        out += answer + shown_short(c.sentence) + (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")") + "\n";
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string verdict_text(const RunModel& model, const Judgement& judgement) {
+    return strip_text(model, judgement) + cause_text(model, judgement) + findings_text(judgement) +
+           skips_text(model, judgement) + checks_text(judgement);
+}
+
+std::string phi_text(double value) { return value < 0 ? "not measured" : phi(value); }
+
+std::string ranges_text(std::vector<std::int64_t> values) {
+    std::sort(values.begin(), values.end());
+    std::string out;
+    std::size_t ranges = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (ranges++ == kMaxRanges) return out + ", ...";
+        const std::int64_t from = values[i];
+        while (i + 1 < values.size() && values[i + 1] - values[i] <= 1) ++i;
+        out += (out.empty() ? "" : ", ") + std::to_string(from);
+        if (values[i] != from) out += "-" + std::to_string(values[i]);
+    }
+    return out;
+}
+
+std::string where_text(const Finding& f) {
+    std::string out = f.layer.empty() ? "the run as a whole" : shown_short(f.layer, 80);
+    if (!f.op.empty()) out += "  " + shown_short(f.op, 60);
+    if (f.phase != Phase::unknown) out += "  " + std::string(name_of(f.phase));
+    if (f.step.known()) out += "  step " + std::to_string(f.step.value);
+    if (f.rank.known()) out += "  rank " + std::to_string(f.rank.value);
+    if (!f.source.empty()) out += "  " + shown_short(f.source, 80);
+    return out;
+}
+
+std::string shown_short(std::string_view text, std::size_t length) {
+    std::string safe = shown(text);
+    if (safe.size() <= length) return safe;
+    // Both ends say more than the beginning alone; a cut goes between characters.
+    const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U; };
+    std::size_t head = length * 2 / 3, tail = safe.size() - (length / 3 - 5);
+    while (inside(head)) --head;
+    while (tail < safe.size() && inside(tail)) ++tail;
+    return safe.substr(0, head) + " ... " + safe.substr(tail);
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/shadow/judge.hpp"
+#include "runtime/shard/run_model.hpp"
+
+namespace mp::trace {
+
+// The verdict strip, the first cause, the other findings, the loss scale with the skipped steps, and what was
+// checked. Safe on a terminal; lines end in a newline.
+std::string verdict_text(const RunModel&, const Judgement&);
+
+// Parts that the summary at the end of a run has too.
+std::string phi_text(double);                        // "8.0 φ"; below 0: "not measured"
+std::string ranges_text(std::vector<std::int64_t>);  // "17, 34-36"; at most 8 ranges, then "..."
+std::string where_text(const Finding&);              // "blocks.2.fc2  aten::addmm  forward  step 17  rank 1"
+std::string shown_short(std::string_view, std::size_t length = 160);  // shown(), cut in its middle
+
+}  // namespace mp::trace

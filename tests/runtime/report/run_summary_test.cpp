@@ -1,0 +1,62 @@
+#include "runtime/report/run_summary.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/report/sample_models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+void expect_promises(const std::string& text) {
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 8);
+    std::istringstream lines(text);
+    std::string line;
+    while (std::getline(lines, line)) EXPECT_TRUE(line.starts_with("mp-trace: ")) << line;
+    EXPECT_THAT(line, HasSubstr("next: mp-trace report"));
+    EXPECT_TRUE(text.ends_with("\n"));
+    for (const char c : text) ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
+}
+
+TEST(RunSummary, KeepsItsPromisesForEveryRun) {
+    for (const test::Judged& run : {test::clean_run(), test::overflow_run(), test::stagnating_run(),
+                                    test::running_sum_run(), test::watched_run(), test::hostile_run()})
+        expect_promises(run_summary(run.model, run.judgement));
+    expect_promises(run_summary({}, {}));
+}
+
+TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
+    const test::Judged run = test::overflow_run();
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, HasSubstr("60 steps, 2 ranks"));
+    EXPECT_THAT(text, HasSubstr("4 steps skipped"));
+    EXPECT_THAT(text, HasSubstr("first overflow   blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  fp16"));
+    EXPECT_THAT(text, HasSubstr("17, 34-36 forward overflow"));
+    EXPECT_THAT(text, HasSubstr("diverging most   blocks.2.mlp.up"));
+    EXPECT_THAT(text, HasSubstr("gradients are reduced in fp32: all_reduce in fp16"));
+}
+
+TEST(RunSummary, NamesTheRanksItDoesNotKnowAbout) {
+    const test::Judged run = test::watched_run();
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, HasSubstr("nothing of rank 2-3"));
+    EXPECT_THAT(text, HasSubstr("rank 1 did not say that it ended"));
+}
+
+TEST(RunSummary, ASoundRunIsShort) {
+    test::Judged run = test::clean_run();
+    run.model.coverage.unshadowed = 0;
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, Not(HasSubstr("first cause")));
+    EXPECT_THAT(text, Not(HasSubstr("not known")));
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+}  // namespace
+}  // namespace mp::trace

@@ -1,0 +1,107 @@
+#include "runtime/report/sections.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/report/json_report.hpp"
+#include "tests/runtime/report/sample_models.hpp"
+#include "tests/runtime/report/sample_run.hpp"
+
+namespace mp::trace {
+namespace {
+
+using nlohmann::json;
+
+json report_of(const test::Judged& run) {
+    return json::parse(json_text(json_report(test::sample_run(), run.model, run.judgement)));
+}
+
+TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
+    Judgement j;
+    EXPECT_EQ(outcome_of(j), Outcome::pass);
+    j.findings = {{.severity = Severity::note}};
+    EXPECT_EQ(outcome_of(j), Outcome::pass);
+    j.findings.push_back({.severity = Severity::warning});
+    EXPECT_EQ(outcome_of(j), Outcome::warn);
+    j.inconclusive = {"ranks 2-3 left no recording"};
+    EXPECT_EQ(outcome_of(j), Outcome::inconclusive);
+    j.findings.push_back({.severity = Severity::error});
+    EXPECT_EQ(outcome_of(j), Outcome::fail);
+}
+
+TEST(Sections, LayersHaveTheirOpsAndTheirErrorInFloors) {
+    const json report = report_of(test::overflow_run());
+    ASSERT_FALSE(report["layers"].empty());
+    EXPECT_EQ(report["layers"][0]["phase"], "forward");
+    bool seen = false;
+    for (const json& layer : report["layers"]) {
+        if (layer["layer"] != "blocks.2.ln2" || layer["phase"] != "forward") continue;
+        seen = true;
+        EXPECT_NEAR(layer["introduced_phi"].get<double>(), 1, 0.1);
+        EXPECT_GT(layer["total_phi"], layer["introduced_phi"]);
+        EXPECT_EQ(layer["dtypes"], json::array({"fp16"}));
+        EXPECT_EQ(layer["ops"][0]["op"], "aten::native_layer_norm");
+        EXPECT_NEAR(layer["ops"][0]["total_phi"].get<double>(), layer["total_phi"].get<double>(), 1e-12);
+    }
+    EXPECT_TRUE(seen);
+}
+
+TEST(Sections, WhatWasNotMeasuredIsNull) {
+    test::Judged run = test::watched_run();
+    for (OpSum& op : run.model.ops) op.total.compared = op.total.loc_compared = 0;
+    const json report = report_of(run);
+    for (const json& layer : report["layers"]) {
+        EXPECT_TRUE(layer["total_phi"].is_null());
+        EXPECT_TRUE(layer["ops"][0]["relative_l2"].is_null());
+    }
+    EXPECT_TRUE(report["first_overflow"].is_null());
+    EXPECT_EQ(report["verdict"]["result"], "inconclusive");
+}
+
+TEST(Sections, LossScaleListsItsChangesOnly) {
+    const json scale = report_of(test::overflow_run())["loss_scale"];
+    ASSERT_EQ(scale.size(), 5u);
+    EXPECT_EQ(scale[0]["loss_scale"], 65'536.0);
+    EXPECT_EQ(scale[1]["step"], 18);
+    EXPECT_EQ(scale[4]["loss_scale"], 4'096.0);
+}
+
+TEST(Sections, WhatTheOldReportHadIsUnchanged) {
+    const json before = json_report(test::sample_run());
+    const json after = report_of(test::overflow_run());
+    for (const char* key : {"steps", "coverage", "parameters", "run", "notes"}) EXPECT_EQ(before[key], after[key]) << key;
+}
+
+TEST(Sections, SkipsAndFindingsKeepTheirOrder) {
+    const json report = report_of(test::overflow_run());
+    EXPECT_EQ(report["skips"].size(), 4u);
+    EXPECT_EQ(report["skips"][0]["cause"], "forward overflow");
+    EXPECT_EQ(report["findings"][0]["rule"], "MPT001");
+    EXPECT_TRUE(report["findings"][1]["rank"].is_null());
+}
+
+// As users' tools would: with a validator that is not ours.
+TEST(Sections, EveryReportFollowsTheSchema) {
+    const std::string python = std::string(MP_SOURCE_DIR) + "/.venv/bin/python3";
+    if (std::system((python + " -c 'import jsonschema' 2>/dev/null").c_str()) != 0)
+        GTEST_SKIP() << "no jsonschema in .venv: script/setup installs it";
+    const std::string directory = testing::TempDir();
+    const std::string script = directory + "validate_report.py", file = directory + "report_of_sample.json";
+    std::ofstream(script) << "import json, sys, jsonschema\n"
+                             "schema = json.load(open(sys.argv[1]))\n"
+                             "jsonschema.Draft202012Validator.check_schema(schema)\n"
+                             "jsonschema.Draft202012Validator(schema).validate(json.load(open(sys.argv[2])))\n";
+    for (const test::Judged& run : {test::clean_run(), test::overflow_run(), test::watched_run(), test::hostile_run(),
+                                    test::Judged{}}) {
+        std::ofstream(file) << json_text(json_report(test::sample_run(), run.model, run.judgement));
+        const std::string command =
+            python + " " + script + " " + MP_SOURCE_DIR + "/docs/report.schema.json " + file;
+        EXPECT_EQ(std::system(command.c_str()), 0) << run.model.directory;
+    }
+}
+
+}  // namespace
+}  // namespace mp::trace
