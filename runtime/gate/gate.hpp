@@ -18,6 +18,7 @@ struct Suppression {
     std::string reason;        // required
     std::string expires;       // "2027-01-31"; empty: never. Required by the rule file's own [suppressions] policy
     int line = 0;              // in the rule file
+    std::string file;          // the rule file
 };
 
 // mp-gate.toml.
@@ -36,6 +37,7 @@ Result<Rules> parse_rules(std::string_view text, std::string_view name);
 struct LintFinding {
     std::string rule, name, level, file, message;
     int line = 0;
+    std::vector<std::string> confirmed_by;    // findings of the run at this place: "MPT012 (loss) aten::add"; by gate()
 };
 Result<std::vector<LintFinding>> read_lint(const std::string& path);
 // Findings at the same file and line (path compared by its longest common tail of whole parts) confirm each other.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <span>
 
 #include "runtime/scale/figures.hpp"
+#include "runtime/shadow/floors.hpp"
 #include "runtime/shadow/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -46,6 +49,23 @@ std::string half_ulp_text(const TensorSum& t) {
            " of these because the update is below half an ulp";
 }
 
+// The op that writes such tensors: the last of its kind in the optimizer, which for a parameter is the update.
+std::string update_op(const RunModel& model, const TensorSum& t) {
+    static constexpr std::string_view kUpdates[] = {"addcdiv", "add", "sub", "foreach_addcdiv", "foreach_add",
+                                                    "foreach_sub", "fused_adamw", "fused_adam", "fused_sgd"};
+    static constexpr std::string_view kAverages[] = {"lerp", "addcmul", "mul", "add", "foreach_lerp", "foreach_addcmul",
+                                                     "foreach_mul", "foreach_add"};
+    const auto names = t.kind == TensorKind::parameter ? std::span<const std::string_view>(kUpdates)
+                                                       : std::span<const std::string_view>(kAverages);
+    std::pair<std::ptrdiff_t, const OpRecord*> best{std::ssize(names), nullptr};
+    for (const OpSum& s : model.ops) {
+        if (s.total.phase != Phase::optimizer || s.total.dtype != t.last.dtype || s.total.layer == "(clipping)") continue;
+        const std::ptrdiff_t at = std::ranges::find(names, base_name(s.total.op)) - names.begin();
+        if (at < best.first) best = {at, &s.total};
+    }
+    return best.second ? best.second->op : std::string();
+}
+
 struct Kind {
     TensorKind kind = TensorKind::parameter;
     std::string_view noun;    // of the worst
@@ -66,7 +86,7 @@ void judge_kind(Case& c, const Kind& kind) {
     });
     Finding f = finding("MPT040", severity_of(worst, c.limits));
     f.layer = layer_of(worst.name);
-    f.op = "update below half an ulp";
+    f.op = update_op(c.model, worst);
     f.phase = Phase::optimizer;
     f.step = worst.first_stagnant;
     f.value = share_of(worst);

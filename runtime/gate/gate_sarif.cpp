@@ -1,0 +1,155 @@
+// SARIF 2.1.0, in the shape of mp-lint's, so that a viewer merges both.
+
+#include <algorithm>
+#include <map>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/gate/gate_json.hpp"
+#include "runtime/gate/gate_words.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostResults = 5000;  // GitHub keeps as many of a run
+constexpr std::string_view kRoot = "%SRCROOT%";
+
+std::string percent_encoded(std::string_view path) {
+    static constexpr char kDigits[] = "0123456789ABCDEF";
+    std::string out;
+    for (const char c : path) {
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                           std::string_view("-._~/").find(c) != std::string_view::npos;
+        if (plain) {
+            out += c;
+        } else {
+            out += '%';
+            out += kDigits[static_cast<unsigned char>(c) >> 4];
+            out += kDigits[static_cast<unsigned char>(c) & 15];
+        }
+    }
+    return out;
+}
+
+// "train.py:88" as a location; null when it is none.
+Json location_of(std::string_view source) {
+    const std::size_t colon = source.rfind(':');
+    if (colon == std::string_view::npos || colon == 0 || colon + 1 == source.size() || source.size() - colon > 9) return {};
+    int line = 0;
+    for (const char c : source.substr(colon + 1)) {
+        if (c < '0' || c > '9') return {};
+        line = line * 10 + (c - '0');
+    }
+    if (line == 0) return {};
+    const std::string_view file = source.substr(0, colon);
+    Json artifact;
+    if (file.starts_with('/')) artifact = {{"uri", "file://" + percent_encoded(file)}};
+    else artifact = {{"uri", percent_encoded(file)}, {"uriBaseId", kRoot}};
+    return {{"artifactLocation", std::move(artifact)}, {"region", {{"startLine", line}}}};
+}
+
+// Survives another step, rank or figure: over what is wrong where.
+std::string fingerprint_of(const Finding& f, unsigned ordinal) {
+    std::string text;
+    for (const std::string_view part : {std::string_view(f.rule), std::string_view(f.layer), std::string_view(f.op),
+                                        name_of(f.phase)})
+        text.append(part) += '\0';
+    text += std::to_string(ordinal);
+    static constexpr char kDigits[] = "0123456789abcdef";
+    const XXH64_hash_t hash = XXH3_64bits(text.data(), text.size());
+    std::string out;
+    for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15];
+    return out;
+}
+
+class Writer {
+public:
+    explicit Writer(const GateResult& gate) : gate_(gate) {}
+
+    Json write(const std::string& run) {
+        Json out;
+        out["tool"]["driver"] = driver();
+        out["columnKind"] = "unicodeCodePoints";
+        out["automationDetails"] = {{"id", "mp-trace/"}};
+        out["results"] = results();
+        out["properties"] = {{"run", run}, {"verdict", name_of(gate_.verdict)}};
+        out["invocations"] = Json::array({invocation()});
+        Json log;
+        log["$schema"] = "https://json.schemastore.org/sarif-2.1.0.json";
+        log["version"] = "2.1.0";
+        log["runs"] = Json::array({std::move(out)});
+        return log;
+    }
+
+private:
+    Json driver() const {
+        Json out = {{"name", "mp-trace"}, {"rules", Json::array()}};
+        for (const RuleResult& r : gate_.rules)
+            out["rules"].push_back({{"id", r.id}, {"name", r.name}, {"shortDescription", {{"text", r.id + " " + title_of(r)}}},
+                                    {"properties", {{"tags", {"mixed-precision", "numerics"}}}}});
+        return out;
+    }
+
+    Json results() {
+        Json out = Json::array();
+        for (const bool suppressed : {false, true}) {
+            for (std::size_t i = 0; i < gate_.rules.size(); ++i) {
+                const RuleResult& r = gate_.rules[i];
+                for (const Finding& f : suppressed ? r.suppressed : r.findings) {
+                    if (out.size() < kMostResults) out.push_back(result(f, i, suppressed));
+                    else ++dropped_;
+                }
+            }
+        }
+        return out;
+    }
+
+    Json result(const Finding& f, std::size_t rule, bool suppressed) {
+        Json out = {{"ruleId", f.rule}, {"ruleIndex", rule}, {"level", name_of(f.severity)}};
+        out["message"] = {{"text", f.advice.empty() ? f.message : f.message + ". Fix: " + f.advice}};
+        Json place = Json::object();
+        if (Json physical = location_of(f.source); !physical.is_null()) place["physicalLocation"] = std::move(physical);
+        Json logical = {{"fullyQualifiedName", f.layer.empty() ? std::string("run") : f.layer}};
+        if (!f.op.empty()) logical["name"] = f.op;
+        place["logicalLocations"] = Json::array({std::move(logical)});
+        out["locations"] = Json::array({std::move(place)});
+        const unsigned ordinal = seen_[f.rule + '\0' + f.layer + '\0' + f.op + '\0' + std::string(name_of(f.phase))]++;
+        out["partialFingerprints"] = {{"mpTrace/v1", fingerprint_of(f, ordinal)}};
+        if (suppressed) out["suppressions"] = Json::array({{{"kind", "external"}}});
+        Json more = {{"phase", name_of(f.phase)}, {"confirmedBy", f.confirmed_by}};
+        if (f.step.known()) more["step"] = f.step.value;
+        if (f.rank.known()) more["rank"] = f.rank.value;
+        out["properties"] = std::move(more);
+        return out;
+    }
+
+    Json invocation() const {
+        Json notifications = Json::array();
+        auto note = [&notifications](const std::string& text) {
+            notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
+        };
+        for (const std::string& why : gate_.inconclusive) note("inconclusive: " + why);
+        for (const Suppression& s : gate_.expired) note("suppression expired: " + suppression_text(s));
+        for (const Suppression& s : gate_.unused) note("suppression matches nothing: " + suppression_text(s));
+        if (dropped_ > 0) note(std::to_string(dropped_) + " results are left out");
+        Json out = {{"executionSuccessful", gate_.verdict != Verdict::inconclusive}};
+        if (!notifications.empty()) out["toolExecutionNotifications"] = std::move(notifications);
+        return out;
+    }
+
+    const GateResult& gate_;
+    std::map<std::string, unsigned> seen_;
+    std::size_t dropped_ = 0;
+};
+
+}  // namespace
+
+std::string gate_sarif(const GateResult& gate, const std::string& run) { return written(Writer(gate).write(run)); }
+
+}  // namespace mp::trace

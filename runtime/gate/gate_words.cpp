@@ -1,0 +1,74 @@
+#include "runtime/gate/gate_words.hpp"
+
+#include <algorithm>
+
+#include "runtime/shadow/rule_pack.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+
+std::string_view name_of(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::pass: return "pass";
+        case Verdict::fail: return "fail";
+        case Verdict::inconclusive: break;
+    }
+    return "inconclusive";
+}
+
+std::string_view name_of(RuleResult::State state) {
+    switch (state) {
+        case RuleResult::State::pass: return "pass";
+        case RuleResult::State::warn: return "warn";
+        case RuleResult::State::fail: return "fail";
+        case RuleResult::State::not_run: return "not run";
+        case RuleResult::State::inconclusive: break;
+    }
+    return "inconclusive";
+}
+
+std::string place_of(const Finding& f) {
+    std::vector<std::string> parts;
+    if (!f.layer.empty()) parts.push_back(shown(f.layer));
+    if (!f.op.empty()) parts.push_back(shown(f.op));
+    if (f.phase != Phase::unknown) parts.emplace_back(name_of(f.phase));
+    if (f.step.known()) parts.push_back("step " + std::to_string(f.step.value));
+    if (f.rank.known()) parts.push_back("rank " + std::to_string(f.rank.value));
+    if (!f.source.empty()) parts.push_back(shown(f.source));
+    std::string out;
+    for (const std::string& part : parts) out += (out.empty() ? "" : " · ") + part;
+    return out.empty() ? "the run" : out;
+}
+
+std::string title_of(const RuleResult& rule) {
+    const RuleInfo* info = rule_called(rule.id);
+    return std::string(info ? info->title : std::string_view(rule.name));
+}
+
+// shown() escapes what is no UTF-8; only a text that is needs none of it. The JSON library replaces such bytes
+// itself, XML and Markdown have nobody who does.
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const std::size_t length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+        const std::string_view unit = text.substr(i, length);
+        const bool whole = length > 0 && unit.size() == length && (length == 1 || shown(unit).substr(0, 2) != "\\x");
+        out += whole ? unit : std::string_view("\xef\xbf\xbd");
+        i += whole ? length : 1;
+    }
+    return out;
+}
+
+std::size_t count_of(const GateResult& result, RuleResult::State state) {
+    return static_cast<std::size_t>(std::ranges::count(result.rules, state, &RuleResult::state));
+}
+
+std::string suppression_text(const Suppression& s) {
+    std::string out = shown(s.file) + ":" + std::to_string(s.line) + ": " + shown(s.rule);
+    if (s.layer != "*") out += " in " + shown(s.layer);
+    out += " (" + shown(s.reason) + ")";
+    return s.expires.empty() ? out : out + ", until " + shown(s.expires);
+}
+
+}  // namespace mp::trace
