@@ -48,8 +48,7 @@ class Truth(TorchDispatchMode):
 
     def watch(self):
         torch.nn.modules.module.register_module_forward_pre_hook(self.first_call)
-        for name, original in (("backward", torch.Tensor.backward), ):
-            setattr(torch.Tensor, name, self.in_phase("backward", original, forget=True))
+        torch.Tensor.backward = self.in_phase("backward", torch.Tensor.backward, forget=True)
         for cls in (torch.optim.AdamW, torch.optim.SGD):
             cls.step = self.in_phase("optimizer", cls.step)
 
@@ -59,7 +58,8 @@ class Truth(TorchDispatchMode):
             return
         for name, part in module.named_modules():
             clean = ".".join(p for p in name.split(".") if p != "_fsdp_wrapped_module")
-            self.names[part] = clean or type(module).__name__.replace("FSDP", "", 1)
+            # FSDP1 has what it wraps as .module; fully_shard() made the class "FSDPGPT".
+            self.names[part] = clean or type(getattr(module, "module", module)).__name__.replace("FSDP", "", 1)
             part.register_forward_pre_hook(self.before, prepend=True)
             part.register_forward_hook(self.after, always_call=True)
         self.before(module, inputs)  # its own hooks are being called already
