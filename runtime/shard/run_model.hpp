@@ -114,6 +114,7 @@ struct CollectiveTotal {
 struct PlaceTotal {
     DTypePlace place;              // elements summed over ranks, of the last step that said it
     Step first_step;
+    Step last_step;                // whose elements these are
 };
 
 // What one process told about itself.

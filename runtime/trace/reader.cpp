@@ -102,6 +102,7 @@ private:
         if (out_.has_process) return true;  // the first one counts
         out_.process = std::move(record);
         out_.has_process = true;
+        if (visitor_) visitor_->process(out_.process);
         return true;
     }
 

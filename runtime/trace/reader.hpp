@@ -38,12 +38,13 @@ Result<Recording> read_recording(const std::string& path);
 class RecordVisitor {
 public:
     virtual ~RecordVisitor() = default;
+    virtual void process(const ProcessRecord&) = 0;  // at most once; may come late or never
     virtual void step(StepRecord&) = 0;
     virtual void note(NoteRecord&) = 0;
 };
 
 // As read_recording, but steps and notes go to the visitor and are not kept: memory is one frame, its records
-// (at most 64 MiB) and the names. The result has all else. The process record may come late or never.
+// (at most 64 MiB) and the names. The result has all else.
 Result<Recording> visit_recording(const std::string& path, RecordVisitor&);
 
 // Paths of the files in a directory that are named as recordings, sorted.

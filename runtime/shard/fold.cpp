@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <new>
+#include <thread>
+
+#include "runtime/shard/partial.hpp"
+#include "runtime/shard/run_model.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr int kMaxThreads = 256;
+
+class Folder final : public RecordVisitor {
+public:
+    explicit Folder(Partial& into) : into_(into) {}
+    void process(const ProcessRecord& p) override { into_.process(p); }
+    void step(StepRecord& s) override { into_.step(s); }
+    void note(NoteRecord& n) override { into_.note(n); }
+
+private:
+    Partial& into_;
+};
+
+void fold_file(const std::string& path, Partial& into) {
+    into.begin();
+    Folder folder(into);
+    const auto told = visit_recording(path, folder);
+    if (told) {
+        into.end(*told);
+    } else {
+        into.unreadable(told.error());
+    }
+}
+
+int threads_for(const FoldOptions& options, std::size_t files) {
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    const int wanted = options.threads > 0 ? options.threads : static_cast<int>(cores);
+    return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(std::min(wanted, kMaxThreads)), files));
+}
+
+}  // namespace
+
+Result<RunModel> fold_run(const std::string& directory, const FoldOptions& options) {
+    const auto paths = recordings_in(directory);
+    if (!paths) return paths.error();
+    const int threads = threads_for(options, paths->size());
+    std::vector<Partial> partials(static_cast<std::size_t>(std::max(threads, 1)), Partial(options));
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> short_of_memory{false};
+    // Whoever is free takes the next file; merging is free of order.
+    const auto work = [&](Partial& into) {
+        try {
+            for (std::size_t i = next++; i < paths->size(); i = next++) fold_file((*paths)[i], into);
+        } catch (const std::bad_alloc&) {
+            short_of_memory = true;
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (int i = 1; i < threads; ++i)
+            others.emplace_back(work, std::ref(partials[static_cast<std::size_t>(i)]));
+        work(partials[0]);
+    }
+    if (short_of_memory) return Error{directory + ": not enough memory to fold it", "use fewer threads"};
+    for (std::size_t i = 1; i < partials.size(); ++i) {
+        partials[0].merge(partials[i]);
+        partials[i] = Partial(options);
+    }
+    return partials[0].model(directory);
+}
+
+RunModel fold(const Run& run, const FoldOptions& options) {
+    Partial partial(options);
+    for (const Recording& r : run.recordings) {
+        partial.begin();
+        if (r.has_process) partial.process(r.process);
+        for (const StepRecord& s : r.steps) partial.step(s);
+        for (const NoteRecord& n : r.notes) partial.note(n);
+        partial.end(r);
+    }
+    for (const Error& error : run.unreadable) partial.unreadable(error);
+    RunModel model = partial.model(run.directory);
+    model.missing = run.missing;
+    return model;
+}
+
+}  // namespace mp::trace
