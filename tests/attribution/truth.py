@@ -65,7 +65,10 @@ class Truth(TorchDispatchMode):
         self.before(module, inputs)  # its own hooks are being called already
 
     def before(self, module, inputs):
-        self.label(inputs, self.stack[-1] if self.stack else None)
+        # FSDP1's parameters are views that a module further out has made, of one flat one.
+        own = [value for held in (module._parameters, vars(module)) for value in held.values()
+               if isinstance(value, torch.Tensor)]
+        self.label([inputs, own], self.stack[-1] if self.stack else None)
         self.stack.append(self.names[module])
 
     def after(self, module, inputs, outputs):
