@@ -24,9 +24,7 @@ def place(finding):
 
 
 def machine():
-    torch = os.path.join(programs.ROOT, ".venv", "lib")
-    return f"{datetime.date.today()}, {os.cpu_count()} shared {platform.machine()} cores, Debian 12, no GPU" + (
-        "" if os.path.exists(torch) else ", without .venv")
+    return f"{datetime.date.today()}, {os.cpu_count()} shared {platform.machine()} cores, Debian 12, no GPU"
 
 
 def command_line(options):
@@ -105,7 +103,8 @@ def summary(outcomes):
 
 def section(outcomes, misses, options):
     groups = grouped(outcomes)
-    parts = [f"Measured {machine()}:\n\n```sh\n{command_line(options)}\n```\n", bugs(groups), "", false_alarms(outcomes)]
+    parts = [f"Measured {machine()}:", "", "```sh", command_line(options), "```", "", bugs(groups), "",
+             false_alarms(outcomes)]
     loud = loud_runs(groups)
     if loud:
         parts += ["", "Alarms on programs without a bug:", "", loud]

@@ -22,13 +22,12 @@ class Hooks:
 
     def __init__(self, model):
         self.step, self.said = -1, 0
-        model.register_forward_pre_hook(self.begin)
         for name, module in model.named_modules():
             if not list(module.children()):
                 module.register_forward_hook(lambda m, i, o, name=name: self.look(name, "forward", o))
                 module.register_full_backward_hook(lambda m, i, o, name=name: self.look(name, "backward", *o))
 
-    def begin(self, *_):
+    def begin(self):
         self.step += 1
 
     def look(self, name, phase, *tensors):
@@ -45,15 +44,31 @@ class Hooks:
 class HuggingFace:
     def __init__(self, model):
         from transformers.debug_utils import DebugUnderflowOverflow
-        self.debug = DebugUnderflowOverflow(model)
+        self.debug = DebugUnderflowOverflow(self.watched(model))
+
+    def begin(self):
+        pass
+
+    def watched(self, model):
+        return model
 
     def end(self):
         pass
 
 
+class HuggingFaceBlocks(HuggingFace):
+    """Around what takes no padded input, as a user would try next."""
+
+    def watched(self, model):
+        return model.blocks
+
+
 class Anomaly:
     def __init__(self, model):
         torch.autograd.set_detect_anomaly(True)
+
+    def begin(self):
+        pass
 
     def end(self):
         pass
@@ -65,9 +80,8 @@ class DebugMode:
     def __init__(self, model):
         self.mode, self.step, self.first = None, -1, ""
         self.counts = []
-        model.register_forward_pre_hook(self.begin)
 
-    def begin(self, *_):
+    def begin(self):
         from torch.utils._debug_mode import DebugMode as Mode
         self.close()
         self.step += 1
@@ -100,9 +114,8 @@ class Msprobe:
             json.dump({"task": "statistics", "dump_path": "dump", "rank": [], "step": [], "level": "mix",
                        "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"}}, f)
         self.model, self.debugger, self.running = model, PrecisionDebugger(config_path="config.json"), False
-        model.register_forward_pre_hook(self.begin)
 
-    def begin(self, *_):
+    def begin(self):
         self.close()
         self.debugger.start(model=self.model)
         self.running = True
@@ -115,8 +128,7 @@ class Msprobe:
 
     def end(self):
         self.close()
-        steps = sorted(glob.glob("dump/step*"), key=lambda p: int(p.rsplit("step", 1)[1]))
-        for step in steps:
+        for step in ("dump/step1", "dump/step5"):  # one as in the clean run, and the one with the overflow
             out = os.path.join("found", os.path.basename(step))
             os.makedirs(out)
             subprocess.run([os.path.join(os.path.dirname(sys.executable), "msprobe"), "overflow_check", "-i", step,
@@ -140,20 +152,24 @@ def names_in(path):
         return list(walk(json.load(f)))
 
 
-TOOLS = {"hooks": Hooks, "huggingface": HuggingFace, "detect_anomaly": Anomaly, "debugmode": DebugMode,
-         "msprobe": Msprobe}
+TOOLS = {"hooks": Hooks, "huggingface": HuggingFace, "huggingface-blocks": HuggingFaceBlocks,
+         "detect_anomaly": Anomaly, "debugmode": DebugMode, "msprobe": Msprobe}
 
 
 def main():
     tool = TOOLS[sys.argv.pop(1)]
-    plain, tools = seeded_gpt.GPT, []
+    plain, plain_next, tools = seeded_gpt.GPT, seeded_gpt.Text.next, []
 
     def with_tool(*words, **named):
         model = plain(*words, **named)
         tools.append(tool(model))
         return model
 
-    seeded_gpt.GPT = with_tool
+    def next_with_tool(text):
+        tools[0].begin()
+        return plain_next(text)
+
+    seeded_gpt.GPT, seeded_gpt.Text.next = with_tool, next_with_tool
     seeded_gpt.train(seeded_gpt.parse())
     tools[0].end()
 

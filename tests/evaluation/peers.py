@@ -14,8 +14,9 @@ import tempfile
 import page
 import programs
 
-TOOLS = ("hooks", "huggingface", "detect_anomaly", "debugmode", "msprobe")
+TOOLS = ("hooks", "huggingface", "huggingface-blocks", "detect_anomaly", "debugmode", "msprobe")
 TITLES = {"hooks": "hooks written by hand", "huggingface": "transformers DebugUnderflowOverflow",
+          "huggingface-blocks": "the same around model.blocks only",
           "detect_anomaly": "autograd.set_detect_anomaly", "debugmode": "torch DebugMode with norms",
           "msprobe": "msprobe statistics and overflow_check"}
 RUNS = {"clean": [], "clean fp16": ["--dtype", "fp16"], **{bug: ["--bug", bug] for bug in programs.SEEDED}}
@@ -25,7 +26,7 @@ def said(tool, status, output):
     """The tool's answer in one cell."""
     ours = [line.removeprefix("peer: ") for line in output.splitlines() if line.startswith("peer: ")]
     lines = output.strip().splitlines()
-    if tool == "huggingface":
+    if tool.startswith("huggingface"):
         batch = re.search(r"Detected inf/nan during batch_number=(\d+)", output)
         names = re.findall(r"^\s*(\S+ \w+)$", output, re.M)
         where = f"batch {batch[1]}, last frame {names[-1]}" if batch and names else ""
@@ -66,8 +67,8 @@ def main():
         rows.append("| " + " | ".join(page.cell(c) for c in [TITLES[tool], *cells]) + " |")
     if options.out:
         head = "| tool | " + " | ".join(RUNS) + " |\n|" + "---|" * (len(RUNS) + 1)
-        listed = subprocess.run([options.python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True)
-        versions = re.findall(r"^((?:torch|transformers|mindstudio-probe)==\S+)$", listed.stdout, re.M)
+        listed = subprocess.run([options.python, "-m", "pip", "freeze"], capture_output=True, text=True).stdout
+        versions = re.findall(r"^((?:torch|transformers|mindstudio-probe)==\S+)$", listed, re.M)
         text = (f"Measured {page.machine()}; {', '.join(versions)}:\n\n```sh\ntests/evaluation/peers-venv && "
                 "python3 tests/evaluation/peers.py\n```\n\n" + "\n".join([head, *rows]))
         page.write(options.out, "peers", text)
