@@ -209,7 +209,7 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     std::vector<std::string> configure{"cmake", "-S", build.sources + "/instrument/torch", "-B", place + "/build"};
     if (is_command("ninja", variables)) configure.insert(configure.end(), {"-G", "Ninja"});
     configure.insert(configure.end(), {"-DCMAKE_BUILD_TYPE=Release", "-DMP_TORCH_ROOT=" + torch.root,
-                                       "-DMP_ADAPTER_OUT=" + place + "/out"});
+                                       "-DMP_ADAPTER_OUT=" + place + "/out", "-DMP_MEASURE_LIB=" + build.measure});
     Ended ended = run_step(configure, variables, build.progress);
     std::string step = "configuring";
     if (ended.good) {
@@ -264,7 +264,7 @@ std::string telling_lines(const std::string& output, std::size_t lines) {
 std::string fingerprint_of(const std::string& sources) {
     std::vector<std::string> files;
     std::error_code error;
-    for (const char* room : {"instrument/torch", "runtime/trace", "kernels/numerics"}) {
+    for (const char* room : {"instrument/torch", "runtime/trace", "kernels/numerics", "kernels/cpu"}) {
         for (fs::recursive_directory_iterator at(sources + "/" + room, error), end; !error && at != end;
              at.increment(error)) {
             if (at->is_regular_file(error)) files.push_back(at->path().string());
@@ -355,6 +355,7 @@ int run_build_adapter(const BuildAdapterRequest& request) {
     const bool terminal = ::isatty(STDERR_FILENO) && !request.quiet;
     const Result<std::string> built = build_adapter(
         *torch, {.sources = layout->sources,
+                 .measure = layout->measure,
                  .out = out,
                  .force = request.force,
                  .variables = variables,

@@ -17,6 +17,7 @@ struct Progress {
 
 struct AdapterBuild {
     std::string sources;        // holds instrument/torch
+    std::string measure;        // libmp_measure.a
     std::string out;            // where the library goes; locks and the temporary build are there too
     bool force = false;         // build even when an up-to-date one is there
     Variables variables;        // what cmake and the compiler see

@@ -34,6 +34,7 @@ Layout layout_of(std::string_view executable) {
     Layout layout{.preload = home + "/" + std::string(kPreloadName),
                   .shim = home + "/python",
                   .adapters = home + "/adapters",
+                  .measure = home + "/libmp_measure.a",
                   .sources = (prefix == "/" ? "" : prefix) + "/share/mp-trace/src"};
     if (!is_directory(layout.sources)) layout.sources = MP_SOURCE_DIR;
     return layout;

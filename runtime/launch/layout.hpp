@@ -19,6 +19,7 @@ struct Layout {
     std::string preload;   // PREFIX/lib/mp-trace/libmptrace_preload.so
     std::string shim;      // PREFIX/lib/mp-trace/python
     std::string adapters;  // PREFIX/lib/mp-trace/adapters
+    std::string measure;   // PREFIX/lib/mp-trace/libmp_measure.a, which adapters are linked with
     std::string sources;   // PREFIX/share/mp-trace/src, or the checkout that this was built from
 };
 

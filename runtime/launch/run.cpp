@@ -113,6 +113,7 @@ void provide_adapter(const RunRequest& request, const Surroundings& around, cons
     const auto silent = std::function<void(const std::string&)>();
     const Result<std::string> built =
         build_adapter(**torch, {.sources = around.layout.sources,
+                                .measure = around.layout.measure,
                                 .out = cache,
                                 .force = false,
                                 .variables = around.variables,

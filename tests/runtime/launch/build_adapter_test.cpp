@@ -20,6 +20,7 @@ using testing::StartsWith;
 constexpr const char* kBegin = R"(cmake_minimum_required(VERSION 3.25)
 project(adapter NONE)
 file(APPEND ${CMAKE_SOURCE_DIR}/../../../ran "x")
+file(WRITE ${CMAKE_SOURCE_DIR}/../../../measure "${MP_MEASURE_LIB}")
 execute_process(COMMAND sleep 0.3)
 )";
 constexpr const char* kGoodBuild = R"(add_custom_target(copy ALL COMMAND ${CMAKE_COMMAND} -E copy
@@ -45,8 +46,8 @@ protected:
         return {.library = path("libtorch_cpu.so"), .root = path(), .id = "0123456789abcdef", .version = "9.8"};
     }
     AdapterBuild build(bool force = false) const {
-        return {.sources = path("src"), .out = path("cache/adapters"), .force = force,
-                .variables = Variables::of_this_process(), .progress = {}};
+        return {.sources = path("src"), .measure = path("libmp_measure.a"), .out = path("cache/adapters"),
+                .force = force, .variables = Variables::of_this_process(), .progress = {}};
     }
     std::string library() const { return path("cache/adapters/libmptrace_torch_0123456789abcdef.so"); }
     std::size_t builds() const { return content_of(path("ran")).size(); }
@@ -66,6 +67,11 @@ TEST_F(Adapters, AreBuiltIntoAPrivateDirectory) {
     struct stat info {};
     ASSERT_EQ(::stat(path("cache/adapters").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777u, 0700u);
+}
+
+TEST_F(Adapters, AreLinkedWithOurMeasuringLibrary) {
+    ASSERT_TRUE(build_adapter(torch(), build()));
+    EXPECT_EQ(content_of(path("measure")), path("libmp_measure.a"));
 }
 
 TEST_F(Adapters, AreBuiltOnceUntilTheSourcesChange) {
