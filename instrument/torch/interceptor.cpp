@@ -67,9 +67,8 @@ at::ScalarType first_argument_dtype(const Stack& stack, const OpInfo& info) {
 
 // An average of weights, a counter: what moves a value from its old one. Filling memory does not.
 bool updates_in_place(const OpInfo& info) {
-    return info.rule == Rule::generic && std::any_of(info.arguments.begin(), info.arguments.end(), [](const Argument& a) {
-               return a.write && !a.overwrite;
-           });
+    return info.rule == Rule::generic && std::any_of(info.arguments.begin(), info.arguments.end(),
+                                                     [](const Argument& a) { return a.write && !a.overwrite; });
 }
 
 // Which layer and phase an op belongs to; unknown where nothing says so.

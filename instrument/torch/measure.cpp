@@ -66,12 +66,11 @@ bool any_nonfinite(const at::Tensor& t) {
         return view_for_kernels(t, view) && cpu::statistics(view, stats) && stats.nonfinite() > 0;
     }
     // Dense memory holds the same values whatever the order of its dimensions.
+    const void* const data = t.data_ptr();
     switch (t.scalar_type()) {
-        case at::kHalf: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(t.data_ptr()), t.numel(), 0x7C00);
-        case at::kBFloat16:
-            return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(t.data_ptr()), t.numel(), 0x7F80);
-        case at::kFloat:
-            return reaches<std::uint32_t>(static_cast<const std::uint32_t*>(t.data_ptr()), t.numel(), 0x7F800000);
+        case at::kHalf: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(data), t.numel(), 0x7C00);
+        case at::kBFloat16: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(data), t.numel(), 0x7F80);
+        case at::kFloat: return reaches<std::uint32_t>(static_cast<const std::uint32_t*>(data), t.numel(), 0x7F800000);
         default: return false;
     }
 }

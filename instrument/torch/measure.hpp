@@ -25,7 +25,8 @@ struct Measured {
 void measure_result(Session&, const Site&, const OpInfo&, const Call&, const Measured&);
 // In steps that are not sampled: everything low-precision is looked through for values that are not finite,
 // and the last result of a layer is remembered until the layer ends.
-void glance_at_result(Session&, const Site&, const OpInfo&, const Call&, const at::Tensor& real, const at::Tensor& twin);
+void glance_at_result(Session&, const Site&, const OpInfo&, const Call&, const at::Tensor& real,
+                      const at::Tensor& twin);
 // Without a twin: one-sided statistics of the results on top of the stack.
 void watch_results(Session&, const Site&, const OpInfo&, const std::vector<IValue>& arguments, const Stack&,
                    std::size_t results);

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "instrument/torch/end_summary.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
 
@@ -511,6 +512,8 @@ void Session::finish() {
     save(options_.save_real, false);
     recorder_->note({trace::NoteKind::end, step_.step, "", static_cast<std::uint64_t>(steps_recorded_)});
     recorder_->flush(2000);
+    if (!options_.quiet && steps_recorded_ > 0 && identity_.rank.value <= 0)
+        print_summary(options_.tool, options_.run_dir);
 }
 
 }  // namespace mp::twin

@@ -45,6 +45,7 @@ struct Options {
     bool eager = false;                  // run torch.compile regions eagerly
     bool free_ints = false;              // let the twin keep its own integer results
     bool quiet = false;
+    std::string tool;                    // the mp-trace that prints the summary at the end; empty: none is printed
 };
 
 std::string to_text(const Options&);

@@ -70,7 +70,7 @@ enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_st
 // One named tensor against its twin, over this rank's shard. All sums in fp64.
 struct TensorRecord {
     TensorKind kind = TensorKind::parameter;
-    std::string name;               // as named_parameters() spells it
+    std::string name;               // as named_parameters() of the model spells it, without the parts of wrappers
     DType dtype = DType::unknown;
     std::uint64_t elements = 0;
     std::uint64_t compared = 0;     // elements finite in both

@@ -2,8 +2,13 @@
 import array
 import json
 import math
+import re
 import struct
 from dataclasses import dataclass, field
+
+# A program spells the wrappers around its model (DDP, FSDP1, checkpointing) in its names; we do not.
+_WRAPPERS = re.compile(r"(^|/|\.)(?:(?:module|_fsdp_wrapped_module|_fpw_module|_checkpoint_wrapped_module"
+                       r"|_orig_mod)\.)+")
 
 
 def read_safetensors(path):
@@ -17,7 +22,7 @@ def read_safetensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        tensors[name] = (entry["dtype"], tuple(entry["shape"]), blob[8 + size + begin:8 + size + end])
+        tensors[_WRAPPERS.sub(r"\1", name)] = (entry["dtype"], tuple(entry["shape"]), blob[8 + size + begin:8 + size + end])
     return tensors
 
 

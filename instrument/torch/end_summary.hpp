@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace mp::twin {
+
+// Runs `tool summary directory` with the process's stderr and waits for it, ten seconds at most. Nothing of
+// the program sees the child: it raises no SIGCHLD, no wait() of the program's collects it, and it inherits
+// neither our preload nor any descriptor but the standard ones.
+void print_summary(const std::string& tool, const std::string& directory);
+
+}  // namespace mp::twin
