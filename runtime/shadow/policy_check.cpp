@@ -173,7 +173,7 @@ DType broken_wish(const DeclaredPolicy& p, const OpRecord& op) {
     if (op.phase != Phase::forward || !is_low_precision(op.dtype)) return DType::unknown;
     if (is_in_place_name(op.op) || is_backward_op(op.op)) return DType::unknown;
     const Category category = p.list->category(op_from_name(base_name(op.op)));
-    if (category == Category::fp32) return DType::fp32;
+    if (category == Category::fp32 || category == Category::fp32_set_opt_dtype) return DType::fp32;
     if (category == Category::lower && p.low != DType::unknown && is_half(op.dtype) && op.dtype != p.low) return p.low;
     return DType::unknown;
 }

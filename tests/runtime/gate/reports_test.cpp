@@ -73,7 +73,7 @@ TEST(GateJson, HoldsEverything) {
     EXPECT_EQ(root["rules"][0]["findings"][0]["confirmed_by"][0], "MP401 src/train.py:88");
     EXPECT_EQ(root["lint"][0]["confirmed_by"].size(), 3u);
     EXPECT_EQ(root["unused_suppressions"].size(), 1u);
-    EXPECT_NO_THROW(Json::parse(gate_json(hostile(), "a\xff")));
+    EXPECT_TRUE(Json::accept(gate_json(hostile(), "a\xff")));
 }
 
 TEST(GateGithub, NothingBecomesMarkup) {

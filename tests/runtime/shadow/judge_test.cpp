@@ -393,7 +393,7 @@ TEST(Judge, ErrorsComeBeforeWarningsAndTheGreaterShareFirst) {
 TEST(Judge, HostileNamesAreEscapedInSentences) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("a\x1b]0;x\n</script>", "aten::bmm\r", Phase::forward, DType::bf16, 9, 1));
-    const Finding& f = judge(m).findings.at(0);
+    const Finding f = judge(m).findings.at(0);
     for (const std::string& text : {f.message, f.advice}) EXPECT_EQ(text.find_first_of("\x1b\n\r"), std::string::npos);
 }
 
