@@ -69,6 +69,14 @@ class Scenarios(ScenarioRuns):
         kinds = [call[0] for call in self.of("scaler", "internal_begin", "internal_end")]
         self.assertEqual(kinds, ["internal_begin", "internal_end"] * 5)
 
+    def test_unscaling_and_the_update_of_the_scale_are_a_scope(self):
+        pushed = [c[1] for c in self.of("scaler", "layer_push") if c[1].startswith("(")]
+        step = ["(scaler)", "(clipping)", "(optimizer)", "(scaler)"]
+        skipped = ["(scaler)", "(clipping)", "(scaler)"]
+        self.assertEqual(pushed, skipped + step * 2 + skipped + step)
+        self.assertEqual([c[1] for c in self.of("scaler", "policy")], ["grad_scaler:init=1024"])
+        self.assertEqual([c[1] for c in self.of("scaler_derived", "policy")], ["grad_scaler:init=16"])
+
     def test_scaled_losses_are_told_with_their_roots(self):
         for scenario, scale, count in (("scaler_derived", 16.0, 2), ("scaler_fused", 1024.0, 5)):
             losses = self.of(scenario, "loss")
