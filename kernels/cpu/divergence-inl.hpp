@@ -81,7 +81,8 @@ struct Paired {
     template <class P, class D, class V>
     static HWY_INLINE V largest(D d, const typename P::Raw* p, V max) {
         const auto mask = hn::Set(d, P::kMagnitude);
-        for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) max = hn::Max(max, hn::And(hn::LoadU(d, p + i), mask));
+        for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d))
+            max = hn::Max(max, hn::And(hn::LoadU(d, p + i), mask));
         return max;
     }
 

@@ -61,7 +61,8 @@ void table(const std::string& title, double bytes, std::vector<Variant> variants
             kept = kept + v.run();
             v.best = std::min(v.best, now() - start);
         }
-    std::printf("\n%s\n\n| variant | GB/s | of the read loop | of the naive loop |\n|---|---|---|---|\n", title.c_str());
+    std::printf("\n%s\n\n| variant | GB/s | of the read loop | of the naive loop |\n", title.c_str());
+    std::puts("|---|---|---|---|");
     for (const Variant& v : variants)
         std::printf("| %s | %.1f | %.2f | %.1f x |\n", v.name.c_str(), bytes / v.best / 1e9,
                     variants.front().best / v.best, variants.back().best / v.best);
@@ -86,8 +87,8 @@ float next_normal(std::uint64_t& state) {
     const std::uint64_t a = state;
     state = state * 6364136223846793005u + 1442695040888963407u;
     const std::uint64_t b = state;
-    const auto sum = static_cast<double>((a >> 32) + (a & 0xFFFFFFFF)) + static_cast<double>((b >> 32) + (b & 0xFFFFFFFF));
-    return static_cast<float>((sum * 0x1p-32 - 2) * 1.7320508);
+    const std::uint64_t sum = (a >> 32) + (a & 0xFFFFFFFF) + (b >> 32) + (b & 0xFFFFFFFF);
+    return static_cast<float>((static_cast<double>(sum) * 0x1p-32 - 2) * 1.7320508);
 }
 
 std::uint16_t rounded(float x) {
@@ -141,7 +142,8 @@ void divergence_table(const Buffers& b, int rounds) {
     const auto n = static_cast<std::int64_t>(b.n);
     const auto x = mp::cpu::contiguous(b.bf16, DType::bf16, n), y = mp::cpu::contiguous(b.fp32, DType::fp32, n);
     table("Divergence, bf16 from fp32", bytes,
-          {{"read loop over both", [&] { return static_cast<double>(mp::bench::read_two(b.bf16, 2 * b.n, b.fp32, 4 * b.n)); }},
+          {{"read loop over both",
+            [&] { return static_cast<double>(mp::bench::read_two(b.bf16, 2 * b.n, b.fp32, 4 * b.n)); }},
            {"divergence", [&] {
                 mp::Divergence d;
                 mp::cpu::divergence(x, y, d);
@@ -172,11 +174,12 @@ int main(int argc, char** argv) {
     std::memset(b.copy, 0, 2 * b.n);
     double load = 0;
     if (getloadavg(&load, 1) != 1) load = -1;
-    std::printf("%s, pages of %ld kB, %.1f GB of them huge, %zu MiB of bf16, 1 thread, minimum of %d interleaved rounds, "
-                "load %.1f\n", mp::cpu::instruction_set(), sysconf(_SC_PAGESIZE) / 1024,
+    std::printf("%s, pages of %ld kB, %.1f GB in huge ones, %zu MiB of bf16, 1 thread, minimum of %d interleaved "
+                "rounds, load %.1f\n", mp::cpu::instruction_set(), sysconf(_SC_PAGESIZE) / 1024,
                 static_cast<double>(huge_kb()) / 1e6, mib, rounds, load);
     statistics_tables(b, rounds);
     divergence_table(b, rounds);
     std::printf("\nSmall tensors, statistics of bf16\n\n| elements | ns a call |\n|---|---|\n");
-    for (const std::int64_t n : {1, 100, 1000, 10000}) std::printf("| %ld | %.0f |\n", n, small_call_ns(DType::bf16, b.bf16, n));
+    for (const std::int64_t n : {1, 100, 1000, 10000})
+        std::printf("| %ld | %.0f |\n", n, small_call_ns(DType::bf16, b.bf16, n));
 }

@@ -29,7 +29,8 @@ void check_every_pattern(DType dtype) {
             if (variant == 3) y[i] = i % 3 == 0 ? kInf : i % 3 == 1 ? -kInf : kNan;
             if (variant == 4) y[i] = x[(i + 1) % n];
         }
-        for (const DType twin : {DType::fp32, DType::fp64}) check_divergence(dtype, real, twin, oracle::stored(twin, y), n);
+        for (const DType twin : {DType::fp32, DType::fp64})
+            check_divergence(dtype, real, twin, oracle::stored(twin, y), n);
     }
 }
 

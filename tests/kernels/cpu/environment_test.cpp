@@ -15,7 +15,8 @@ TEST(Environment, AProgramThatFlushesSubnormalsChangesNothing) {
     _mm_setcsr(flushing);
     TensorStats stats;
     Divergence diverged;
-    const bool ok = statistics_and_divergence(contiguous(x, DType::fp32, 2), contiguous(y, DType::fp32, 2), stats, diverged);
+    const TensorView real = contiguous(x, DType::fp32, 2), twin = contiguous(y, DType::fp32, 2);
+    const bool ok = statistics_and_divergence(real, twin, stats, diverged);
     const unsigned after = _mm_getcsr();
     _mm_setcsr(before);
     ASSERT_TRUE(ok);

@@ -38,7 +38,8 @@ TEST(InstructionSets, AllReturnTheSameBits) {
                 const auto real = oracle::stored(dtype, y), twin = oracle::stored(twin_dtype, y);
                 std::vector<Everything> results;
                 with_each_set([&] {
-                    results.push_back(measure(dtype, real.data(), twin_dtype, twin.data(), static_cast<std::int64_t>(n)));
+                    const auto elements = static_cast<std::int64_t>(n);
+                    results.push_back(measure(dtype, real.data(), twin_dtype, twin.data(), elements));
                 });
                 for (const Everything& result : results) {
                     EXPECT_EQ(bytes_of(result.stats), bytes_of(results[0].stats)) << name_of(dtype);

@@ -73,7 +73,8 @@ TEST(LayoutsOfTwo, PairTheSameElements) {
         {view(real.data(), DType::bf16, {90, 80}, {80, 1}), view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
         {view(real.data(), DType::bf16, {90, 80}, {1, 90}), view(twin.data(), DType::fp32, {90, 80}, {80, 1})},
         {view(real.data(), DType::bf16, {90, 80}, {1, 90}), view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
-        {view(real.data(), DType::bf16, {4, 30, 50}, {0, 1, 30}), view(twin.data(), DType::fp32, {4, 30, 50}, {1500, 50, 1})},
+        {view(real.data(), DType::bf16, {4, 30, 50}, {0, 1, 30}),
+         view(twin.data(), DType::fp32, {4, 30, 50}, {1500, 50, 1})},
     };
     for (const auto& pair : pairs) {
         Divergence got;

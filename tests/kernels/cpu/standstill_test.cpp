@@ -10,7 +10,8 @@ namespace {
 TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
     //                                 moves   swallowed  unmeant  unmoved though large  infinite
     const std::vector<double> before = {1.0,    1.0,       1.0,     1.0,                  1.0};
-    const std::vector<double> after =  {1.0625, 1.0,       1.0,     1.0,                  std::numeric_limits<double>::infinity()};
+    const double infinity = std::numeric_limits<double>::infinity();
+    const std::vector<double> after =  {1.0625, 1.0,       1.0,     1.0,                  infinity};
     const std::vector<double> moved =  {1.0625, 1.001,     1.0,     1.5,                  2.0};
     const auto b = oracle::stored(DType::bf16, before), a = oracle::stored(DType::bf16, after);
     const auto from = oracle::stored(DType::fp64, before), to = oracle::stored(DType::fp64, moved);

@@ -70,7 +70,8 @@ TEST(TensorStats, MergeOfAnySplitIsTheWhole) {
         for (std::size_t k = 0; k < 1 + random() % 20; ++k) cuts.push_back(random() % (all.size() + 1));
         std::sort(cuts.begin(), cuts.end());
         std::vector<TensorStats> parts;
-        for (std::size_t i = 1; i < cuts.size(); ++i) parts.push_back(of(all.data() + cuts[i - 1], cuts[i] - cuts[i - 1]));
+        for (std::size_t i = 1; i < cuts.size(); ++i)
+            parts.push_back(of(all.data() + cuts[i - 1], cuts[i] - cuts[i - 1]));
         std::shuffle(parts.begin(), parts.end(), random);
         TensorStats merged;
         for (const TensorStats& part : parts) merged.merge(part);
