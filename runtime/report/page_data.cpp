@@ -84,6 +84,24 @@ Json near_op(const OpSum& sum) {
             {"introduced", op.loc_compared ? measured(sum.worst_loc_phi) : Json(nullptr)}};
 }
 
+// Of the tensors of which most elements that were meant to move do not, those that are worst.
+Json stagnant_part(const RunModel& model) {
+    const auto share = [](const TensorSum* t) {
+        return static_cast<double>(t->unmoved) / static_cast<double>(t->meant_to_move);
+    };
+    std::vector<const TensorSum*> still;
+    for (const TensorSum& t : model.tensors) {
+        if (t.meant_to_move > 0 && share(&t) > 0.3) still.push_back(&t);
+    }
+    std::sort(still.begin(), still.end(), [&](const TensorSum* a, const TensorSum* b) {
+        return share(a) != share(b) ? share(a) > share(b) : a->name < b->name;
+    });
+    if (still.size() > 2 * kMaxOps) still.resize(2 * kMaxOps);
+    Json out = Json::array();
+    for (const TensorSum* t : still) out.push_back({{"name", t->name}, {"share", rounded(share(t))}});
+    return out;
+}
+
 // The figures of the op that the first finding names, and the ops before and after it.
 Json cause_part(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty()) return nullptr;
@@ -95,6 +113,7 @@ Json cause_part(const RunModel& model, const Judgement& judgement) {
         out["total"] = measured(rung->total);
         out["dtype"] = name_of(rung->dtype);
     }
+    if (finding.phase == Phase::optimizer) out["stagnant"] = stagnant_part(model);
     const OpSum* sum = op_of(model, finding);
     if (!sum) return out;
     const OpRecord& op = sum->total;

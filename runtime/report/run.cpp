@@ -12,7 +12,7 @@ namespace mp::trace {
 namespace {
 
 Error no_recording(const std::string& directory) {
-    return {quoted(directory) + " holds no recording",
+    return {mp::trace::quoted(directory) + " holds no recording",
             "a process records from its first backward, optimizer step or collective on"};
 }
 

@@ -157,7 +157,7 @@ std::string shown_short(std::string_view text, std::size_t length) {
     if (safe.size() <= length) return safe;
     // Both ends say more than the beginning alone; a cut goes between characters.
     const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U; };
-    std::size_t head = length * 2 / 3, tail = safe.size() - (length / 3 - 5);
+    std::size_t head = length * 2 / 3, tail = safe.size() - (length > 18 ? length / 3 - 5 : 1);
     while (inside(head)) --head;
     while (tail < safe.size() && inside(tail)) ++tail;
     return safe.substr(0, head) + " ... " + safe.substr(tail);

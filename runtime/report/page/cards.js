@@ -54,7 +54,8 @@ function causeFigures(finding, cause) {
   if (finding.unit) {
     const unit = finding.unit === "phi" ? " φ" : finding.unit === "share" ? "" : " " + finding.unit;
     const said = (v) => (finding.unit === "share" ? percent(v) : number(v, "not finite") + unit);
-    out.append(figure("judged", said(finding.value) + " (limit " + said(finding.limit) + ")"));
+    const limit = finding.unit === "share" ? percent(finding.limit) : number(finding.limit, "not finite");
+    out.append(figure("judged", said(finding.value) + " (limit " + limit + ")"));
   }
   if (finding.confirmed_by.length)
     out.append(figure("also found by mp-lint", ...finding.confirmed_by.map((text) => named(text, 80))));
@@ -97,9 +98,13 @@ function drawCause() {
   }
   const cause = (finding === data.findings[0] && data.cause) || {};
   body.append(el("p.where", ...whereOf(finding, cause.dtype)));
-  body.append(el("p", finding.message));
+  if (finding.message !== data.verdict.headline) body.append(el("p", finding.message));
   body.append(causeFigures(finding, cause));
   if (finding.advice) body.append(el("p.change", el("b", "Change: "), finding.advice));
+  if (cause.stagnant && cause.stagnant.length) {
+    body.append(el("p.neighbours.soft", el("b", "weights that do not move "),
+      ...cause.stagnant.flatMap((t, i) => [i ? ", " : "", named(t.name, 50), " " + percent(t.share)])));
+  }
   const near = neighbours(cause);
   if (near) body.append(near);
   const more = data.findings_total - 1;

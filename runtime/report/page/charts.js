@@ -3,6 +3,8 @@
 
 const graphs = [];
 const haveCurves = document.documentElement.dataset.curves === "dygraphs";
+// Only its axes: the legend sets styles as attributes, which the page's policy forbids, and we have our own.
+if (haveCurves) Dygraph.PLUGINS = [Dygraph.Plugins.Axes];
 
 function withoutCurves(place) {
   place.classList.remove("chart");
@@ -10,20 +12,18 @@ function withoutCurves(place) {
 }
 
 // A curve over steps. `read` says one row for the line below; `under` draws behind the curves.
-function curve(place, readout, rows, options, read, under) {
+function curve(place, readout, rows, { ticks, recolor, ...options }, read, under) {
   const mark = { row: -1 };
   const show = (row) => {
     mark.row = clamp(row, 0, rows.length - 1);
     readout.replaceChildren(...read(mark.row));
     graph.updateOptions({});
   };
-  const labelled = (v) => number(v);
   const graph = new Dygraph(place, rows, {
-    legend: "always", legendFormatter: () => "", labelsDiv: el("div"), drawGrid: false, strokeWidth: 1.8,
-    rightGap: 8, axisLineColor: color("line"), interactionModel: {}, highlightCircleSize: 0,
+    strokeWidth: 1.8, rightGap: 8, axisLineColor: color("line"), interactionModel: {}, highlightCircleSize: 0,
     xRangePad: 6, ...options,
     axes: { x: { axisLabelFormatter: (v) => (Number.isInteger(v) ? String(v) : ""), axisLabelWidth: 56 },
-      y: { axisLabelFormatter: labelled, axisLabelWidth: 58, pixelsPerLabel: 26 } },
+      y: { axisLabelFormatter: number, axisLabelWidth: 58, pixelsPerLabel: 26, ...ticks } },
     underlayCallback: (context, area, g) => {
       under(context, area, g);
       if (mark.row < 0) return;
@@ -35,7 +35,7 @@ function curve(place, readout, rows, options, read, under) {
     const x = graph.toDataXCoord(event.clientX - place.getBoundingClientRect().left);
     show(nearest(rows, x));
   });
-  graphs.push(() => graph.updateOptions({ axisLineColor: color("line"), ...(options.recolor ? options.recolor() : {}) }));
+  graphs.push(() => graph.updateOptions({ axisLineColor: color("line"), ...recolor() }));
   return { graph, show, mark };
 }
 
@@ -75,7 +75,8 @@ function keyOf(parts) {
       c.moveTo(0, 6);
       c.lineTo(18, 6);
       c.stroke();
-    }, text + "  "));
+    }, text));
+    made.append(" \u00a0 ");
   }
   return made;
 }
@@ -106,7 +107,7 @@ function drawLoss() {
   steerable(place, "Loss over steps: arrow keys move from step to step, the line below says its values",
     (dx) => drawn.show(drawn.mark.row + (dx || 0)));
   const last = rows.length - 1;
-  readout.append(key, "last: run " + said(rows[last][1]) + (twin ? ", twin " + said(rows[last][2]) : ""));
+  readout.append(key, "at the end: run " + said(rows[last][1]) + (twin ? ", twin " + said(rows[last][2]) : ""));
 }
 
 const SKIP_COLORS = { "forward overflow": "s-overflow", "reduction overflow": "s-reduction", "invalid op": "s-invalid",
@@ -131,8 +132,8 @@ function skipSummary() {
       c.beginPath();
       c.arc(10, 6, 4.5, 0, 7);
       c.fill();
-    }, cause + ": step " + runs(steps) + "  ");
-    out.append(dot);
+    }, cause + ": step " + runs([...new Set(steps)]));
+    out.append(dot, " \u00a0 ");
   }
   return out;
 }
@@ -163,8 +164,12 @@ function drawScale() {
   };
   const values = steps.scale.filter((v) => v !== null && v > 0);
   // Room for the dots below the curve; a scale is a power of two, so its axis is one of ratios.
-  const range = values.length ? [Math.min(...values.slice(0, 20000)) / 8, Math.max(...values.slice(0, 20000)) * 1.6] : [0.1, 1];
-  const drawn = curve(place, readout, rows, { labels: ["step", "loss scale"], stepPlot: true, logscale: true,
+  const low = values.reduce((a, b) => Math.min(a, b), Infinity), high = values.reduce((a, b) => Math.max(a, b), 0);
+  const range = values.length ? [low / 8, high * 1.6] : [0.1, 1];
+  // Labels where the scale was: at its ends and where it began.
+  const marks = values.length ? [...new Set([values[0], values[values.length - 1], low, high])] : [];
+  const ticker = () => marks.map((v) => ({ v, label: number(v) }));
+  const drawn = curve(place, readout, rows, { ticks: { ticker }, labels: ["step", "loss scale"], stepPlot: true, logscale: true,
     colors: [color("scale")], recolor: () => ({ colors: [color("scale")] }), valueRange: range },
   (i) => ["step " + rows[i][0] + ": loss scale " + number(rows[i][1], "none")], dots);
   const pick = (i) => {
@@ -204,11 +209,11 @@ function ladderRows(most) {
 }
 
 function drawLadderOn(context, width, height) {
-  const rows = ladder.rows, left = 6, right = width - 34, top = 4, bottom = height - 30;
+  const rows = ladder.rows, left = 6, right = width - 68, top = 4, bottom = height - 30;
   const step = (bottom - top) / rows.length;
-  const most = rows.reduce((a, r) => Math.max(a, r.total ?? 0, r.introduced ?? 0), 2);
+  const most = Math.min(1e6, rows.reduce((a, r) => Math.max(a, r.total ?? 0, r.introduced ?? 0), 2));
   // Near 0 as it is, far out by ratio: one bad layer does not flatten the others.
-  const x = (v) => left + (right - left) * Math.log2(1 + v) / Math.log2(1 + most);
+  const x = (v) => left + (right - left) * Math.log2(1 + Math.min(v, most)) / Math.log2(1 + most);
   const bar = (name, value, y, high) => {
     context.fillStyle = color(name);
     context.fillRect(left, y, Math.max(1, x(value) - left), high);
@@ -265,7 +270,7 @@ function ladderLines(context, { x, top, bottom, step, most }) {
     if (r.phase === band) return;
     band = r.phase;
     context.textAlign = "right";
-    context.fillText(band, x(most) + 30, top + i * step + 9);
+    context.fillText(band, x(most) + 66, top + i * step + 9);
   });
 }
 

@@ -9,7 +9,7 @@ const heat = {
     flush: { at: 4, name: "flushed to zero (share)", scale: "flush" } },
 };
 const NOT_MEASURED = -1, NOT_FINITE = 200;  // beside the levels, which are below 100
-const MOST_NAMED_ROWS = 34;
+const MOST_ROWS = 64;
 
 function levelsOf(text, columns, codes) {
   const out = new Int16Array(columns).fill(NOT_MEASURED);
@@ -33,13 +33,16 @@ function valueOf(level) {
   return scale.low * Math.pow(scale.high / scale.low, level / (data.map.alphabet.length - 1));
 }
 
-// Blue at the floor, red where it matters: for what a layer introduces that is fixed, for what it has in total
-// it grows with the run, whose divergence does.
+// Blue where a layer is healthy, red where it matters. For what a layer introduces that is fixed; a total grows
+// along a healthy run too, so its colours begin at the tenth of its cells that are smallest.
 function readPalette() {
-  const levels = heat.cells.flatMap((cells) => Array.from(cells)).filter((l) => l >= 0 && l !== NOT_FINITE);
-  levels.sort((a, b) => a - b);
-  const high = levels.length ? valueOf(levels[Math.floor(levels.length * 0.995)]) : 1;
-  const ends = { total: [1, clamp(high, 8, 1000)], introduced: [1, 8], flush: [1e-4, 0.1] }[heat.metric];
+  const counts = new Array(data.map.alphabet.length).fill(0);
+  for (const cells of heat.cells) for (const level of cells) if (level >= 0 && level !== NOT_FINITE) ++counts[level];
+  const tenth = counts.reduce((a, b) => a + b, 0) / 10;
+  let low = 0;
+  for (let sum = counts[0]; sum < tenth; sum += counts[low]) ++low;
+  const base = Math.max(1, valueOf(low));
+  const ends = { total: [base, 32 * base], introduced: [1, 8], flush: [1e-4, 0.1] }[heat.metric];
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   const stops = dark ? [[27, 44, 66], [52, 92, 140], [190, 150, 60], [240, 120, 50], [255, 72, 60]]
     : [[238, 244, 250], [183, 208, 233], [252, 211, 120], [236, 125, 60], [205, 42, 26]];
@@ -58,10 +61,9 @@ function chooseRows() {
   const phase = at("map-phase").value, all = at("map-rows").value === "all";
   let rows = data.map.rows.map((_, i) => i).filter((i) => phase === "all" || data.map.rows[i][1] === phase);
   const total = rows.length;
-  if (!all && rows.length > MOST_NAMED_ROWS) {
-    rows = rows.sort((a, b) => heat.worst[b] - heat.worst[a] || a - b).slice(0, MOST_NAMED_ROWS).sort((a, b) => a - b);
-  }
-  const most = 420;
+  if (!all && rows.length > MOST_ROWS)
+    rows = rows.sort((a, b) => heat.worst[b] - heat.worst[a] || a - b).slice(0, MOST_ROWS * 0.625).sort((a, b) => a - b);
+  const most = 400;
   const group = Math.max(1, Math.ceil(rows.length / most));
   heat.shown = [];
   for (let i = 0; i < rows.length; ++i) {
@@ -76,9 +78,9 @@ function chooseRows() {
 }
 
 function heatLayout(width) {
-  const rowHeight = clamp(Math.floor(420 / Math.max(1, heat.shown.length)), 1, 14);
-  const named = rowHeight >= 9;
-  const left = named ? 190 : 64;
+  const rowHeight = clamp(Math.floor(800 / Math.max(1, heat.shown.length)) / 2, 1, 14);
+  const named = heat.shown.length <= MOST_ROWS;
+  const left = named ? 180 : 64;
   const ys = [];
   let y = 12, band = "";
   for (const rows of heat.shown) {
@@ -87,7 +89,8 @@ function heatLayout(width) {
     ys.push(y);
     y += rowHeight;
   }
-  return { rowHeight, named, left, ys, right: width - 8, bottom: y };
+  // Where rows are lower than a line of text, every second or third is named.
+  return { rowHeight, named, every: Math.ceil(11 / rowHeight), left, ys, right: width - 8, bottom: y };
 }
 
 function levelAt(rows, column) {
@@ -134,14 +137,16 @@ function drawHeat(context, width) {
   const { left, right, ys, rowHeight } = place;
   const { columns, column_steps: per } = data.map;
   heat.place = place;
-  context.font = Math.min(12, rowHeight + 1) + "px DejaVu Sans, sans-serif";
   context.textBaseline = "middle";
-  const culprit = data.findings.length ? data.findings[0].layer : null;
-  let band = "";
+  const culprit = data.findings.find((f) => f.severity !== "note" && f.layer !== "");
+  const guilt = (rows) => culprit && rows && rows.some((r) => data.map.rows[r][0] === culprit.layer
+    && [data.map.rows[r][1], "unknown", "optimizer"].includes(culprit.phase));
+  let band = "", since = 0;
   heat.shown.forEach((rows, i) => {
     const [layer, phase] = data.map.rows[rows[0]];
     if (phase !== band) {
       band = phase;
+      since = i;
       context.save();
       context.font = "600 11px DejaVu Sans, sans-serif";
       context.fillStyle = color("soft");
@@ -149,20 +154,16 @@ function drawHeat(context, width) {
       context.fillText(phase, left, ys[i] - 7);
       context.restore();
     }
-    if (!place.named) return;
-    const guilty = culprit !== null && culprit !== "" && rows.some((r) => data.map.rows[r][0] === culprit);
+    const guilty = guilt(rows);
+    const crowded = place.every > 1 && (guilt(heat.shown[i - 1]) || guilt(heat.shown[i + 1]));
+    if (!place.named || (!guilty && ((i - since) % place.every || crowded))) return;
     context.font = (guilty ? "bold " : "") + "11px DejaVu Sans, sans-serif";
     context.fillStyle = color(guilty ? "s-overflow" : "soft");
     context.textAlign = "right";
     context.fillText(fit(context, layer === "" ? "(no layer)" : layer, left - 8), left - 5, ys[i] + rowHeight / 2);
   });
   context.imageSmoothingEnabled = false;
-  heat.shown.forEach((_, i) => {
-    if (i && ys[i] !== ys[i - 1] + rowHeight) return;  // a band's rows are hatched at once
-    let last = i;
-    while (last + 1 < ys.length && ys[last + 1] === ys[last] + rowHeight) ++last;
-    if (i === 0 || ys[i] !== ys[i - 1] + rowHeight) hatch(context, left, ys[i], right - left, ys[last] + rowHeight - ys[i]);
-  });
+  for (const [first, last] of bandsOf(place)) hatch(context, left, ys[first], right - left, ys[last] + rowHeight - ys[first]);
   drawBands(context, heatImage(), place);
   context.fillStyle = color("s-overflow");
   for (const step of data.steps.skipped) {
@@ -175,22 +176,31 @@ function drawHeat(context, width) {
   context.fillText("step 0", left, place.bottom + 9);
   context.textAlign = "right";
   context.fillText("step " + Math.max(0, columns * per - 1), right, place.bottom + 9);
-  context.fillText("skipped", left - 5, 7);
+  if (data.steps.skipped.length) context.fillText("skipped", left - 5, 7);
   drawCursor(context, place);
 }
 
-function drawBands(context, image, { left, right, ys, rowHeight }) {
-  const gap = rowHeight >= 6 ? 1 : 0;
+// The rows that stand without a gap, as pairs of first and last.
+function bandsOf({ ys, rowHeight }) {
+  const bands = [];
+  ys.forEach((y, i) => {
+    if (i && y - ys[i - 1] < rowHeight + 1) bands[bands.length - 1][1] = i;
+    else bands.push([i, i]);
+  });
+  return bands;
+}
+
+function drawBands(context, image, place) {
+  const { left, right, ys, rowHeight } = place;
+  const gap = rowHeight >= 6;
   const cell = (right - left) / Math.max(1, data.map.columns);
-  for (let i = 0; i < ys.length;) {
-    let last = i;
-    while (last + 1 < ys.length && ys[last + 1] === ys[last] + rowHeight) ++last;
-    context.drawImage(image, 0, i, image.width, last - i + 1, left, ys[i], right - left, (last - i + 1) * rowHeight);
+  for (const [first, last] of bandsOf(place)) {
+    const rows = last - first + 1;
+    context.drawImage(image, 0, first, image.width, rows, left, ys[first], right - left, rows * rowHeight);
     context.fillStyle = color("card");
-    for (let row = i; gap && row <= last; ++row) context.fillRect(left, ys[row] + rowHeight - 0.5, right - left, 1);
+    for (let row = first; gap && row <= last; ++row) context.fillRect(left, ys[row] + rowHeight - 0.5, right - left, 1);
     for (let x = 1; gap && cell >= 6 && x < data.map.columns; ++x)
-      context.fillRect(left + x * cell - 0.5, ys[i], 1, (last - i + 1) * rowHeight);
-    i = last + 1;
+      context.fillRect(left + x * cell - 0.5, ys[first], 1, rows * rowHeight);
   }
 }
 
@@ -234,6 +244,7 @@ function selectOf(id, label, choices, change) {
 }
 
 function drawLegend(place) {
+  place.className = "bar";
   const bar = canvasIn(place, 12, (context, width, height) => {
     for (let x = 0; x < width; ++x) {
       const [low, high] = [heat.ends[0] / 4, heat.ends[1]];
@@ -260,6 +271,14 @@ function legendKey(draw, text) {
   return key;
 }
 
+// What a layer introduced points at the culprit; where it was measured in few steps the total shows more.
+function startingMetric() {
+  const filled = (metric) => data.map.rows.reduce((sum, row) =>
+    sum + row[heat.measures[metric].at].replaceAll(" ", "").length, 0);
+  if (filled("introduced") * 4 >= filled("total") && filled("introduced")) return "introduced";
+  return filled("total") ? "total" : "flush";
+}
+
 function drawMap() {
   const { map } = data;
   const body = at("map-body");
@@ -270,8 +289,7 @@ function drawMap() {
     return;
   }
   const before = redraws.length;
-  const has = (metric) => map.rows.some((row) => row[heat.measures[metric].at] !== "");
-  heat.metric = ["total", "introduced", "flush"].find(has) ?? "total";
+  heat.metric = startingMetric();
   const renew = () => {
     heat.metric = at("map-metric").value;
     readHeat();

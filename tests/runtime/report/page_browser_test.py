@@ -94,8 +94,7 @@ class Page(unittest.TestCase):
                     self.open(name, scheme)
                     self.assertEqual([e["message"] for e in self.driver.get_log("browser")], [])
                     self.assertEqual(self.run_js("return performance.getEntriesByType('resource').map((e) => e.name)"), [])
-                    self.assertNotIn("could not be drawn", self.text_of("cause-body") + self.run_js(
-                        "return document.body.textContent"))
+                    self.assertFalse(self.run_js("return document.body.innerText.includes('could not be drawn')"))
 
     def test_the_first_screen_says_what_is_wrong_and_what_to_change(self):
         for name, verdict, says in (("overflow", "FAIL", ["blocks.2.mlp.up", "run blocks.2.mlp.up in fp32", "step 17"]),
@@ -113,13 +112,13 @@ class Page(unittest.TestCase):
 
     def test_hostile_names_stay_text(self):
         self.open("hostile")
-        self.assertNotIn("owned", self.driver.title.replace("'owned'", ""))
+        self.assertTrue(self.driver.title.startswith("fail - "), self.driver.title)
         self.assertEqual(self.run_js("return document.querySelectorAll('img, iframe, object, b bdi img').length"), 0)
         scripts = self.run_js("return document.scripts.length")
         self.open("clean")
         self.assertEqual(self.run_js("return document.scripts.length"), scripts)
         self.open("hostile")
-        text = self.run_js("return document.body.textContent")
+        text = self.run_js("return document.body.innerText")
         self.assertIn("<img src=x onerror=", text)
         for character in "\x1b\u202e\u2028":
             self.assertNotIn(character, text)
@@ -174,13 +173,17 @@ class Page(unittest.TestCase):
         canvas = self.driver.find_element("css selector", "#map-body > canvas")
         canvas.send_keys(Keys.ARROW_RIGHT, *[Keys.ARROW_RIGHT] * 45)
         self.assertIn("not measured", self.text_of("map-readout"))
-        colors = self.run_js("""
+        for row in (3, 27, 54):  # both bands
+            self.assertGreater(self.colors_of(row), 2, f"row {row} has one colour: it looks like a good value")
+
+    def colors_of(self, row):
+        """How many colours two columns that were not measured have in a row of the map."""
+        return self.run_js("""
             const { left, right, ys, rowHeight } = heat.place, c = heat.canvas.getContext("2d");
             const cell = (right - left) / data.map.columns, found = new Set();
             for (const x of [46, 47]) for (let d = 0; d < cell; ++d) for (let y = 0; y < rowHeight; ++y)
-              found.add(c.getImageData(left + x * cell + d, ys[3] + y, 1, 1).data.join());
-            return found.size""")
-        self.assertGreater(colors, 2, "one colour: looks like a good value")
+              found.add(c.getImageData(left + x * cell + d, ys[arguments[0]] + y, 1, 1).data.join());
+            return found.size""", row)
 
     def test_colors_follow_the_scheme(self):
         backgrounds = []

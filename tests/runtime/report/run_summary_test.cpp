@@ -17,9 +17,12 @@ using testing::Not;
 void expect_promises(const std::string& text) {
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 8);
     std::istringstream lines(text);
-    std::string line;
-    while (std::getline(lines, line)) EXPECT_TRUE(line.starts_with("mp-trace: ")) << line;
-    EXPECT_THAT(line, HasSubstr("next: mp-trace report"));
+    std::string line, last;
+    while (std::getline(lines, line)) {
+        EXPECT_TRUE(line.starts_with("mp-trace: ")) << line;
+        last = line;
+    }
+    EXPECT_THAT(last, HasSubstr("next: mp-trace report"));
     EXPECT_TRUE(text.ends_with("\n"));
     for (const char c : text) ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << text;
 }

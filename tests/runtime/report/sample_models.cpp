@@ -144,9 +144,10 @@ void put_ops(Judged& run, const Shape& shape) {
 
 void put_places(Judged& run, const Shape& shape) {
     const auto put = [&](TensorRole role, Phase phase, const std::string& layer, DType dtype, std::uint64_t elements) {
-        run.model.places.push_back({.place = {.role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2,
-                                              .elements = elements},
-                                    .first_step = Step{0}});
+        PlaceTotal place;
+        place.place = {.role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2, .elements = elements};
+        place.first_step = Step{0};
+        run.model.places.push_back(place);
     };
     for (const std::string& layer : shape.layers) {
         const bool norm = layer.find("ln") != std::string::npos;
@@ -282,6 +283,13 @@ Judged stagnating_run() {
     Judged run = healthy({.layers = gpt_layers(4), .dtype = DType::bf16, .scaler = false});
     for (std::size_t k = 8; k < run.model.steps.size(); ++k)
         run.model.steps[k].loss += 0.55 * (1 - std::exp(-(static_cast<double>(k) - 8) / 25));
+    for (const char* name : {"blocks.1.attn.qkv.weight", "blocks.0.mlp.up.weight", "wte.weight"}) {
+        TensorSum t;
+        t.name = name;
+        t.meant_to_move = 1'000'000;
+        t.unmoved = 940'000 - run.model.tensors.size() * 20'000;
+        run.model.tensors.push_back(t);
+    }
     run.judgement.findings = {
         {.rule = "MPT040", .name = "stagnation", .severity = Severity::error, .layer = "blocks.1.attn.qkv", .op = "",
          .phase = Phase::optimizer, .rank = Rank{}, .step = Step{8}, .source = "",

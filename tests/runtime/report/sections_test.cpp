@@ -19,16 +19,22 @@ json report_of(const test::Judged& run) {
     return json::parse(json_text(json_report(test::sample_run(), run.model, run.judgement)));
 }
 
+Finding finding(Severity severity) {
+    Finding f;
+    f.severity = severity;
+    return f;
+}
+
 TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
     Judgement j;
     EXPECT_EQ(outcome_of(j), Outcome::pass);
-    j.findings = {{.severity = Severity::note}};
+    j.findings = {finding(Severity::note)};
     EXPECT_EQ(outcome_of(j), Outcome::pass);
-    j.findings.push_back({.severity = Severity::warning});
+    j.findings.push_back(finding(Severity::warning));
     EXPECT_EQ(outcome_of(j), Outcome::warn);
     j.inconclusive = {"ranks 2-3 left no recording"};
     EXPECT_EQ(outcome_of(j), Outcome::inconclusive);
-    j.findings.push_back({.severity = Severity::error});
+    j.findings.push_back(finding(Severity::error));
     EXPECT_EQ(outcome_of(j), Outcome::fail);
 }
 

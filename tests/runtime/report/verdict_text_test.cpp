@@ -47,6 +47,14 @@ TEST(VerdictText, HostileNamesDoNothingToATerminal) {
     EXPECT_THAT(text, Not(HasSubstr(std::string(400, 'A'))));
 }
 
+TEST(VerdictText, LongNamesAreCutToAnyLength) {
+    for (std::size_t length = 6; length < 60; ++length) {
+        const std::string cut = shown_short(std::string(100, 'x') + "\xc3\xa9\xc3\xa9", length);
+        EXPECT_LE(cut.size(), std::max<std::size_t>(length, 18)) << length;
+        EXPECT_EQ(shown_short(cut, 1000), cut) << "a cut goes between characters";
+    }
+}
+
 TEST(VerdictText, RangesAreSortedAndFew) {
     EXPECT_EQ(ranges_text({36, 17, 35, 34}), "17, 34-36");
     EXPECT_EQ(ranges_text({}), "");
