@@ -163,7 +163,8 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .save_real = {},
                            .eager = request.eager,
                            .free_ints = request.free_ints,
-                           .quiet = request.quiet};
+                           .quiet = request.quiet,
+                           .tool = {}};
     if (!request.save_twin.empty() && !has_twin(request.mode))
         return Error{"--save-twin: mode " + std::string(name_of(request.mode)) + " has no twin",
                      "add --mode trajectory or --mode step"};
