@@ -22,7 +22,8 @@ def read_safetensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        tensors[_WRAPPERS.sub(r"\1", name)] = (entry["dtype"], tuple(entry["shape"]), blob[8 + size + begin:8 + size + end])
+        data = blob[8 + size + begin:8 + size + end]
+        tensors[_WRAPPERS.sub(r"\1", name)] = (entry["dtype"], tuple(entry["shape"]), data)
     return tensors
 
 
