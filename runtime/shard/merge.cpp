@@ -71,18 +71,16 @@ void Partial::merge_hash(TensorState& into, std::int64_t step, const Hashes& oth
     if (same == here.end()) {
         here.push_back(other);
     } else {
-        Hashes& h = *same;
-        // The lowest rank's bytes are the measure; the next rank that differs is named.
-        const bool differ = h.mismatch || other.mismatch || h.hash != other.hash;
-        Rank named = std::max(h.rank, other.rank);
-        if (h.mismatch) named = h.mismatch_rank;
-        if (other.mismatch && (!h.mismatch || other.mismatch_rank < named)) named = other.mismatch_rank;
-        if (other.rank < h.rank) {
-            h.rank = other.rank;
-            h.hash = other.hash;
-        }
-        h.mismatch = differ;
-        if (differ) h.mismatch_rank = named;
+        // Of both sides the lowest rank, and the lowest of those that differ from it.
+        std::vector seen{same->lowest, other.lowest};
+        if (same->mismatch) seen.push_back(same->differs);
+        if (other.mismatch) seen.push_back(other.differs);
+        std::sort(seen.begin(), seen.end());
+        const auto differs = std::find_if(seen.begin(), seen.end(),
+                                          [&seen](const auto& s) { return s.second != seen.front().second; });
+        same->lowest = seen.front();
+        same->mismatch = differs != seen.end();
+        if (same->mismatch) same->differs = *differs;
     }
     if (into.hashes.size() > kMaxHashedSteps) into.hashes.erase(std::prev(into.hashes.end()));
 }

@@ -105,11 +105,11 @@ RunModel Partial::model(const std::string& directory) const {
         for (const auto& [step, hashes] : state.hashes) {
             const Hashes* named = nullptr;
             for (const Hashes& h : hashes) {
-                if (h.mismatch && (!named || h.mismatch_rank < named->mismatch_rank)) named = &h;
+                if (h.mismatch && (!named || h.differs < named->differs)) named = &h;
             }
             if (!named) continue;
             ++t.hash_mismatches;
-            keep_earliest(t.first_mismatch, {named->mismatch_rank, Step{step}});
+            keep_earliest(t.first_mismatch, {named->differs.first, Step{step}});
         }
         m.tensors.push_back(std::move(t));
     }

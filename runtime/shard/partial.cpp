@@ -298,7 +298,7 @@ void Partial::add(const TensorRecord& r, Step step) {
         s.frozen = r.unmoved >= r.meant_to_move;
         if (r.unmoved > r.meant_to_move / 2) s.first_stagnant = step;
     }
-    if (r.hash) state.hashes[step.value] = {{r.elements, r.hash, rank_, false, {}}};
+    if (r.hash) state.hashes[step.value] = {{r.elements, {rank_, r.hash}, false, {}}};
     merge_tensor(tensors_[{r.kind, r.name}], state);
 }
 

@@ -63,10 +63,10 @@ private:
         Rank scale_rank;
     };
     struct Hashes {
-        std::uint64_t elements = 0, hash = 0;
-        Rank rank;
+        std::uint64_t elements = 0;
+        std::pair<Rank, std::uint64_t> lowest;  // rank, and the hash of its bytes
         bool mismatch = false;
-        Rank mismatch_rank;
+        std::pair<Rank, std::uint64_t> differs;  // the lowest rank with another hash
     };
     struct TensorState {
         TensorSum sum;

@@ -122,7 +122,7 @@ struct Recorder::State {
     std::string ops_payload;
 
     template <typename R>
-    void add(const R& record) noexcept;
+    bool add(const R& record) noexcept;  // whether it is in the queue
     void add_step(const StepRecord& step) noexcept;
     int start();
     void run() noexcept;
@@ -140,11 +140,11 @@ struct Recorder::State {
 };
 
 template <typename R>
-void Recorder::State::add(const R& record) noexcept {
-    if (abandoned) return;
+bool Recorder::State::add(const R& record) noexcept {
+    if (abandoned) return false;
     if (stopped) {
         ++dropped;
-        return;
+        return false;
     }
     try {
         Entry entry{Record(record), sizeof(Entry) + memory_of(record)};
@@ -152,32 +152,39 @@ void Recorder::State::add(const R& record) noexcept {
         if (ending || queued_bytes + entry.bytes > limits.queue_bytes) {
             ++dropped;
             ++dropped_by_queue;
-            return;
+            return false;
         }
         const std::uint64_t bytes = entry.bytes;
         queue.push_back(std::move(entry));
         queued_bytes += bytes;
         wake.notify_one();
+        return true;
     } catch (...) {  // no memory for the copy
         ++dropped;
         ++dropped_by_queue;
+        return false;
     }
 }
 
 // A step that the queue has no room for loses its ops first, then its tensors.
 void Recorder::State::add_step(const StepRecord& step) noexcept {
-    if (abandoned || stopped || (step.ops.empty() && step.tensors.empty())) return add(step);
+    if (abandoned || stopped || (step.ops.empty() && step.tensors.empty())) {
+        add(step);
+        return;
+    }
     try {
         std::uint64_t room = 0;
         {
             const std::scoped_lock lock(mutex);
             room = limits.queue_bytes - std::min(queued_bytes, limits.queue_bytes);
         }
-        if (sizeof(Entry) + memory_of(step) <= room) return add(step);
+        if (sizeof(Entry) + memory_of(step) <= room) {
+            add(step);
+            return;
+        }
         StepRecord part = shortened(step, true);
         if (sizeof(Entry) + memory_of(part) > room) part = shortened(step, false);
-        if (sizeof(Entry) + memory_of(part) <= room) ++shortened_by_queue;
-        add(part);
+        if (add(part)) ++shortened_by_queue;
     } catch (...) {
         ++dropped;
         ++dropped_by_queue;
