@@ -18,6 +18,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "runtime/gate/run.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
 #include "runtime/launch/layout.hpp"
@@ -25,8 +26,7 @@
 #include "runtime/launch/say.hpp"
 #include "runtime/launch/values.hpp"
 #include "runtime/launch/words.hpp"
-#include "runtime/report/json_report.hpp"
-#include "runtime/report/text_report.hpp"
+#include "runtime/report/run.hpp"
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/reader.hpp"
 
@@ -50,7 +50,8 @@ constexpr std::string_view kExamples =
   torchrun --no-python --nproc-per-node 8 mp-trace run -- python train.py
   mpirun -np 8 mp-trace -o run.%j -- ./train           ... or inside it: the ranks share one directory
   mp-trace info mp-trace.1763                          what was recorded
-  mp-trace report mp-trace.1763 --json run.json        steps, losses, twin, coverage
+  mp-trace report mp-trace.1763 --html report.html     what went wrong first, where, and what to change
+  mp-trace gate mp-trace.1763 --lint lint.sarif        one verdict for CI; 0 passed, 1 failed, 3 inconclusive
   mp-trace dump mp-trace.1763/r0.c0.node1.p1763.mpt    every record of one file
   mp-trace doctor                                      what can be traced on this machine, and why not
   mp-trace build-adapter --python .venv/bin/python     for its torch; run does it by itself when it is missing
@@ -157,25 +158,57 @@ Status write_file(const std::string& path, const std::string& text) {
     return Error{shell_word(path) + ": " + std::strerror(error), ""};
 }
 
+std::vector<std::string> list_of(const po::variables_map& map, const char* name) {
+    return map.count(name) ? map[name].as<std::vector<std::string>>() : std::vector<std::string>();
+}
+
+// Where a text goes: a file, or standard output where there is no name.
+int put(const std::string& file, const std::string& text) {
+    if (file.empty()) return print(text);
+    const Status written = write_file(file, text);
+    return written ? kGood : fail(kFailed, written.error());
+}
+
 int report_verb(const po::variables_map& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"report: of which run?", "mp-trace report mp-trace.1763"});
-    const std::string json = text_of(map, "json");
-    if (map.count("json") && json.empty()) return fail(kUsage, {"--json: the name is empty", "--json run.json"});
-    if (json == "-" && is_switch(map, "text"))
-        return fail(kUsage, {"report: two reports go to standard output", "give one a file: --json run.json"});
-    const Result<trace::Run> whole = trace::read_run(words[0]);
-    if (!whole) return fail(kFailed, whole.error());
-    for (const Error& error : whole->unreadable) say("warning: " + error.message);
-    if (whole->recordings.empty())
-        return fail(kFailed, {shell_word(words[0]) + " holds no recording",
-                              "a process records from its first backward, optimizer step or collective on"});
-    if (json == "-") return print(trace::json_text(*whole));
-    if (!json.empty()) {
-        const Status written = write_file(json, trace::json_text(*whole));
-        if (!written) return fail(kFailed, written.error());
-        if (!is_switch(map, "text")) return kGood;
+    for (const char* name : {"json", "html"}) {
+        if (map.count(name) && text_of(map, name).empty())
+            return fail(kUsage, {"--" + std::string(name) + ": the name is empty", std::string("--") + name + " FILE"});
     }
-    return print(trace::text_report(*whole));
+    const trace::ReportRequest request{.directory = words[0], .text = is_switch(map, "text"),
+                                       .html = text_of(map, "html"), .json = text_of(map, "json"),
+                                       .lint = list_of(map, "lint"), .policies = list_of(map, "policy")};
+    if (const Status good = trace::check_report(request); !good) return fail(kUsage, good.error());
+    const Result<trace::ReportRun> done = trace::run_report(request);
+    if (!done) return fail(kFailed, done.error());
+    for (const Error& error : done->warnings) say("warning: " + error.message);
+    for (const auto& [file, text] : done->texts) {
+        if (const int status = put(file, text); status != kGood) return status;
+    }
+    return kGood;
+}
+
+int summary_verb(const po::variables_map&, const std::vector<std::string>& words) {
+    if (words.size() != 1) return fail(kUsage, {"summary: of which run?", "mp-trace summary mp-trace.1763"});
+    const Result<std::string> text = trace::summary_of(words[0]);
+    if (!text) return fail(kFailed, text.error());
+    (void)say_on(STDERR_FILENO, *text);
+    return kGood;
+}
+
+int gate_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+    if (words.size() != 1) return fail(kUsage, {"gate: of which run?", "mp-trace gate mp-trace.1763"});
+    const trace::GateRequest request{.directory = words[0], .rules = text_of(map, "rules"), .lint = list_of(map, "lint"),
+                                     .policies = list_of(map, "policy"), .outputs = list_of(map, "output"),
+                                     .strict = is_switch(map, "strict"), .color = ::isatty(STDOUT_FILENO) == 1};
+    const Result<trace::GateRun> done = trace::run_gate(request);
+    if (!done) return fail(kUsage, done.error());
+    for (const auto& [file, text] : done->texts) {
+        const Status written = file.empty() ? Status(Done{}) : write_file(file, text);
+        if (!written) return fail(kUsage, written.error());
+        if (file.empty() && print(text) != kGood) return kUsage;
+    }
+    return done->exit;
 }
 
 int info_verb(const po::variables_map&, const std::vector<std::string>& words) {
@@ -258,10 +291,26 @@ const std::vector<Verb>& verbs() {
          .go = run_verb},
         {.name = "report",
          .usage = "DIR",
-         .options = {{"text", nullptr, "a table on standard output (default)"},
+         .options = {{"html", "FILE", "one page that needs no network"},
+                     {"text", nullptr, "verdict, first cause and a table of the steps on standard output (default)"},
                      {"json", "FILE", "everything, for machines; '-' is standard output"},
+                     {"policy", "P", "check this precision too: fsdp:param=bf16,reduce=fp32; repeatable", true},
+                     {"lint", "FILE", "mp-lint's JSON or SARIF, to say which findings the run confirms; repeatable", true},
                      {"help,h", nullptr, "this text"}},
          .go = report_verb},
+        {.name = "summary",
+         .usage = "DIR",
+         .options = {{"help,h", nullptr, "this text"}},
+         .go = summary_verb},
+        {.name = "gate",
+         .usage = "DIR",
+         .options = {{"rules", "FILE", "limits, suppressions and policies (default: mp-gate.toml where there is one)"},
+                     {"lint", "FILE", "findings of mp-lint, JSON or SARIF; repeatable", true},
+                     {"policy", "POLICY", "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; a list; repeatable", true},
+                     {"strict", nullptr, "warnings fail too"},
+                     {"output", "FORMAT[=FILE]", "text (default), json, junit, sarif or github; repeatable", true},
+                     {"help,h", nullptr, "this text"}},
+         .go = gate_verb},
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
         {.name = "dump", .usage = "FILE", .options = {{"help,h", nullptr, "this text"}}, .go = dump_verb},
         {.name = "doctor",
