@@ -70,9 +70,16 @@ void judge_backward(const SkipFacts& facts, SkipVerdict& v) {
                               " while the loss is finite; no twin to compare with");
         return settle(v, SkipCause::unknown, where + " is not finite " + scale + ", which cannot be lowered");
     }
+    const FloatFormat* format = format_of(dtype);
     const double fits = fitting_scale(amax, facts.loss_scale, dtype);
-    const std::string twin = "the fp32 twin reaches " + figure(amax) + ", the largest " +
-                             std::string(name_of(dtype)) + " is " + largest_of(dtype);
+    const std::string reaches = "the fp32 twin reaches " + figure(amax);
+    if (format && amax <= max_finite(*format)) {
+        // The twin fits here: a gradient on the way, in a narrower format, did not, and that one is scaled too.
+        return settle(v, facts.loss_scale > 1 ? SkipCause::scale_too_high : SkipCause::unknown,
+                      where + " is not finite " + scale + "; " + reaches + ", which " + std::string(name_of(dtype)) +
+                          " holds: it began in a gradient before it");
+    }
+    const std::string twin = reaches + ", the largest " + std::string(name_of(dtype)) + " is " + largest_of(dtype);
     if (fits > 0)
         return settle(v, SkipCause::scale_too_high,
                       where + " left the format " + scale + ": " + twin + "; it fits at scale " + figure(fits));
@@ -101,7 +108,7 @@ void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
                       place_of(o) + " made a non-finite value from finite inputs, and so did the fp32 twin");
     if (is_collective(o))
         return settle(v, SkipCause::reduction_overflow,
-                      place_of(o) + ": every rank's values are finite, their " + "reduction is not");
+                      place_of(o) + ": every rank's values are finite, their reduction is not");
     if (under_the_scale(o)) return judge_backward(facts, v);
     if (o.phase == Phase::optimizer) {
         return settle(v, SkipCause::reduction_overflow,
@@ -166,8 +173,7 @@ SkipVerdict verdict_of(const SkipFacts& facts) {
     v.ranks_disagree = !facts.skipped_by.empty() && !facts.stepped_by.empty();
     judge_cause(facts, v);
     if (v.ranks_disagree)
-        v.why += "; ranks disagree: " + rank_list(facts.skipped_by) + " skipped, " + rank_list(facts.stepped_by) +
-                 " stepped";
+        v.why += "; ranks " + rank_list(facts.skipped_by) + " skipped it, ranks " + rank_list(facts.stepped_by) + " stepped";
     return v;
 }
 

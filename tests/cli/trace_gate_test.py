@@ -4,6 +4,7 @@ MP_TRACE names the binary, MP_SYNTHETIC_RUN the program that writes recordings o
 """
 import json
 import os
+import pathlib
 import subprocess
 import tempfile
 import unittest
@@ -137,7 +138,7 @@ class Gate(unittest.TestCase):
         done = self.gate(run, "--output", "text", *(w for f, n in names.items() for w in ("--output", f + "=" + n)))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertTrue(done.stdout.startswith("FAIL  MPT012"), done.stdout)
-        texts = {form: open(name, encoding="utf-8").read() for form, name in names.items()}
+        texts = {form: pathlib.Path(name).read_text(encoding="utf-8") for form, name in names.items()}
         self.assertEqual(json.loads(texts["json"])["verdict"], "fail")
         self.assertEqual(json.loads(texts["sarif"])["version"], "2.1.0")
         self.assertEqual(len(xml.etree.ElementTree.fromstring(texts["junit"]).findall("*/testcase/failure")), 1)

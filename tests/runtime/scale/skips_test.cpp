@@ -72,6 +72,15 @@ TEST(SkipVerdict, AGradientThatNoScaleHelpsIsNotTheScalesFault) {
     EXPECT_EQ(verdict_of(f).cause, SkipCause::unknown);
 }
 
+TEST(SkipVerdict, AWideGradientThatFitsPointsBeforeItself) {
+    SkipFacts f = facts();
+    f.gradients[0].dtype = DType::fp32;
+    EXPECT_EQ(verdict_of(f).cause, SkipCause::scale_too_high);
+    EXPECT_THAT(verdict_of(f).why, HasSubstr("it began in a gradient before it"));
+    f.loss_scale = 1;
+    EXPECT_EQ(verdict_of(f).cause, SkipCause::unknown);
+}
+
 TEST(SkipVerdict, TheScaledLossIsUnderTheScale) {
     OpRecord o = origin(Phase::forward, 655'360);
     o.layer = "(scaler)";
@@ -141,7 +150,7 @@ TEST(SkipVerdict, RanksThatDisagreeAreNamed) {
     f.stepped_by = {Rank{1}, Rank{2}};
     const SkipVerdict v = verdict_of(f);
     EXPECT_TRUE(v.ranks_disagree);
-    EXPECT_THAT(v.why, HasSubstr("0 skipped, 1, 2 stepped"));
+    EXPECT_THAT(v.why, HasSubstr("ranks 0 skipped it, ranks 1, 2 stepped"));
 }
 
 TEST(SkipVerdict, NamesAreEscaped) {
