@@ -45,7 +45,7 @@ def trace(options, case, fixed, seed, folder):
     os.makedirs(folder)
     outcome = score.Outcome(case, fixed, seed)
     words = programs.command(case, options.python, "--seed", str(seed), *(["--fixed"] if fixed else []))
-    status, output = programs.run([options.mp_trace, "-q", "--mode", "trajectory", "-o", "run", "--", *words], folder)
+    status, output = programs.run([options.mp_trace, "--mode", "trajectory", "-o", "run", "--", *words], folder)
     if status != 0:
         outcome.fault = f"the program ended with {status}: {last_line(output)}"
         return outcome
@@ -60,7 +60,8 @@ def trace(options, case, fixed, seed, folder):
         return outcome
     outcome.gate = gate.returncode
     if gate.returncode not in (0, 1):
-        outcome.fault = f"the gate ended with {gate.returncode}: {last_line((gate.stdout + gate.stderr).decode())}"
+        said = [line for line in output.splitlines() if line.startswith("mp-trace: stopped")]
+        outcome.fault = f"the gate ended with {gate.returncode}: {last_line(said[0] if said else gate.stdout.decode())}"
     return outcome
 
 

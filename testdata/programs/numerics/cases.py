@@ -121,9 +121,9 @@ def t5_ff(run):
 class Attention(nn.Module):
     """Multi-head attention over left-padded rows; `fill` is added where a key is padding."""
 
-    def __init__(self, run, width=32, heads=2, fill=-1e9, prescale=True):
+    def __init__(self, run, width=32, heads=2, fill=-1e9, wide_scores=False):
         super().__init__()
-        self.heads, self.fill, self.prescale = heads, fill, prescale
+        self.heads, self.fill, self.wide_scores = heads, fill, wide_scores
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.wide_mask = not run.buggy or not run.low
         self.gain = 1.0
@@ -132,8 +132,9 @@ class Attention(nn.Module):
         q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
         size, time = q.shape[-1], x.shape[1]
         q = q * self.gain
-        if self.prescale:
-            scores = (q / math.sqrt(size)) @ k.transpose(-2, -1)
+        if self.wide_scores:
+            with torch.autocast("cpu", enabled=False):
+                scores = (q.float() / math.sqrt(size)) @ k.float().transpose(-2, -1)
         else:
             scores = q @ k.transpose(-2, -1) / math.sqrt(size)
         future = torch.ones(time, time).triu(1).bool()
@@ -183,14 +184,12 @@ def mask_fill(run):
 
 def qk_overflow(run):
     """Products of queries and keys leave fp16 before they are divided by sqrt(size)."""
-    model = Reader(run, prescale=not run.buggy)
+    model = Reader(run, wide_scores=not run.buggy)
     with torch.no_grad():
         model.attentions[1].qkv.weight.mul_(15)
 
     def prepare(step, valid):
         model.attentions[1].gain = 4.0 ** step if step < 3 else 150.0
-        if not run.buggy:  # the usual fix: divide first, and by more where it is needed
-            model.attentions[1].gain = min(model.attentions[1].gain, 150.0)
     read(run, model, prepare)
 
 
