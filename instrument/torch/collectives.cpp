@@ -120,7 +120,7 @@ std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
         }
         return reduction;
     } catch (const std::exception& e) {
-        session_.internal_fault(call.info.name, e.what());
+        session_.measuring_fault(call.info.name, e.what());
         return nullptr;
     }
 }

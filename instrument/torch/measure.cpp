@@ -242,7 +242,7 @@ void layer_ends(LayerId layer) noexcept {
             put_total(r, cum);
         });
     } catch (const std::exception& e) {
-        s->internal_fault("layer boundary", e.what());
+        s->measuring_fault("layer boundary", e.what());
     }
 }
 

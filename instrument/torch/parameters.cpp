@@ -236,7 +236,7 @@ void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& r
         if (kept.kind != record.kind || kept.name != record.name) continue;
         cpu::TensorView before, after, wanted_before, wanted_after;
         // The twin's update says what was wanted; without one, the gradient says only where.
-        const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({1}).expand(kept.twin_before.sizes());
+        const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
         if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
             !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
             !view_for_kernels(twin.defined() ? twin : kept.twin_before, wanted_after))

@@ -115,17 +115,21 @@ std::string ask() {
 
 std::string source_of(const Site& site, const OpInfo& op) {
     static auto* const known = new std::map<std::tuple<LayerId, const OpInfo*, Phase>, std::string>();
+    static auto* const forward = new std::map<LayerId, std::string>();
     static std::mutex mutex;
-    // A backward runs in C++: its frames are those of the call of backward(), which says nothing.
-    if (site.phase == Phase::backward) return layers().source(site.layer);
     const std::tuple key(site.layer, &op, site.phase);
     {
         const std::lock_guard lock(mutex);
         if (const auto it = known->find(key); it != known->end()) return it->second;
+        // A backward runs in C++: its frame is that of the call of backward(), which says nothing.
+        if (site.phase == Phase::backward)
+            if (const auto it = forward->find(site.layer); it != forward->end()) return it->second;
     }
-    std::string place = ask();
+    std::string place = site.phase == Phase::backward ? std::string() : ask();
     if (place.empty()) place = layers().source(site.layer);
     const std::lock_guard lock(mutex);
+    if (site.phase == Phase::forward) forward->emplace(site.layer, place);
+    if (site.phase == Phase::backward) return place;
     return known->emplace(key, std::move(place)).first->second;
 }
 

@@ -125,7 +125,7 @@ void Sample::measure_sums(const Call& call) const {
     cpu::statistics(left, left_stats);
     cpu::statistics(right, right_stats);
     if (right_stats.amax > left_stats.amax) std::swap(running, addend);
-    const at::Tensor zero = at::zeros({1}, at::TensorOptions(at::kFloat)).expand(result.sizes());
+    const at::Tensor zero = at::zeros({}, at::TensorOptions(at::kFloat)).expand(result.sizes());
     measure_absorption(session_, current_site(), call.info, running.expand(result.sizes()), result, zero,
                        addend.to(at::kFloat).expand(result.sizes()));
 }

@@ -189,6 +189,10 @@ void Session::internal_fault(std::string_view where, std::string_view what) {
     twin_active_ = false;
 }
 
+void Session::measuring_fault(std::string_view where, std::string_view what) {
+    note(trace::NoteKind::lossy, "not measured: " + std::string(where) + ": " + std::string(what));
+}
+
 void Session::note(trace::NoteKind kind, std::string_view text) {
     const std::lock_guard lock(mutex_);
     const std::string key = std::to_string(static_cast<int>(kind)) + std::string(text);

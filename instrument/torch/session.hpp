@@ -53,6 +53,8 @@ public:
     void count_collective(trace::CollectiveRecord);
     void count_local(std::string_view op, const Difference&);
     void internal_fault(std::string_view where, std::string_view what);
+    // As above, of measuring: a figure is missing, the twin is whole and goes on.
+    void measuring_fault(std::string_view where, std::string_view what);
 
     // ---- Measured by the twin and the interceptor.
     Ledger& ledger() noexcept { return ledger_; }

@@ -336,6 +336,14 @@ void Twin::measure_local(Call& call, const Stack& results) {
     for (const Call::Pair& pair : call.written_floats) compare(pair.real, pair.shadow);
 }
 
+void Twin::prepare_sample(Call& call, Sample& sample) {
+    try {
+        sample.prepare(*this, call);
+    } catch (const std::exception& e) {
+        session_.measuring_fault(call.info.name, first_line(e));
+    }
+}
+
 // The results of an op, once the twin has its own. An error here is ours and costs the figures only.
 void Twin::measure(Call& call, const Stack& results, Sample& sample) {
     try {
@@ -354,7 +362,7 @@ void Twin::measure(Call& call, const Stack& results, Sample& sample) {
         }
         for (const Call::Pair& pair : call.written_floats) glance(pair.real, pair.shadow);
     } catch (const std::exception& e) {
-        session_.internal_fault(call.info.name, first_line(e));
+        session_.measuring_fault(call.info.name, first_line(e));
     }
 }
 
@@ -366,13 +374,13 @@ void Twin::generic(Call& call) {
     const bool sampled = session_.ledger().sampled();
     if (call.info.writes) {
         prepare(call);  // before the old values are gone
-        if (sampled) sample.prepare(*this, call);
+        if (sampled) prepare_sample(call, sample);
         run_real(call);
     } else {
         run_real(call);
         if (only_views(call, *call.stack, results)) return;
         prepare(call);
-        if (sampled) sample.prepare(*this, call);
+        if (sampled) prepare_sample(call, sample);
     }
     const std::uint64_t bytes = result_bytes(call);
     if (!call.possible) {

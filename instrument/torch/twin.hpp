@@ -89,6 +89,7 @@ private:
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
     void measure_local(Call&, const Stack& results);
+    void prepare_sample(Call&, Sample&);
     void measure(Call&, const Stack& results, Sample&);
 
     Session& session_;
