@@ -33,7 +33,8 @@ bool is_date(std::string_view text) {
 }
 
 std::string date_text(int year, unsigned month, unsigned day) {
-    return year < 0 ? std::string() : padded(static_cast<unsigned>(year), 4) + "-" + padded(month, 2) + "-" + padded(day, 2);
+    return year < 0 ? std::string()
+                    : padded(static_cast<unsigned>(year), 4) + "-" + padded(month, 2) + "-" + padded(day, 2);
 }
 
 }  // namespace mp::trace

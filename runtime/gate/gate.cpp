@@ -23,7 +23,9 @@ bool covers(const Suppression& s, const Finding& f) {
 // ISO dates compare as text. The day itself still counts.
 bool is_expired(const Suppression& s, const std::string& today) { return !s.expires.empty() && s.expires < today; }
 
-bool holds(const std::vector<std::string>& list, std::string_view id) { return std::ranges::find(list, id) != list.end(); }
+bool holds(const std::vector<std::string>& list, std::string_view id) {
+    return std::ranges::find(list, id) != list.end();
+}
 
 void confirm_lint(std::vector<LintFinding>& lint, const std::vector<Finding>& findings) {
     for (LintFinding& l : lint) {

@@ -36,7 +36,8 @@ std::string junit_finding(const Finding& f, State state) {
     std::string out = "    <testcase classname=\"" + xml(f.rule) + "\" name=\"" + xml(name) + "\">";
     const std::string text = "message=\"" + xml(f.message) + "\"";
     const std::string body = xml(place_of(f)) + "&#10;" + xml(f.advice);
-    if (state == State::fail) out += "<failure " + text + " type=\"" + std::string(name_of(f.severity)) + "\">" + body + "</failure>";
+    if (state == State::fail)
+        out += "<failure " + text + " type=\"" + std::string(name_of(f.severity)) + "\">" + body + "</failure>";
     else out += "<system-out>" + xml(f.message) + "&#10;" + body + "</system-out>";
     return out + "</testcase>\n";
 }
@@ -68,9 +69,9 @@ std::string junit_rule(const RuleResult& r) {
                 "</testcase>\n";
     }
     const std::size_t tests = std::max<std::size_t>(1, r.findings.size() + r.suppressed.size());
-    return "  <testsuite name=\"" + xml(r.id + " " + r.name) + "\" tests=\"" + std::to_string(tests) + "\" failures=\"" +
-           std::to_string(failures) + "\" errors=\"0\" skipped=\"" + std::to_string(skipped) + "\">\n" + cases +
-           "  </testsuite>\n";
+    return "  <testsuite name=\"" + xml(r.id + " " + r.name) + "\" tests=\"" + std::to_string(tests) +
+           "\" failures=\"" + std::to_string(failures) + "\" errors=\"0\" skipped=\"" + std::to_string(skipped) +
+           "\">\n" + cases + "  </testsuite>\n";
 }
 
 std::string junit_lint(const GateResult& g) {
@@ -80,13 +81,14 @@ std::string junit_lint(const GateResult& g) {
         const bool fails = l.level == "error" || l.level == "warning";
         ++tests;
         failures += fails;
-        cases += "    <testcase classname=\"" + xml(l.rule) + "\" name=\"" + xml(l.file + ":" + std::to_string(l.line)) +
-                 "\">" + (fails ? "<failure message=\"" + xml(l.message) + "\" type=\"" + xml(l.level) + "\"/>" : "") +
+        cases += "    <testcase classname=\"" + xml(l.rule) + "\" name=\"" +
+                 xml(l.file + ":" + std::to_string(l.line)) + "\">" +
+                 (fails ? "<failure message=\"" + xml(l.message) + "\" type=\"" + xml(l.level) + "\"/>" : "") +
                  "</testcase>\n";
     }
     if (tests == 0) return {};
-    return "  <testsuite name=\"mp-lint\" tests=\"" + std::to_string(tests) + "\" failures=\"" + std::to_string(failures) +
-           "\" errors=\"0\" skipped=\"0\">\n" + cases + "  </testsuite>\n";
+    return "  <testsuite name=\"mp-lint\" tests=\"" + std::to_string(tests) + "\" failures=\"" +
+           std::to_string(failures) + "\" errors=\"0\" skipped=\"0\">\n" + cases + "  </testsuite>\n";
 }
 
 // Nothing of a recording may become markup, a link or a mention.
@@ -137,7 +139,8 @@ Json list_of(const std::vector<Suppression>& suppressions) {
 std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string gate_junit(const GateResult& g, const std::string& run) {
-    std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" + xml("mp-trace gate " + run) + "\">\n";
+    std::string out =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" + xml("mp-trace gate " + run) + "\">\n";
     for (const RuleResult& r : g.rules) out += junit_rule(r);
     return out + junit_lint(g) + "</testsuites>\n";
 }
@@ -148,20 +151,22 @@ std::string gate_github(const GateResult& g, const std::string& run) {
         out += "| | rule | where | what | fix |\n|---|---|---|---|---|\n";
         for (const RuleResult& r : g.rules) {
             for (const Finding& f : r.findings)
-                out += "| " + std::string(name_of(f.severity)) + " | " + r.id + " " + r.name + " | " + markdown(place_of(f)) +
-                       " | " + markdown(f.message) + " | " + markdown(f.advice) + " |\n";
+                out += "| " + std::string(name_of(f.severity)) + " | " + r.id + " " + r.name + " | " +
+                       markdown(place_of(f)) + " | " + markdown(f.message) + " | " + markdown(f.advice) + " |\n";
         }
         out += "\n";
     }
     for (const LintFinding& l : g.lint) {
-        out += "- mp-lint " + markdown(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) + " " + l.message);
+        out += "- mp-lint " +
+               markdown(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) + " " + l.message);
         out += l.confirmed_by.empty() ? "\n" : "; the run confirms it\n";
     }
     for (const std::string& why : g.inconclusive) out += "- inconclusive: " + markdown(why) + "\n";
     for (const Suppression& s : g.expired) out += "- suppression expired: " + markdown(suppression_text(s)) + "\n";
-    for (const Suppression& s : g.unused) out += "- suppression matches nothing: " + markdown(suppression_text(s)) + "\n";
-    out += "\n" + counted(count_of(g, State::pass), "rule") + " passed, " + std::to_string(count_of(g, State::not_run)) +
-           " not run\n";
+    for (const Suppression& s : g.unused)
+        out += "- suppression matches nothing: " + markdown(suppression_text(s)) + "\n";
+    out += "\n" + counted(count_of(g, State::pass), "rule") + " passed, " +
+           std::to_string(count_of(g, State::not_run)) + " not run\n";
     return out;
 }
 
@@ -173,8 +178,13 @@ std::string gate_json(const GateResult& g, const std::string& run) {
                                 {"findings", list_of(r.findings)}, {"suppressed", list_of(r.suppressed)}});
     out["lint"] = Json::array();
     for (const LintFinding& l : g.lint)
-        out["lint"].push_back({{"rule", l.rule}, {"name", l.name}, {"level", l.level}, {"file", l.file}, {"line", l.line},
-                               {"message", l.message}, {"confirmed_by", l.confirmed_by}});
+        out["lint"].push_back({{"rule", l.rule},
+                               {"name", l.name},
+                               {"level", l.level},
+                               {"file", l.file},
+                               {"line", l.line},
+                               {"message", l.message},
+                               {"confirmed_by", l.confirmed_by}});
     out["inconclusive"] = g.inconclusive;
     out["unused_suppressions"] = list_of(g.unused);
     out["expired_suppressions"] = list_of(g.expired);

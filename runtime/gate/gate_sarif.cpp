@@ -40,7 +40,8 @@ std::string percent_encoded(std::string_view path) {
 // "train.py:88" as a location; null when it is none.
 Json location_of(std::string_view source) {
     const std::size_t colon = source.rfind(':');
-    if (colon == std::string_view::npos || colon == 0 || colon + 1 == source.size() || source.size() - colon > 9) return {};
+    if (colon == std::string_view::npos || colon == 0 || colon + 1 == source.size() || source.size() - colon > 9)
+        return {};
     int line = 0;
     for (const char c : source.substr(colon + 1)) {
         if (c < '0' || c > '9') return {};
@@ -91,7 +92,9 @@ private:
     Json driver() const {
         Json out = {{"name", "mp-trace"}, {"rules", Json::array()}};
         for (const RuleResult& r : gate_.rules)
-            out["rules"].push_back({{"id", r.id}, {"name", r.name}, {"shortDescription", {{"text", r.id + " " + title_of(r)}}},
+            out["rules"].push_back({{"id", r.id},
+                                    {"name", r.name},
+                                    {"shortDescription", {{"text", r.id + " " + title_of(r)}}},
                                     {"properties", {{"tags", {"mixed-precision", "numerics"}}}}});
         return out;
     }

@@ -59,7 +59,9 @@ std::string last_line(const GateResult& g) {
         const std::size_t n = count_of(g, state);
         if (n == 0) continue;
         out += " · " + std::to_string(n) + " " +
-               (state == State::warn ? std::string("warned") : state == State::fail ? "failed" : std::string(name_of(state)));
+               (state == State::warn   ? std::string("warned")
+                : state == State::fail ? "failed"
+                                       : std::string(name_of(state)));
     }
     std::size_t suppressed = 0;
     for (const RuleResult& r : g.rules) suppressed += r.suppressed.size();

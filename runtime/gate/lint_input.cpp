@@ -60,8 +60,13 @@ std::vector<LintFinding> from_json(const Json& root) {
     std::vector<LintFinding> out;
     for (const Json& f : member(root, "findings")) {
         if (!f.is_object()) continue;
-        out.push_back({.rule = text_at(f, "rule"), .name = text_at(f, "name"), .level = text_at(f, "severity"),
-                       .file = text_at(f, "file"), .message = text_at(f, "message"), .line = line_at(f, "line"), .confirmed_by = {}});
+        out.push_back({.rule = text_at(f, "rule"),
+                       .name = text_at(f, "name"),
+                       .level = text_at(f, "severity"),
+                       .file = text_at(f, "file"),
+                       .message = text_at(f, "message"),
+                       .line = line_at(f, "line"),
+                       .confirmed_by = {}});
     }
     return out;
 }
@@ -175,7 +180,8 @@ void join(std::vector<Finding>& findings, const std::vector<LintFinding>& lint) 
         for (const LintFinding& l : lint) {
             if (l.line != spot.line || !same_file(spot.file, l.file)) continue;
             std::string text = l.rule + " " + l.file + ":" + std::to_string(l.line);
-            if (std::ranges::find(f.confirmed_by, text) == f.confirmed_by.end()) f.confirmed_by.push_back(std::move(text));
+            if (std::ranges::find(f.confirmed_by, text) == f.confirmed_by.end())
+                f.confirmed_by.push_back(std::move(text));
         }
     }
 }

@@ -83,7 +83,8 @@ void judge_backward(const SkipFacts& facts, SkipVerdict& v) {
     if (fits > 0)
         return settle(v, SkipCause::scale_too_high,
                       where + " left the format " + scale + ": " + twin + "; it fits at scale " + figure(fits));
-    settle(v, SkipCause::unknown, where + " left the format " + scale + ": " + twin + ", and no scale of 1 or more helps");
+    settle(v, SkipCause::unknown,
+           where + " left the format " + scale + ": " + twin + ", and no scale of 1 or more helps");
 }
 
 void judge_forward(const SkipFacts& facts, SkipVerdict& v) {
@@ -173,7 +174,8 @@ SkipVerdict verdict_of(const SkipFacts& facts) {
     v.ranks_disagree = !facts.skipped_by.empty() && !facts.stepped_by.empty();
     judge_cause(facts, v);
     if (v.ranks_disagree)
-        v.why += "; ranks " + rank_list(facts.skipped_by) + " skipped it, ranks " + rank_list(facts.stepped_by) + " stepped";
+        v.why +=
+            "; ranks " + rank_list(facts.skipped_by) + " skipped it, ranks " + rank_list(facts.stepped_by) + " stepped";
     return v;
 }
 

@@ -90,7 +90,8 @@ void answer_sentences(Case& c) {
     answer(c, "softmax runs in fp32",
            calls_of(m, [](const OpRecord& o) { return base_name(o.op).ends_with("softmax"); }), "call");
     answer(c, "losses are computed in fp32",
-           calls_of(m, [](const OpRecord& o) { return o.layer == "(loss)" || o.op.find("_loss") != o.op.npos; }), "call");
+           calls_of(m, [](const OpRecord& o) { return o.layer == "(loss)" || o.op.find("_loss") != o.op.npos; }),
+           "call");
 }
 
 void answer_tf32(Case& c, const DeclaredPolicy& p) {

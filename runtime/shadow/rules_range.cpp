@@ -74,7 +74,8 @@ void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
         const OpRecord& op = sum.total;
         if (op.phase != phase || !is_narrow(op.dtype) || op.compared < kFewest) continue;
         const double share = share_of(op.flushed_abs, op.twin_abs);
-        if (!(share > limit) || !at_the_lower_end(op.subnormals, op.elements, op.amax, op.twin_amax, op.dtype)) continue;
+        if (!(share > limit) || !at_the_lower_end(op.subnormals, op.elements, op.amax, op.twin_amax, op.dtype))
+            continue;
         ++found;
         if (!first.op || op.first < first.op->total.first) first = {share, &sum, nullptr};
     }

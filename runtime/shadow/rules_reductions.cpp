@@ -121,7 +121,8 @@ std::string why_not_run(const Case& c, Needs needs) {
         case Needs::nothing: return {};
         case Needs::baseline: return "needs a baseline, and there is none";
         case Needs::twin:
-            return any_op(m, [](const OpRecord& o) { return o.compared > 0; }) ? "" : "needs a twin (--mode trajectory)";
+            return any_op(m, [](const OpRecord& o) { return o.compared > 0; }) ? ""
+                                                                               : "needs a twin (--mode trajectory)";
         case Needs::local:
             return any_op(m, [](const OpRecord& o) { return o.loc_compared > 0; })
                        ? ""

@@ -76,7 +76,8 @@ void judge_rate(Case& c, const std::vector<const SkipVerdict*>& skips) {
     f.unit = "steps";
     f.message = counted(skips.size(), "step") + " of " + figure(steps) + " skipped after warm-up (at most " +
                 figure(allowed) + ")";
-    if (in_a_row) f.message += ", " + std::to_string(consecutive) + " in a row from step " + std::to_string(since.value);
+    if (in_a_row)
+        f.message += ", " + std::to_string(consecutive) + " in a row from step " + std::to_string(since.value);
     f.message += "; " + first.why;
     f.advice = "let the loss scale grow more slowly (growth_interval), or start it lower";
     f.importance = 0.5 + 0.1 * c.out.samples_lost;

@@ -59,7 +59,8 @@ std::string update_op(const RunModel& model, const TensorSum& t) {
                                                        : std::span<const std::string_view>(kAverages);
     std::pair<std::ptrdiff_t, const OpRecord*> best{std::ssize(names), nullptr};
     for (const OpSum& s : model.ops) {
-        if (s.total.phase != Phase::optimizer || s.total.dtype != t.last.dtype || s.total.layer == "(clipping)") continue;
+        if (s.total.phase != Phase::optimizer || s.total.dtype != t.last.dtype || s.total.layer == "(clipping)")
+            continue;
         const std::ptrdiff_t at = std::ranges::find(names, base_name(s.total.op)) - names.begin();
         if (at < best.first) best = {at, &s.total};
     }
@@ -96,7 +97,8 @@ void judge_kind(Case& c, const Kind& kind) {
     f.message = std::string(kind.noun) + " " + shown(worst.name) + " (" + std::string(name_of(worst.last.dtype)) +
                 "): " + percent(f.value) + " of the elements that the optimizer meant to move stay as they are" +
                 half_ulp_text(worst);
-    if (is_measured(worst)) f.message += "; " + percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives";
+    if (is_measured(worst))
+        f.message += "; " + percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives";
     if (stuck.size() > 1) f.message += "; " + counted(stuck.size() - 1, std::string(kind.others)) + " as well";
     f.advice = kind.advice;
     c.out.findings.push_back(std::move(f));

@@ -60,7 +60,8 @@ TEST(Gate, DisabledRulesAreNotRun) {
 }
 
 TEST(Gate, SuppressionsCoverWhatTheyName) {
-    const Judgement j = judged({finding("MPT010", Severity::error, "blocks.1.fc"), finding("MPT010", Severity::error, "head")});
+    const Judgement j =
+        judged({finding("MPT010", Severity::error, "blocks.1.fc"), finding("MPT010", Severity::error, "head")});
     Rules rules;
     rules.suppressions = {{.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
     GateResult g = gate(j, rules, {}, kToday);

@@ -26,7 +26,8 @@ protected:
 
 TEST_F(LintInput, MpLintsJson) {
     const auto found = read(R"({"version": 1, "findings": [
-        {"rule": "MP401", "name": "half-accumulator", "severity": "error", "file": "src/sum.cu", "line": 12, "message": "m"},
+        {"rule": "MP401", "name": "half-accumulator", "severity": "error", "file": "src/sum.cu", "line": 12,
+         "message": "m"},
         17, {"rule": "MP402", "line": "x"}], "suppressed": [{"rule": "MP403"}]})");
     ASSERT_TRUE(found) << found.error().message;
     ASSERT_EQ(found->size(), 2u);
@@ -54,11 +55,11 @@ TEST_F(LintInput, Sarif) {
 }
 
 TEST_F(LintInput, WhatIsNoneOfTheseIsAnError) {
-    for (const std::string& text :
-         {std::string(), std::string("{"), std::string("[]"), std::string("17"), std::string("{}"),
-          std::string("{\"findings\": 1}"), std::string(100'000, '['), "{\"findings\": [" + std::string(70, '[') + std::string(70, ']') + "]}",
-          "{\"a\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}", std::string("{\"findings\": [\"\xff\"]}"),
-          std::string("\xff\xfe{}")})
+    for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("17"),
+                                    std::string("{}"), std::string("{\"findings\": 1}"), std::string(100'000, '['),
+                                    "{\"findings\": [" + std::string(70, '[') + std::string(70, ']') + "]}",
+                                    "{\"a\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}",
+                                    std::string("{\"findings\": [\"\xff\"]}"), std::string("\xff\xfe{}")})
         EXPECT_FALSE(read(text)) << text.substr(0, 40);
     EXPECT_FALSE(read_lint(folder_.string()));
     EXPECT_FALSE(read_lint("/dev/zero"));

@@ -20,8 +20,9 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 GateResult sample() {
-    Judgement j = judged({finding("MPT001", Severity::error, "blocks.2.fc2"), finding("MPT031", Severity::warning, "head"),
-                          finding("MPT010", Severity::error, "blocks.1.fc")});
+    Judgement j =
+        judged({finding("MPT001", Severity::error, "blocks.2.fc2"), finding("MPT031", Severity::warning, "head"),
+                finding("MPT010", Severity::error, "blocks.1.fc")});
     j.inconclusive = {"1 rank left no recording: 2"};
     Rules rules;
     rules.suppressions = {
@@ -41,11 +42,12 @@ GateResult hostile() {
 
 TEST(GateText, IsShortAndInOrder) {
     const std::string text = gate_text(sample(), false);
-    EXPECT_THAT(text, testing::StartsWith("FAIL  MPT001 a value left the format and the fp32 twin stayed finite\n"
-                                          "      blocks.2.fc2 · aten::addmm · forward · step 17 · rank 1 · src/train.py:88\n"
-                                          "      addmm gave 3 non-finite values\n"
-                                          "      = fix: run it in fp32\n"
-                                          "      = confirmed by mp-lint: MP401 src/train.py:88\n"));
+    EXPECT_THAT(text,
+                testing::StartsWith("FAIL  MPT001 a value left the format and the fp32 twin stayed finite\n"
+                                    "      blocks.2.fc2 · aten::addmm · forward · step 17 · rank 1 · src/train.py:88\n"
+                                    "      addmm gave 3 non-finite values\n"
+                                    "      = fix: run it in fp32\n"
+                                    "      = confirmed by mp-lint: MP401 src/train.py:88\n"));
     EXPECT_THAT(text, HasSubstr("WARN  MPT031"));
     EXPECT_THAT(text, HasSubstr("INCONCLUSIVE  1 rank left no recording: 2\n"));
     EXPECT_THAT(text, HasSubstr("suppression matches nothing: mp-gate.toml:9: MPT040 (gone)\n"));
@@ -91,8 +93,8 @@ protected:
     int run(const std::string& python, const std::string& script, const std::string& text) {
         std::ofstream(folder_ / "check.py") << script;
         std::ofstream(folder_ / "input", std::ios::binary) << text;
-        return std::system((python + " " + (folder_ / "check.py").string() + " " + (folder_ / "input").string() + " 2>" +
-                            (folder_ / "errors").string())
+        return std::system((python + " " + (folder_ / "check.py").string() + " " + (folder_ / "input").string() +
+                            " 2>" + (folder_ / "errors").string())
                                .c_str());
     }
     std::string errors() {

@@ -73,13 +73,15 @@ TEST(RuleFile, AnEmptyOneIsTheDefaults) {
 }
 
 TEST(RuleFile, ErrorsSayWhereAndWhatIsAllowed) {
-    EXPECT_EQ(error_of("\n[limits]\nloc-wran-phi = 2\n").message, "mp-gate.toml:3: unknown key \"limits.loc-wran-phi\"");
+    EXPECT_EQ(error_of("\n[limits]\nloc-wran-phi = 2\n").message,
+              "mp-gate.toml:3: unknown key \"limits.loc-wran-phi\"");
     EXPECT_EQ(error_of("[limits]\nloc-wran-phi = 2\n").hint, "did you mean 'loc-warn-phi'?");
     EXPECT_THAT(error_of("[zzzzzzzz]\n").hint, HasSubstr("limits, disable"));
     EXPECT_EQ(error_of("disable = [\"MPT01\"]").hint, "did you mean 'MPT001'?");
     EXPECT_THAT(error_of("[[suppress]]\nrule = \"MPT010\"\n").message, HasSubstr("needs a reason"));
-    EXPECT_THAT(error_of("[[suppress]]\nrule = \"MPT010\"\nreason = \"x\"\n[suppressions]\nrequire-expiry = true").message,
-                HasSubstr("wants an expiry"));
+    EXPECT_THAT(
+        error_of("[[suppress]]\nrule = \"MPT010\"\nreason = \"x\"\n[suppressions]\nrequire-expiry = true").message,
+        HasSubstr("wants an expiry"));
     EXPECT_THAT(error_of("[limits]\nabsorbed = 2").message, HasSubstr("a share from 0 to 1"));
     EXPECT_THAT(error_of("policies = [\"fsdp:parm=bf16\"]").message, HasSubstr("mp-gate.toml:1: policy"));
 }
@@ -90,21 +92,57 @@ std::string nested(std::size_t depth) { return "x = " + std::string(depth, '[') 
 TEST(RuleFile, HostileFiles) {
     const std::string esc = "\x1b]0;owned\x07";
     const std::string suppress = "[[suppress]]\nrule = \"MPT010\"\nreason = \"x\"\n";
-    const std::vector<std::string> files = {
-        "[limits", "[limits]\nabsorbed =", "[[suppress]]\nrule = \"MPT010", "disable = [\"MPT010\"", "\"", "=", "[",
-        std::string(1 << 20, 'k') + " = 1", "[limits]\n" + std::string(1 << 20, 'k') + " = 1",
-        "[" + std::string(1 << 18, 'a') + "]", "a." + std::string(1 << 16, 'b') + " = 1", nested(5000), nested(200),
-        "x" + std::string(3000, '.') + " = 1", "limits = 1", "limits = [1]", "disable = \"MPT010\"", "disable = [1]",
-        "disable = [[\"MPT010\"]]", "policies = {a = 1}", "suppress = 1", "suppress = [1]", "suppress = {rule = \"MPT010\"}",
-        "[limits]\nabsorbed = nan", "[limits]\nabsorbed = inf", "[limits]\nabsorbed = -0.1", "[limits]\nabsorbed = \"0.1\"",
-        "[limits]\nconsecutive-skips = 1.5", "[limits]\nconsecutive-skips = 99999999999", "[limits]\nloc-fail-phi = 1e308",
-        "[limits]\nloc-warn-phi = 5", "[limits]\nstagnation-warn = 0.9", suppress + "expires = \"2027-02-30\"",
-        suppress + "expires = \"soon\"", suppress + "expires = 2027-02-28T10:00:00Z", suppress + "expires = 99999-01-01",
-        suppress + "expires = \"2027-1-1\"", suppress + "layer = \"" + std::string(300, 'a') + "\"",
-        suppress + "layer = \"" + std::string(30, '*') + "\"", "[[suppress]]\nrule = \"MPT010\"\nreason = \" \"",
-        "[[suppress]]\nreason = \"x\"", "\"" + esc + "\" = 1", "disable = [\"" + esc + "\"]", "\"\\u001b[31m\" = 1",
-        "disable = [\"\\u001b[31m\"]", std::string("a\0b = 1", 7), "\xff\xfe = 1", "a = 1\na = 2",
-        "[limits]\n[limits]\n", "policies = [\"" + std::string(5000, 'p') + "\"]", "policies = [\"\\u0000\"]"};
+    const std::vector<std::string> files = {"[limits",
+                                            "[limits]\nabsorbed =",
+                                            "[[suppress]]\nrule = \"MPT010",
+                                            "disable = [\"MPT010\"",
+                                            "\"",
+                                            "=",
+                                            "[",
+                                            std::string(1 << 20, 'k') + " = 1",
+                                            "[limits]\n" + std::string(1 << 20, 'k') + " = 1",
+                                            "[" + std::string(1 << 18, 'a') + "]",
+                                            "a." + std::string(1 << 16, 'b') + " = 1",
+                                            nested(5000),
+                                            nested(200),
+                                            "x" + std::string(3000, '.') + " = 1",
+                                            "limits = 1",
+                                            "limits = [1]",
+                                            "disable = \"MPT010\"",
+                                            "disable = [1]",
+                                            "disable = [[\"MPT010\"]]",
+                                            "policies = {a = 1}",
+                                            "suppress = 1",
+                                            "suppress = [1]",
+                                            "suppress = {rule = \"MPT010\"}",
+                                            "[limits]\nabsorbed = nan",
+                                            "[limits]\nabsorbed = inf",
+                                            "[limits]\nabsorbed = -0.1",
+                                            "[limits]\nabsorbed = \"0.1\"",
+                                            "[limits]\nconsecutive-skips = 1.5",
+                                            "[limits]\nconsecutive-skips = 99999999999",
+                                            "[limits]\nloc-fail-phi = 1e308",
+                                            "[limits]\nloc-warn-phi = 5",
+                                            "[limits]\nstagnation-warn = 0.9",
+                                            suppress + "expires = \"2027-02-30\"",
+                                            suppress + "expires = \"soon\"",
+                                            suppress + "expires = 2027-02-28T10:00:00Z",
+                                            suppress + "expires = 99999-01-01",
+                                            suppress + "expires = \"2027-1-1\"",
+                                            suppress + "layer = \"" + std::string(300, 'a') + "\"",
+                                            suppress + "layer = \"" + std::string(30, '*') + "\"",
+                                            "[[suppress]]\nrule = \"MPT010\"\nreason = \" \"",
+                                            "[[suppress]]\nreason = \"x\"",
+                                            "\"" + esc + "\" = 1",
+                                            "disable = [\"" + esc + "\"]",
+                                            "\"\\u001b[31m\" = 1",
+                                            "disable = [\"\\u001b[31m\"]",
+                                            std::string("a\0b = 1", 7),
+                                            "\xff\xfe = 1",
+                                            "a = 1\na = 2",
+                                            "[limits]\n[limits]\n",
+                                            "policies = [\"" + std::string(5000, 'p') + "\"]",
+                                            "policies = [\"\\u0000\"]"};
     EXPECT_GE(files.size(), 40u);
     for (const std::string& text : files) {
         const auto rules = parse_rules(text, "mp-gate.toml");
@@ -137,7 +175,8 @@ TEST(RuleFile, FilesThatAreNone) {
 
 TEST(Dates, AreDaysThatExist) {
     for (const char* good : {"2027-01-31", "2028-02-29", "1970-01-01"}) EXPECT_TRUE(is_date(good)) << good;
-    for (const char* bad : {"", "2027-02-29", "2027-13-01", "2027-00-10", "2027-01-32", "27-01-31", "2027/01/31", "2027-01-3x"})
+    for (const char* bad :
+         {"", "2027-02-29", "2027-13-01", "2027-00-10", "2027-01-32", "27-01-31", "2027/01/31", "2027-01-3x"})
         EXPECT_FALSE(is_date(bad)) << bad;
     EXPECT_EQ(date_text(2027, 1, 5), "2027-01-05");
 }

@@ -16,7 +16,8 @@ using namespace test;
 using testing::HasSubstr;
 
 OpSum overflowing(std::string layer, Phase phase, std::int64_t step, std::uint64_t first) {
-    OpSum s = op_sum(std::move(layer), phase == Phase::backward ? "aten::mm" : "aten::addmm", phase, DType::fp16, 1, first);
+    OpSum s =
+        op_sum(std::move(layer), phase == Phase::backward ? "aten::mm" : "aten::addmm", phase, DType::fp16, 1, first);
     s.first_origin = {Rank{1}, Step{step}};
     s.at_origin = s.total;
     s.at_origin.pos_inf = s.at_origin.nonfinite_real = 3;
@@ -276,7 +277,8 @@ TensorSum stuck(std::string name, double share, double arrives) {
 
 TEST(Judge, MPT040StagnatingWeights) {
     RunModel m = healthy();
-    m.tensors = {stuck("head.weight", 0.4, 0.6), stuck("blocks.1.fc.weight", 0.94, 0.06), stuck("tok.weight", 0.2, 0.9)};
+    m.tensors = {stuck("head.weight", 0.4, 0.6), stuck("blocks.1.fc.weight", 0.94, 0.06),
+                 stuck("tok.weight", 0.2, 0.9)};
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
     const Finding& f = j.findings[0];

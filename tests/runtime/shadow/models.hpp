@@ -14,7 +14,8 @@ namespace mp::trace::test {
 inline constexpr std::uint64_t kElements = 65536;
 
 // Results whose introduced error is `phi` floors, without bias.
-inline OpSum op_sum(std::string layer, std::string op, Phase phase, DType dtype, double phi = 1, std::uint64_t first = 0) {
+inline OpSum op_sum(std::string layer, std::string op, Phase phase, DType dtype, double phi = 1,
+                    std::uint64_t first = 0) {
     OpSum s;
     OpRecord& o = s.total;
     o.layer = std::move(layer);
@@ -57,7 +58,8 @@ inline TensorSum tensor_sum(TensorKind kind, std::string name, DType dtype) {
 inline RunModel healthy() {
     RunModel m;
     m.directory = "run";
-    m.ranks.push_back({.process = {}, .path = "r0", .steps = 8, .last_step = Step{7}, .ended = true, .first_problems = {}});
+    m.ranks.push_back(
+        {.process = {}, .path = "r0", .steps = 8, .last_step = Step{7}, .ended = true, .first_problems = {}});
     m.ranks[0].process.framework = "torch 2.11.0+cpu";
     m.mode = Mode::trajectory;
     m.step_count = 8;

@@ -55,7 +55,8 @@ TEST(PolicyText, ListsFromFiles) {
     const auto mine = parse_policy((folder / "mine.txt").string(), "");
     ASSERT_TRUE(mine) << mine.error().message;
     EXPECT_EQ(mine->list->category(op_from_name("softmax")), Category::fp32);
-    const auto hmp = parse_policy("hmp:bf16=" + (folder / "bf16.txt").string() + ",fp32=" + (folder / "fp32.txt").string(), "");
+    const auto hmp =
+        parse_policy("hmp:bf16=" + (folder / "bf16.txt").string() + ",fp32=" + (folder / "fp32.txt").string(), "");
     ASSERT_TRUE(hmp) << hmp.error().message;
     EXPECT_EQ(hmp->list->category(op_from_name("linear")), Category::lower);
     fs::remove_all(folder);
