@@ -77,11 +77,12 @@ Json steps_part(const RunModel& model) {
 
 Json near_op(const OpSum& sum) {
     const OpRecord& op = sum.total;
+    // In floors of fp32 whatever came in from below would look immense.
+    const bool low = is_low_precision(op.dtype);
     return {{"op", op.op},
             {"layer", op.layer},
             {"dtype", name_of(op.dtype)},
-            {"total", op.compared ? measured(sum.worst_cum_phi) : Json(nullptr)},
-            {"introduced", op.loc_compared ? measured(sum.worst_loc_phi) : Json(nullptr)}};
+            {"total", op.compared && low ? measured(sum.worst_cum_phi) : Json(nullptr)}};
 }
 
 // Of the tensors of which most elements that were meant to move do not, those that are worst.

@@ -1,5 +1,6 @@
 #include "runtime/report/run_summary.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -46,10 +47,10 @@ std::string skips_line(const Judgement& judgement) {
     return out;
 }
 
-std::string cause_line(const Judgement& judgement) {
+std::string cause_line(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
     const Finding& f = judgement.findings[0];
-    return "  first cause      " + shown_short(f.message, 200) + " [" + shown_short(f.rule, 12) + "]";
+    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" + shown_short(f.rule, 12) + "]";
 }
 
 std::string diverging_line(const Judgement& judgement) {
@@ -57,12 +58,16 @@ std::string diverging_line(const Judgement& judgement) {
     for (const Rung& r : judgement.ladder) {
         if (r.introduced >= 0 && (!worst || r.introduced > worst->introduced)) worst = &r;
     }
-    if (!worst) return {};
+    // About one floor is what the format costs anyway.
+    if (!worst || worst->introduced < Limits{}.loc_warn_phi) return {};
     return "  diverging most   " + shown_short(worst->layer, 60) + "  " + shown_short(worst->op, 40) + "  " +
            std::string(name_of(worst->phase)) + "  " + phi_text(worst->introduced) + " introduced";
 }
 
+// Untrue statements, where one of them is a finding: bf16 gradients are no fault where nobody declared others.
 std::string policy_line(const Judgement& judgement) {
+    const auto off_policy = [](const Finding& f) { return f.rule == "MPT060"; };
+    if (std::none_of(judgement.findings.begin(), judgement.findings.end(), off_policy)) return {};
     std::string out;
     std::size_t more = 0;
     for (const Check& c : judgement.checks) {
@@ -100,7 +105,7 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
     // The last line is never left out: it says how to see the rest.
     const std::string directory = shown_short(model.directory, 300);
     std::vector<std::string> lines{first_line(model)};
-    for (std::string& line : std::vector<std::string>{cause_line(judgement), overflow_line(judgement.first_overflow),
+    for (std::string& line : std::vector<std::string>{cause_line(model, judgement), overflow_line(judgement.first_overflow),
                                                       skips_line(judgement), diverging_line(judgement),
                                                       policy_line(judgement), unknown_line(model)}) {
         if (!line.empty() && lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));

@@ -96,7 +96,8 @@ void add(LayerSum& layer, const OpSum& sum) {
     layer.amax = std::max(layer.amax, op.amax);
     layer.flushed_abs += op.flushed_abs;
     layer.twin_abs += op.twin_abs;
-    const Phis phis = phis_of(op);
+    // In floors of fp32 whatever came in from below would look immense; its own entry says it all the same.
+    const Phis phis = is_low_precision(op.dtype) ? phis_of(op) : Phis{};
     layer.worst.introduced = std::max(layer.worst.introduced, phis.introduced);
     layer.worst.inherited = std::max(layer.worst.inherited, phis.inherited);
     layer.worst.total = std::max(layer.worst.total, phis.total);
@@ -161,8 +162,11 @@ Outcome outcome_of(const Judgement& judgement) {
 }
 
 std::string headline_of(const RunModel& model, const Judgement& judgement) {
-    if (!judgement.findings.empty() && judgement.findings[0].severity != Severity::note)
-        return judgement.findings[0].message;
+    if (!judgement.findings.empty() && judgement.findings[0].severity != Severity::note) {
+        const Finding& first = judgement.findings[0];
+        const bool says_where = first.layer.empty() || first.message.find(first.layer) != std::string::npos;
+        return says_where ? first.message : first.layer + ": " + first.message;
+    }
     if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
     return "nothing found in " + plural(model.step_count, "step") + " of " +
            plural(static_cast<std::int64_t>(model.ranks.size()), "rank");

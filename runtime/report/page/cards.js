@@ -98,7 +98,7 @@ function drawCause() {
   }
   const cause = (finding === data.findings[0] && data.cause) || {};
   body.append(el("p.where", ...whereOf(finding, cause.dtype)));
-  if (finding.message !== data.verdict.headline) body.append(el("p", finding.message));
+  if (!data.verdict.headline.endsWith(finding.message)) body.append(el("p", finding.message));
   body.append(causeFigures(finding, cause));
   if (finding.advice) body.append(el("p.change", el("b", "Change: "), finding.advice));
   if (cause.stagnant && cause.stagnant.length) {

@@ -273,7 +273,11 @@ Judged overflow_run() {
          .phase = Phase::forward, .rank = Rank{}, .step = Step{17}, .source = "",
          .message = "4 of 60 steps were skipped for a reason that the loss scale cannot remove",
          .advice = "see the first finding", .value = 4, .limit = 0, .unit = "steps", .importance = 0.07,
-         .confirmed_by = {}}};
+         .confirmed_by = {}},
+        {.rule = "MPT060", .name = "off-policy", .severity = Severity::warning, .layer = "", .op = "all_reduce",
+         .phase = Phase::backward, .rank = Rank{}, .step = Step{0}, .source = "",
+         .message = "gradients are reduced in fp16, the policy says fp32", .advice = "reduce in fp32", .value = 240,
+         .limit = 0, .unit = "calls", .importance = 0.05, .confirmed_by = {}}};
     run.judgement.checks.push_back({.answer = Check::Answer::no, .sentence = "gradients are reduced in fp32",
                                     .evidence = "all_reduce in fp16, 240 calls"});
     return run;

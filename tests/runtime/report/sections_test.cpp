@@ -38,6 +38,27 @@ TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
     EXPECT_EQ(outcome_of(j), Outcome::fail);
 }
 
+TEST(Sections, TheHeadlineSaysWhere) {
+    test::Judged run = test::overflow_run();
+    EXPECT_EQ(headline_of(run.model, run.judgement), run.judgement.findings[0].message) << "which names the layer";
+    run.judgement.findings[0].message = "addmm gave 3 values that are not finite";
+    EXPECT_EQ(headline_of(run.model, run.judgement), "blocks.2.mlp.up: addmm gave 3 values that are not finite");
+}
+
+// An fp32 op behind bf16 ones has inherited some 100,000 of its own floors and is not to blame.
+TEST(Sections, FloorsOfFp32DoNotCountForALayer) {
+    RunModel model;
+    OpSum op;
+    op.total.layer = "(loss)";
+    op.total.dtype = DType::fp32;
+    op.total.compared = 1;
+    op.total.error_squares = op.total.twin_squares = 1;
+    model.ops = {op};
+    const Json layer = layers_section(model)[0];
+    EXPECT_TRUE(layer["total_phi"].is_null());
+    EXPECT_GT(layer["ops"][0]["total_phi"], 1e6);
+}
+
 TEST(Sections, LayersHaveTheirOpsAndTheirErrorInFloors) {
     const json report = report_of(test::overflow_run());
     ASSERT_FALSE(report["layers"].empty());
