@@ -56,6 +56,9 @@ function readPalette() {
   heat.nonfinite = dark ? [255, 255, 255] : [60, 0, 18];
 }
 
+// The last column may be wider than the run.
+const lastStep = (step) => Math.max(0, Math.min(step, data.steps.step[data.steps.step.length - 1] ?? step));
+
 // Which rows: every one, or those of the largest values in the order of depth; of a phase or of all.
 function chooseRows() {
   const phase = at("map-phase").value, all = at("map-rows").value === "all";
@@ -175,7 +178,7 @@ function drawHeat(context, width) {
   context.textAlign = "left";
   context.fillText("step 0", left, place.bottom + 9);
   context.textAlign = "right";
-  context.fillText("step " + Math.max(0, columns * per - 1), right, place.bottom + 9);
+  context.fillText("step " + lastStep(columns * per - 1), right, place.bottom + 9);
   if (data.steps.skipped.length) context.fillText("skipped", left - 5, 7);
   drawCursor(context, place);
 }
@@ -224,7 +227,7 @@ function moveCursor(x, y) {
   const what = level === NOT_MEASURED ? "not measured" : level === NOT_FINITE ? "values that are not finite"
     : heat.metric === "flush" ? "about " + number(valueOf(level) * 100) + " % flushed to zero"
       : "about " + phi(valueOf(level)) + (heat.metric === "total" ? " in total" : " introduced");
-  const steps = per > 1 ? "steps " + from + " to " + (from + per - 1) : "step " + from;
+  const steps = per > 1 ? "steps " + from + " to " + lastStep(from + per - 1) : "step " + from;
   const skipped = data.steps.skipped.some((s) => s >= from && s < from + per) ? ", skipped" : "";
   at("map-readout").replaceChildren(layerName(layer, 80), " · " + phase + " · " + steps + skipped + ": " + what
     + (rows.length > 1 ? " (worst of " + rows.length + " rows)" : ""));
