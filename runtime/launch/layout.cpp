@@ -31,7 +31,8 @@ std::string absolute(std::string_view path, std::string_view base) {
 Layout layout_of(std::string_view executable) {
     const std::string prefix = parent_of(parent_of(executable));
     const std::string home = (prefix == "/" ? "" : prefix) + "/lib/mp-trace";
-    Layout layout{.preload = home + "/" + std::string(kPreloadName),
+    Layout layout{.tool = std::string(executable),
+                  .preload = home + "/" + std::string(kPreloadName),
                   .shim = home + "/python",
                   .adapters = home + "/adapters",
                   .measure = home + "/libmp_measure.a",

@@ -16,6 +16,7 @@ inline constexpr std::string_view kShimPlace = "lib/mp-trace/python";
 // Where our own parts are. The installed tree and the build tree are alike, so PREFIX is always the
 // directory above that of the executable.
 struct Layout {
+    std::string tool;      // the executable itself
     std::string preload;   // PREFIX/lib/mp-trace/libmptrace_preload.so
     std::string shim;      // PREFIX/lib/mp-trace/python
     std::string adapters;  // PREFIX/lib/mp-trace/adapters

@@ -164,7 +164,7 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .eager = request.eager,
                            .free_ints = request.free_ints,
                            .quiet = request.quiet,
-                           .tool = {}};
+                           .tool = around.layout.tool};
     if (!request.save_twin.empty() && !has_twin(request.mode))
         return Error{"--save-twin: mode " + std::string(name_of(request.mode)) + " has no twin",
                      "add --mode trajectory or --mode step"};
