@@ -30,7 +30,7 @@ def parse():
     parser.add_argument("--quick", action="store_true", help="only the three seeded bugs and the controls")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--keep", default="", help="leave the runs in this new folder")
+    parser.add_argument("--keep", default="", help="leave the runs in this folder; those it has are judged again")
     parser.add_argument("--out", default="", help="write the page's part about mp-trace")
     return parser.parse_args()
 
@@ -42,10 +42,9 @@ def known_misses():
 
 def trace(options, case, fixed, seed, folder):
     """One program under mp-trace, its report and its gate."""
-    os.makedirs(folder)
     outcome = score.Outcome(case, fixed, seed)
     words = programs.command(case, options.python, "--seed", str(seed), *(["--fixed"] if fixed else []))
-    status, output = programs.run([options.mp_trace, "--mode", "trajectory", "-o", "run", "--", *words], folder)
+    status, output = recorded(options, words, folder)
     if status != 0:
         outcome.fault = f"the program ended with {status}: {last_line(output)}"
         return outcome
@@ -63,6 +62,18 @@ def trace(options, case, fixed, seed, folder):
         said = [line for line in output.splitlines() if line.startswith("mp-trace: stopped")]
         outcome.fault = f"the gate ended with {gate.returncode}: {last_line(said[0] if said else gate.stdout.decode())}"
     return outcome
+
+
+def recorded(options, words, folder):
+    """The run's exit status and output; a recording that is there already is not made again."""
+    if os.path.isdir(os.path.join(folder, "run")):
+        with open(os.path.join(folder, "output"), encoding="utf-8", errors="replace") as f:
+            return 0, f.read()
+    os.makedirs(folder, exist_ok=True)
+    status, output = programs.run([options.mp_trace, "--mode", "trajectory", "-o", "run", "--", *words], folder)
+    if status != 0:
+        shutil.rmtree(os.path.join(folder, "run"), ignore_errors=True)
+    return status, output
 
 
 def last_line(text):
@@ -126,7 +137,7 @@ def main():
     wrong = judge(outcomes, misses)
     print(page.summary(outcomes), *wrong, sep="\n")
     if options.out:
-        page.write(options.out, "mp-trace", page.section(outcomes, misses, options))
+        page.write(options.out, "seeded" if options.quick else "mp-trace", page.section(outcomes, misses, options))
     return 1 if wrong or not outcomes else 0
 
 
