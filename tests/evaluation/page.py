@@ -3,6 +3,7 @@ import datetime
 import os
 import platform
 import re
+import textwrap
 
 import programs
 import score
@@ -117,6 +118,17 @@ def section(outcomes, misses, options):
     return "\n".join(parts)
 
 
+def wrapped(text):
+    """Lines of prose fit the page; tables and code stay as they are."""
+    code, out = False, []
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        prose = not code and not line.startswith(("|", "```"))
+        indent = "  " if line.startswith("- ") else ""
+        out.append(textwrap.fill(line, 118, subsequent_indent=indent, break_on_hyphens=False) if prose else line)
+    return "\n".join(out)
+
+
 def write(path, name, text):
     """Replaces what stands between the marks of `name`."""
     with open(path, encoding="utf-8") as f:
@@ -125,6 +137,6 @@ def write(path, name, text):
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
     if not pattern.search(old):
         raise SystemExit(f"{path}: no part '{name}'; it needs the lines {begin} and {end}")
-    new = pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", old)
+    new = pattern.sub(lambda _: f"{begin}\n\n{wrapped(text)}\n\n{end}", old)
     with open(path, "w", encoding="utf-8") as f:
         f.write(new)
