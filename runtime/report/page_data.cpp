@@ -246,7 +246,8 @@ Json map_part(const RunModel& model) {
     const PackedMap map = pack_map(model);
     Json rows = Json::array();
     for (const PackedRow& row : map.rows)
-        rows.push_back({shown_short(row.layer, kPageText), name_of(row.phase), row.total, row.introduced, row.flush, row.nonfinite});
+        rows.push_back({shown_short(row.layer, kPageText), name_of(row.phase), row.total, row.introduced, row.flush,
+            row.nonfinite});
     const auto scale = [](Scale s) { return Json{{"low", s.low}, {"high", s.high}}; };
     return {{"columns", map.columns},
             {"column_steps", model.column_steps * static_cast<std::int64_t>(map.merged)},

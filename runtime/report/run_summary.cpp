@@ -50,7 +50,8 @@ std::string skips_line(const Judgement& judgement) {
 std::string cause_line(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
     const Finding& f = judgement.findings[0];
-    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" + shown_short(f.rule, 12) + "]";
+    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" + shown_short(f.rule, 12)
+        + "]";
 }
 
 std::string diverging_line(const Judgement& judgement) {
@@ -105,7 +106,8 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
     // The last line is never left out: it says how to see the rest.
     const std::string directory = shown_short(model.directory, 300);
     std::vector<std::string> lines{first_line(model)};
-    for (std::string& line : std::vector<std::string>{cause_line(model, judgement), overflow_line(judgement.first_overflow),
+    for (std::string& line : std::vector<std::string>{cause_line(model, judgement),
+        overflow_line(judgement.first_overflow),
                                                       skips_line(judgement), diverging_line(judgement),
                                                       policy_line(judgement), unknown_line(model)}) {
         if (!line.empty() && lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));

@@ -114,7 +114,8 @@ std::string checks_text(const Judgement& judgement) {
         const char* answer = c.answer == Check::Answer::yes  ? "  yes  "
                              : c.answer == Check::Answer::no ? "  NO   "
                                                              : "  ?    ";
-        out += answer + shown_short(c.sentence) + (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")") + "\n";
+        out += answer + shown_short(c.sentence) + (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")")
+            + "\n";
     }
     return out;
 }

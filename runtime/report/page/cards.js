@@ -64,7 +64,8 @@ function causeFigures(finding, cause) {
 
 function neighbours(cause) {
   if (!cause.before || cause.before.length + cause.after.length === 0) return null;
-  const one = (op) => [named(op.layer || "(no layer)", 34), " ", el("code", op.op), " " + (op.total === null ? "" : phi(op.total))];
+  const one = (op) => [named(op.layer || "(no layer)", 34), " ", el("code", op.op), " "
+    + (op.total === null ? "" : phi(op.total))];
   const chain = el("p.neighbours.soft");
   const put = (title, ops) => {
     if (!ops.length) return;

@@ -116,9 +116,11 @@ const skipColor = (cause) => color(SKIP_COLORS[cause] ?? "s-unknown");
 
 function skipText(skip) {
   const where = [skip.parameter && " parameter ", skip.parameter && named(skip.parameter, 60),
-    skip.layer && " layer ", skip.layer && named(skip.layer, 60), skip.op && " ", skip.op && el("code", named(skip.op, 40))];
+    skip.layer && " layer ", skip.layer && named(skip.layer, 60), skip.op && " ", skip.op && el("code", named(skip.op,
+      40))];
   return [el("b", "step " + skip.step + ": " + skip.cause), skip.rank === null ? "" : ", rank " + skip.rank,
-    ...where.filter(Boolean), skip.why ? ". " + skip.why : "", skip.ranks_disagree ? " The ranks disagree on skipping." : ""];
+    ...where.filter(Boolean), skip.why ? ". " + skip.why : "",
+      skip.ranks_disagree ? " The ranks disagree on skipping." : ""];
 }
 
 function skipSummary() {
@@ -169,7 +171,8 @@ function drawScale() {
   // Labels where the scale was: at its ends and where it began.
   const marks = values.length ? [...new Set([values[0], values[values.length - 1], low, high])] : [];
   const ticker = () => marks.map((v) => ({ v, label: number(v) }));
-  const drawn = curve(place, readout, rows, { ticks: { ticker }, labels: ["step", "loss scale"], stepPlot: true, logscale: true,
+  const drawn = curve(place, readout, rows, { ticks: { ticker }, labels: ["step", "loss scale"], stepPlot: true,
+    logscale: true,
     colors: [color("scale")], recolor: () => ({ colors: [color("scale")] }), valueRange: range },
   (i) => ["step " + rows[i][0] + ": loss scale " + number(rows[i][1], "none")], dots);
   const pick = (i) => {
@@ -178,7 +181,8 @@ function drawScale() {
     drawn.graph.updateOptions({});
   };
   if (!data.skips.length) {
-    steerable(place, "Loss scale over steps: arrow keys move from step to step", (dx) => drawn.show(drawn.mark.row + (dx || 0)));
+    steerable(place, "Loss scale over steps: arrow keys move from step to step", (dx) => drawn.show(drawn.mark.row
+      + (dx || 0)));
     return;
   }
   steerable(place, "Loss scale and skipped steps: arrow keys move from skipped step to skipped step, the line below says the culprit",
@@ -279,7 +283,8 @@ function ladderPick(i) {
   ladder.at = clamp(i, 0, ladder.rows.length - 1);
   const r = ladder.rows[ladder.at];
   at("ladder-readout").replaceChildren(layerName(r.layer, 60), " ", el("code", named(r.op, 40)),
-    " " + r.phase + " " + r.dtype + ": introduced " + phi(r.introduced) + ", inherited " + phi(r.inherited) + ", total " + phi(r.total)
+    " " + r.phase + " " + r.dtype + ": introduced " + phi(r.introduced) + ", inherited " + phi(r.inherited)
+      + ", total " + phi(r.total)
     + (ladder.group > 1 ? " (worst of " + ladder.group + ")" : ""));
   ladder.canvas.redraw();
 }
@@ -300,7 +305,8 @@ function drawLadder() {
     ladderPick(Math.floor((event.offsetY - 4) / (height - 34) * ladder.rows.length)));
   const box = (name) => (c) => { c.fillStyle = color(name); c.fillRect(0, 0, 18, 11); };
   const worst = ladder.rows.reduce((a, r, i) => ((r.introduced ?? -1) > (ladder.rows[a].introduced ?? -1) ? i : a), 0);
-  body.append(el("div.legend", legendKey(box("introduced"), "introduced"), legendKey(box("hot"), "introduced, above 2 φ"),
+  body.append(el("div.legend", legendKey(box("introduced"), "introduced"), legendKey(box("hot"),
+    "introduced, above 2 φ"),
     legendKey(box("total"), "total"), keyOf([["ink", true, "one rounding"], ["soft", true, "root of depth"]])));
   const r = ladder.rows[worst];
   if (r.introduced !== null)

@@ -65,7 +65,8 @@ function chooseRows() {
   let rows = data.map.rows.map((_, i) => i).filter((i) => phase === "all" || data.map.rows[i][1] === phase);
   const total = rows.length;
   if (!all && rows.length > MOST_ROWS)
-    rows = rows.sort((a, b) => heat.worst[b] - heat.worst[a] || a - b).slice(0, MOST_ROWS * 0.625).sort((a, b) => a - b);
+    rows = rows.sort((a, b) => heat.worst[b] - heat.worst[a] || a - b)
+      .slice(0, MOST_ROWS * 0.625).sort((a, b) => a - b);
   const most = 400;
   const group = Math.max(1, Math.ceil(rows.length / most));
   heat.shown = [];
@@ -166,7 +167,8 @@ function drawHeat(context, width) {
     context.fillText(fit(context, layer === "" ? "(no layer)" : layer, left - 8), left - 5, ys[i] + rowHeight / 2);
   });
   context.imageSmoothingEnabled = false;
-  for (const [first, last] of bandsOf(place)) hatch(context, left, ys[first], right - left, ys[last] + rowHeight - ys[first]);
+  for (const [first, last] of bandsOf(place)) hatch(context, left, ys[first], right - left, ys[last]
+    + rowHeight - ys[first]);
   drawBands(context, heatImage(), place);
   context.fillStyle = color("s-overflow");
   for (const step of data.steps.skipped) {
@@ -325,7 +327,8 @@ function drawMap() {
   low.id = "map-low";
   high.id = "map-high";
   const legend = el("div.legend", low, bar, high,
-    legendKey((c) => { c.fillStyle = "rgb(" + heat.nonfinite.join(",") + ")"; c.fillRect(0, 0, 18, 11); }, "not finite"),
+    legendKey((c) => { c.fillStyle = "rgb(" + heat.nonfinite.join(",") + ")"; c.fillRect(0, 0, 18, 11); },
+      "not finite"),
     legendKey((c) => { c.clearRect(0, 0, 18, 11); hatch(c, 0, 0, 18, 11); }, "not measured"),
     legendKey((c) => { c.clearRect(0, 0, 18, 11); c.fillStyle = color("s-overflow"); c.fillRect(8, 2, 3, 7); },
       "skipped step"));

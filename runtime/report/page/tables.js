@@ -43,11 +43,13 @@ function drawTypes() {
   if (data.checks.length) {
     const order = { no: 0, "not observed": 1, yes: 2 };
     const rows = [...data.checks].sort((a, b) => order[a.answer] - order[b.answer]).map((c) => [
-      ["answer." + c.answer.split(" ")[0], c.answer], el("span", named(c.sentence, 160)), el("span.soft", named(c.evidence, 200))]);
+      ["answer." + c.answer.split(" ")[0], c.answer], el("span", named(c.sentence, 160)), el("span.soft",
+        named(c.evidence, 200))]);
     body.append(table(["true?", "statement", "evidence"], rows, "Checked statements about dtypes"));
   }
   if (data.policies.length)
-    body.append(el("p.soft", "Declared in the program: ", ...data.policies.flatMap((p, i) => [i ? " · " : "", named(p, 100)])));
+    body.append(el("p.soft", "Declared in the program: ", ...data.policies.flatMap((p, i) => [i ? " · " : "", named(p,
+      100)])));
   if (!data.dtype_map.length) {
     body.append(el("p", "No tensor's place was recorded."));
     return;
@@ -59,7 +61,8 @@ function drawTypes() {
   body.append(el("h3", "By phase and role, shares of elements"),
     table(["phase", ...roles.map(([, name]) => name)], rows, "Types by phase and role"));
   if (data.places_total > data.dtype_map.length)
-    body.append(el("p.soft", "Of " + data.places_total + " places the first " + data.dtype_map.length + " are counted; --json has all."));
+    body.append(el("p.soft", "Of " + data.places_total + " places the first " + data.dtype_map.length
+      + " are counted; --json has all."));
   drawCollectives(body);
 }
 
@@ -68,7 +71,8 @@ function drawCollectives(body) {
   const rows = data.collectives.map((c) => [el("code", named(c.op, 40)), c.reduction, c.dtype, named(c.group, 30),
     ["n", c.calls.toLocaleString("en-US")], ["n", (c.bytes / 1048576).toFixed(1)], ["n", phi(c.worst_phi)],
     ["n", c.made_nonfinite ? c.made_nonfinite + " from step " + (c.first_nonfinite_step ?? "?") : "0"]]);
-  body.append(el("h3", "Collectives"), scrolling(table(["collective", "reduction", "type", "group", ["n", "calls"], ["n", "MiB sent"],
+  body.append(el("h3", "Collectives"), scrolling(table(["collective", "reduction", "type", "group", ["n", "calls"],
+    ["n", "MiB sent"],
     ["n", "error against fp32"], ["n", "results not finite"]], rows, "Collectives"), "Collectives"));
 }
 
@@ -87,21 +91,26 @@ function drawTrust() {
     figure("histories lost after step 0", number(Math.max(0, c.seeds_after_first - c.external_after_first))),
     figure("data from outside", number(c.external_after_first)), figure("written unseen", number(c.stale)),
     figure("integer results that differ", number(c.flips)), figure("values that left differing", number(c.leaks))));
-  body.append(el("h3", "The unit φ"), el("p", "1 φ is what storing a result in its type costs at least, the relative error of one rounding: "
+  body.append(el("h3", "The unit φ"), el("p",
+    "1 φ is what storing a result in its type costs at least, the relative error of one rounding: "
     + trust.floors.map((f) => f.dtype + " " + f.floor.toExponential(2)).join(", ")
     + ". Cells of the map are known to about a tenth; the findings and the ladder are exact."));
   const other = trust.notes.filter((n) => n.kind !== "policy");
   if (other.length) {
-    body.append(el("h3", "Not observed, and what else was noted"), scrolling(table(["kind", "what", ["n", "times"], ["n", "processes"]],
-      other.map((n) => [n.kind.replaceAll("_", " "), el("span", named(n.text, 200)), ["n", number(n.count)], ["n", number(n.processes)]]),
+    body.append(el("h3", "Not observed, and what else was noted"), scrolling(table(["kind", "what", ["n", "times"],
+      ["n", "processes"]],
+      other.map((n) => [n.kind.replaceAll("_", " "), el("span", named(n.text, 200)), ["n", number(n.count)], ["n",
+        number(n.processes)]]),
       "Notes"), "Notes"));
   }
   const rows = ranks.map((r) => [r.rank === null ? "-" : r.rank, r.restart, named(r.host, 40), r.pid, r.mode,
     ["n", r.steps.toLocaleString("en-US")], r.last_step === null ? "-" : r.last_step,
     r.ended ? "ended in order" : "killed, or still running",
-    el("span", list([r.problems ? plural(r.problems, "damaged place") : "", r.lost_records ? plural(r.lost_records, "record") + " lost" : ""]),
+    el("span", list([r.problems ? plural(r.problems, "damaged place") : "", r.lost_records ? plural(r.lost_records,
+      "record") + " lost" : ""]),
       ...r.first_problems.slice(0, 2).map((p) => el("div.soft", named(p, 160))))]);
-  body.append(el("h3", "Recordings" + (data.run.ranks > rows.length ? ", " + rows.length + " of " + data.run.ranks : "")),
+  body.append(el("h3", "Recordings" + (data.run.ranks > rows.length ? ", " + rows.length + " of "
+    + data.run.ranks : "")),
     scrolling(table(["rank", "restart", "host", "process", "mode", ["n", "steps"], "last step", "end", "damage"], rows,
       "Recordings"), "Recordings"));
 }

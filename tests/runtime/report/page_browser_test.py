@@ -31,7 +31,8 @@ MAX_BYTES, MAX_MS = 5_000_000, 2000
 def browser(width=1450, height=960):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+        "--force-device-scale-factor=1",
                  "--disable-dev-shm-usage", "--no-first-run", f"--window-size={width},{height}"):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -134,7 +135,8 @@ class Page(unittest.TestCase):
     def test_the_keyboard_reaches_every_control(self):
         self.open("overflow")
         wanted = set(self.run_js("""
-            return [...document.querySelectorAll("a[href], select, [tabindex]")].map((e, i) => (e.dataset.n = String(i)))"""))
+            return [...document.querySelectorAll("a[href], select, [tabindex]")].map((e,
+                i) => (e.dataset.n = String(i)))"""))
         reached = set()
         for _ in range(2 * len(wanted) + 4):
             self.driver.switch_to.active_element.send_keys(Keys.TAB)
@@ -193,7 +195,8 @@ class Page(unittest.TestCase):
             ratio = self.run_js("""
                 const rgb = (c) => c.match(/\\d+/g).slice(0, 3).map(Number);
                 const light = (c) => { const [r, g, b] = rgb(c).map((v) => { v /= 255;
-                  return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126*r + .7152*g + .0722*b; };
+                  return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126*r + .7152*g
+                      + .0722*b; };
                 const card = getComputedStyle(document.querySelector(".card")).backgroundColor;
                 return Math.min(...[...document.querySelectorAll(".card p, .card td, .card dt, .card dd, .card h2, .answer")]
                   .map((e) => { const [a, b] = [light(getComputedStyle(e).color), light(card)].sort((x, y) => y - x);

@@ -109,7 +109,8 @@ void put_map(RunModel& model, const Shape& shape) {
             LayerSteps row{.layer = shape.layers[at], .phase = phase, .order = i, .cells = {}};
             const double depth = static_cast<double>(phase == Phase::forward ? i : n + i) + 1;
             for (int k = 0; k < columns; ++k) {
-                const double noise = 0.9 + 0.2 * dice(i + 1, static_cast<std::uint64_t>(k) * 2 + (phase == Phase::backward));
+                const double noise = 0.9 + 0.2 * dice(i + 1, static_cast<std::uint64_t>(k) * 2
+                    + (phase == Phase::backward));
                 Cell cell;
                 cell.cum_phi = static_cast<float>(noise * std::sqrt(depth) * (0.8 + 0.4 * k / columns));
                 if (k % 2 == 0) cell.loc_phi = static_cast<float>(0.97 * noise);
@@ -145,7 +146,8 @@ void put_ops(Judged& run, const Shape& shape) {
 void put_places(Judged& run, const Shape& shape) {
     const auto put = [&](TensorRole role, Phase phase, const std::string& layer, DType dtype, std::uint64_t elements) {
         PlaceTotal place;
-        place.place = {.role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2, .elements = elements};
+        place.place = {.role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2,
+            .elements = elements};
         place.first_step = Step{0};
         run.model.places.push_back(place);
     };
@@ -246,7 +248,8 @@ Judged overflow_run() {
         for (std::size_t i = static_cast<std::size_t>(k) + 1; i < run.model.steps.size(); ++i)
             run.model.steps[i].loss_scale /= 2;
         for (LayerSteps& row : run.model.map) {
-            if (row.layer == layer && row.phase == Phase::forward) row.cells[static_cast<std::size_t>(k)].nonfinite = 12;
+            if (row.layer == layer && row.phase == Phase::forward)
+                row.cells[static_cast<std::size_t>(k)].nonfinite = 12;
         }
     }
     for (std::size_t k = 17; k < run.model.steps.size(); ++k)
@@ -397,7 +400,8 @@ Judged large_run(int layers, int steps) {
     Judged run = healthy(shape);
     for (int k = 100; k < steps; k += 100) {
         run.model.steps[static_cast<std::size_t>(k)].skipped = 2;
-        run.judgement.skips.push_back({.step = Step{k}, .cause = SkipCause::scale_too_high, .parameter = shape.layers[0],
+        run.judgement.skips.push_back({.step = Step{k}, .cause = SkipCause::scale_too_high,
+            .parameter = shape.layers[0],
                                        .layer = shape.layers[0], .op = "aten::mm", .rank = Rank{0},
                                        .loss_scale = 65'536, .ranks_disagree = false,
                                        .why = "the gradient is finite at half the loss scale"});

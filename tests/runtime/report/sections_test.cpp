@@ -99,7 +99,8 @@ TEST(Sections, LossScaleListsItsChangesOnly) {
 TEST(Sections, WhatTheOldReportHadIsUnchanged) {
     const json before = json_report(test::sample_run());
     const json after = report_of(test::overflow_run());
-    for (const char* key : {"steps", "coverage", "parameters", "run", "notes"}) EXPECT_EQ(before[key], after[key]) << key;
+    for (const char* key : {"steps", "coverage", "parameters", "run", "notes"}) EXPECT_EQ(before[key], after[key])
+        << key;
 }
 
 TEST(Sections, SkipsAndFindingsKeepTheirOrder) {

@@ -16,7 +16,7 @@ TEST(VerdictText, BeginsWithTheVerdictAndTheFirstCause) {
     const test::Judged run = test::overflow_run();
     const std::string text = verdict_text(run.model, run.judgement);
     EXPECT_THAT(text, StartsWith("FAIL  blocks.2.mlp.up overflows fp16"));
-    EXPECT_THAT(text, HasSubstr("\nfirst cause  blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  train.py:88\n"));
+    EXPECT_THAT(text, HasSubstr("\nfirst cause  blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  train.py:88"));
     EXPECT_THAT(text, HasSubstr("7.9 φ introduced"));
     EXPECT_THAT(text, HasSubstr("12 of 65536 not finite; twin up to 71,304; inputs up to 212"));
     EXPECT_THAT(text, HasSubstr("change: run blocks.2.mlp.up in fp32 or bf16"));
