@@ -94,7 +94,8 @@ class Page(unittest.TestCase):
                 with self.subTest(page=name, scheme=scheme):
                     self.open(name, scheme)
                     self.assertEqual([e["message"] for e in self.driver.get_log("browser")], [])
-                    self.assertEqual(self.run_js("return performance.getEntriesByType('resource').map((e) => e.name)"), [])
+                    asked = self.run_js("return performance.getEntriesByType('resource').map((e) => e.name)")
+                    self.assertEqual(asked, [])
                     self.assertFalse(self.run_js("return document.body.innerText.includes('could not be drawn')"))
 
     def test_the_first_screen_says_what_is_wrong_and_what_to_change(self):
@@ -198,7 +199,8 @@ class Page(unittest.TestCase):
                   return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126*r + .7152*g
                       + .0722*b; };
                 const card = getComputedStyle(document.querySelector(".card")).backgroundColor;
-                return Math.min(...[...document.querySelectorAll(".card p, .card td, .card dt, .card dd, .card h2, .answer")]
+                const texts = document.querySelectorAll(".card p, .card td, .card dt, .card dd, .card h2, .answer");
+                return Math.min(...[...texts]
                   .map((e) => { const [a, b] = [light(getComputedStyle(e).color), light(card)].sort((x, y) => y - x);
                     return (a + .05) / (b + .05); }));""")
             self.assertGreaterEqual(ratio, 4.5, scheme)

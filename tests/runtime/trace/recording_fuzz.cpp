@@ -51,6 +51,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     run.recordings.push_back(*std::move(recording));
     mp::trace::info_text(run);
     mp::trace::text_report(run);
-    if (!nlohmann::json::accept(mp::trace::json_text(run))) std::abort();
+    if (!nlohmann::json::accept(mp::trace::json_text(mp::trace::json_report(run)))) std::abort();
     return 0;
 }
