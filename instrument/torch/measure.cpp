@@ -11,6 +11,8 @@
 namespace mp::twin {
 namespace {
 
+constexpr double kLargeError = 0.1;  // of PROP, from which on it is asked where it comes from
+
 // The last result of the running layer. Held weakly: nothing lives longer because it is measured.
 struct Boundary {
     c10::weak_intrusive_ptr<c10::TensorImpl> real;
@@ -57,7 +59,8 @@ __attribute__((optimize("O3"), target_clones("avx2", "default"))) bool reaches(c
     return false;
 }
 
-// Whether any value is NaN or infinite, as fast as memory is read.
+}  // namespace
+
 bool any_nonfinite(const at::Tensor& t) {
     if (!t.device().is_cpu() || t.numel() == 0) return false;
     if (!t.is_non_overlapping_and_dense()) {
@@ -73,6 +76,22 @@ bool any_nonfinite(const at::Tensor& t) {
         case at::kFloat: return reaches<std::uint32_t>(static_cast<const std::uint32_t*>(data), t.numel(), 0x7F800000);
         default: return false;
     }
+}
+
+namespace {
+
+// Largest relative L2 to the twin among the float inputs.
+double input_error(const Call& call) {
+    double largest = 0;
+    for (std::size_t i = 0; i < call.real.size() && i < call.shadow.size(); ++i) {
+        if (!call.real[i].isTensor() || !call.shadow[i].isTensor() || call.info.arguments[i].write) continue;
+        cpu::TensorView real, twin;
+        Divergence d;
+        if (view_for_kernels(call.real[i].toTensor(), real) && view_for_kernels(call.shadow[i].toTensor(), twin) &&
+            cpu::divergence(real, twin, d) && std::isfinite(relative_l2(d)))
+            largest = std::max(largest, relative_l2(d));
+    }
+    return largest;
 }
 
 struct Inputs {
@@ -177,15 +196,18 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     if (has_local) cpu::divergence(real, local, loc);
     if (has_local && has_twin) cpu::divergence(local, twin, prop);
     Inputs inputs;
-    bool origin = stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
+    bool origin = call.target_was_finite && stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
     if (origin) {
         inputs = inputs_of(op, call.real);
         origin = inputs.finite;
     }
+    const double inherited = has_local && has_twin ? relative_l2(prop) : 0;
+    const double from = inherited > kLargeError && std::isfinite(inherited) ? input_error(call) : 0;
     session.ledger().add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
         put_stats(r, stats);
         if (has_twin) put_total(r, cum);
         if (has_local) put_local(r, loc, prop);
+        r.input_error = std::max(r.input_error, from);
         if (origin) put_origin(r, site.ordinal, inputs);
     });
 }

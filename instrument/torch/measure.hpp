@@ -16,6 +16,9 @@ bool view_for_kernels(const at::Tensor&, cpu::TensorView&);
 // 16 bits or less.
 bool is_low_precision(at::ScalarType);
 
+// Whether any value is NaN or infinite, as fast as memory is read.
+bool any_nonfinite(const at::Tensor&);
+
 // One result of an op beside the twin's, and beside the fp32 op's on the real inputs where that was run.
 struct Measured {
     at::Tensor real, twin, local;

@@ -213,22 +213,27 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
 // Without a twin, every element with a gradient was meant to move.
 void Parameters::keep_values(ShadowMap* shadows) {
     const TwinScope scope;
-    kept_.clear();
     for (const Live& l : live()) {
-        const bool moves = l.kind == trace::TensorKind::parameter || l.kind == trace::TensorKind::optimizer_state;
-        if (!moves || !has_plain_memory(l.tensor) || !is_low_precision(l.tensor.scalar_type())) continue;
-        Kept kept{l.name, l.kind, l.tensor.detach().clone(), {}};
-        if (shadows) {
-            const at::Tensor twin = shadows->find(l.tensor).shadow;
-            if (!twin.defined()) continue;
-            kept.twin_before = twin.clone();
-        } else {
-            const at::Tensor gradient = gradient_of(l.tensor);
-            if (l.kind != trace::TensorKind::parameter || !gradient.defined()) continue;
-            kept.twin_before = gradient.to(at::kFloat);
-        }
-        kept_.push_back(std::move(kept));
+        const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
+        if (!trained && l.kind != trace::TensorKind::optimizer_state) continue;
+        if (shadows) keep(l, shadows->find(l.tensor).shadow);
+        else if (trained) keep(l, gradient_of(l.tensor));
     }
+}
+
+// Averages of weights move between steps, by no optimizer.
+void Parameters::keep_untrained(ShadowMap& shadows) {
+    const TwinScope scope;
+    for (const Live& l : live()) {
+        const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
+        if (trained || (l.kind != trace::TensorKind::parameter && l.kind != trace::TensorKind::buffer)) continue;
+        keep(l, shadows.find(l.tensor).shadow);
+    }
+}
+
+void Parameters::keep(const Live& l, const at::Tensor& wanted) {
+    if (!wanted.defined() || !has_plain_memory(l.tensor) || !is_low_precision(l.tensor.scalar_type())) return;
+    kept_.push_back({l.name, l.kind, l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
 }
 
 void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) const {

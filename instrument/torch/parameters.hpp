@@ -54,6 +54,8 @@ public:
     // Copies of what a step may move in 16 bits or less, until forget_values(); measure() then says how
     // much did not move.
     void keep_values(ShadowMap*);
+    // The same of what no optimizer moves, from the end of one step to that of the next.
+    void keep_untrained(ShadowMap&);
     void forget_values() { kept_.clear(); }
     // The module that owns a parameter; 0: unknown.
     LayerId layer_of(const at::Tensor&) const;
@@ -82,6 +84,7 @@ private:
     };
 
     std::vector<Live> live() const;
+    void keep(const Live&, const at::Tensor& wanted);
     void put_standstill(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
 
     bool keep_ = false;

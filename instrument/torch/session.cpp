@@ -338,12 +338,13 @@ void Session::measure_tensors() {
     ShadowMap* const shadows = measures() ? &twin()->shadows() : nullptr;
     const bool sampled = ledger_.sampled();
     for (const Kind kind : {Kind::parameter, Kind::optimizer_state, Kind::buffer}) {
-        if (kind != Kind::parameter && !sampled) continue;
+        if (kind == Kind::optimizer_state && !sampled) continue;
         auto records = parameters_.measure(shadows, kind, sampled);
         step_.tensors.insert(step_.tensors.end(), std::make_move_iterator(records.begin()),
                              std::make_move_iterator(records.end()));
     }
     parameters_.forget_values();
+    if (sampled && shadows) parameters_.keep_untrained(*shadows);
 }
 
 void Session::place(trace::DTypePlace place) {

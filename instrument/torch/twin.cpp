@@ -336,6 +336,19 @@ void Twin::measure_local(Call& call, const Stack& results) {
     for (const Call::Pair& pair : call.written_floats) compare(pair.real, pair.shadow);
 }
 
+// A value that was not finite before the op is not the op's doing. fp32 targets are judged in sampled steps only.
+void Twin::look_at_targets(Call& call) const {
+    const bool sampled = session_.ledger().sampled();
+    for (std::size_t i = 0; i < call.real.size() && call.target_was_finite; ++i) {
+        const Argument& argument = call.info.arguments[i];
+        if (!argument.write || argument.overwrite) continue;
+        for_each_tensor(call.real[i], [&](const at::Tensor& t) {
+            if (has_plain_memory(t) && (sampled || is_low_precision(t.scalar_type())))
+                call.target_was_finite &= !any_nonfinite(t);
+        });
+    }
+}
+
 void Twin::prepare_sample(Call& call, Sample& sample) {
     try {
         sample.prepare(*this, call);
@@ -374,6 +387,7 @@ void Twin::generic(Call& call) {
     const bool sampled = session_.ledger().sampled();
     if (call.info.writes) {
         prepare(call);  // before the old values are gone
+        look_at_targets(call);
         if (sampled) prepare_sample(call, sample);
         run_real(call);
     } else {

@@ -28,6 +28,7 @@ struct Call {
     bool bytes = false;          // floats travel through 1-byte tensors
     bool local = false;          // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
+    bool target_was_finite = true;  // before the op, of what it changes in place
 
     struct Pair {
         at::Tensor real, shadow;
@@ -90,6 +91,7 @@ private:
     void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
     void measure_local(Call&, const Stack& results);
     void prepare_sample(Call&, Sample&);
+    void look_at_targets(Call&) const;
     void measure(Call&, const Stack& results, Sample&);
 
     Session& session_;

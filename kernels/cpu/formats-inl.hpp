@@ -24,6 +24,12 @@ using V64 = hn::Vec<D64>;
 using V32 = hn::Vec<D32>;
 inline constexpr std::size_t kLanes64 = hn::MaxLanes(D64());
 
+// Full vectors of floats, for the quick paths.
+using DF = hn::ScalableTag<float>;
+using DU = hn::RebindToUnsigned<DF>;
+using VF = hn::Vec<DF>;
+inline constexpr std::size_t kLanes32 = hn::MaxLanes(DF());
+
 // What the kernels ask of a format: its patterns as integers, and two loads.
 template <DType D>
 struct Patterns {
@@ -46,6 +52,12 @@ struct Narrow : Patterns<D> {
     static constexpr bool kExactSquares = true;
     using Raw = typename Patterns<D>::Raw;
     static HWY_INLINE V64 load(const Raw* p) { return hn::PromoteTo(D64(), Self::load32(D32(), p)); }
+    // Two vectors of the group at p, which together with those of the other parts are the group, in an order
+    // that is the same for every width of vectors.
+    static HWY_INLINE void load_pair(const Raw* p, std::size_t part, VF& a, VF& b) {
+        a = Self::load32(DF(), p + part * kLanes32);
+        b = Self::load32(DF(), p + kGroup / 2 + part * kLanes32);
+    }
 };
 
 struct Fp32 : Narrow<Fp32, DType::fp32> {
@@ -60,6 +72,13 @@ struct Bf16 : Narrow<Bf16, DType::bf16> {
     static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
         const hn::RebindToUnsigned<D> d32;
         return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::Rebind<Raw, D>(), p))));
+    }
+    // Elements of even and of odd number: nothing moves between lanes.
+    static HWY_INLINE void load_pair(const Raw* p, std::size_t part, VF& a, VF& b) {
+        const DU d32;
+        const auto both = hn::BitCast(d32, hn::LoadU(hn::Repartition<Raw, DF>(), p + part * 2 * kLanes32));
+        a = hn::BitCast(DF(), hn::ShiftLeft<16>(both));
+        b = hn::BitCast(DF(), hn::And(both, hn::Set(d32, 0xFFFF0000u)));
     }
 };
 

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/formats-inl.hpp"
 #include "kernels/cpu/histogram-inl.hpp"
+#include "kernels/cpu/short_sums-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
@@ -30,6 +31,7 @@ struct OneSided {
     Raw min_less_one = 0;  // of the values above 0; all ones when there is none
     std::uint64_t zeros = 0;
     double sum = 0, squares = 0;
+    bool quick = false;  // the sums started in fp32
 
     using DRaw = hn::CappedTag<Raw, kGroup>;
     struct State {
@@ -65,7 +67,20 @@ struct OneSided {
         }
     }
 
-    void run(const Raw* p, std::size_t n) {
+    // The zeros of a block, and its smallest value above them.
+    HWY_NOINLINE void find_zeros(const Raw* p, std::size_t n) {
+        State s;
+        std::size_t i = 0;
+        for (; i + kGroup <= n; i += kGroup) patterns(p + i, s);
+        if (i < n) {
+            patterns(Tail<F>(p + i, n - i).values, s);
+            s.zeros -= kGroup - (n - i);
+        }
+        min_less_one = static_cast<Raw>(~lane_max(DRaw(), hn::Not(s.min_less_one)));
+        zeros = s.zeros;
+    }
+
+    HWY_NOINLINE void run(const Raw* p, std::size_t n) {
         State s;
         std::size_t i = 0;
         for (; i + kGroup <= n; i += kGroup) {
@@ -88,6 +103,97 @@ struct OneSided {
     }
 };
 
+// What the pass with fp32 lanes finds. Zeros and the smallest value above them are looked for only where there is
+// a zero: a second look at a block in cache.
+template <class F>
+struct QuickOneSided {
+    using Raw = typename F::Raw;
+    using DRaw = hn::CappedTag<Raw, kGroup>;
+    struct State {
+        hn::Vec<DRaw> max, min;
+        // Written out: a generated constructor would not be compiled for this instruction set.
+        HWY_INLINE State() : max(hn::Zero(DRaw())), min(hn::Not(hn::Zero(DRaw()))) {}
+    };
+    struct Short {
+        ShortSum sum[2], squares[2];
+        HWY_INLINE Short() {}
+    };
+
+    static HWY_INLINE void group(const Raw* p, State& s, Short& sums) {
+        const DRaw d;
+        const auto mask = hn::Set(d, F::kMagnitude);
+        for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) {
+            const auto magnitude = hn::And(hn::LoadU(d, p + i), mask);
+            s.max = hn::Max(s.max, magnitude);
+            s.min = hn::Min(s.min, magnitude);
+        }
+        for (std::size_t part = 0; part < kParts; ++part) {
+            VF x[2];
+            F::load_pair(p, part, x[0], x[1]);
+            for (std::size_t k = 0; k < 2; ++k) {
+                sums.sum[k].add(part, x[k]);
+                sums.squares[k].add(part, hn::Mul(x[k], x[k]));
+            }
+        }
+    }
+
+    static HWY_INLINE void fold(Short& from, LongSum& sum, LongSum& squares) {
+        for (std::size_t part = 0; part < kParts; ++part) {
+            from.sum[0].add(part, from.sum[1].lanes[part]);
+            from.squares[0].add(part, from.squares[1].lanes[part]);
+        }
+        sum.take(from.sum[0]);
+        squares.take(from.squares[0]);
+    }
+
+    static void run(const Raw* p, std::size_t n, OneSided<F>& into) {
+        State s;
+        LongSum sum, squares;
+        std::size_t i = 0;
+        while (i + kGroup <= n) {
+            Short sums;
+            const std::size_t end = n - i < kValuesPerLane * kGroup ? n : i + kValuesPerLane * kGroup;
+            for (; i + kGroup <= end; i += kGroup) {
+                ask_ahead(p + i, kGroup);
+                group(p + i, s, sums);
+            }
+            fold(sums, sum, squares);
+        }
+        if (i < n) {
+            Short sums;
+            group(Tail<F>(p + i, n - i).values, s, sums);
+            fold(sums, sum, squares);
+        }
+        const DRaw d;
+        into.max = lane_max(d, s.max);
+        into.min_less_one = static_cast<Raw>(~lane_max(d, hn::Not(s.min)) - 1);
+        if (into.min_less_one == static_cast<Raw>(~Raw{0})) into.find_zeros(p, n);
+        into.sum = sum.total();
+        into.squares = squares.total();
+        into.quick = true;
+    }
+};
+
+// A format whose every square is far from the ends of fp32 need not be looked at.
+template <class F>
+bool runs_quick(typename F::Raw largest) {
+    if constexpr (F::kTable.exponent_bits == 8) {
+        return is_quick(static_cast<std::uint32_t>(largest) << (F::kDType == DType::bf16 ? 16 : 0));
+    } else {
+        return F::kDType != DType::fp64;
+    }
+}
+
+template <class F>
+HWY_INLINE void measure_one_sided(const typename F::Raw* p, std::size_t n, OneSided<F>& into) {
+    if constexpr (F::kDType != DType::fp64) {
+        QuickOneSided<F>::run(p, n, into);
+        if (into.max >= F::kBeyondFinite || runs_quick<F>(into.max)) return;
+    }
+    into = OneSided<F>();
+    into.run(p, n);
+}
+
 template <class F>
 std::uint64_t count_below_normal(const typename F::Raw* p, std::size_t n) {
     std::uint64_t count = 0;
@@ -104,17 +210,21 @@ std::uint64_t count_saturated(const typename F::Raw* p, std::size_t n) {
 
 // Sum of (x - mean)^2 by a second look at the block.
 template <class F>
-double spread(const typename F::Raw* p, std::size_t n, double mean) {
-    double lanes[16] = {};
-    double group[kGroup];
-    for (std::size_t i = 0; i < n; i += kGroup) {
-        const std::size_t m = n - i < kGroup ? n - i : kGroup;
-        widen_block<F>(p + i, m, group);
-        for (std::size_t j = 0; j < m; ++j) lanes[j % 16] += (group[j] - mean) * (group[j] - mean);
-    }
-    double total = 0;
-    for (const double lane : lanes) total += lane;
-    return total;
+HWY_NOINLINE double spread(const typename F::Raw* p, std::size_t n, double mean) {
+    const V64 center = hn::Set(D64(), mean);
+    LongSum sum;
+    std::size_t i = 0;
+    const auto add = [&](const typename F::Raw* from) HWY_ATTR {
+        for (std::size_t k = 0; k < kGroup / kLanes64; ++k) {
+            const V64 away = hn::Sub(F::load(from + k * kLanes64), center);
+            V64& lane = sum.lanes[k % kWideParts];
+            lane = hn::Add(lane, hn::Mul(away, away));
+        }
+    };
+    for (; i + kGroup <= n; i += kGroup) add(p + i);
+    if (i == n) return sum.total();
+    add(Tail<F>(p + i, n - i).values);
+    return sum.total() - static_cast<double>(kGroup - (n - i)) * mean * mean;
 }
 
 // Non-finite values counted and replaced by 0. Returns how many.
@@ -134,8 +244,9 @@ std::size_t set_apart(const typename F::Raw* p, std::size_t n, typename F::Raw* 
     return replaced;
 }
 
-// Below this share of the sum of squares the difference of two sums has lost half of its 53 bits: look again.
-inline constexpr double kCancelled = 0x1p-26;
+// Below this share of the sum of squares the difference of two sums has lost half of its 53 bits (4 of the 20 that
+// short sums have): look again.
+inline constexpr double kCancelled = 0x1p-26, kCancelledShort = 0x1p-4;
 
 template <class F>
 void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced, const OneSided<F>& one,
@@ -154,7 +265,7 @@ void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced,
     const auto finite = static_cast<double>(n - replaced);
     block.mean = one.sum / finite;
     block.m2 = one.squares - one.sum * block.mean;
-    if (!(block.m2 > one.squares * kCancelled) && one.squares > 0) {
+    if (!(block.m2 > one.squares * (one.quick ? kCancelledShort : kCancelled)) && one.squares > 0) {
         block.m2 = spread<F>(p, n, block.mean) - static_cast<double>(replaced) * block.mean * block.mean;
         if (block.m2 < 0) block.m2 = 0;
     }
@@ -167,7 +278,7 @@ HWY_NOINLINE void statistics_with_nonfinite(const typename F::Raw* p, std::size_
     TensorStats block;
     const std::size_t replaced = set_apart<F>(p, n, finite, block);
     OneSided<F> one;
-    one.run(finite, n);
+    measure_one_sided<F>(finite, n, one);
     finish_block<F>(finite, n, replaced, one, block);
     into.merge(block);
     if (bins) histogram_of_block<F>(finite, n, block.amin, block.amax, bins);
@@ -177,7 +288,7 @@ template <class F>
 void statistics_of_block(const void* data, std::size_t n, TensorStats& into, std::uint64_t* bins) {
     const auto* p = static_cast<const typename F::Raw*>(data);
     OneSided<F> one;
-    one.run(p, n);
+    measure_one_sided<F>(p, n, one);
     if (one.max >= F::kBeyondFinite) return statistics_with_nonfinite<F>(p, n, into, bins);
     TensorStats block;
     finish_block<F>(p, n, 0, one, block);

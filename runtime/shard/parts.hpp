@@ -69,7 +69,8 @@ inline void add_op_counts(OpRecord& into, const OpRecord& r) {
           &OpRecord::absorbed, &OpRecord::origins})
         into.*field += r.*field;
     into.amin = smaller_above_zero(into.amin, r.amin);
-    for (const auto field : {&OpRecord::amax, &OpRecord::twin_amax, &OpRecord::loc_worst, &OpRecord::input_amax})
+    for (const auto field : {&OpRecord::amax, &OpRecord::twin_amax, &OpRecord::loc_worst, &OpRecord::input_amax,
+                             &OpRecord::input_error})
         into.*field = std::max(into.*field, r.*field);
 }
 

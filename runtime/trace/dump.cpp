@@ -170,6 +170,7 @@ void put(std::string& out, const OpRecord& o) {
             .field("worst", o.loc_worst)
             .field("nonfinite", o.loc_nonfinite)
             .field("prop_error_squares", o.prop_error_squares)
+            .field("input_error", o.input_error)
             .to(out);
     }
     if (o.added) Line("    sums").field("added", o.added).field("absorbed", o.absorbed).to(out);

@@ -20,7 +20,7 @@ inline constexpr double OpRecord::* kOpValues[] = {
     &OpRecord::amax,         &OpRecord::amin,        &OpRecord::twin_amax,         &OpRecord::error_squares,
     &OpRecord::twin_squares, &OpRecord::flushed_abs, &OpRecord::twin_abs,          &OpRecord::loc_error_squares,
     &OpRecord::loc_squares,  &OpRecord::loc_dot,     &OpRecord::loc_worst,         &OpRecord::prop_error_squares,
-    &OpRecord::input_amax,
+    &OpRecord::input_amax,   &OpRecord::input_error,
 };
 
 inline constexpr unsigned kOpCountColumns = sizeof kOpCounts / sizeof *kOpCounts;

@@ -146,6 +146,9 @@ struct OpRecord {
     std::uint64_t origins = 0;         // calls with finite inputs and a result that is non-finite where the
                                        // twin's (in watch mode: a mask's) is not
     std::uint64_t first_origin = 0;    // ordinal of the first of them
+    // Largest relative L2 to the twin among the float inputs of a call that made a large inherited error (PROP
+    // above a tenth) out of them; 0: none did. What is far below PROP was amplified here.
+    double input_error = 0;
 };
 
 enum class TensorRole : std::uint8_t {

@@ -1,0 +1,59 @@
+// Sums that fp32 lanes start and fp64 lanes finish. Included once per instruction set.
+#if defined(MP_CPU_SHORT_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MP_CPU_SHORT_SUMS_INL
+#undef MP_CPU_SHORT_SUMS_INL
+#else
+#define MP_CPU_SHORT_SUMS_INL
+#endif
+
+#include "kernels/cpu/formats-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mp::cpu::HWY_NAMESPACE {
+
+inline constexpr std::size_t kSumLanes = 16;
+inline constexpr std::size_t kParts = kSumLanes / kLanes32;       // vectors of 16 floats
+inline constexpr std::size_t kWideParts = kSumLanes / kLanes64;  // vectors of 16 doubles
+
+// An fp32 lane takes 14 values before it is folded: 13 additions, at most three roundings of the value itself,
+// 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
+inline constexpr std::size_t kValuesPerLane = 14;
+
+// Magnitudes between which squares and products stay clear of overflow, and of subnormals that matter: the
+// largest of a block decides, and what 4,096 subnormal products lose is below 2^-38 of its square.
+inline constexpr std::uint32_t kLowestQuick = (127u - 50) << 23;
+inline constexpr std::uint32_t kHighestQuick = (127u + 60) << 23;
+inline bool is_quick(std::uint32_t largest) {
+    return largest == 0 || (largest >= kLowestQuick && largest <= kHighestQuick);
+}
+
+// 16 fp32 lanes, emptied into 16 fp64 lanes.
+struct ShortSum {
+    VF lanes[kParts];
+    HWY_INLINE ShortSum() {
+        for (std::size_t i = 0; i < kParts; ++i) lanes[i] = hn::Zero(DF());
+    }
+    HWY_INLINE void add(std::size_t part, VF v) { lanes[part] = hn::Add(lanes[part], v); }
+};
+
+struct LongSum {
+    V64 lanes[kWideParts];
+    HWY_INLINE LongSum() {
+        for (std::size_t i = 0; i < kWideParts; ++i) lanes[i] = hn::Zero(D64());
+    }
+    HWY_INLINE void take(const ShortSum& from) {
+        const hn::Half<DF> half;
+        for (std::size_t i = 0; i < kParts; ++i) {
+            const auto low = hn::PromoteTo(D64(), hn::LowerHalf(half, from.lanes[i]));
+            const auto high = hn::PromoteTo(D64(), hn::UpperHalf(half, from.lanes[i]));
+            lanes[2 * i] = hn::Add(lanes[2 * i], low);
+            lanes[2 * i + 1] = hn::Add(lanes[2 * i + 1], high);
+        }
+    }
+    double total() const { return sum_of(lanes); }
+};
+
+}  // namespace mp::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
