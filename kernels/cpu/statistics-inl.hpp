@@ -208,23 +208,34 @@ std::uint64_t count_saturated(const typename F::Raw* p, std::size_t n) {
     return count;
 }
 
-// Sum of (x - mean)^2 by a second look at the block.
+// Mean and sum of (x - mean)^2 by a second look at the block, from the distances to a first guess of the mean.
+// `none` of the values are zeros in place of something else.
 template <class F>
-HWY_NOINLINE double spread(const typename F::Raw* p, std::size_t n, double mean) {
-    const V64 center = hn::Set(D64(), mean);
-    LongSum sum;
+HWY_NOINLINE void measure_spread(const typename F::Raw* p, std::size_t n, std::size_t none, TensorStats& block) {
+    const double guess = block.mean;
+    const V64 center = hn::Set(D64(), guess);
+    LongSum first, second;
     std::size_t i = 0;
-    const auto add = [&](const typename F::Raw* from) HWY_ATTR {
+    for (; i + kGroup <= n; i += kGroup)
         for (std::size_t k = 0; k < kGroup / kLanes64; ++k) {
-            const V64 away = hn::Sub(F::load(from + k * kLanes64), center);
-            V64& lane = sum.lanes[k % kWideParts];
-            lane = hn::Add(lane, hn::Mul(away, away));
+            const V64 away = hn::Sub(F::load(p + i + k * kLanes64), center);
+            V64& one = first.lanes[k % kWideParts];
+            V64& two = second.lanes[k % kWideParts];
+            one = hn::Add(one, away);
+            two = hn::Add(two, hn::Mul(away, away));
         }
-    };
-    for (; i + kGroup <= n; i += kGroup) add(p + i);
-    if (i == n) return sum.total();
-    add(Tail<F>(p + i, n - i).values);
-    return sum.total() - static_cast<double>(kGroup - (n - i)) * mean * mean;
+    const auto count = static_cast<double>(n - none);
+    double distances = first.total() + static_cast<double>(none) * guess;
+    double squares = second.total() - static_cast<double>(none) * guess * guess;
+    double rest[kGroup];
+    widen_block<F>(p + i, n - i, rest);
+    for (std::size_t j = 0; j < n - i; ++j) {
+        distances += rest[j] - guess;
+        squares += (rest[j] - guess) * (rest[j] - guess);
+    }
+    block.mean = guess + distances / count;
+    block.m2 = squares - distances * (distances / count);
+    if (block.m2 < 0) block.m2 = 0;
 }
 
 // Non-finite values counted and replaced by 0. Returns how many.
@@ -265,10 +276,8 @@ void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced,
     const auto finite = static_cast<double>(n - replaced);
     block.mean = one.sum / finite;
     block.m2 = one.squares - one.sum * block.mean;
-    if (!(block.m2 > one.squares * (one.quick ? kCancelledShort : kCancelled)) && one.squares > 0) {
-        block.m2 = spread<F>(p, n, block.mean) - static_cast<double>(replaced) * block.mean * block.mean;
-        if (block.m2 < 0) block.m2 = 0;
-    }
+    if (!(block.m2 > one.squares * (one.quick ? kCancelledShort : kCancelled)) && one.squares > 0)
+        measure_spread<F>(p, n, replaced, block);
 }
 
 template <class F>
