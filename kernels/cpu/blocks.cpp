@@ -12,6 +12,7 @@
 #include "kernels/cpu/divergence-inl.hpp"
 #include "kernels/cpu/formats-inl.hpp"
 #include "kernels/cpu/histogram-inl.hpp"
+#include "kernels/cpu/quick_divergence-inl.hpp"
 #include "kernels/cpu/short_sums-inl.hpp"
 #include "kernels/cpu/statistics-inl.hpp"
 

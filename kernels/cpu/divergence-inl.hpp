@@ -7,6 +7,7 @@
 #endif
 
 #include "kernels/cpu/formats-inl.hpp"
+#include "kernels/cpu/quick_divergence-inl.hpp"
 #include "kernels/cpu/statistics-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -93,7 +94,7 @@ struct Paired {
     }
 
     // False, with nothing added, when there is a non-finite value.
-    static bool run(const typename F::Raw* px, const typename G::Raw* py, std::size_t n, Divergence& into) {
+    static HWY_NOINLINE bool run(const typename F::Raw* px, const typename G::Raw* py, std::size_t n, Divergence& into) {
         State s;
         std::size_t i = 0;
         for (; i + kGroup <= n; i += kGroup) {
@@ -122,18 +123,50 @@ struct Paired {
     }
 };
 
-// Sum of |y| where x = 0.
+// Pairs of x = 0 and y != 0, and their sum of |y|.
 template <class F, class G>
-double flushed_magnitude(const typename F::Raw* px, const typename G::Raw* py, std::size_t n) {
-    double sum = 0;
-    double group[kGroup];
-    for (std::size_t i = 0; i < n; i += kGroup) {
-        const std::size_t m = n - i < kGroup ? n - i : kGroup;
-        widen_block<G>(py + i, m, group);
-        for (std::size_t j = 0; j < m; ++j)
-            if ((px[i + j] & F::kMagnitude) == 0) sum += group[j] < 0 ? -group[j] : group[j];
+HWY_NOINLINE void find_flushed(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
+                               Divergence& block) {
+    const D64 d;
+    LongSum sum;
+    std::size_t count = 0;
+    const auto add = [&](const typename F::Raw* x, const typename G::Raw* y) HWY_ATTR {
+        for (std::size_t i = 0; i < kGroup / kLanes64; ++i) {
+            const V64 lost = hn::IfThenElseZero(hn::Eq(F::load(x + i * kLanes64), hn::Zero(d)),
+                                                hn::Abs(G::load(y + i * kLanes64)));
+            count += hn::CountTrue(d, hn::Ne(lost, hn::Zero(d)));
+            sum.lanes[i % kWideParts] = hn::Add(sum.lanes[i % kWideParts], lost);
+        }
+    };
+    std::size_t i = 0;
+    for (; i + kGroup <= n; i += kGroup) add(px + i, py + i);
+    if (i < n) add(Tail<F>(px + i, n - i).values, Tail<G>(py + i, n - i).values);
+    block.flushed = count;
+    block.flushed_abs = sum.total();
+}
+
+// False, with nothing added, when there is a non-finite value. `others`: what is merged with this block.
+template <class F, class G>
+bool measure_paired(const typename F::Raw* px, const typename G::Raw* py, std::size_t n, const Divergence& others,
+                    Divergence& block) {
+    if constexpr (G::kDType == DType::fp32 && F::kDType != DType::fp64) {
+        QuickPaired<F> quick;
+        quick.run(px, py, n);
+        if (!quick.finite()) return false;
+        if (quick.holds()) {
+            quick.store(n, block);
+            if (quick.x_min == 0) find_flushed<F, G>(px, py, n, block);
+            if (quick.extremes_are_exact() || !quick.may_exceed(others)) return true;
+            Divergence exact;
+            Paired<F, G>::run(px, py, n, exact);
+            block.max_abs = exact.max_abs;
+            block.ulp_max = exact.ulp_max;
+            return true;
+        }
     }
-    return sum;
+    if (!Paired<F, G>::run(px, py, n, block)) return false;
+    if (block.flushed != 0) find_flushed<F, G>(px, py, n, block);
+    return true;
 }
 
 template <class F>
@@ -172,8 +205,7 @@ HWY_NOINLINE void divergence_with_nonfinite(const typename F::Raw* px, const typ
         if (!finite) count_nonfinite<F, G>(px[i], py[i], apart);
     }
     Divergence block;
-    Paired<F, G>::run(x, y, n, block);
-    if (block.flushed != 0) block.flushed_abs = flushed_magnitude<F, G>(x, y, n);
+    measure_paired<F, G>(x, y, n, into, block);
     block.compared -= apart.nonfinite_both + apart.nonfinite_real + apart.nonfinite_twin;
     block.merge(apart);
     into.merge(block);
@@ -184,8 +216,7 @@ void divergence_of_block(const void* real, const void* twin, std::size_t n, Dive
     const auto* px = static_cast<const typename F::Raw*>(real);
     const auto* py = static_cast<const typename G::Raw*>(twin);
     Divergence block;
-    if (!Paired<F, G>::run(px, py, n, block)) return divergence_with_nonfinite<F, G>(px, py, n, into);
-    if (block.flushed != 0) block.flushed_abs = flushed_magnitude<F, G>(px, py, n);
+    if (!measure_paired<F, G>(px, py, n, into, block)) return divergence_with_nonfinite<F, G>(px, py, n, into);
     into.merge(block);
 }
 
