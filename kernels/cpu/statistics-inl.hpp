@@ -290,7 +290,7 @@ HWY_NOINLINE void statistics_with_nonfinite(const typename F::Raw* p, std::size_
     measure_one_sided<F>(finite, n, one);
     finish_block<F>(finite, n, replaced, one, block);
     into.merge(block);
-    if (bins) histogram_of_block<F>(finite, n, block.amin, block.amax, bins);
+    if (bins) histogram_of_block<F>(finite, n, one.zeros, block.amin, block.amax, bins);
 }
 
 template <class F>
@@ -302,7 +302,7 @@ void statistics_of_block(const void* data, std::size_t n, TensorStats& into, std
     TensorStats block;
     finish_block<F>(p, n, 0, one, block);
     into.merge(block);
-    if (bins) histogram_of_block<F>(p, n, block.amin, block.amax, bins);
+    if (bins) histogram_of_block<F>(p, n, one.zeros, block.amin, block.amax, bins);
 }
 
 }  // namespace mp::cpu::HWY_NAMESPACE
