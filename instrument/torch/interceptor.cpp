@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "instrument/torch/call_path.hpp"
 #include "instrument/torch/collectives.hpp"
 #include "instrument/torch/measure.hpp"
 #include "instrument/torch/nodes.hpp"
@@ -71,6 +72,16 @@ bool updates_in_place(const OpInfo& info) {
                                                      [](const Argument& a) { return a.write && !a.overwrite; });
 }
 
+void name_by_call_path(Site& site, bool makes_node) {
+    if (!g_session->twin_active() && !g_session->ledger().sampled()) return;
+    const CallPath path = call_path();
+    site.address = path.address;
+    if (path.layer == 0) return;
+    site.layer = path.layer;
+    site.guessed = true;
+    if (makes_node) layers().runs_op(path.layer);
+}
+
 // Which layer and phase an op belongs to; unknown where nothing says so.
 Site site_of(const OpInfo& info, bool forward) {
     Site site;
@@ -89,6 +100,7 @@ Site site_of(const OpInfo& info, bool forward) {
     } else if (forward || all.in_module()) {
         site.phase = Phase::forward;
         site.layer = running ? running : all.after_model() ? all.loss : 0;
+        if (!running && !g_session->has_python()) name_by_call_path(site, forward);
     } else if (running) {
         site.phase = running == all.data ? Phase::data : Phase::optimizer;
         site.layer = running;

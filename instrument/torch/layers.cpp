@@ -31,9 +31,12 @@ struct Layers::Thread {
     bool ran = false;
     std::unordered_map<std::string, LayerId> known;  // spares the lock of all names
 
-    void mark(LayerId layer) {
-        const std::uint64_t next = at::sequence_number::peek();
+    void mark(LayerId layer) { mark(layer, at::sequence_number::peek()); }
+
+    void mark(LayerId layer, std::uint64_t next) {
         const std::lock_guard lock(mutex);
+        if (!marks.empty() && marks.back().layer == layer) return;
+        if (!marks.empty()) next = std::max(next, marks.back().first_node);
         if (!marks.empty() && marks.back().first_node == next) marks.back().layer = layer;
         else if (marks.size() < kMostMarks) marks.push_back({next, layer});
     }
@@ -99,6 +102,12 @@ LayerId Layers::pop() {
     t.stack.pop_back();
     t.mark(!t.stack.empty() ? t.stack.back().layer : t.ran ? loss : 0);
     return top;
+}
+
+void Layers::runs_op(LayerId layer) {
+    // The node is made before its op comes by here.
+    const std::uint64_t next = at::sequence_number::peek();
+    thread().mark(layer, next > 0 ? next - 1 : 0);
 }
 
 LayerId Layers::current() const {

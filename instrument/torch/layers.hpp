@@ -20,6 +20,7 @@ struct Site {
     bool guessed = false;
     Phase phase = Phase::unknown;
     std::uint64_t ordinal = 0;  // of the op within its step
+    std::uint64_t address = 0;  // of the call in a C++ program; 0: unknown
 };
 
 // Which layer runs, per thread, and which layer made an autograd node.
@@ -37,6 +38,8 @@ public:
     // Of this thread. A name longer than 4 KiB is cut.
     void push(std::string_view name);
     LayerId pop();              // what was on top; 0 when nothing was
+    // A layer that nobody pushed runs the op that made the last autograd node of this thread.
+    void runs_op(LayerId);
     LayerId current() const;    // on top; 0 when nothing is
     std::size_t depth() const;
     bool in_module() const;     // what is on top is a module, not "(optimizer)" and the like

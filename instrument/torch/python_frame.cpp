@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "instrument/torch/call_path.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -126,6 +127,7 @@ std::string source_of(const Site& site, const OpInfo& op) {
             if (const auto it = forward->find(site.layer); it != forward->end()) return it->second;
     }
     std::string place = site.phase == Phase::backward ? std::string() : ask();
+    if (site.address) place = source_of_call(site.address);
     if (place.empty()) place = layers().source(site.layer);
     const std::lock_guard lock(mutex);
     if (site.phase == Phase::forward) forward->emplace(site.layer, place);

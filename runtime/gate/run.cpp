@@ -10,6 +10,7 @@
 
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/launch/symbols.hpp"
 #include "runtime/launch/words.hpp"
 #include "runtime/shadow/policy_text.hpp"
 #include "runtime/trace/display.hpp"
@@ -91,8 +92,9 @@ Result<GateRun> run_gate(const GateRequest& request) {
         if (!found) return Error{"--lint: " + found.error().message, found.error().hint};
         lint.insert(lint.end(), found->begin(), found->end());
     }
-    const Result<RunModel> model = fold_run(request.directory);
+    Result<RunModel> model = fold_run(request.directory);
     if (!model) return model.error();
+    launch::resolve_sources(*model);
     const GateResult result = gate(judge(*model, rules->limits, policies), *rules, lint, today(), request.strict);
     GateRun out;
     out.exit = exit_code(result);

@@ -1,6 +1,7 @@
 #include "runtime/report/run.hpp"
 
 #include "runtime/gate/gate.hpp"
+#include "runtime/launch/symbols.hpp"
 #include "runtime/report/json_report.hpp"
 #include "runtime/report/page.hpp"
 #include "runtime/report/run_summary.hpp"
@@ -42,8 +43,9 @@ Status check_report(const ReportRequest& request) {
 Result<ReportRun> run_report(const ReportRequest& request) {
     const auto lint = lint_of(request);
     if (!lint) return lint.error();
-    const Result<RunModel> model = fold_run(request.directory);
+    Result<RunModel> model = fold_run(request.directory);
     if (!model) return model.error();
+    launch::resolve_sources(*model);
     if (model->ranks.empty()) return no_recording(request.directory);
     Judgement judgement = judge(*model, {}, request.policies);
     join(judgement.findings, *lint);
@@ -66,8 +68,9 @@ Result<ReportRun> run_report(const ReportRequest& request) {
 }
 
 Result<std::string> summary_of(const std::string& directory) {
-    const Result<RunModel> model = fold_run(directory);
+    Result<RunModel> model = fold_run(directory);
     if (!model) return model.error();
+    launch::resolve_sources(*model);
     if (model->ranks.empty()) return no_recording(directory);
     return run_summary(*model, judge(*model));
 }

@@ -75,7 +75,7 @@ void train(const Options& o) {
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
     const ShardedAdam::Group group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, o.rank, o.world, gloo);
 
-    Gpt model(vocabulary);
+    Gpt model(vocabulary, o.head == "half");
     ShardedAdam adam(model->parameters(), group, low ? torch::kHalf : torch::kFloat);
     model->to(working_dtype(o));
     LossScale scale{low ? o.scale : 1.0};

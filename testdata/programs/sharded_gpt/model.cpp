@@ -67,7 +67,8 @@ torch::Tensor BlockImpl::forward(torch::Tensor x, const torch::Tensor& mask) {
     return x + through(down, torch::gelu(wide(through(up, through(norm2, x)))).to(x.scalar_type()));
 }
 
-GptImpl::GptImpl(int64_t vocabulary) : mask(torch::ones({kContext, kContext}).triu(1).to(torch::kBool)) {
+GptImpl::GptImpl(int64_t vocabulary, bool narrow)
+    : mask(torch::ones({kContext, kContext}).triu(1).to(torch::kBool)), narrow_head(narrow) {
     tokens = register_module("tokens", torch::nn::Embedding(vocabulary, kWidth));
     positions = register_module("positions", torch::nn::Embedding(kContext, kWidth));
     for (int i = 0; i < kLayers; ++i) blocks.push_back(register_module("block" + std::to_string(i), Block()));
@@ -78,7 +79,8 @@ GptImpl::GptImpl(int64_t vocabulary) : mask(torch::ones({kContext, kContext}).tr
 torch::Tensor GptImpl::forward(const torch::Tensor& batch) {
     torch::Tensor x = tokens->forward(batch) + positions->forward(torch::arange(batch.size(1)));
     for (Block& block : blocks) x = block->forward(x, mask);
-    return through(head, through(norm, x));
+    const torch::Tensor features = through(norm, x);
+    return narrow_head ? half_head(head, features) : through(head, features);
 }
 
 }  // namespace sharded

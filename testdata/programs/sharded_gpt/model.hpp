@@ -21,6 +21,9 @@ std::pair<torch::Tensor, int64_t> load_text(const std::string& path);
 torch::Tensor through(torch::nn::Linear& layer, const torch::Tensor& x);
 torch::Tensor through(torch::nn::LayerNorm& layer, const torch::Tensor& x);
 
+// The logits as half_head.cpp makes them.
+torch::Tensor half_head(torch::nn::Linear& head, const torch::Tensor& x);
+
 struct BlockImpl : torch::nn::Module {
     BlockImpl();
     torch::Tensor forward(torch::Tensor x, const torch::Tensor& mask);
@@ -31,7 +34,7 @@ struct BlockImpl : torch::nn::Module {
 TORCH_MODULE(Block);
 
 struct GptImpl : torch::nn::Module {
-    explicit GptImpl(int64_t vocabulary);
+    GptImpl(int64_t vocabulary, bool narrow_head);
     torch::Tensor forward(const torch::Tensor& tokens);
 
     torch::nn::Embedding tokens{nullptr}, positions{nullptr};
@@ -39,6 +42,7 @@ struct GptImpl : torch::nn::Module {
     torch::nn::LayerNorm norm{nullptr};
     torch::nn::Linear head{nullptr};
     torch::Tensor mask;
+    bool narrow_head;
 };
 TORCH_MODULE(Gpt);
 
