@@ -135,12 +135,16 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
              {"stagnation-fail", real(kShare, limits.stagnation_fail)},
              {"reduction-phi", real(kFloors, limits.reduction_phi)},
              {"coverage-ops", real(kShare, limits.coverage_ops)},
-             {"absorbed", real(kShare, limits.absorbed)}});
+             {"absorbed", real(kShare, limits.absorbed)},
+             {"amplified-warn", real(kShare, limits.amplified_warn)},
+             {"amplified-fail", real(kShare, limits.amplified_fail)}});
     if (r.error) return;
     if (limits.loc_warn_phi > limits.loc_fail_phi)
         r.fail(key.source(), "loc-warn-phi is above loc-fail-phi", "a warning comes before a failure");
     if (limits.stagnation_warn > limits.stagnation_fail)
         r.fail(key.source(), "stagnation-warn is above stagnation-fail", "a warning comes before a failure");
+    if (limits.amplified_warn > limits.amplified_fail)
+        r.fail(key.source(), "amplified-warn is above amplified-fail", "a warning comes before a failure");
 }
 
 bool check_rule(Reader& r, const toml::source_region& at, std::string_view id) {

@@ -11,8 +11,11 @@ namespace mp::trace {
 namespace {
 
 bool is_data(const OpRecord& r) { return r.phase == Phase::data || r.layer == "(data)"; }
-// The scaler multiplies the loss behind the forward: what overflows there is the scale's doing.
-bool under_the_scale(const OpRecord& r) { return r.phase == Phase::backward || r.layer == "(scaler)"; }
+// The scaler multiplies the loss behind the forward: what overflows there is the scale's doing. Between backward and
+// step(), gradients still have it, or are divided by it.
+bool under_the_scale(const OpRecord& r) {
+    return r.phase == Phase::backward || r.layer == "(scaler)" || r.layer == "(update)";
+}
 bool is_collective(const OpRecord& r) { return r.op.starts_with("c10d::") || r.op.starts_with("_c10d_functional::"); }
 bool has_twin(const OpRecord& r) { return r.compared > 0 || r.nonfinite_real > 0 || r.twin_amax > 0; }
 

@@ -85,9 +85,12 @@ std::vector<Rung> ladder_of(const RunModel& model) {
     return out;
 }
 
-FirstOverflow first_overflow_of(const RunModel& model) {
+// One that a lower loss scale would have cured comes last: GradScaler makes some on purpose.
+FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVerdict>& skips) {
     const OpSum* first = nullptr;
-    auto key = [](const OpSum& s) { return std::tuple(s.first_origin.step, s.at_origin.first_origin); };
+    auto key = [&](const OpSum& s) {
+        return std::tuple(left_to_the_skips(s, skips), s.first_origin.step, s.at_origin.first_origin);
+    };
     for (const OpSum& sum : model.ops) {
         if (!sum.first_origin.step.known()) continue;
         if (!first || key(sum) < key(*first)) first = &sum;
@@ -125,12 +128,13 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     if (model.step_count > 0)
         out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);
     out.ladder = ladder_of(model);
-    out.first_overflow = first_overflow_of(model);
+    out.first_overflow = first_overflow_of(model, out.skips);
     Case c{model, limits, out};
     judge_nonfinite(c);
     judge_skips(c);
     judge_sums(c);
     judge_ops(c);
+    judge_amplified(c);
     judge_range(c);
     judge_updates(c);
     judge_reductions(c);

@@ -24,6 +24,7 @@ struct Limits {
     double reduction_phi = 3;                          // MPT050
     double coverage_ops = 0.95;                        // MPT090
     double absorbed = 0.1;                             // MPT012: share of a running sum's addends swallowed
+    double amplified_warn = 0.1, amplified_fail = 0.2; // MPT013: relative L2 of the inherited error
 };
 
 // One (layer, op, phase) as the divergence ladder shows it, in one-rounding floors of its dtype.
@@ -53,6 +54,7 @@ struct Check {
     enum class Answer : std::uint8_t { yes, no, not_observed } answer = Answer::not_observed;
     std::string sentence;
     std::string evidence;     // "reduce_scatter in bf16, 240 calls"
+    bool violated = false;    // answered no, and a policy says otherwise
 };
 
 struct Judgement {

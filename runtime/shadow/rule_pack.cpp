@@ -13,6 +13,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT010", "introduced-error", "an op introduces more error than its roundings cost", Needs::local},
     {"MPT011", "rounding-bias", "an op's rounding errors do not cancel", Needs::local},
     {"MPT012", "swallowed-addends", "a running sum swallows its addends", Needs::nothing},
+    {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::local},
     {"MPT020", "layer-divergence", "total error per layer against the baseline", Needs::baseline},
     {"MPT021", "loss-divergence", "divergence of the loss against the baseline", Needs::baseline},
     {"MPT022", "gradient-bias", "bias of the gradients against their noise", Needs::baseline},

@@ -25,10 +25,14 @@ bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
 
+// Whether an origin is in the scaled part of a step that the optimizer threw away: judged as a skipped step.
+bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
+
 void judge_nonfinite(Case&);   // MPT001
 void judge_skips(Case&);       // MPT002, MPT003, MPT004; needs out.skips
 void judge_sums(Case&);        // MPT012; before judge_ops, which leaves its places alone
 void judge_ops(Case&);         // MPT010, MPT011
+void judge_amplified(Case&);   // MPT013
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_reductions(Case&);  // MPT050, MPT051

@@ -18,18 +18,13 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 20;  // a run that is lost overflows everywhere
 
-// The scaled part of a step that the optimizer threw away: judged as a skipped step.
-bool left_to_the_skips(const OpSum& sum, const std::set<Step>& skipped) {
-    const bool scaled = sum.total.phase == Phase::backward || sum.total.layer == "(scaler)" ||
-                        sum.total.layer == "(clipping)";
-    return scaled && skipped.contains(sum.first_origin.step);
-}
 
 std::string what_happened(const OpSum& sum) {
     const OpRecord& op = sum.at_origin;
     const bool only_nan = op.nan > 0 && op.pos_inf + op.neg_inf == 0;
     const std::uint64_t bad = op.nonfinite_real > 0 ? op.nonfinite_real : op.nan + op.pos_inf + op.neg_inf;
-    std::string out = shown(base_name(sum.total.op)) + " gave " + counted(bad, only_nan ? "NaN" : "non-finite value") +
+    std::string out = (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") +
+                      shown(base_name(sum.total.op)) + " gave " + counted(bad, only_nan ? "NaN" : "non-finite value") +
                       " of " + figure(static_cast<double>(op.elements)) + " in " +
                       std::string(name_of(sum.total.dtype));
     if (op.input_amax > 0) out += " from finite inputs of at most " + figure(op.input_amax);
@@ -121,12 +116,17 @@ void judge_lost_loss(Case& c) {
 
 }  // namespace
 
+bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) {
+    const std::string& layer = sum.total.layer;
+    const bool scaled = sum.total.phase == Phase::backward || layer == "(scaler)" || layer == "(clipping)" ||
+                        layer == "(update)";
+    return scaled && std::ranges::find(skips, sum.first_origin.step, &SkipVerdict::step) != skips.end();
+}
+
 void judge_nonfinite(Case& c) {
-    std::set<Step> skipped;
-    for (const SkipVerdict& v : c.out.skips) skipped.insert(v.step);
     std::vector<const OpSum*> origins;
     for (const OpSum& sum : c.model.ops) {
-        if (sum.first_origin.step.known() && !left_to_the_skips(sum, skipped)) origins.push_back(&sum);
+        if (sum.first_origin.step.known() && !left_to_the_skips(sum, c.out.skips)) origins.push_back(&sum);
     }
     std::ranges::sort(origins, {}, [](const OpSum* s) {
         return std::tuple(s->first_origin.step, s->at_origin.first_origin, s);

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+#include <optional>
 #include <tuple>
 
 #include "kernels/numerics/divergence.hpp"
@@ -20,6 +21,8 @@ constexpr std::uint64_t kFewest = 64;            // compared elements below whic
 constexpr std::uint64_t kFewestForBias = 4096;
 constexpr double kBiasSigmas = 6;                // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425; // one rounding errs by u at most, 2.35 floors
+constexpr double kConcentrated = 1.0 / 256;      // mean square over largest square; Gaussian: above 1/36
+constexpr std::size_t kNamedLayers = 3;
 constexpr double kLongChain = 16;                // additions a step from which on a sum is a running sum
 constexpr double kChainWithoutProof = 64;        // the same, when neither bias nor divergence was measured
 constexpr std::uint64_t kFewestAddends = 256;
@@ -68,41 +71,83 @@ double floor_for(const OpRecord& op, const Limits& limits) {
     return floor;
 }
 
-void judge_introduced(Case& c, const OpSum& sum) {
+// One magnitude many times over, or few values that carry nearly all of the energy (a rare token's, repeated), have
+// few rounding errors: they neither average to one floor nor cancel.
+bool few_values(const OpRecord& op) {
+    const double spread = op.amax > 0 ? op.loc_squares / (op.amax * op.amax) : 0;
+    return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
+}
+
+struct Introduced {
+    const OpSum* sum = nullptr;
+    double floors = 0, floor = 0, limit = 0;
+    Severity severity = Severity::warning;
+};
+
+std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     const OpRecord& op = sum.total;
     const double floors = introduced_phi(op);
     const double floor = floor_for(op, c.limits);
     const double warn = widened(c.limits.loc_warn_phi, op.loc_compared) * floor;
     const double fail = widened(c.limits.loc_fail_phi, op.loc_compared) * floor;
-    if (!(floors > warn)) return;
-    // One magnitude many times over has one rounding error many times over: up to 2.35 floors are honest.
-    if (one_magnitude(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return;
-    Finding f = finding_at("MPT010", floors > fail ? Severity::error : Severity::warning, op);
-    f.step = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
-    f.rank = sum.worst_loc.rank;
-    f.value = floors;
-    f.limit = floors > fail ? fail : warn;
+    if (!(floors > warn)) return std::nullopt;
+    // One rounding error many times over: up to 2.35 floors are honest.
+    if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
+    const bool fails = floors > fail;
+    return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
+}
+
+std::string advice_for(const OpRecord& op) {
+    if (is_matrix_product(op.op)) return "accumulate in fp32: allow no reduced-precision reduction here";
+    const std::string name = base_name(op.op);
+    // Their backward sums the gradients of weight and bias over all rows in the results' dtype.
+    if (is_norm(op.op) && is_backward_op(op.op)) return "keep the module that runs " + shown(name) + " in fp32";
+    return "run " + shown(name) + " of " + (op.layer.empty() ? std::string("this layer") : shown(op.layer)) +
+           " in fp32, or sum in fp32 inside it";
+}
+
+// "; and 4 more layers: a, b, c, ..."
+std::string others_text(const std::vector<std::string>& layers) {
+    if (layers.empty()) return {};
+    std::string out = "; and " + counted(layers.size(), "more layer") + ":";
+    for (std::size_t i = 0; i < layers.size() && i < kNamedLayers; ++i) out += (i ? ", " : " ") + shown(layers[i]);
+    return layers.size() > kNamedLayers ? out + ", ..." : out;
+}
+
+// One op in several layers is one finding: the worst layer, and the others by name.
+Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
+    const Introduced& worst =
+        *std::ranges::max_element(group, {}, [](const Introduced& i) { return std::tuple(i.severity, i.floors); });
+    const OpRecord& op = worst.sum->total;
+    Finding f = finding_at("MPT010", worst.severity, op);
+    f.step = worst.sum->worst_loc.step.known() ? worst.sum->worst_loc.step : worst.sum->first_step;
+    f.rank = worst.sum->worst_loc.rank;
+    f.value = worst.floors;
+    f.limit = worst.limit;
     f.unit = "phi";
-    f.importance = share_of_error(c, op);
-    f.message = place_text(op) + " introduces " + phi(floors) + ", its roundings cost " + phi(floor) + " (limit " +
-                phi(f.limit) + "), over " + counted(op.loc_compared, "element");
+    for (const Introduced& i : group) {
+        f.importance += share_of_error(c, i.sum->total);
+        if (&i != &worst) f.more_layers.push_back(i.sum->total.layer);
+    }
+    f.message = place_text(op) + " introduces " + phi(f.value) + ", its roundings cost " + phi(worst.floor) +
+                " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
+                others_text(f.more_layers);
     if (f.importance > 0.005) f.message += "; " + percent(f.importance) + " of the error that ops introduced";
-    f.advice = is_matrix_product(op.op) ? "accumulate in fp32: allow no reduced-precision reduction here"
-                                        : "run " + shown(base_name(op.op)) + " of " +
-                                              (op.layer.empty() ? std::string("this layer") : shown(op.layer)) +
-                                              " in fp32, or sum in fp32 inside it";
-    c.out.findings.push_back(std::move(f));
+    f.advice = advice_for(op);
+    return f;
 }
 
 void judge_bias(Case& c, const OpSum& sum) {
     const OpRecord& op = sum.total;
-    if (op.loc_compared < kFewestForBias || one_magnitude(op)) return;
+    if (op.loc_compared < kFewestForBias) return;
     const double u = unit_of(op.dtype);
     const double gain = gain_of(op);
     const double error = relative(op.loc_error_squares, op.loc_squares);
     if (u <= 0 || error <= 0) return;
     const double sigmas = std::fabs(gain) * std::sqrt(static_cast<double>(op.loc_compared)) / error;
     if (std::fabs(gain) <= c.limits.gain_bias_u * u || sigmas <= kBiasSigmas) return;
+    // A single rounding errs by a unit roundoff at most, and few values may have the same one.
+    if (few_values(op) && std::fabs(gain) <= 1.01 * u) return;
     Finding f = finding_at("MPT011", Severity::error, op);
     f.step = sum.first_step;
     f.value = std::fabs(gain) / u;
@@ -189,11 +234,14 @@ void judge_sums(Case& c) {
 }
 
 void judge_ops(Case& c) {
+    std::map<std::tuple<std::string, Phase, DType>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
-        if (!is_judged(sum.total) || found_at(c, "MPT012", sum.total)) continue;
-        judge_introduced(c, sum);
-        if (!found_at(c, "MPT010", sum.total)) judge_bias(c, sum);
+        const OpRecord& op = sum.total;
+        if (!is_judged(op) || found_at(c, "MPT012", op)) continue;
+        if (const auto introduced = introduced_by(c, sum)) groups[{op.op, op.phase, op.dtype}].push_back(*introduced);
+        else judge_bias(c, sum);
     }
+    for (const auto& [key, group] : groups) c.out.findings.push_back(introduced_finding(c, group));
 }
 
 }  // namespace mp::trace

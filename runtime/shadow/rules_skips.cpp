@@ -170,16 +170,21 @@ void judge_disagreement(Case& c) {
         steps.push_back(v.step);
     }
     if (!first) return;
+    const bool earlier = std::ranges::any_of(c.out.findings, [&](const Finding& f) {
+        return f.rule == "MPT001" && f.step < first->step;
+    });
     Finding f = finding("MPT004", Severity::error);
     f.layer = first->layer;
     f.op = first->op;
+    f.phase = Phase::optimizer;  // where one rank steps and another does not; the message says what made it
     f.rank = first->rank;
     f.step = first->step;
     f.value = static_cast<double>(steps.size());
     f.unit = "steps";
     f.message = "ranks disagree on skipping " + step_list(steps) + ": " + first->why;
     f.advice = "share the non-finite flag over all ranks (ShardedGradScaler, or an all_reduce of found_inf)";
-    f.importance = 1.3;
+    // The ranks are not the same model from here on; what leaves a format later is a consequence.
+    f.importance = earlier || !by_the_scale(*first) ? 1.3 : 2.5;
     c.out.findings.push_back(std::move(f));
 }
 
