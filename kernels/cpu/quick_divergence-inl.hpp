@@ -81,9 +81,9 @@ struct QuickPaired {
         const VU y_bits = hn::BitCast(du, abs_y);
         s.y_max = hn::Max(s.y_max, y_bits);
         s.e_max = hn::Max(s.e_max, hn::BitCast(du, abs_e));
-        sums.ee.add(part, hn::Mul(e, e));
-        sums.yy.add(part, hn::Mul(y, y));
-        sums.ey.add(part, hn::Mul(e, y));
+        sums.ee.add_product(part, e, e);
+        sums.yy.add_product(part, y, y);
+        sums.ey.add_product(part, e, y);
         sums.e.add(part, e);
         sums.abs_e.add(part, abs_e);
         sums.abs_y.add(part, abs_y);

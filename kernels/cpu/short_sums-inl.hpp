@@ -15,8 +15,8 @@ inline constexpr std::size_t kSumLanes = 16;
 inline constexpr std::size_t kParts = kSumLanes / kLanes32;       // vectors of 16 floats
 inline constexpr std::size_t kWideParts = kSumLanes / kLanes64;  // vectors of 16 doubles
 
-// An fp32 lane takes 14 values before it is folded: 13 additions, at most three roundings of the value itself,
-// 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
+// An fp32 lane takes 14 values before it is folded: 13 additions, one of another lane, at most two roundings of the
+// value itself (e * e), 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
 inline constexpr std::size_t kValuesPerLane = 14;
 
 // Magnitudes between which squares and products stay clear of overflow, and of subnormals that matter: the
@@ -27,6 +27,21 @@ inline bool is_quick(std::uint32_t largest) {
     return largest == 0 || (largest >= kLowestQuick && largest <= kHighestQuick);
 }
 
+// a * b + c, rounded once, also where the instruction set has no such instruction: else the bits would differ.
+HWY_INLINE VF fused(VF a, VF b, VF c) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+    const DF d;
+    alignas(16) float x[kLanes32], y[kLanes32], z[kLanes32];
+    hn::Store(a, d, x);
+    hn::Store(b, d, y);
+    hn::Store(c, d, z);
+    for (std::size_t i = 0; i < kLanes32; ++i) z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+    return hn::Load(d, z);
+#else
+    return hn::MulAdd(a, b, c);
+#endif
+}
+
 // 16 fp32 lanes, emptied into 16 fp64 lanes.
 struct ShortSum {
     VF lanes[kParts];
@@ -34,6 +49,7 @@ struct ShortSum {
         for (std::size_t i = 0; i < kParts; ++i) lanes[i] = hn::Zero(DF());
     }
     HWY_INLINE void add(std::size_t part, VF v) { lanes[part] = hn::Add(lanes[part], v); }
+    HWY_INLINE void add_product(std::size_t part, VF a, VF b) { lanes[part] = fused(a, b, lanes[part]); }
 };
 
 struct LongSum {

@@ -132,7 +132,7 @@ struct QuickOneSided {
             F::load_pair(p, part, x[0], x[1]);
             for (std::size_t k = 0; k < 2; ++k) {
                 sums.sum[k].add(part, x[k]);
-                sums.squares[k].add(part, hn::Mul(x[k], x[k]));
+                sums.squares[k].add_product(part, x[k], x[k]);
             }
         }
     }
