@@ -8,7 +8,7 @@
 
 // What one instruction set provides: measures of up to kBlock contiguous elements, which fit the first-level
 // cache, so that a rare second look (zeros, subnormals, NaN, a spread that cancels) costs no memory traffic.
-// Order of the sums: 16 lanes (8 of divergence in fp64), an element in a lane by its number within a group, lanes
+// Order of the sums: a fixed number of lanes, an element in a lane by its number within a group, lanes
 // added in order. In fp32 lanes every product is fused with its addition, in fp64 lanes only where it is exact, so
 // every instruction set returns the same bits.
 

@@ -152,7 +152,7 @@ bool measure_paired(const typename F::Raw* px, const typename G::Raw* py, std::s
     if constexpr (G::kDType == DType::fp32 && F::kDType != DType::fp64) {
         QuickPaired<F> quick;
         quick.run(px, py, n);
-        if (!quick.finite()) return false;
+        if (quick.y_max >= G::kBeyondFinite) return false;
         if (quick.holds()) {
             quick.store(n, block);
             if (quick.x_min == 0) find_flushed<F, G>(px, py, n, block);

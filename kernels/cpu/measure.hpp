@@ -7,7 +7,7 @@
 #include "kernels/numerics/tensor_stats.hpp"
 
 // The two measuring kernels, on the CPU. SIMD by Highway with dispatch at run time. Counts and extremes are exact.
-// A sum is within 1e-6 of the sum of its magnitudes: fp32 lanes add 14 values each, fp64 lanes add those sums.
+// A sum is within 1e-6 of the sum of its magnitudes: fp32 lanes add 12 values each, fp64 lanes add those sums.
 // Tensors of fp64, and blocks whose values are so large or small that fp32 squares would not do, are summed in
 // fp64 throughout. Divergence's xx and xy follow from yy, ee and the sum of e * y, and are within 1e-6 of the sum of
 // x^2 + 4 y^2. The order does not depend on the instruction set: every one returns the same bits. Built with

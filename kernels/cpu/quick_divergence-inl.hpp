@@ -25,7 +25,14 @@ struct QuickPaired {
     using Raw = typename F::Raw;
     using DRaw = hn::CappedTag<Raw, kGroup>;
     using VU = hn::Vec<DU>;
+#if HWY_TARGET <= HWY_AVX3
+    using DCount = DF;  // a masked addition of 1; of integers the compiler makes two instructions
+#else
+    using DCount = DU;
+#endif
+    using VCount = hn::Vec<DCount>;
     static constexpr bool kLikeFp32 = F::kTable.exponent_bits == 8;  // no y is below its subnormals
+    static constexpr bool kNanIsNan = kLikeFp32;                     // after load32, on every instruction set
     static constexpr float kOneUlp = kLikeFp32 ? 1.0f / static_cast<float>(1 << F::kTable.mantissa_bits) : 1.0f;
     static constexpr float kExactUlps = kOneUlp * static_cast<float>(1 << (F::kTable.mantissa_bits - 1));
     static constexpr std::uint32_t kLowestField =
@@ -33,18 +40,20 @@ struct QuickPaired {
 
     // Sums of a block, and what decides whether they hold.
     std::uint32_t y_max = 0, e_max = 0;  // patterns
-    Raw x_max = 0, x_min = 0;            // patterns
+    Raw x_max = 0, x_min = 0;            // patterns; x_max only where load32 makes NaN a number
     float ulp_max = 0, low_ulp_max = 0;  // over all y; over those below the smallest normal value of F
     std::size_t differ = 0, above = 0, doubtful = 0;
     double ee = 0, yy = 0, ey = 0, e = 0, abs_e = 0, abs_y = 0;
 
     struct State {
         hn::Vec<DRaw> x_max, x_min;
-        VU y_max, e_max, differ, above, doubtful;
+        VU y_max, e_max;
         VF ulp_max, low_ulp_max;
+        VCount differ, above, doubtful;
         HWY_INLINE State() : x_max(hn::Zero(DRaw())), x_min(hn::Not(hn::Zero(DRaw()))) {
-            y_max = e_max = differ = above = doubtful = hn::Zero(DU());
+            y_max = e_max = hn::Zero(DU());
             ulp_max = low_ulp_max = hn::Zero(DF());
+            differ = above = doubtful = hn::Zero(DCount());
         }
     };
     struct Short {
@@ -57,10 +66,10 @@ struct QuickPaired {
     };
 
     template <class M>
-    static HWY_INLINE VU count_if(VU counts, M mask) {
-        const DU d;
+    static HWY_INLINE VCount count_if(VCount counts, M mask) {
+        const DCount d;
 #if HWY_TARGET <= HWY_AVX3
-        return hn::IfThenElse(hn::RebindMask(d, mask), hn::Add(counts, hn::Set(d, 1)), counts);
+        return hn::IfThenElse(mask, hn::Add(counts, hn::Set(d, 1)), counts);
 #else
         return hn::Sub(counts, hn::VecFromMask(d, hn::RebindMask(d, mask)));
 #endif
@@ -104,7 +113,7 @@ struct QuickPaired {
         const auto mask = hn::Set(d, F::kMagnitude);
         for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) {
             const auto magnitude = hn::And(hn::LoadU(d, p + i), mask);
-            s.x_max = hn::Max(s.x_max, magnitude);
+            if constexpr (!kNanIsNan) s.x_max = hn::Max(s.x_max, magnitude);
             s.x_min = hn::Min(s.x_min, magnitude);
         }
     }
@@ -112,8 +121,12 @@ struct QuickPaired {
     static HWY_INLINE void group(const Raw* px, const std::uint32_t* py, State& s, Short& sums) {
         const DF d;
         patterns(px, s);
-        for (std::size_t i = 0; i < kGroup; i += kLanes32)
-            values(F::load32(d, px + i), Fp32::load32(d, py + i), i / kLanes32 % kParts, s, sums);
+        for (std::size_t i = 0; i < kGroup; i += 2 * kLanes32) {
+            VF x[2];
+            F::load_two(px + i, x[0], x[1]);
+            for (std::size_t k = 0; k < 2; ++k)
+                values(x[k], Fp32::load32(d, py + i + k * kLanes32), (i / kLanes32 + k) % kParts, s, sums);
+        }
     }
 
     static HWY_INLINE void take(Long& into, const Short& from) {
@@ -125,12 +138,12 @@ struct QuickPaired {
         into.abs_y.take(from.abs_y);
     }
 
-    static std::uint64_t total(VU counts) {
-        alignas(64) std::uint32_t lanes[kLanes32];
-        hn::Store(counts, DU(), lanes);
-        std::uint64_t sum = 0;
-        for (const std::uint32_t lane : lanes) sum += lane;
-        return sum;
+    static std::size_t total(VCount counts) {
+        alignas(64) hn::TFromD<DCount> lanes[kLanes32];
+        hn::Store(counts, DCount(), lanes);
+        hn::TFromD<DCount> sum = 0;
+        for (const auto lane : lanes) sum += lane;
+        return static_cast<std::size_t>(sum);
     }
 
     void run(const Raw* px, const std::uint32_t* py, std::size_t n) {
@@ -174,10 +187,11 @@ struct QuickPaired {
         abs_y = sums.abs_y.total();
     }
 
-    bool finite() const { return x_max < F::kBeyondFinite && y_max < (0xFFu << 23); }
     double xx() const { return yy + 2 * ey + ee; }
     // Where x is much smaller than y, x's squares are not to be had from y's and e's.
-    bool holds() const { return is_quick(y_max) && is_quick(e_max) && doubtful == 0 && xx() >= yy / 4; }
+    bool holds() const {
+        return x_max < F::kBeyondFinite && is_quick(y_max) && is_quick(e_max) && doubtful == 0 && xx() >= yy / 4;
+    }
     bool extremes_are_exact() const { return ulp_max < kExactUlps && low_ulp_max < kOneUlp / 2; }
     // Whether the exact extremes may be larger than those of `others`.
     bool may_exceed(const Divergence& others) const {

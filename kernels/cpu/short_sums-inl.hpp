@@ -12,12 +12,12 @@ HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
 inline constexpr std::size_t kSumLanes = 16;
-inline constexpr std::size_t kParts = kSumLanes / kLanes32;       // vectors of 16 floats
-inline constexpr std::size_t kWideParts = kSumLanes / kLanes64;  // vectors of 16 doubles
+inline constexpr std::size_t kParts = kSumLanes / kLanes32;         // vectors of 16 floats
+inline constexpr std::size_t kWideParts = kSumLanes / 2 / kLanes64;  // vectors of 8 doubles
 
-// An fp32 lane takes 14 values before it is folded: 13 additions, one of another lane, at most two roundings of the
-// value itself (e * e), 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
-inline constexpr std::size_t kValuesPerLane = 14;
+// An fp32 lane takes 12 values before it is folded: 12 roundings, at most two of the value itself (e * e) and at most
+// two when lanes are added to others, 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
+inline constexpr std::size_t kValuesPerLane = 12;
 
 // Magnitudes between which squares and products stay clear of overflow, and of subnormals that matter: the
 // largest of a block decides, and what 4,096 subnormal products lose is below 2^-38 of its square.
@@ -42,7 +42,7 @@ HWY_INLINE VF fused(VF a, VF b, VF c) {
 #endif
 }
 
-// 16 fp32 lanes, emptied into 16 fp64 lanes.
+// 16 fp32 lanes, emptied into 8 fp64 lanes.
 struct ShortSum {
     VF lanes[kParts];
     HWY_INLINE ShortSum() {
@@ -57,13 +57,18 @@ struct LongSum {
     HWY_INLINE LongSum() {
         for (std::size_t i = 0; i < kWideParts; ++i) lanes[i] = hn::Zero(D64());
     }
+    // Lane i takes lanes i and i + 8.
     HWY_INLINE void take(const ShortSum& from) {
         const hn::Half<DF> half;
-        for (std::size_t i = 0; i < kParts; ++i) {
-            const auto low = hn::PromoteTo(D64(), hn::LowerHalf(half, from.lanes[i]));
-            const auto high = hn::PromoteTo(D64(), hn::UpperHalf(half, from.lanes[i]));
-            lanes[2 * i] = hn::Add(lanes[2 * i], low);
-            lanes[2 * i + 1] = hn::Add(lanes[2 * i + 1], high);
+        if constexpr (kParts == 1) {
+            const auto sum = hn::Add(hn::LowerHalf(half, from.lanes[0]), hn::UpperHalf(half, from.lanes[0]));
+            lanes[0] = hn::Add(lanes[0], hn::PromoteTo(D64(), sum));
+        } else {
+            for (std::size_t i = 0; i < kParts / 2; ++i) {
+                const VF sum = hn::Add(from.lanes[i], from.lanes[i + kParts / 2]);
+                lanes[2 * i] = hn::Add(lanes[2 * i], hn::PromoteTo(D64(), hn::LowerHalf(half, sum)));
+                lanes[2 * i + 1] = hn::Add(lanes[2 * i + 1], hn::PromoteTo(D64(), hn::UpperHalf(half, sum)));
+            }
         }
     }
     double total() const { return sum_of(lanes); }
