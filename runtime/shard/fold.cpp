@@ -16,7 +16,7 @@ class Folder final : public RecordVisitor {
 public:
     explicit Folder(Partial& into) : into_(into) {}
     void process(const ProcessRecord& p) override { into_.process(p); }
-    void step(StepRecord& s) override { into_.step(s); }
+    void step(const StepRows& s, const OpColumns* ops, const NameList& names) override { into_.step(s, ops, names); }
     void note(NoteRecord& n) override { into_.note(n); }
 
 private:
@@ -46,7 +46,8 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
     const auto paths = recordings_in(directory);
     if (!paths) return paths.error();
     const int threads = threads_for(options, paths->size());
-    std::vector<Partial> partials(static_cast<std::size_t>(std::max(threads, 1)), Partial(options));
+    std::vector<Partial> partials;
+    for (int i = 0; i < std::max(threads, 1); ++i) partials.emplace_back(options);
     std::atomic<std::size_t> next{0};
     std::atomic<bool> short_of_memory{false};
     // Whoever is free takes the next file; merging is free of order.

@@ -24,6 +24,11 @@ inline void insert(Intervals& set, std::int64_t first, std::int64_t last) {
     set.emplace_hint(at, first, last);
 }
 
+inline bool contains(const Intervals& set, std::int64_t value) {
+    const auto at = set.upper_bound(value);
+    return at != set.begin() && std::prev(at)->second >= value;
+}
+
 inline std::int64_t size_of(const Intervals& set) {
     std::int64_t size = 0;
     for (const auto& [first, last] : set) size += last - first + 1;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <set>
 
 #include "runtime/shard/intervals.hpp"
@@ -19,57 +18,105 @@ StepSummary Partial::summary_of(const StepState& state) {
     return m;
 }
 
-// Who did not skip: every rank whose recording spans the step.
-SkipFacts Partial::facts_of(const SkipState& skip) const {
-    SkipFacts f = skip.facts;
-    std::sort(f.skipped_by.begin(), f.skipped_by.end());
-    f.skipped_by.erase(std::unique(f.skipped_by.begin(), f.skipped_by.end()), f.skipped_by.end());
-    std::set<Rank> stepped;
-    const auto kept = steps_.find(f.step.value);
-    const bool all = kept != steps_.end() && kept->second.summary.ranks == kept->second.summary.skipped;
+// One of each rank, its restarts together; processes without a rank stay apart.
+std::vector<Partial::RankState> Partial::by_rank() const {
+    std::vector<RankState> all;
+    std::map<Rank, std::size_t> known;
     for (const RankState& r : ranks_) {
-        if (all || r.facts.steps == 0 || f.step < r.first_step || f.step > r.facts.last_step) continue;
         const Rank rank = r.facts.process.rank;
-        if (!std::binary_search(f.skipped_by.begin(), f.skipped_by.end(), rank)) stepped.insert(rank);
+        const auto [at, fresh] = known.try_emplace(rank, all.size());
+        if (fresh || !rank.known()) {
+            RankState& one = all.emplace_back();
+            one.facts.process.rank = rank;
+            one.recorded = r.recorded;
+            one.skipped = r.skipped;
+            continue;
+        }
+        for (const auto& [first, last] : r.recorded) insert(all[at->second].recorded, first, last);
+        for (const auto& [first, last] : r.skipped) insert(all[at->second].skipped, first, last);
     }
-    f.stepped_by.assign(stepped.begin(), stepped.end());
+    return all;
+}
+
+SkipFacts Partial::facts_of(const SkipState& skip, const std::vector<RankState>& ranks) {
+    SkipFacts f = skip.facts;
+    std::set<Rank> skipped, stepped;
+    for (const RankState& r : ranks) {
+        const Rank rank = r.facts.process.rank;
+        if (contains(r.skipped, f.step.value)) {
+            skipped.insert(rank);
+        } else if (contains(r.recorded, f.step.value)) {
+            stepped.insert(rank);
+        }
+    }
+    f.skipped_by.assign(skipped.begin(), skipped.end());
+    for (const Rank rank : stepped) {
+        if (!skipped.contains(rank)) f.stepped_by.push_back(rank);
+    }
     for (const auto& [name, gradient] : skip.gradients) f.gradients.push_back(gradient);
     return f;
 }
 
+namespace {
+
+// Of how many sets each of `steps`, which are sorted, is a member.
+class Members {
+public:
+    explicit Members(const std::vector<StepSummary>& steps) : steps_(steps), change_(steps.size() + 1) {}
+
+    void add(const Intervals& set) {
+        for (const auto& [first, last] : set) {
+            const auto from = std::lower_bound(
+                steps_.begin(), steps_.end(), first,
+                [](const StepSummary& s, std::int64_t value) { return s.step.value < value; });
+            const auto to = std::upper_bound(
+                from, steps_.end(), last, [](std::int64_t value, const StepSummary& s) { return value < s.step.value; });
+            ++change_[static_cast<std::size_t>(from - steps_.begin())];
+            --change_[static_cast<std::size_t>(to - steps_.begin())];
+        }
+    }
+    // To be asked for 0, 1, 2, ... in turn.
+    int next(std::size_t i) { return count_ += change_[i]; }
+
+private:
+    const std::vector<StepSummary>& steps_;
+    std::vector<int> change_;
+    int count_ = 0;
+};
+
+}  // namespace
+
 void Partial::put_steps(RunModel& m) const {
-    m.steps_every = steps_every_;
-    m.step_count = size_of(recorded_);
-    m.skipped_steps = size_of(skipped_);
+    const std::vector<RankState> ranks = by_rank();
     std::map<std::int64_t, StepSummary> steps;
     for (const auto& [step, state] : steps_) steps.emplace(step, summary_of(state));
     for (const auto& [step, skip] : skips_) {
         steps.try_emplace(step, summary_of(skip.step));
-        m.skips.push_back(facts_of(skip));
+        m.skips.push_back(facts_of(skip, ranks));
     }
     for (const auto& [step, summary] : steps) m.steps.push_back(summary);
+    Intervals recorded, skipped;
+    Members of_recorded(m.steps), of_skipped(m.steps);
+    for (const RankState& r : ranks) {
+        for (const auto& [first, last] : r.recorded) insert(recorded, first, last);
+        for (const auto& [first, last] : r.skipped) insert(skipped, first, last);
+        of_recorded.add(r.recorded);
+        of_skipped.add(r.skipped);
+    }
+    for (std::size_t i = 0; i < m.steps.size(); ++i) {
+        m.steps[i].ranks = of_recorded.next(i);
+        m.steps[i].skipped = of_skipped.next(i);
+    }
+    m.steps_every = steps_every_;
+    m.step_count = size_of(recorded);
+    m.skipped_steps = size_of(skipped);
 }
 
-void Partial::put_ops(RunModel& m) const {
-    for (const OpState& state : ops_) {
-        OpSum sum = state.sum;
-        for (std::size_t i = 0; i < kSums; ++i) sum.total.*kOpSums[i] = state.sums[i].value();
-        std::uint64_t ranks = 0;
-        for (const std::uint64_t bits : state.ranks) ranks += static_cast<std::uint64_t>(std::popcount(bits));
-        sum.ranks = std::max<std::uint64_t>(ranks, 1);
-        m.ops.push_back(std::move(sum));
-    }
-    std::sort(m.ops.begin(), m.ops.end(), [](const OpSum& a, const OpSum& b) {
-        return std::tie(a.total.phase, a.total.first, a.total.layer, a.total.op, a.total.dtype) <
-               std::tie(b.total.phase, b.total.first, b.total.layer, b.total.op, b.total.dtype);
-    });
-    m.column_steps = column_steps_;
-    m.map = layers_;
-    std::size_t columns = 0;
-    for (const LayerSteps& row : m.map) columns = std::max(columns, row.cells.size());
-    for (LayerSteps& row : m.map) row.cells.resize(columns);
-    std::sort(m.map.begin(), m.map.end(), [](const LayerSteps& a, const LayerSteps& b) {
-        return std::tie(a.phase, a.order, a.layer) < std::tie(b.phase, b.order, b.layer);
+void Partial::put_places(RunModel& m) const {
+    for (const auto& [key, place] : places_) m.places.push_back(place);
+    std::sort(m.places.begin(), m.places.end(), [](const PlaceTotal& a, const PlaceTotal& b) {
+        return std::tie(a.place.role, a.place.layer, a.place.phase, a.place.dtype) <
+               std::tie(b.place.role, b.place.layer, b.place.phase, b.place.dtype);
     });
 }
 
@@ -96,35 +143,20 @@ RunModel Partial::model(const std::string& directory) const {
     m.directory = directory;
     put_ranks(m);
     put_steps(m);
-    put_ops(m);
-    for (const auto& [key, state] : tensors_) {
-        TensorSum t = state.sum;
-        for (std::size_t i = 0; i < kTensorSums.size(); ++i) t.last.*kTensorSums[i] = state.last[i].value();
-        t.wanted_squares = state.moved[0].value();
-        t.moved_dot = state.moved[1].value();
-        for (const auto& [step, hashes] : state.hashes) {
-            const Hashes* named = nullptr;
-            for (const Hashes& h : hashes) {
-                if (h.mismatch && (!named || h.differs < named->differs)) named = &h;
-            }
-            if (!named) continue;
-            ++t.hash_mismatches;
-            keep_earliest(t.first_mismatch, {named->differs.first, Step{step}});
-        }
-        m.tensors.push_back(std::move(t));
-    }
+    ops_.put(m);
+    tensors_.put(m, names_);
+    put_places(m);
     for (const auto& [key, state] : collectives_) {
         CollectiveTotal c = state.total;
         c.total.error_squares = state.sums[0].value();
         c.total.sum_squares = state.sums[1].value();
         m.collectives.push_back(std::move(c));
     }
-    for (const auto& [key, place] : places_) m.places.push_back(place);
     m.ops_by_dtype = ops_by_dtype_;
     for (const auto& [text, used] : policies_) m.policies.push_back(text);
     for (const auto& [key, note] : notes_) m.notes.push_back(note);
-    if (ops_left_out_)
-        m.unreadable.push_back({std::to_string(ops_left_out_) + " ops are not counted: more than " +
+    if (ops_.left_out())
+        m.unreadable.push_back({std::to_string(ops_.left_out()) + " ops are not counted: more than " +
                                     std::to_string(kMaxOps) + " different ones",
                                 {}});
     m.unreadable.insert(m.unreadable.end(), unreadable_.begin(), unreadable_.end());

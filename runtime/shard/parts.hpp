@@ -15,8 +15,9 @@ namespace mp::trace {
 inline constexpr std::array<double OpRecord::*, 8> kOpSums{
     &OpRecord::error_squares, &OpRecord::twin_squares, &OpRecord::flushed_abs, &OpRecord::twin_abs,
     &OpRecord::loc_error_squares, &OpRecord::loc_squares, &OpRecord::loc_dot, &OpRecord::prop_error_squares};
-inline constexpr std::array<double TensorRecord::*, 4> kTensorSums{
-    &TensorRecord::error_squares, &TensorRecord::twin_squares, &TensorRecord::flushed_abs, &TensorRecord::twin_abs};
+inline constexpr std::array<double TensorRecord::*, 6> kTensorSums{
+    &TensorRecord::error_squares, &TensorRecord::twin_squares, &TensorRecord::flushed_abs, &TensorRecord::twin_abs,
+    &TensorRecord::wanted_squares, &TensorRecord::moved_dot};
 
 inline bool earlier(const Place& a, const Place& b) {
     return std::tuple(a.step, a.rank) < std::tuple(b.step, b.rank);
@@ -55,25 +56,17 @@ inline void keep_origin(OpSum& into, const Place& where, const OpRecord& r) {
     into.total.first_origin = r.first_origin;
 }
 
+// What happens first in a step: phases in their order, then ordinals, which are a rank's own.
+inline std::tuple<bool, Phase, std::uint64_t, Rank> origin_order(const OpRecord& op, Rank rank) {
+    return {op.phase == Phase::unknown, op.phase, op.first_origin, rank};
+}
+
 inline double smaller_above_zero(double a, double b) {
     if (!(a > 0)) return b;
     return b > 0 ? std::min(a, b) : a;
 }
 
 // Counts and extremes; sums of doubles are added elsewhere, exactly.
-inline void add_op_counts(OpRecord& into, const OpRecord& r) {
-    for (const auto field :
-         {&OpRecord::calls, &OpRecord::elements, &OpRecord::nan, &OpRecord::pos_inf, &OpRecord::neg_inf,
-          &OpRecord::zeros, &OpRecord::subnormals, &OpRecord::compared, &OpRecord::nonfinite_real,
-          &OpRecord::nonfinite_twin, &OpRecord::loc_compared, &OpRecord::loc_nonfinite, &OpRecord::added,
-          &OpRecord::absorbed, &OpRecord::origins})
-        into.*field += r.*field;
-    into.amin = smaller_above_zero(into.amin, r.amin);
-    for (const auto field : {&OpRecord::amax, &OpRecord::twin_amax, &OpRecord::loc_worst, &OpRecord::input_amax,
-                             &OpRecord::input_error})
-        into.*field = std::max(into.*field, r.*field);
-}
-
 inline void add_collective_counts(CollectiveRecord& into, const CollectiveRecord& r) {
     into.calls += r.calls;
     into.bytes += r.bytes;
@@ -89,8 +82,6 @@ inline void add_tensor_counts(TensorRecord& into, const TensorRecord& r) {
         into.*field += r.*field;
     into.amax = std::max(into.amax, r.amax);
     into.twin_amax = std::max(into.twin_amax, r.twin_amax);
-    into.wanted_squares += r.wanted_squares;
-    into.moved_dot += r.moved_dot;
     if (into.hash != r.hash) into.hash = 0;
     into.dtype = std::max(into.dtype, r.dtype);
 }
@@ -109,7 +100,8 @@ inline void merge_place(PlaceTotal& into, const PlaceTotal& other) {
     keep_earliest(into.first_step, other.first_step);
     if (other.last_step < into.last_step) return;
     if (other.last_step > into.last_step) {
-        into.place = other.place;
+        into.place.tensors = other.place.tensors;
+        into.place.elements = other.place.elements;
         into.last_step = other.last_step;
     } else {
         into.place.tensors += other.place.tensors;

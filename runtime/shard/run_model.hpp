@@ -22,7 +22,7 @@ struct Place {
 // One step of the first optimizer, over all ranks.
 struct StepSummary {
     Step step;
-    int ranks = 0;                 // that recorded it
+    int ranks = 0;                 // that recorded it; a restarted one counts once
     int skipped = 0;               // ranks that skipped it
     bool has_loss = false, has_twin = false, has_loss_scale = false;
     double loss = 0;               // mean over ranks, of each rank's last root
@@ -86,7 +86,8 @@ struct SkipFacts {
     std::vector<Rank> skipped_by, stepped_by;
     bool has_scale = false;
     double loss_scale = 0;
-    // The first op that made a non-finite value, over ranks by ordinal; empty op: none was seen.
+    // The first op that made a non-finite value: by phase (data, forward, backward, optimizer), then ordinal, then
+    // rank. Empty op: none was seen.
     OpRecord origin;
     Rank origin_rank;
     // Gradients that are not finite, in the order of their names, at most 16.
@@ -102,6 +103,9 @@ struct SkipFacts {
     std::uint64_t reductions_made_nonfinite = 0;
     std::string reduction_op;
     bool twin_loss_finite = true, loss_finite = true;
+    // Rows of ops of that phase that made a non-finite value, over ranks. Backward ones alone, under a loss scale:
+    // the scale was too high. A forward one has nothing to do with it.
+    std::uint64_t forward_origins = 0, backward_origins = 0;
 };
 
 struct CollectiveTotal {

@@ -25,8 +25,12 @@ void store_little(char* at, T value) {
 template <typename T>
 T load_little(const char* at) {
     T value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-        value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
+    if constexpr (std::endian::native == std::endian::little) {
+        std::memcpy(&value, at, sizeof value);  // what compilers do not make of the loop where it is vectorised
+    } else {
+        for (std::size_t i = 0; i < sizeof(T); ++i)
+            value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
+    }
     return value;
 }
 
@@ -79,16 +83,8 @@ public:
         return v;
     }
     std::uint64_t number() {
-        std::uint64_t v = 0;
-        for (unsigned shift = 0; shift < 64; shift += 7) {
-            if (left_.empty()) return fail();
-            const auto byte = static_cast<std::uint8_t>(left_.front());
-            left_.remove_prefix(1);
-            if (shift == 63 && byte > 1) return fail();
-            v |= std::uint64_t{byte & 0x7fu} << shift;
-            if (!(byte & 0x80)) return v;
-        }
-        return fail();
+        if (!left_.empty() && static_cast<std::uint8_t>(left_.front()) < 0x80) return u8();
+        return long_number();
     }
     std::int64_t signed_number() { return unzigzag(number()); }
     std::string_view bytes(std::uint64_t length) {
@@ -105,6 +101,18 @@ public:
     ByteReader record() { return ByteReader(text()); }
 
 private:
+    std::uint64_t long_number() {
+        std::uint64_t v = 0;
+        for (unsigned shift = 0; shift < 64; shift += 7) {
+            if (left_.empty()) return fail();
+            const auto byte = static_cast<std::uint8_t>(left_.front());
+            left_.remove_prefix(1);
+            if (shift == 63 && byte > 1) return fail();
+            v |= std::uint64_t{byte & 0x7fu} << shift;
+            if (!(byte & 0x80)) return v;
+        }
+        return fail();
+    }
     std::uint8_t fail() {
         ok_ = false;
         left_ = {};

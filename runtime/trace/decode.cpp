@@ -4,7 +4,6 @@
 
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/encode.hpp"
-#include "runtime/trace/op_columns.hpp"
 
 namespace mp::trace {
 namespace {
@@ -24,6 +23,14 @@ DType take_dtype(ByteReader& from) {
 }
 
 std::int32_t take_int32(ByteReader& from) { return static_cast<std::int32_t>(from.signed_number()); }
+
+NameRef take_reference(ByteReader& from, const StepDecoding& how, std::size_t& lost) {
+    NameRef name;
+    name.reference = from.number();
+    if (name.reference == 0) name.text = from.text();
+    lost += name.reference > 1 && !how.names.find(name.reference - 2);
+    return name;
+}
 
 // Two bytes can refer to a name of 4 KiB, so what names take is counted here. `written` gives the text of a
 // name that has no reference.
@@ -57,6 +64,7 @@ std::string take_name(ByteReader& from, StepDecoding& how) {
 // no room stays empty.
 template <typename T, typename Take>
 bool take_list(ByteReader& from, std::size_t smallest, StepDecoding& how, std::vector<T>& into, Take take) {
+    into.clear();
     const std::uint64_t count = from.number();
     if (!from.ok() || count > from.size() / smallest) return false;
     const bool fits = count <= how.room / sizeof(T);
@@ -70,55 +78,50 @@ bool take_list(ByteReader& from, std::size_t smallest, StepDecoding& how, std::v
         ByteReader element = from.record();
         if (!from.ok()) return false;
         if (!fits) continue;
-        into.push_back(take(element));
+        take(element, into.emplace_back());
         if (!element.ok()) return false;
     }
     return true;
 }
 
-LossRecord take_loss(ByteReader& from) {
-    LossRecord r;
+void take_loss(ByteReader& from, LossRecord& r) {
     r.micro_step = take_int32(from);
     r.dtype = take_dtype(from);
     r.has_twin = from.u8() != 0;
     r.real = from.f64();
     r.twin = from.f64();
-    return r;
 }
 
-DTypeCount take_dtype_count(ByteReader& from) {
-    DTypeCount r;
+void take_dtype_count(ByteReader& from, DTypeCount& r) {
     r.dtype = take_dtype(from);
     r.ops = from.number();
-    return r;
 }
 
-CollectiveRecord take_collective(ByteReader& from, StepDecoding& how) {
-    CollectiveRecord r;
+void take_collective(ByteReader& from, StepDecoding& how, CollectiveRecord& r) {
     r.op = take_name(from, how);
     r.reduction = take_name(from, how);
     r.dtype = take_dtype(from);
     r.group = take_name(from, how);
     r.calls = from.number();
     r.bytes = from.number();
-    if (from.at_end()) return r;  // version 1
+    if (from.at_end()) return;  // version 1
     r.compared = from.number();
     r.error_squares = from.f64();
     r.sum_squares = from.f64();
     r.made_nonfinite = from.number();
-    return r;
 }
 
-TensorRecord take_tensor(ByteReader& from, StepDecoding& how) {
-    TensorRecord r;
+// Their names are taken by `name`, which knows where to.
+template <typename Name>
+void take_tensor(ByteReader& from, TensorRecord& r, Name name) {
     r.kind = take_enum(from, TensorKind::optimizer_state);
-    r.name = take_name(from, how);
+    name(r.name);
     r.dtype = take_dtype(from);
     for (std::uint64_t* v : {&r.elements, &r.compared, &r.nonfinite_real, &r.nonfinite_twin, &r.differ})
         *v = from.number();
     r.error_squares = from.f64();
     r.twin_squares = from.f64();
-    if (from.at_end()) return r;  // version 1
+    if (from.at_end()) return;  // version 1
     r.amax = from.f64();
     r.twin_amax = from.f64();
     for (std::uint64_t* v : {&r.zeros, &r.subnormals, &r.flushed}) *v = from.number();
@@ -128,18 +131,16 @@ TensorRecord take_tensor(ByteReader& from, StepDecoding& how) {
     r.wanted_squares = from.f64();
     r.moved_dot = from.f64();
     r.hash = from.number();
-    return r;
 }
 
-DTypePlace take_place(ByteReader& from, StepDecoding& how) {
-    DTypePlace r;
+template <typename Name>
+void take_place(ByteReader& from, DTypePlace& r, Name name) {
     r.role = take_enum(from, TensorRole::checkpoint);
-    r.layer = take_name(from, how);
+    name(r.layer);
     r.phase = take_enum(from, Phase::optimizer);
     r.dtype = take_dtype(from);
     r.tensors = from.number();
     r.elements = from.number();
-    return r;
 }
 
 Coverage take_coverage(ByteReader from) {
@@ -164,13 +165,14 @@ bool take_name_column(ByteReader& from, StepDecoding& how, std::vector<OpRecord>
 }
 
 // The small columns: a switch and two enumerations of a byte each.
-bool take_kinds(ByteReader& from, std::vector<OpRecord>& ops) {
+template <typename Op>
+bool take_kinds(ByteReader& from, std::vector<Op>& ops) {
     const std::string_view bytes = from.bytes(ops.size() * 3);
     if (!from.ok()) return false;
     ByteReader guessed(bytes.substr(0, ops.size()));
     ByteReader phases(bytes.substr(ops.size(), ops.size()));
     ByteReader dtypes(bytes.substr(2 * ops.size()));
-    for (OpRecord& op : ops) {
+    for (Op& op : ops) {
         op.guessed = guessed.u8() != 0;
         op.phase = take_enum(phases, Phase::optimizer);
         op.dtype = take_dtype(dtypes);
@@ -178,12 +180,37 @@ bool take_kinds(ByteReader& from, std::vector<OpRecord>& ops) {
     return phases.ok();
 }
 
+bool take_reference_column(ByteReader& from, const StepDecoding& how, OpColumns& r, NameRef OpColumns::Row::* field) {
+    const std::string_view column = from.bytes(r.rows.size() * 4);
+    for (std::size_t i = 0; i < r.rows.size() && from.ok(); ++i) {
+        NameRef& name = r.rows[i].*field;
+        name.reference = load_little<std::uint32_t>(column.data() + 4 * i);
+        name.text = name.reference ? std::string_view() : from.text();
+        r.names_lost += name.reference > 1 && !how.names.find(name.reference - 2);
+    }
+    return from.ok();
+}
+
+bool take_rows(ByteReader& from, const StepDecoding& how, OpColumns& r) {
+    r.names_lost = 0;
+    for (NameRef OpColumns::Row::* const field :
+         {&OpColumns::Row::layer, &OpColumns::Row::op, &OpColumns::Row::source}) {
+        if (!take_reference_column(from, how, r, field)) return false;
+    }
+    return take_kinds(from, r.rows);
+}
+
 // A block of rows that stays in the first-level cache while all its columns are filled.
 constexpr std::size_t kRows = 64;
 
-struct Columns {
-    const char* at[kOpCountColumns + kOpValueColumns] = {};  // null: all 0
-};
+using Columns = std::array<const char*, kOpCountColumns + kOpValueColumns>;  // null: all 0
+
+bool find_columns(ByteReader& from, std::size_t rows, Columns& columns) {
+    const std::uint64_t mask = from.number();
+    for (unsigned bit = 0; bit < columns.size(); ++bit)
+        columns[bit] = mask >> bit & 1 ? from.bytes(rows * 8).data() : nullptr;
+    return from.ok();
+}
 
 template <typename T>
 void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpRecord::* field, const char* column) {
@@ -192,17 +219,13 @@ void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpReco
 }
 
 bool take_columns(ByteReader& from, std::vector<OpRecord>& ops) {
-    const std::uint64_t mask = from.number();
     Columns columns;
-    for (unsigned bit = 0; bit < kOpCountColumns + kOpValueColumns; ++bit) {
-        if (mask >> bit & 1) columns.at[bit] = from.bytes(ops.size() * 8).data();
-    }
-    if (!from.ok()) return false;
+    if (!find_columns(from, ops.size(), columns)) return false;
     for (std::size_t row = 0; row < ops.size(); row += kRows) {
         const std::size_t end = std::min(row + kRows, ops.size());
         unsigned bit = 0;
-        for (const auto field : kOpCounts) fill(ops, row, end, field, columns.at[bit++]);
-        for (const auto field : kOpValues) fill(ops, row, end, field, columns.at[bit++]);
+        for (const auto field : kOpCounts) fill(ops, row, end, field, columns[bit++]);
+        for (const auto field : kOpValues) fill(ops, row, end, field, columns[bit++]);
     }
     return true;
 }
@@ -254,7 +277,12 @@ bool decode(std::string_view payload, NoteRecord& r) {
     return from.ok();
 }
 
-bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
+namespace {
+
+// `tensor_name` and `place_name` take the name of a row: (from, into).
+template <typename TensorName, typename PlaceName>
+bool take_step(std::string_view payload, StepDecoding& how, StepRecord& r, TensorName tensor_name,
+               PlaceName place_name) {
     ByteReader from(payload);
     r.step = Step{from.signed_number()};
     r.optimizer = take_int32(from);
@@ -266,15 +294,39 @@ bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
     r.wall_ns = from.signed_number();
     if (!from.ok()) return false;
 
-    auto collective = [&how](ByteReader& element) { return take_collective(element, how); };
-    auto tensor = [&how](ByteReader& element) { return take_tensor(element, how); };
+    auto collective = [&](ByteReader& element, CollectiveRecord& c) { take_collective(element, how, c); };
+    auto tensor = [&](ByteReader& element, TensorRecord& t) {
+        take_tensor(element, t, [&](std::string& into) { tensor_name(element, into); });
+    };
+    auto place = [&](ByteReader& element, DTypePlace& p) {
+        take_place(element, p, [&](std::string& into) { place_name(element, into); });
+    };
     if (!take_list(from, 20, how, r.losses, take_loss)) return false;
     if (!take_list(from, 3, how, r.dtypes, take_dtype_count)) return false;
     if (!take_list(from, 7, how, r.collectives, collective)) return false;
     r.coverage = take_coverage(from.record());
     if (!from.ok() || !take_list(from, 25, how, r.tensors, tensor)) return false;
+    r.places.clear();
     if (from.at_end()) return true;  // version 1
-    return take_list(from, 7, how, r.places, [&how](ByteReader& element) { return take_place(element, how); });
+    return take_list(from, 7, how, r.places, place);
+}
+
+}  // namespace
+
+bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
+    auto name = [&how](ByteReader& from, std::string& into) { into = take_name(from, how); };
+    return take_step(payload, how, r, name, name);
+}
+
+bool decode(std::string_view payload, StepDecoding& how, StepRows& r) {
+    r.tensors.clear();
+    r.places.clear();
+    auto into = [&how](std::vector<NameRef>& list) {
+        return [&how, &list](ByteReader& from, std::string&) {
+            list.push_back(take_reference(from, how, how.names_lost));
+        };
+    };
+    return take_step(payload, how, r.record, into(r.tensors), into(r.places));
 }
 
 bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
@@ -295,6 +347,65 @@ bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
         if (!take_name_column(from, how, r.ops, field)) return false;
     }
     return take_kinds(from, r.ops) && take_columns(from, r.ops);
+}
+
+std::string text_of(const NameRef& name, const NameList& names) {
+    if (name.reference == 0) return std::string(name.text);
+    if (name.reference == 1) return {};
+    const std::string* const kept = names.find(name.reference - 2);
+    return kept ? *kept : "?name-" + std::to_string(name.reference - 2);
+}
+
+// Most steps have the ops of the one before: then the rows are those already read.
+bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
+    ByteReader from(payload);
+    r.step = Step{from.signed_number()};
+    r.optimizer = take_int32(from);
+    const std::string_view from_count = payload.substr(payload.size() - from.size());
+    r.columns = {};
+    if (!r.head.empty() && from_count.starts_with(r.head)) {
+        how.names_lost += r.names_lost;
+        from.bytes(r.head.size());
+        return find_columns(from, r.rows.size(), r.columns);
+    }
+    ++r.version;
+    r.head.clear();
+    r.rows.clear();
+    const std::uint64_t count = from.number();
+    constexpr std::size_t kSmallest = 3 * 4 + 3;  // a row without numbers
+    if (!from.ok() || count > from.size() / kSmallest) return false;
+    if (count > how.room / sizeof(OpRecord)) {
+        how.left_out = true;
+        return true;
+    }
+    r.rows.resize(static_cast<std::size_t>(count));
+    if (!take_rows(from, how, r)) return false;
+    // Once more, from bytes that stay.
+    r.head = from_count.substr(0, from_count.size() - from.size());
+    ByteReader kept(r.head);
+    kept.number();
+    how.names_lost += take_rows(kept, how, r) ? r.names_lost : 0;
+    return find_columns(from, r.rows.size(), r.columns);
+}
+
+OpRecord record_of(const OpColumns& columns, std::size_t row, const NameList& names) {
+    OpRecord r;
+    const OpColumns::Row& from = columns.rows[row];
+    r.layer = text_of(from.layer, names);
+    r.op = text_of(from.op, names);
+    r.source = text_of(from.source, names);
+    r.guessed = from.guessed;
+    r.phase = from.phase;
+    r.dtype = from.dtype;
+    unsigned bit = 0;
+    auto value = [&](auto& into) {
+        using T = std::remove_reference_t<decltype(into)>;
+        const char* const column = columns.columns[bit++];
+        if (column) into = std::bit_cast<T>(load_little<std::uint64_t>(column + 8 * row));
+    };
+    for (const auto field : kOpCounts) value(r.*field);
+    for (const auto field : kOpValues) value(r.*field);
+    return r;
 }
 
 }  // namespace mp::trace

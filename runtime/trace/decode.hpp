@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/trace/op_columns.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::trace {
@@ -47,5 +49,40 @@ struct StepOps {
     std::vector<OpRecord> ops;  // what is in it is overwritten; its memory is used again
 };
 bool decode(std::string_view payload, StepDecoding&, StepOps&);
+
+// A name as a frame has it: 0 is `text`, 1 the empty name, others refer to names[reference - 2].
+struct NameRef {
+    std::uint64_t reference = 1;
+    std::string_view text;
+};
+std::string text_of(const NameRef&, const NameList&);  // a lost one reads "?name-17"
+
+// The ops of one step as they lie in their frame: rows by number, values in columns of 8 bytes, little-endian.
+struct OpColumns {
+    struct Row {
+        NameRef layer, op, source;
+        bool guessed = false;
+        Phase phase = Phase::unknown;
+        DType dtype = DType::unknown;
+    };
+    Step step;
+    std::int32_t optimizer = 0;
+    std::string head;           // the bytes that `rows` were read from, and that the texts in them point into
+    std::vector<Row> rows;
+    std::uint64_t version = 0;  // another one: other rows than in the frame before
+    std::size_t names_lost = 0;
+    // Into the payload; null: all 0. Counts, then values (op_columns.hpp).
+    std::array<const char*, kOpCountColumns + kOpValueColumns> columns{};
+};
+bool decode(std::string_view payload, StepDecoding&, OpColumns&);
+// Row `row` as a record of its own.
+OpRecord record_of(const OpColumns&, std::size_t row, const NameList&);
+
+// A step without its ops, whose tensors and places have their names beside them and not in them.
+struct StepRows {
+    StepRecord record;  // its lists keep their memory from step to step
+    std::vector<NameRef> tensors, places;
+};
+bool decode(std::string_view payload, StepDecoding&, StepRows&);
 
 }  // namespace mp::trace

@@ -206,6 +206,11 @@ public:
         if (ZSTD_isError(size) || size != header.raw) return std::nullopt;
         return raw_;
     }
+    // The same, valid until the next call even when `stored` is not.
+    std::optional<std::string_view> unpack_kept(const FrameHeader& header, std::string_view stored) {
+        if (header.flags == 0) return raw_ = stored;
+        return unpack(header, stored);
+    }
 
 private:
     ZSTD_DCtx* context_ = ZSTD_createDCtx();

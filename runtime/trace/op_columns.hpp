@@ -27,4 +27,16 @@ inline constexpr unsigned kOpCountColumns = sizeof kOpCounts / sizeof *kOpCounts
 inline constexpr unsigned kOpValueColumns = sizeof kOpValues / sizeof *kOpValues;
 static_assert(kOpCountColumns + kOpValueColumns <= 63);
 
+// The bit of a field.
+constexpr unsigned column_of(std::uint64_t OpRecord::* field) {
+    unsigned at = 0;
+    while (kOpCounts[at] != field) ++at;
+    return at;
+}
+constexpr unsigned column_of(double OpRecord::* field) {
+    unsigned at = 0;
+    while (kOpValues[at] != field) ++at;
+    return kOpCountColumns + at;
+}
+
 }  // namespace mp::trace

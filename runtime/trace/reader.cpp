@@ -80,7 +80,10 @@ private:
         const bool known = header.kind >= static_cast<std::uint8_t>(FrameKind::process) &&
                            header.kind <= static_cast<std::uint8_t>(FrameKind::ops);
         if (!known) return;  // of a newer writer
-        const auto payload = unpacker_.unpack(header, stored);
+        // Columns are not copied: they stay where they were unpacked until their step has come.
+        const bool stays = visitor_ && header.kind == static_cast<std::uint8_t>(FrameKind::ops);
+        if (stays) drop_ops();
+        const auto payload = stays ? ops_unpacker_.unpack_kept(header, stored) : unpacker_.unpack(header, stored);
         if (!payload) {
             scanner_.problem(at, kFrameOverhead + header.stored, "a payload that cannot be unpacked");
             return;
@@ -116,19 +119,42 @@ private:
     }
     bool full() const { return !visitor_ && out_.steps.size() == out_.steps.capacity(); }
 
-    // Kept for the step that follows.
-    bool ops(std::string_view payload) {
+    void drop_ops() {
         ops_lost_ += ops_waiting_;
         ops_waiting_ = false;
+    }
+
+    // Kept for the step that follows.
+    bool ops(std::string_view payload) {
+        drop_ops();
         if (full()) return true;
         StepDecoding how = decoding();
-        if (!decode(payload, how, ops_)) return false;
+        if (!(visitor_ ? decode(payload, how, columns_) : decode(payload, how, ops_))) return false;
         account(how);
         ops_waiting_ = true;
         return true;
     }
 
+    // Whether the ops that wait are of this step; then they wait no longer.
+    bool take_ops(Step step, std::int32_t optimizer, Step of, std::int32_t of_optimizer) {
+        const bool own = ops_waiting_ && of == step && of_optimizer == optimizer;
+        ops_lost_ += ops_waiting_ && !own;
+        ops_waiting_ = false;
+        return own;
+    }
+
+    bool visit_step(std::string_view payload) {
+        StepDecoding how = decoding();
+        if (!decode(payload, how, rows_)) return false;
+        account(how);
+        const StepRecord& s = rows_.record;
+        const bool own = take_ops(s.step, s.optimizer, columns_.step, columns_.optimizer);
+        visitor_->step(rows_, own ? &columns_ : nullptr, names_);
+        return true;
+    }
+
     bool step(std::string_view payload) {
+        if (visitor_) return visit_step(payload);
         if (full()) {
             ++skipped_;
             return true;
@@ -137,16 +163,8 @@ private:
         StepRecord record;
         if (!decode(payload, how, record)) return false;
         account(how);
-        const bool own = ops_waiting_ && ops_.step == record.step && ops_.optimizer == record.optimizer;
-        ops_lost_ += ops_waiting_ && !own;
-        ops_waiting_ = false;
-        if (own) record.ops.swap(ops_.ops);
-        if (!visitor_) {
-            out_.steps.push_back(std::move(record));
-            return true;
-        }
-        visitor_->step(record);
-        if (own) record.ops.swap(ops_.ops);
+        if (take_ops(record.step, record.optimizer, ops_.step, ops_.optimizer)) record.ops.swap(ops_.ops);
+        out_.steps.push_back(std::move(record));
         return true;
     }
 
@@ -183,7 +201,10 @@ private:
     RecordVisitor* visitor_;
     Unpacker unpacker_;
     NameList names_;
-    StepOps ops_;
+    StepOps ops_;         // of a recording that is kept
+    OpColumns columns_;   // of one that is visited
+    StepRows rows_;
+    Unpacker ops_unpacker_;
     bool ops_waiting_ = false;
     std::uint64_t room_;
     std::uint64_t names_lost_ = 0;

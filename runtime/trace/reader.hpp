@@ -34,12 +34,17 @@ struct Recording {
 // and says so in `problems`.
 Result<Recording> read_recording(const std::string& path);
 
-// Records as they are read, in file order; they may be moved from. Nothing is called after the end.
+struct OpColumns;
+struct StepRows;
+class NameList;
+
+// Records as they are read, in file order; they may be moved from. Nothing is called after the end. A step comes
+// as it lies in its frames (decode.hpp), with its ops if it has some and they are not lost.
 class RecordVisitor {
 public:
     virtual ~RecordVisitor() = default;
     virtual void process(const ProcessRecord&) = 0;  // at most once; may come late or never
-    virtual void step(StepRecord&) = 0;
+    virtual void step(const StepRows&, const OpColumns* ops, const NameList&) = 0;
     virtual void note(NoteRecord&) = 0;
 };
 
