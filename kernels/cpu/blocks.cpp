@@ -25,6 +25,7 @@ constexpr void enter(Kernels& table) {
     table.statistics[at] = statistics_of_block<F>;
     table.divergence[at][0] = divergence_of_block<F, Fp64>;
     table.divergence[at][1] = divergence_of_block<F, Fp32>;
+    table.nonfinite[at] = nonfinite_in_block<F>;
     table.widen[at] = widen_block<F>;
 }
 

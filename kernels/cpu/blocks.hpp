@@ -22,6 +22,8 @@ inline constexpr int kWide = 2;            // fp64, fp32
 // `bins` may be null. `elements` is at most kBlock; `data` need not be aligned.
 using StatisticsOfBlock = void (*)(const void* data, std::size_t elements, TensorStats& into, std::uint64_t* bins);
 using DivergenceOfBlock = void (*)(const void* real, const void* twin, std::size_t elements, Divergence& into);
+// Whether any element is NaN or infinite.
+using NonfiniteInBlock = bool (*)(const void* data, std::size_t elements);
 // The values as doubles, exactly.
 using WidenBlock = void (*)(const void* data, std::size_t elements, double* out);
 
@@ -29,6 +31,7 @@ struct Kernels {
     const char* name = nullptr;
     StatisticsOfBlock statistics[kFormats] = {};
     DivergenceOfBlock divergence[kFormats][kWide] = {};
+    NonfiniteInBlock nonfinite[kFormats] = {};
     WidenBlock widen[kFormats] = {};
 };
 

@@ -11,8 +11,13 @@ namespace mp::cpu {
 class FloatEnvironment {
 public:
 #if defined(__x86_64__)
-    FloatEnvironment() noexcept : saved_(_mm_getcsr()) { _mm_setcsr(kDefaults); }
-    ~FloatEnvironment() { _mm_setcsr(saved_); }
+    // Writing the register costs more than a small tensor, so it is written only where it differs.
+    FloatEnvironment() noexcept : saved_(_mm_getcsr()) {
+        if ((saved_ & ~kFlags) != kDefaults) _mm_setcsr(kDefaults);
+    }
+    ~FloatEnvironment() {
+        if (_mm_getcsr() != saved_) _mm_setcsr(saved_);
+    }
 #else
     FloatEnvironment() noexcept = default;
     ~FloatEnvironment() = default;
@@ -22,6 +27,7 @@ public:
 
 private:
 #if defined(__x86_64__)
+    static constexpr unsigned kFlags = 0x3F;      // exceptions that have happened
     static constexpr unsigned kDefaults = 0x1F80;  // all exceptions masked, to nearest, no flushing
     unsigned saved_;
 #endif

@@ -90,12 +90,13 @@ struct Bf16 : Narrow<Bf16, DType::bf16> {
     static HWY_INLINE void load_two(const Raw* p, VF& a, VF& b) {
         alignas(64) static constexpr std::uint16_t kFirst[32] = {0, 0, 0, 1,  0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
                                                                  0, 8, 0, 9,  0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
-        constexpr __mmask32 kUpperHalves = 0xAAAAAAAA;
+        __mmask32 upper_halves = 0xAAAAAAAA;
+        asm("" : "+k"(upper_halves));  // of a known mask the compiler makes an instruction of its own
         const __m512i all = _mm512_loadu_si512(p);
         const __m512i first = _mm512_load_si512(kFirst);
         const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-        a = VF{_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(kUpperHalves, first, all))};
-        b = VF{_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(kUpperHalves, second, all))};
+        a = VF{_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_halves, first, all))};
+        b = VF{_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_halves, second, all))};
     }
 #endif
 };

@@ -66,6 +66,13 @@ bool statistics(const TensorView& view, TensorStats& into, ExponentHistogram* hi
     return true;
 }
 
+bool any_nonfinite(const TensorView& view) noexcept {
+    if (!usable(view)) return false;
+    const auto found = kernels().nonfinite[index_of(view.dtype)];
+    const TensorView* tensors[] = {&view};
+    return Walk(tensors, 1).any([&](const void* const* data, std::size_t n) { return found(data[0], n); });
+}
+
 bool divergence(const TensorView& real, const TensorView& twin, Divergence& into) noexcept {
     if (!comparable(real, twin)) return false;
     const FloatEnvironment environment;

@@ -33,6 +33,10 @@ TensorView contiguous(const void* data, DType dtype, std::int64_t elements) noex
 // null. False, with nothing added: not a float format, or more dimensions than kMaxDims.
 bool statistics(const TensorView&, TensorStats& into, ExponentHistogram* histogram = nullptr) noexcept;
 
+// Whether any element is NaN or infinite; stops within 4,096 elements of the first. False for what is not a float
+// format or has more dimensions than kMaxDims.
+bool any_nonfinite(const TensorView&) noexcept;
+
 // Adds the divergence of `real` from `twin` (fp32 or fp64, same sizes, own strides) in one pass. Ulps are
 // those of `real`'s format. False, with nothing added: as above, or the sizes differ.
 bool divergence(const TensorView& real, const TensorView& twin, Divergence& into) noexcept;

@@ -194,6 +194,26 @@ HWY_INLINE void measure_one_sided(const typename F::Raw* p, std::size_t n, OneSi
     into.run(p, n);
 }
 
+// Whether any element is NaN or infinite.
+template <class F>
+bool nonfinite_in_block(const void* data, std::size_t n) {
+    const auto* p = static_cast<const typename F::Raw*>(data);
+    const hn::CappedTag<typename F::Raw, kGroup> d;
+    const auto mask = hn::Set(d, F::kMagnitude);
+    auto max = hn::Zero(d);
+    const auto add = [&](const typename F::Raw* from) HWY_ATTR {
+        for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d))
+            max = hn::Max(max, hn::And(hn::LoadU(d, from + i), mask));
+    };
+    std::size_t i = 0;
+    for (; i + kGroup <= n; i += kGroup) {
+        ask_ahead(p + i, kGroup);
+        add(p + i);
+    }
+    if (i < n) add(Tail<F>(p + i, n - i).values);
+    return lane_max(d, max) >= F::kBeyondFinite;
+}
+
 template <class F>
 std::uint64_t count_below_normal(const typename F::Raw* p, std::size_t n) {
     std::uint64_t count = 0;

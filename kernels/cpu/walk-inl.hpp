@@ -1,6 +1,6 @@
 #pragma once
 
-// Body of Walk::each; included by walk.hpp.
+// Bodies of Walk::each and any; included by walk.hpp.
 
 #include "kernels/cpu/blocks.hpp"
 #include "kernels/cpu/walk.hpp"
@@ -9,14 +9,19 @@ namespace mp::cpu {
 
 template <class Piece>
 void Walk::each(Piece&& piece) noexcept {
+    any([&](const void* const* data, std::size_t n) { return piece(data, n), false; });
+}
+
+template <class Piece>
+bool Walk::any(Piece&& piece) noexcept {
     const auto block = static_cast<std::int64_t>(kBlock);
     const void* data[kMaxTensors] = {};
     if (contiguous_) {
         for (std::int64_t i = 0; i < elements_; i += block) {
             for (int t = 0; t < count_; ++t) data[t] = data_[t] + i * static_cast<std::int64_t>(width_[t]);
-            piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block));
+            if (piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block))) return true;
         }
-        return;
+        return false;
     }
     alignas(64) unsigned char buffers[kMaxTensors][kBlock * sizeof(double)];
     unsigned char* into[kMaxTensors] = {};
@@ -24,8 +29,9 @@ void Walk::each(Piece&& piece) noexcept {
     for (std::int64_t i = 0; i < elements_; i += block) {
         const auto n = static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block);
         gather(i, n, into);
-        piece(data, n);
+        if (piece(data, n)) return true;
     }
+    return false;
 }
 
 }  // namespace mp::cpu

@@ -27,6 +27,9 @@ public:
     // Calls piece(const void* const* data, std::size_t elements) for each.
     template <class Piece>
     void each(Piece&& piece) noexcept;
+    // The same, up to the first for which piece() is true: then true.
+    template <class Piece>
+    bool any(Piece&& piece) noexcept;
 
 private:
     struct Axis {
