@@ -50,7 +50,7 @@ struct OpInfo {
 OpInfo describe(const c10::OperatorHandle&);
 
 // Rules and single traits that a test switches off, one at a time, to show that the truth test needs them
-// (MP_TRACE_TEST_DISABLE_RULE). Empty in use.
+// (MP_TRACE_TEST_DISABLE_RULE). Empty in use. "measure" is measuring as a whole: what it costs is benched so.
 bool rule_disabled(std::string_view rule) noexcept;
 
 }  // namespace mp::twin

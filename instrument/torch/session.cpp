@@ -288,14 +288,14 @@ bool Session::measures() const {
 
 // Everything is measured in the first steps and in every sixteenth; a full twin of one step is always.
 bool Session::is_sampled_step() const {
-    if (!options_.steps.contains(step_.step)) return false;
+    if (rule_disabled("measure") || !options_.steps.contains(step_.step)) return false;
     if (options_.mode == trace::Mode::local || options_.mode == trace::Mode::step) return true;
     const std::int64_t k = step_.step.value;
     return k < 3 || k == 4 || k == 8 || k % 16 == 0;
 }
 
 bool Session::looks_at_tensors() const {
-    return measures() || (!local() && ledger_.sampled());
+    return !rule_disabled("measure") && (measures() || (!local() && ledger_.sampled()));
 }
 
 void Session::before_step(std::int64_t) {

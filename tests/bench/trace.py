@@ -1,8 +1,9 @@
 """What mp-trace costs: the tables of docs/performance.md. Ratios of one run on one machine, never a test.
 
-    script/bench trace [--rounds 5] [--only twin32,twin16,watch,start]
+    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,start]
 
-Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes.
+Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes; where
+sampled steps count ("mean step"), of the mean of 96 steps.
 """
 import argparse
 import glob
@@ -27,8 +28,10 @@ def run(mode, arguments, keep):
     command = [PYTHON, STEP, *arguments]
     folder = tempfile.mkdtemp(prefix="mp-bench-")
     if mode:
-        command = [TRACE, "-q", "--mode", mode, "-o", folder + "/run", "--", *command]
+        command = [TRACE, "-q", "--mode", mode.split()[0], "-o", folder + "/run", "--", *command]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
+    if mode.endswith(" unmeasured"):
+        environment["MP_TRACE_TEST_DISABLE_RULE"] = "measure"
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
@@ -65,7 +68,7 @@ def table(title, variants, rounds, base):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="twin32,twin16,watch,start")
+    parser.add_argument("--only", default="twin32,twin16,measure,watch,start")
     options = parser.parse_args()
     for path in (TRACE, PYTHON):
         if not os.path.exists(path):
@@ -85,6 +88,13 @@ def main():
         table("Twin of a bf16 run, ratio to bf16 + fp32",
               {"bf16": ("", small + ["--bf16"]), "fp32": ("", small), "twin": ("trajectory", small + ["--bf16"])},
               options.rounds, lambda best: best["bf16"] + best["fp32"])
+    small = "--width 64 --layers 4 --context 64 --batch 8 --bf16 --mean".split()
+    if "measure" in wanted:
+        table("What default measuring adds to a twin, mean step of a bf16 run",
+              {"bf16": ("", small), "twin, nothing measured": ("trajectory unmeasured", small),
+               "twin": ("trajectory", small)}, options.rounds, lambda best: best["twin, nothing measured"])
+        table("Watching with statistics, mean step of the same run", {"bf16": ("", small), "watch": ("watch", small)},
+              options.rounds, lambda best: best["bf16"])
     if "watch" in wanted:
         model = "--width 64 --layers 4 --context 64 --batch 8 --steps 20 --bf16".split()
         table("Watching a bf16 run, beside what else one can install",

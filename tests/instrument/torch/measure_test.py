@@ -1,0 +1,240 @@
+"""What the adapter measures, on programs of a few lines whose figures are known.
+
+    MP_TRACE=build/release/bin/mp-trace measure_test.py [PYTHON]      PYTHON has torch; default .venv's
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TRACE = os.path.abspath(os.environ["MP_TRACE"])
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
+    PYTHON = os.path.abspath(sys.argv.pop(1))
+
+HEAD = """
+import os, sys, torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+BF16, FP16 = torch.bfloat16, torch.float16
+"""
+MODEL = HEAD + """
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(64, 256), torch.nn.Linear(256, 64)
+    def forward(self, x):
+        return x + self.down(torch.nn.functional.gelu(self.up(x)))
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+TRAIN = MODEL + """
+model = Model()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for step in range(3):
+    with torch.autocast("cpu", dtype=BF16):
+        y = model(torch.randn(128, 64))
+    loss = y.float().square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+# A step without a model: whatever stands in `body` runs in each of two steps.
+BARE = HEAD + """
+w = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([w], lr=0.1)
+mask = torch.ones(8, 8, dtype=torch.bool).tril()
+def body(w):
+{body}
+for step in range(2):
+    y = body(w)
+    loss = w.square().sum() if y is None else y
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def has_torch():
+    probe = [PYTHON, "-c", "import torch"]
+    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
+class Measured(unittest.TestCase):
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="mp-measure-")
+        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "TORCHELASTIC"))}
+        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"))
+
+    def trace(self, text, *options):
+        with open(os.path.join(self.top, "train.py"), "w") as f:
+            f.write(text)
+        shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
+        mode = () if "--mode" in options else ("--mode", "trajectory")
+        done = subprocess.run([TRACE, *mode, *options, "--no-build", "-o", "run", "--", PYTHON, "train.py"],
+                              capture_output=True, text=True, env=self.env, cwd=self.top, timeout=200)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.stderr = done.stderr
+        report = subprocess.run([TRACE, "report", "run", "--json", "-"], capture_output=True, env=self.env,
+                                cwd=self.top, timeout=60)
+        self.assertEqual(report.returncode, 0, report.stderr)
+        return json.loads(report.stdout)
+
+    def bare(self, *lines, options=()):
+        return self.trace(BARE.format(body="\n".join("    " + line for line in lines)), *options)
+
+    @staticmethod
+    def ops(report, op, phase="forward", layer=None):
+        return [entry for place in report["layers"] for entry in place["ops"]
+                if entry["op"] == op and place["phase"] == phase and layer in (None, place["layer"])]
+
+    def one(self, *question, **more):
+        found = self.ops(*question, **more)
+        self.assertEqual(len(found), 1, (question[1:], more))
+        return found[0]
+
+    def rules(self, report):
+        return [finding["rule"] for finding in report["findings"]]
+
+    # ---- LOC, PROP, CUM; layers and places
+
+    def test_a_matrix_product_introduces_one_rounding(self):
+        report = self.trace(TRAIN)
+        for layer in ("blocks.0.up", "blocks.0.down", "blocks.1.up", "blocks.1.down"):
+            product = self.one(report, "aten::addmm", layer=layer)
+            self.assertEqual(product["dtype"], "bf16")
+            self.assertAlmostEqual(product["introduced_phi"], 1, delta=0.05)
+            self.assertGreaterEqual(product["total_phi"], 0.9 * product["introduced_phi"])
+        self.assertEqual(self.rules(report), [])
+
+    def test_inherited_and_introduced_errors_add_up(self):
+        report = self.trace(TRAIN)
+        for layer in ("blocks.0.down", "blocks.1.up"):
+            place = next(p for p in report["layers"] if p["layer"] == layer and p["phase"] == "forward")
+            whole = (place["introduced_phi"] ** 2 + place["inherited_phi"] ** 2) ** 0.5
+            self.assertAlmostEqual(place["total_phi"] / whole, 1, delta=0.05)
+
+    def test_layers_phases_and_lines(self):
+        report = self.trace(TRAIN)
+        line = 1 + TRAIN.splitlines().index("        return x + self.down(torch.nn.functional.gelu(self.up(x)))")
+        gelu = self.one(report, "aten::gelu", layer="blocks.1")
+        self.assertEqual(gelu["source"], f"train.py:{line}")
+        backward = self.one(report, "aten::gelu_backward", phase="backward", layer="blocks.1")
+        self.assertEqual(backward["source"], f"train.py:{line}")
+        stepping = {p["layer"] for p in report["layers"] if p["phase"] == "optimizer"}
+        self.assertIn("(optimizer)", stepping)
+        self.assertLessEqual(stepping, {"(optimizer)", "(update)"})
+        losses = [p for p in report["layers"] if p["layer"] == "(loss)"]
+        self.assertEqual({p["phase"] for p in losses}, {"forward", "backward"})
+
+    # ---- what is not finite
+
+    def test_an_overflow_is_its_ops_and_a_mask_is_nobodys(self):
+        report = self.bare("scores = (w.sum() * torch.ones(8, 8)).masked_fill(~mask, float('-inf'))",
+                           "weights = scores.softmax(-1)",
+                           "large = (weights.to(FP16) * 60000).mul(2)",
+                           "return large.float().sum().clamp(max=1) + w.sum()")
+        first = report["first_overflow"]
+        self.assertEqual((first["op"], first["phase"], first["step"], first["dtype"]),
+                         ("aten::mul", "forward", 0, "fp16"))
+        self.assertEqual([f["op"] for f in report["findings"] if f["rule"] == "MPT001"], ["aten::mul"])
+
+    def test_what_was_not_finite_before_is_not_the_ops_doing(self):
+        report = self.bare("bad = torch.full((64,), float('inf'), dtype=FP16)", "bad.div_(2)", "bad.mul_(0.5)")
+        self.assertNotIn("MPT001", self.rules(report))
+
+    # ---- sums that swallow
+
+    def test_a_running_sum_swallows_in_bf16_only(self):
+        body = ["total = torch.zeros(())", "for _ in range(600):", "    total = total + torch.ones(())"]
+        narrow = [line.replace("(())", "((), dtype=BF16)") for line in body]
+        for place in ("()", "(3,)"):  # a number, and a vector
+            shaped = [line.replace("(()", f"({place}") for line in narrow]
+            share = self.one(self.bare(*shaped), "aten::add", phase="data")["absorbed"]
+            self.assertAlmostEqual(share, (600 - 256) / 600, delta=0.01)  # 257 is no bf16
+        self.assertIsNone(self.one(self.bare(*body), "aten::add", phase="data")["absorbed"])
+
+    # ---- what does not move
+
+    def test_weights_below_half_an_ulp_stand_still(self):
+        text = TRAIN.replace("model = Model()", "model = Model().to(BF16)").replace("lr=1e-3", "lr=1e-6")
+        text = text.replace("torch.randn(128, 64)", "torch.randn(128, 64).to(BF16)")
+        report = self.trace(text)
+        first = report["findings"][0]
+        self.assertEqual((first["rule"], first["phase"]), ("MPT040", "optimizer"))
+        self.assertNotIn("MPT040", self.rules(self.trace(TRAIN)))
+
+    # ---- reductions
+
+    def test_a_reduction_is_compared_with_the_fp32_sum(self):
+        text = HEAD + """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+def rank_of(rank, where):
+    os.environ["RANK"], os.environ["WORLD_SIZE"] = str(rank), "2"
+    dist.init_process_group("gloo", init_method="file://" + where, rank=rank, world_size=2)
+    w = torch.nn.Parameter(torch.randn(4096, generator=torch.Generator().manual_seed(rank)))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for step in range(2):
+        optimizer.zero_grad()
+        w.square().sum().backward()
+        wire = w.grad.to(FP16)
+        dist.all_reduce(wire)
+        optimizer.step()
+    dist.barrier()
+if __name__ == "__main__":
+    mp.spawn(rank_of, (os.path.join(os.getcwd(), "store"),), 2)
+"""
+        report = self.trace(text)
+        reduction = next(c for c in report["collectives"] if c["op"] == "all_reduce" and c["dtype"] == "fp16")
+        self.assertAlmostEqual(reduction["relative_l2"], 2.08e-4, delta=2e-5)  # two addends: one rounding
+        self.assertEqual(reduction["made_nonfinite"], 0)
+
+    # ---- dtypes
+
+    def test_the_dtype_map(self):
+        save = "import copy\ntorch.save(copy.deepcopy(model).to(BF16).state_dict(), 'model.pt')\n"
+        report = self.trace(TRAIN + save + "model(torch.randn(4, 64)).sum().backward()\noptimizer.step()\n")
+        places = {(p["role"], p["layer"], p["phase"], p["dtype"]) for p in report["dtype_map"]}
+        for place in (("parameter", "blocks.0.up", "unknown", "fp32"),
+                      ("optimizer_state", "blocks.0.up", "unknown", "fp32"),
+                      ("gradient", "blocks.0.up", "unknown", "fp32"),
+                      ("activation", "blocks.0.up", "forward", "bf16"),
+                      ("checkpoint", "model.pt", "unknown", "bf16")):
+            self.assertIn(place, places)
+        self.assertIn("autocast:cpu=bf16", report["policies"])
+
+    # ---- the last lines of a run
+
+    def test_the_summary_at_the_end(self):
+        script = HEAD + """
+import signal
+seen = []
+signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))
+import atexit
+atexit.register(lambda: os.write(1, f"{len(seen)} children".encode()))
+""" + TRAIN[len(HEAD):]
+        self.trace(script)
+        lines = self.stderr.splitlines()
+        start = next(i for i, line in enumerate(lines) if "3 steps" in line)
+        self.assertLessEqual(len(lines) - start, 8)
+        self.assertTrue(all(line.startswith("mp-trace:") for line in lines), lines)
+        self.assertIn("mp-trace report", lines[-1])
+        self.trace(script, "--quiet")
+        self.assertEqual(self.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
