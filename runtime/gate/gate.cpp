@@ -16,8 +16,9 @@ bool globs(const std::string& pattern, std::string_view text) {
 }
 
 bool covers(const Suppression& s, const Finding& f) {
-    return (s.rule == "*" || s.rule == f.rule) && globs(s.layer, f.layer) && globs(s.op, f.op) &&
-           globs(s.phase, name_of(f.phase));
+    const auto has = [&](const std::string& layer) { return globs(s.layer, layer); };
+    return (s.rule == "*" || s.rule == f.rule) && has(f.layer) && std::ranges::all_of(f.more_layers, has) &&
+           globs(s.op, f.op) && globs(s.phase, name_of(f.phase));
 }
 
 // ISO dates compare as text. The day itself still counts.

@@ -117,6 +117,7 @@ Json finding_json(const Finding& f) {
     out["limit"] = f.limit;
     out["unit"] = f.unit;
     out["confirmed_by"] = f.confirmed_by;
+    out["more_layers"] = f.more_layers;
     return out;
 }
 

@@ -126,6 +126,7 @@ private:
         out["partialFingerprints"] = {{"mpTrace/v1", fingerprint_of(f, ordinal)}};
         if (suppressed) out["suppressions"] = Json::array({{{"kind", "external"}}});
         Json more = {{"phase", name_of(f.phase)}, {"confirmedBy", f.confirmed_by}};
+        if (!f.more_layers.empty()) more["moreLayers"] = f.more_layers;
         if (f.step.known()) more["step"] = f.step.value;
         if (f.rank.known()) more["rank"] = f.rank.value;
         out["properties"] = std::move(more);

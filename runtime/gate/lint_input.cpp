@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -147,10 +148,16 @@ Spot spot_of(std::string_view source) {
     return {source.substr(0, colon), line};
 }
 
+// Without "." and "..", what leads out of the working directory included: its name is not known here.
+std::string plain(std::string_view path) {
+    std::string out = std::filesystem::path(path).lexically_normal().string();
+    while (out.starts_with("../")) out.erase(0, 3);
+    return out;
+}
+
 // Either path ends in all of the other's parts: "/home/u/train.py" and "train.py", not "retrain.py".
-bool same_file(std::string_view a, std::string_view b) {
-    while (a.starts_with("./")) a.remove_prefix(2);
-    while (b.starts_with("./")) b.remove_prefix(2);
+bool same_file(std::string_view one, std::string_view other) {
+    std::string a = plain(one), b = plain(other);
     if (a.size() < b.size()) std::swap(a, b);
     if (b.empty() || !a.ends_with(b)) return false;
     return a.size() == b.size() || b.front() == '/' || a[a.size() - b.size() - 1] == '/';

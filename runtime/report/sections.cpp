@@ -216,6 +216,7 @@ Json finding_entry(const Finding& f) {
     one["unit"] = f.unit;
     put_number(one, "importance", f.importance);
     one["confirmed_by"] = f.confirmed_by;
+    one["more_layers"] = f.more_layers;
     return one;
 }
 
@@ -323,7 +324,8 @@ Json dtype_map_section(const RunModel& model) {
 Json checks_section(const Judgement& judgement) {
     Json out = Json::array();
     for (const Check& c : judgement.checks)
-        out.push_back({{"sentence", c.sentence}, {"answer", name_of(c.answer)}, {"evidence", c.evidence}});
+        out.push_back({{"sentence", c.sentence}, {"answer", name_of(c.answer)}, {"evidence", c.evidence},
+                       {"violated", c.violated}});
     return out;
 }
 

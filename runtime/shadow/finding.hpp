@@ -31,7 +31,7 @@ struct Finding {
     std::string unit;        // "phi", "share", "steps", ""
     double importance = 0;   // sorts findings: share of the divergence explained, or how much training is lost
     std::vector<std::string> confirmed_by;  // mp-lint findings at the same place: "MP401 train.py:88"
-    std::vector<std::string> more_layers;   // with the same finding; `layer` is the worst
+    std::vector<std::string> more_layers = {};  // with the same finding; `layer` is the worst
 };
 
 }  // namespace mp::trace

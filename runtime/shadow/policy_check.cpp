@@ -118,6 +118,7 @@ void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, cons
     if (!counts.empty()) {
         const bool good = std::ranges::none_of(counts, [&](const auto& e) { return is_below(e.first, wanted); });
         check.answer = good ? Check::Answer::yes : Check::Answer::no;
+        check.violated = !good;
     }
     check.evidence += (check.evidence.empty() ? "" : "; ") + shown(p.text);
     c.out.checks.push_back(std::move(check));

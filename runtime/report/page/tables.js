@@ -41,9 +41,11 @@ function typeCell(places) {
 function drawTypes() {
   const body = at("types-body");
   if (data.checks.length) {
-    const order = { no: 0, "not observed": 1, yes: 2 };
-    const rows = [...data.checks].sort((a, b) => order[a.answer] - order[b.answer]).map((c) => [
-      ["answer." + c.answer.split(" ")[0], c.answer], el("span", named(c.sentence, 160)), el("span.soft",
+    const order = { no: 1, "not observed": 2, yes: 3 };
+    const place = (c) => c.violated ? 0 : order[c.answer];
+    const shade = (c) => c.violated ? "violated" : c.answer.split(" ")[0];
+    const rows = [...data.checks].sort((a, b) => place(a) - place(b)).map((c) => [
+      ["answer." + shade(c), c.answer], el("span", named(c.sentence, 160)), el("span.soft",
         named(c.evidence, 200))]);
     body.append(table(["true?", "statement", "evidence"], rows, "Checked statements about dtypes"));
   }

@@ -79,6 +79,16 @@ TEST(Gate, SuppressionsCoverWhatTheyName) {
     }
 }
 
+TEST(Gate, ASuppressionCoversAllLayersOfAFinding) {
+    Judgement j = judged({finding("MPT010", Severity::error, "blocks.1.fc")});
+    j.findings[0].more_layers = {"blocks.2.fc", "head"};
+    Rules rules;
+    rules.suppressions = {{.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
+    EXPECT_EQ(exit_code(gate(j, rules, {}, kToday)), 1) << "head is not covered";
+    j.findings[0].more_layers = {"blocks.2.fc"};
+    EXPECT_EQ(exit_code(gate(j, rules, {}, kToday)), 0);
+}
+
 TEST(Gate, SuppressionsExpire) {
     const Judgement j = judged({finding("MPT010", Severity::error, "head")});
     Rules rules;
@@ -109,6 +119,8 @@ TEST(Join, WantsTheSameFileAndLine) {
     };
     EXPECT_TRUE(confirmed("train.py:88", "src/train.py", 88));
     EXPECT_TRUE(confirmed("/a/src/train.py:88", "./src/train.py", 88));
+    EXPECT_TRUE(confirmed("../src/train.py:88", "/a/src/train.py", 88)) << "the run was started beside the source";
+    EXPECT_TRUE(confirmed("/a/build/../src/train.py:88", "src//train.py", 88)) << "as a build tree writes it";
     EXPECT_FALSE(confirmed("train.py:88", "retrain.py", 88));
     EXPECT_FALSE(confirmed("a/train.py:88", "b/train.py", 88));
     EXPECT_FALSE(confirmed("train.py:88", "train.py", 89));

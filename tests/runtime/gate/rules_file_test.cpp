@@ -124,6 +124,7 @@ TEST(RuleFile, HostileFiles) {
                                             "[limits]\nloc-fail-phi = 1e308",
                                             "[limits]\nloc-warn-phi = 5",
                                             "[limits]\nstagnation-warn = 0.9",
+                                            "[limits]\namplified-warn = 0.5",
                                             suppress + "expires = \"2027-02-30\"",
                                             suppress + "expires = \"soon\"",
                                             suppress + "expires = 2027-02-28T10:00:00Z",

@@ -282,7 +282,7 @@ Judged overflow_run() {
          .message = "gradients are reduced in fp16, the policy says fp32", .advice = "reduce in fp32", .value = 240,
          .limit = 0, .unit = "calls", .importance = 0.05, .confirmed_by = {}}};
     run.judgement.checks.push_back({.answer = Check::Answer::no, .sentence = "gradients are reduced in fp32",
-                                    .evidence = "all_reduce in fp16, 240 calls"});
+                                    .evidence = "all_reduce in fp16, 240 calls", .violated = true});
     return run;
 }
 

@@ -24,6 +24,10 @@ TEST(VerdictText, BeginsWithTheVerdictAndTheFirstCause) {
     EXPECT_THAT(text, HasSubstr("skipped  17, 34-36: forward overflow"));
     EXPECT_THAT(text, HasSubstr("65,536 from step 0, 32,768 from step 18"));
     EXPECT_THAT(text, HasSubstr("NO   gradients are reduced in fp32"));
+    test::Judged undeclared = run;
+    for (Check& c : undeclared.judgement.checks) c.violated = false;
+    EXPECT_THAT(verdict_text(undeclared.model, undeclared.judgement), HasSubstr("no   gradients are reduced in fp32"))
+        << "a fact, where no policy says otherwise";
 }
 
 TEST(VerdictText, WithoutFindingsItPasses) {

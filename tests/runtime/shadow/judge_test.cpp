@@ -148,6 +148,23 @@ TEST(Judge, MPT004RanksDisagree) {
     const Judgement j = judge(m);
     ASSERT_NE(find(j, "MPT004"), nullptr);
     EXPECT_THAT(find(j, "MPT004")->message, HasSubstr("ranks disagree on skipping step 17"));
+    EXPECT_EQ(find(j, "MPT004")->phase, Phase::optimizer);
+    EXPECT_EQ(&j.findings[0], find(j, "MPT004"));
+    m.ops.push_back(overflowing("blocks.2.fc2", Phase::forward, 19, 30));
+    EXPECT_EQ(judge(m).findings[0].rule, "MPT004") << "what overflows later is a consequence";
+    m.ops.back() = overflowing("blocks.2.fc2", Phase::forward, 9, 30);
+    EXPECT_EQ(judge(m).findings[0].rule, "MPT001") << "it began earlier";
+}
+
+TEST(Judge, MPT001ScaledGradientsOfSkippedStepsAreTheScales) {
+    RunModel m = healthy();
+    scaled(m, 60, {0, 1});
+    m.ops.push_back(overflowing("(update)", Phase::optimizer, 0, 30));  // p.grad.div_() behind an all_reduce
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.push_back(overflowing("blocks.2.fc2", Phase::forward, 5, 40));
+    EXPECT_EQ(judge(m).first_overflow.layer, "blocks.2.fc2") << "the first that a lower scale does not cure";
+    m.ops.back() = overflowing("(update)", Phase::optimizer, 5, 40);
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "nobody skipped that step";
 }
 
 TEST(Judge, MPT010IntroducedError) {
@@ -172,6 +189,49 @@ TEST(Judge, MPT010WarnsBelowTheFailure) {
     EXPECT_EQ(j.findings[0].severity, Severity::warning);
     m.ops.back() = op_sum("blocks.1.fc", "aten::bmm", Phase::forward, DType::bf16, 1.4, 5);
     EXPECT_EQ(text_of(judge(m)), "");
+}
+
+TEST(Judge, MPT010OneOpInSeveralLayersIsOneFinding) {
+    RunModel m = healthy();
+    const std::string op = "aten::native_layer_norm_backward";
+    for (int i = 0; i < 6; ++i)
+        m.ops.push_back(op_sum("blocks." + std::to_string(i) + ".norm", op, Phase::backward, DType::bf16,
+                               i == 2 ? 12 : 8, 10 + static_cast<std::uint64_t>(i)));
+    m.ops.push_back(op_sum("blocks.0.norm", op, Phase::backward, DType::fp16, 9, 20));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 2u) << "two dtypes:\n" << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.layer, "blocks.2.norm") << "the worst";
+    EXPECT_EQ(f.more_layers.size(), 5u);
+    EXPECT_THAT(f.message,
+                HasSubstr("; and 5 more layers: blocks.0.norm, blocks.1.norm, blocks.3.norm, ...; "));
+    EXPECT_THAT(f.advice, HasSubstr("keep the module that runs layer_norm in fp32"));
+    EXPECT_GT(f.importance, 0.5) << "of all layers";
+}
+
+// 8 occurrences of one token carry nearly all of the energy of 16,384 results.
+OpSum repeated_value(double phi, double gain_u) {
+    OpSum s = op_sum("layers.1.wi", "aten::mm", Phase::forward, DType::fp16, phi, 5);
+    s.total.loc_squares = s.total.twin_squares = 8.0 * 548 * 548;
+    s.total.amax = 548;
+    const double floor = one_rounding_floor(DType::fp16);
+    s.total.loc_error_squares = phi * phi * floor * floor * s.total.loc_squares;
+    s.total.loc_dot = gain_u * 0.00048828125 * s.total.loc_squares;
+    return s;
+}
+
+TEST(Judge, ARepeatedValuesRoundingIsNoBias) {
+    RunModel m = healthy();
+    m.ops.push_back(repeated_value(1.6, -0.58));
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.back() = repeated_value(4, -1.6);
+    EXPECT_NE(find(judge(m), "MPT010"), nullptr) << "more than one rounding can cost";
+    m.ops.back() = repeated_value(2, -1.2);
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "more than one rounding to nearest can err";
+    OpSum spread = op_sum("layers.1.wi", "aten::mm", Phase::forward, DType::fp16, 1.3, 5);
+    spread.total.loc_dot = -0.5 * 0.00048828125 * spread.total.loc_squares;
+    m.ops.back() = spread;
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "over many values";
 }
 
 TEST(Judge, MPT011Truncation) {
@@ -224,6 +284,51 @@ TEST(Judge, MPT012ASumThatStandsIsSeenWithoutCounts) {
     const Judgement j = judge(m);
     ASSERT_NE(find(j, "MPT012"), nullptr) << text_of(j);
     EXPECT_THAT(find(j, "MPT012")->message, HasSubstr("stands at 1,024 where the fp32 twin reaches 1,890"));
+}
+
+// The angles of a rotary embedding: positions above 256 in bf16.
+OpSum amplified(std::string op, double input_error, double inherited, std::uint64_t first) {
+    OpSum s = op_sum("attention", std::move(op), Phase::forward, DType::bf16, 0.8, first);
+    s.total.input_error = input_error;
+    s.total.prop_error_squares = inherited * inherited * s.total.loc_squares;
+    s.worst_cum = {Rank{0}, Step{2}};
+    return s;
+}
+
+TEST(Judge, MPT013AmplifiedError) {
+    RunModel m = healthy();
+    m.ops.push_back(amplified("aten::cos", 0.002, 0.23, 5));
+    m.ops.push_back(amplified("aten::sin", 0.002, 0.28, 6));
+    m.ops.push_back(amplified("aten::mul", 0.3, 0.3, 7));  // hands on what it got
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT013");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.op, "aten::sin");
+    EXPECT_EQ(f.phase, Phase::forward);
+    EXPECT_EQ(f.step, Step{2});
+    EXPECT_THAT(f.message, HasSubstr("sin of attention turns an input error of 0.2 % into 28 % (limit 20 %)"));
+    EXPECT_THAT(f.message, HasSubstr("so does cos"));
+    EXPECT_THAT(f.advice, HasSubstr("fp32"));
+}
+
+TEST(Judge, MPT013IsSilentWithoutAmplification) {
+    RunModel m = healthy();
+    m.ops.push_back(amplified("aten::cos", 0.002, 0.12, 5));
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning);
+    m.ops.back() = amplified("aten::cos", 0.002, 0.09, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "a small result";
+    m.ops.back() = amplified("aten::cos", 0.006, 0.5, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "inputs of 3.6 floors";
+    m.ops.back() = amplified("aten::cos", 0.002, 0.5, 5);
+    m.ops.back().total.loc_compared = 63;
+    EXPECT_EQ(text_of(judge(m)), "") << "too few elements";
+    m.ops.back() = amplified("aten::cos", 0.002, 0.5, 5);
+    m.ops.back().total.phase = Phase::backward;
+    EXPECT_EQ(text_of(judge(m)), "") << "gradients cancel on their own";
+    m.ops.back() = amplified("aten::cos", 0, 0.5, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "inputs were not compared";
 }
 
 TEST(Judge, MPT030GradientsFlushedToZero) {
@@ -302,6 +407,67 @@ TEST(Judge, MPT040NamesTheUpdatingOp) {
     m.ops.push_back(op_sum("(optimizer)", "aten::addcdiv_", Phase::optimizer, DType::bf16, 1, 9));
     m.tensors = {stuck("head.weight", 0.9, 0.1)};
     EXPECT_EQ(judge(m).findings.at(0).op, "aten::addcdiv_");
+}
+
+// Weight decay below half an ulp: the few rows with a gradient take nearly all of the wanted update.
+RunModel decayed() {
+    RunModel m = healthy();
+    m.tensors = {stuck("embedding.weight", 0.92, 1.01)};
+    m.ops.push_back(op_sum("(optimizer)", "aten::add", Phase::optimizer, DType::bf16, 1, 8));
+    m.ops.push_back(op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 0.9, 9));
+    return m;
+}
+
+TEST(Judge, MPT040FewElementsTakeTheWholeUpdate) {
+    RunModel m = decayed();
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT040");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].layer, "embedding");
+    EXPECT_EQ(j.findings[0].op, "aten::add_");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("92 %"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("the few others take nearly all of the wanted update"));
+}
+
+TEST(Judge, MPT040WhatArrivesInJumpsIsNotLost) {
+    RunModel m = decayed();
+    m.ops.push_back(op_sum("(optimizer)", "aten::copy_", Phase::optimizer, DType::bf16, 1, 10));
+    EXPECT_EQ(text_of(judge(m)), "") << "a copy of fp32 masters";
+    m = decayed();
+    m.ops.back() = op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1.9, 9);
+    EXPECT_EQ(text_of(judge(m)), "") << "hardware that rounds stochastically";
+    m = decayed();
+    m.ops.pop_back();
+    EXPECT_EQ(text_of(judge(m)), "") << "how the weights are written was not seen";
+    m = decayed();
+    m.tensors[0].samples = 1;
+    EXPECT_EQ(text_of(judge(m)), "") << "one sample";
+    m = decayed();
+    m.tensors[0].below_half_ulp = m.tensors[0].unmoved / 2;
+    EXPECT_EQ(text_of(judge(m)), "") << "rounding does not explain it";
+    m = decayed();
+    m.tensors = {stuck("embedding.weight", 0.6, 1.01)};
+    EXPECT_EQ(text_of(judge(m)), "") << "most move";
+}
+
+TEST(Judge, MPT040AnAverageOfWeights) {
+    RunModel m = healthy();
+    m.tensors = {tensor_sum(TensorKind::gradient, "student.0.weight", DType::fp32),
+                 stuck("teacher.0.weight", 0.98, 0.02)};
+    m.tensors[1].first_stagnant = Step{1};
+    m.ops.push_back(op_sum("(update)", "aten::mul_", Phase::optimizer, DType::bf16, 1, 9));
+    m.ops.push_back(op_sum("(update)", "aten::lerp_", Phase::optimizer, DType::bf16, 1, 10));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "teacher.0");
+    EXPECT_EQ(j.findings[0].op, "aten::lerp_");
+    EXPECT_EQ(j.findings[0].phase, Phase::optimizer);
+    EXPECT_EQ(j.findings[0].step, Step{1});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("parameter without a gradient teacher.0.weight"));
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("average"));
+    m.tensors[1] = stuck("teacher.0.weight", 0.1, 0.95);
+    EXPECT_EQ(text_of(judge(m)), "");
 }
 
 TEST(Judge, MPT040FrozenState) {
@@ -383,8 +549,8 @@ TEST(Judge, RulesWithoutMeasuresAreNotRun) {
 TEST(Judge, ErrorsComeBeforeWarningsAndTheGreaterShareFirst) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("a", "aten::bmm", Phase::forward, DType::bf16, 1.7, 1));
-    m.ops.push_back(op_sum("b", "aten::bmm", Phase::forward, DType::bf16, 3, 2));
-    m.ops.push_back(op_sum("c", "aten::bmm", Phase::forward, DType::bf16, 9, 4));
+    m.ops.push_back(op_sum("b", "aten::mm", Phase::forward, DType::bf16, 3, 2));
+    m.ops.push_back(op_sum("c", "aten::mv", Phase::forward, DType::bf16, 9, 4));
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 3u);
     EXPECT_EQ(j.findings[0].layer, "c");

@@ -98,6 +98,10 @@ TEST(Checks, SentencesAreAnswered) {
     EXPECT_EQ(answer(j, "optimizer state is fp32"), Check::Answer::not_observed);
     EXPECT_EQ(answer(j, "the reduction runs in fp32"), Check::Answer::no);
     EXPECT_EQ(answer(j, "BatchNorm and LayerNorm run in fp32"), Check::Answer::yes);
+    for (const Check& c : j.checks) EXPECT_FALSE(c.violated) << "nobody declared " << c.sentence;
+    bool violated = false;
+    for (const Check& c : judge(m, {}, {"fsdp:reduce=fp32"}).checks) violated = violated || c.violated;
+    EXPECT_TRUE(violated);
     EXPECT_EQ(text_of(j), "") << "answers are no findings: nobody declared anything";
 }
 
