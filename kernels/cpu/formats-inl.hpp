@@ -173,9 +173,9 @@ template <class D, class V>
 HWY_INLINE typename hn::TFromD<D> lane_max(D d, V v) {
     alignas(64) hn::TFromD<D> lanes[hn::MaxLanes(D())];
     hn::Store(v, d, lanes);
-    auto best = lanes[0];
-    for (const auto lane : lanes) best = lane > best ? lane : best;
-    return best;
+    for (std::size_t half = hn::MaxLanes(D()) / 2; half > 0; half /= 2)
+        for (std::size_t i = 0; i < half; ++i) lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+    return lanes[0];
 }
 
 // The lanes of `Count` vectors added in order.

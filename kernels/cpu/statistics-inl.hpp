@@ -119,7 +119,7 @@ struct QuickOneSided {
         HWY_INLINE Short() {}
     };
 
-    static HWY_INLINE void group(const Raw* p, State& s, Short& sums) {
+    static HWY_INLINE void patterns(const Raw* p, State& s) {
         const DRaw d;
         const auto mask = hn::Set(d, F::kMagnitude);
         for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) {
@@ -127,6 +127,21 @@ struct QuickOneSided {
             s.max = hn::Max(s.max, magnitude);
             s.min = hn::Min(s.min, magnitude);
         }
+    }
+
+    // Of the first elements of a group that zeros fill.
+    static HWY_INLINE void patterns_of(const Raw* p, std::size_t elements, State& s) {
+        const DRaw d;
+        const auto mask = hn::Set(d, F::kMagnitude);
+        for (std::size_t i = 0; i < elements; i += hn::MaxLanes(d)) {
+            const auto magnitude = hn::And(hn::LoadU(d, p + i), mask);
+            const std::size_t left = elements - i < hn::MaxLanes(d) ? elements - i : hn::MaxLanes(d);
+            s.max = hn::Max(s.max, magnitude);
+            s.min = hn::Min(s.min, hn::IfThenElse(hn::FirstN(d, left), magnitude, s.min));
+        }
+    }
+
+    static HWY_INLINE void values(const Raw* p, Short& sums) {
         for (std::size_t part = 0; part < kParts; ++part) {
             VF x[2];
             F::load_pair(p, part, x[0], x[1]);
@@ -155,13 +170,16 @@ struct QuickOneSided {
             const std::size_t end = n - i < kValuesPerLane * kGroup ? n : i + kValuesPerLane * kGroup;
             for (; i + kGroup <= end; i += kGroup) {
                 ask_ahead(p + i, kGroup);
-                group(p + i, s, sums);
+                patterns(p + i, s);
+                values(p + i, sums);
             }
             fold(sums, sum, squares);
         }
         if (i < n) {
             Short sums;
-            group(Tail<F>(p + i, n - i).values, s, sums);
+            const Tail<F> tail(p + i, n - i);
+            patterns_of(tail.values, n - i, s);
+            values(tail.values, sums);
             fold(sums, sum, squares);
         }
         const DRaw d;
@@ -295,6 +313,7 @@ void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced,
     if (n == replaced) return;
     const auto finite = static_cast<double>(n - replaced);
     block.mean = one.sum / finite;
+    if (n - replaced == 1) return;
     block.m2 = one.squares - one.sum * block.mean;
     if (!(block.m2 > one.squares * (one.quick ? kCancelledShort : kCancelled)) && one.squares > 0)
         measure_spread<F>(p, n, replaced, block);
