@@ -23,10 +23,10 @@ private:
     Partial& into_;
 };
 
-void fold_file(const std::string& path, Partial& into) {
+void fold_file(const std::string& path, Partial& into, VisitBuffers& buffers) {
     into.begin();
     Folder folder(into);
-    const auto told = visit_recording(path, folder);
+    const auto told = visit_recording(path, folder, buffers);
     if (told) {
         into.end(*told);
     } else {
@@ -53,7 +53,8 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
     // Whoever is free takes the next file; merging is free of order.
     const auto work = [&](Partial& into) {
         try {
-            for (std::size_t i = next++; i < paths->size(); i = next++) fold_file((*paths)[i], into);
+            VisitBuffers buffers;
+            for (std::size_t i = next++; i < paths->size(); i = next++) fold_file((*paths)[i], into, buffers);
         } catch (const std::bad_alloc&) {
             short_of_memory = true;
         }

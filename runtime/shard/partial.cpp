@@ -12,7 +12,6 @@ namespace mp::trace {
 void Partial::begin() {
     names_.begin();
     ops_.begin();
-    tensors_.begin();
     rank_ = {};
     facts_ = {};
     file_notes_.clear();
@@ -75,7 +74,6 @@ void Partial::step(const StepRecord& s) {
     // Its names have numbers of their own.
     names_.begin();
     ops_.begin();
-    tensors_.begin();
     step(rows, &columns, list);
 }
 
@@ -94,7 +92,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
     if (ops) ops_.add(*ops, names_, list, rank_);
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
-        tensors_.add(s.tensors[i], rows.tensors[i], names_, list, rank_, s.step);
+        tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
     add_places(rows, list);
     for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;

@@ -34,22 +34,14 @@ void TensorTable::keep_last(State& state, const TensorRecord& r, Step step) {
     for (std::size_t i = 0; i < kTensorSums.size(); ++i) state.last[i].add(r.*kTensorSums[i]);
 }
 
-void TensorTable::add(const TensorRecord& r, const NameRef& name, Interner& names, const NameList& list, Rank rank,
-                      Step step) {
-    std::vector<std::uint32_t>& local = local_[static_cast<std::size_t>(r.kind)];
-    // Text that has no number in its recording is looked up each time.
-    std::uint32_t slot = 0;
-    const std::uint64_t at = name.reference;
-    if (at > 0 && at < local.size() && local[at] != 0) {
-        slot = local[at] - 1;
-    } else {
-        slot = slot_of(r.kind, names.id(name, list));
-        if (at == 1 || (at > 1 && list.find(at - 2))) {
-            if (at >= local.size()) local.resize(at + 1);
-            local[at] = slot + 1;
-        }
+// Tensors come in the same order in most steps and recordings.
+void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name, Rank rank, Step step) {
+    if (row >= hints_.size() || states_[hints_[row]].name != name || states_[hints_[row]].sum.kind != r.kind) {
+        const std::uint32_t slot = slot_of(r.kind, name);
+        if (row >= hints_.size()) hints_.resize(row + 1, slot);
+        hints_[row] = slot;
     }
-    State& state = states_[slot];
+    State& state = states_[hints_[row]];
     TensorSum& s = state.sum;
     const Place here{rank, step};
     keep_last(state, r, step);
@@ -65,7 +57,8 @@ void TensorTable::add(const TensorRecord& r, const NameRef& name, Interner& name
         s.frozen += r.unmoved >= r.meant_to_move;
         if (r.unmoved > r.meant_to_move / 2) keep_earliest(s.first_stagnant, step);
     }
-    if (r.hash) note_hash(state, {step.value, r.elements, {rank, r.hash}, false, {}});
+    const double twin = r.compared ? r.twin_squares : 0;
+    if (r.hash) note_hash(state, {step.value, r.elements, {rank, r.hash}, false, {}, twin, twin, false});
 }
 
 void TensorTable::note_hash(State& state, const Hashes& other) {
@@ -87,6 +80,9 @@ void TensorTable::note_hash(State& state, const Hashes& other) {
         }
         return;
     }
+    at->twin_low = std::min(at->twin_low, other.twin_low);
+    at->twin_high = std::max(at->twin_high, other.twin_high);
+    at->several = at->several || other.several || at->lowest.first != other.lowest.first;
     if (!other.mismatch && other.lowest.second == at->lowest.second && other.lowest.first >= at->lowest.first) return;
     // Of both sides the lowest rank, and the lowest of those that differ from it.
     std::vector seen{at->lowest, other.lowest};
@@ -139,13 +135,21 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
         for (std::size_t i = 0; i < state.hashes.size();) {
             const std::int64_t step = state.hashes[i].step;
             const Hashes* named = nullptr;
+            bool replicas = false, parted = false;
             for (; i < state.hashes.size() && state.hashes[i].step == step; ++i) {
                 const Hashes& h = state.hashes[i];
                 if (h.mismatch && (!named || h.differs < named->differs)) named = &h;
+                const bool agree = h.several && h.twin_low > 0 && h.twin_low == h.twin_high;
+                replicas = replicas || agree;
+                parted = parted || (agree && h.mismatch);
             }
+            t.replicas += replicas;
             if (!named) continue;
+            const Place here{named->differs.first, Step{step}};
             ++t.hash_mismatches;
-            keep_earliest(t.first_mismatch, {named->differs.first, Step{step}});
+            keep_earliest(t.first_mismatch, here);
+            t.replica_mismatches += parted;
+            if (parted) keep_earliest(t.first_replica_mismatch, here);
         }
     }
     std::sort(m.tensors.begin(), m.tensors.end(), [](const TensorSum& a, const TensorSum& b) {

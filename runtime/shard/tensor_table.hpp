@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxHashedSteps = 256;
 // Named tensors, a slot for each (kind, name).
 class TensorTable {
 public:
-    void begin() { local_ = {}; }  // another recording
-    void add(const TensorRecord&, const NameRef&, Interner&, const NameList&, Rank, Step);
+    // The row-th tensor of a step.
+    void add(std::size_t row, const TensorRecord&, std::uint32_t name, Rank, Step);
     void merge(const TensorTable&, Interner&, const Interner& others);
     void put(RunModel&, const Interner&) const;
 
@@ -31,6 +31,8 @@ private:
         std::pair<Rank, std::uint64_t> lowest;  // rank, and the hash of its bytes
         bool mismatch = false;
         std::pair<Rank, std::uint64_t> differs;  // the lowest rank with another hash
+        double twin_low = 0, twin_high = 0;      // sum of squares of the twins, the smallest and largest over ranks
+        bool several = false;                    // ranks
     };
     struct State {
         TensorSum sum;
@@ -48,7 +50,7 @@ private:
 
     std::vector<State> states_;
     std::unordered_map<std::uint64_t, std::uint32_t> slots_;  // name id and kind -> slot
-    std::array<std::vector<std::uint32_t>, 4> local_;         // by kind and reference: slot + 1
+    std::vector<std::uint32_t> hints_;                        // by row: the slot it had last
 };
 
 }  // namespace mp::trace

@@ -251,6 +251,11 @@ bool NameList::add(std::string_view payload) {
     return true;
 }
 
+void NameList::clear() {
+    for (Name& name : names_) name.known = false;
+    bytes_ = 0;
+}
+
 const std::string* NameList::find(std::uint64_t index) const {
     return index < names_.size() && names_[index].known ? &names_[index].text : nullptr;
 }

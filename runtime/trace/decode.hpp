@@ -19,6 +19,8 @@ public:
     // Null: lost.
     const std::string* find(std::uint64_t index) const;
     std::size_t bytes() const { return bytes_; }
+    // Forgets the names, and keeps their memory.
+    void clear();
 
 private:
     struct Name {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +30,13 @@ inline constexpr std::size_t kMaxProblems = 1000;
 // Sequential access to a file without mapping it (a file that is truncated meanwhile would be a SIGBUS).
 class Window {
 public:
-    Window(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
+    Window(int fd, std::uint64_t size) : Window(fd, size, own_) {}
+    // In memory that is used again.
+    Window(int fd, std::uint64_t size, std::string& buffer) : fd_(fd), size_(size), buffer_(buffer) {
+        buffer_.clear();
+    }
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
 
     std::uint64_t size() const { return size_; }
 
@@ -61,7 +68,8 @@ private:
     int fd_;
     std::uint64_t size_;
     std::uint64_t start_ = 0;
-    std::string buffer_;
+    std::string own_;
+    std::string& buffer_;
 };
 
 class File {
@@ -201,20 +209,31 @@ public:
     std::optional<std::string_view> unpack(const FrameHeader& header, std::string_view stored) {
         if (header.flags == 0) return stored;
         if (header.flags != kFlagZstd || !context_) return std::nullopt;
-        raw_.resize(header.raw);
-        const std::size_t size = ZSTD_decompressDCtx(context_, raw_.data(), raw_.size(), stored.data(), stored.size());
+        char* const raw = room_for(header.raw);
+        const std::size_t size = ZSTD_decompressDCtx(context_, raw, header.raw, stored.data(), stored.size());
         if (ZSTD_isError(size) || size != header.raw) return std::nullopt;
-        return raw_;
+        return std::string_view(raw, size);
     }
     // The same, valid until the next call even when `stored` is not.
     std::optional<std::string_view> unpack_kept(const FrameHeader& header, std::string_view stored) {
-        if (header.flags == 0) return raw_ = stored;
+        if (header.flags == 0) return std::string_view(room_for(stored.size()), stored.copy(raw_.get(), stored.size()));
         return unpack(header, stored);
     }
 
 private:
+    // Never filled with zeros first, and kept for the next frame.
+    char* room_for(std::size_t size) {
+        if (size > size_ || !raw_) {
+            raw_.reset();
+            raw_ = std::make_unique_for_overwrite<char[]>(size);
+            size_ = size;
+        }
+        return raw_.get();
+    }
+
     ZSTD_DCtx* context_ = ZSTD_createDCtx();
-    std::string raw_;
+    std::unique_ptr<char[]> raw_;
+    std::size_t size_ = 0;
 };
 
 }  // namespace mp::trace

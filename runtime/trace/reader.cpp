@@ -17,6 +17,18 @@
 #include "runtime/trace/frame_scanner.hpp"
 
 namespace mp::trace {
+
+struct VisitBuffers::Parts {
+    std::string window;
+    Unpacker unpacker, ops_unpacker;
+    NameList names;
+    OpColumns columns;
+    StepRows rows;
+};
+
+VisitBuffers::VisitBuffers() : parts_(std::make_unique<Parts>()) {}
+VisitBuffers::~VisitBuffers() = default;
+
 namespace {
 
 // 256 MiB less what the reader itself holds: a window with one frame, and that frame unpacked.
@@ -36,8 +48,14 @@ struct Counts {
 // Reads the records of one file and hands them on: to a visitor, or into a Recording within its room.
 class RecordingReader {
 public:
-    RecordingReader(int fd, std::uint64_t size, std::uint64_t room, Recording& into, RecordVisitor* visitor)
-        : window_(fd, size), scanner_(window_, into.problems), out_(into), visitor_(visitor), room_(4 * size + room) {}
+    RecordingReader(int fd, std::uint64_t size, std::uint64_t room, Recording& into, RecordVisitor* visitor,
+                    VisitBuffers::Parts& parts)
+        : window_(fd, size, parts.window), scanner_(window_, into.problems), out_(into), visitor_(visitor),
+          unpacker_(parts.unpacker), ops_unpacker_(parts.ops_unpacker), names_(parts.names), columns_(parts.columns),
+          rows_(parts.rows), room_(4 * size + room) {
+        names_.clear();
+        columns_.head.clear();
+    }
 
     std::uint64_t room() const { return room_; }
 
@@ -199,12 +217,12 @@ private:
     FrameScanner scanner_;
     Recording& out_;
     RecordVisitor* visitor_;
-    Unpacker unpacker_;
-    NameList names_;
+    Unpacker& unpacker_;
+    Unpacker& ops_unpacker_;
+    NameList& names_;
     StepOps ops_;         // of a recording that is kept
-    OpColumns columns_;   // of one that is visited
-    StepRows rows_;
-    Unpacker ops_unpacker_;
+    OpColumns& columns_;  // of one that is visited
+    StepRows& rows_;
     bool ops_waiting_ = false;
     std::uint64_t room_;
     std::uint64_t names_lost_ = 0;
@@ -214,7 +232,8 @@ private:
 };
 
 // `room`: memory beyond four times the file; what was used of it is subtracted.
-Result<Recording> read_within(const std::string& path, std::uint64_t& room, RecordVisitor* visitor = nullptr) {
+Result<Recording> read_within(const std::string& path, std::uint64_t& room, VisitBuffers& buffers,
+                              RecordVisitor* visitor = nullptr) {
     const File file(path);
     if (file.get() < 0) return Error{path + ": " + std::strerror(errno), {}};
     struct ::stat info {};
@@ -223,7 +242,7 @@ Result<Recording> read_within(const std::string& path, std::uint64_t& room, Reco
     recording.path = path;
     recording.bytes = static_cast<std::uint64_t>(info.st_size);
     try {
-        RecordingReader reader(file.get(), recording.bytes, room, recording, visitor);
+        RecordingReader reader(file.get(), recording.bytes, room, recording, visitor, buffers.parts());
         const Status status = reader.read();
         if (!status) return status.error();
         room = std::min(room, reader.room());
@@ -237,12 +256,13 @@ Result<Recording> read_within(const std::string& path, std::uint64_t& room, Reco
 
 Result<Recording> read_recording(const std::string& path) {
     std::uint64_t room = kRoom;
-    return read_within(path, room);
+    VisitBuffers buffers;
+    return read_within(path, room, buffers);
 }
 
-Result<Recording> visit_recording(const std::string& path, RecordVisitor& visitor) {
+Result<Recording> visit_recording(const std::string& path, RecordVisitor& visitor, VisitBuffers& buffers) {
     std::uint64_t room = kRoom;
-    return read_within(path, room, &visitor);
+    return read_within(path, room, buffers, &visitor);
 }
 
 Result<std::vector<std::string>> recordings_in(const std::string& directory) {
@@ -277,9 +297,10 @@ Result<Run> read_run(const std::string& directory) {
     if (!paths) return paths.error();
     Run run;
     run.directory = directory;
+    VisitBuffers buffers;
     std::uint64_t room = kRoom;  // one for all: a thousand small bombs are no larger than one
     for (const std::string& path : *paths) {
-        auto recording = read_within(path, room);
+        auto recording = read_within(path, room, buffers);
         if (recording) {
             run.recordings.push_back(*std::move(recording));
         } else {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -50,7 +51,23 @@ public:
 
 // As read_recording, but steps and notes go to the visitor and are not kept: memory is one frame, its records
 // (at most 64 MiB) and the names. The result has all else.
-Result<Recording> visit_recording(const std::string& path, RecordVisitor&);
+class VisitBuffers;
+Result<Recording> visit_recording(const std::string& path, RecordVisitor&, VisitBuffers&);
+
+// What a visit holds; used again from file to file, by one thread at a time.
+class VisitBuffers {
+public:
+    VisitBuffers();
+    ~VisitBuffers();
+    VisitBuffers(const VisitBuffers&) = delete;
+    VisitBuffers& operator=(const VisitBuffers&) = delete;
+
+    struct Parts;
+    Parts& parts() { return *parts_; }
+
+private:
+    std::unique_ptr<Parts> parts_;
+};
 
 // Paths of the files in a directory that are named as recordings, sorted.
 Result<std::vector<std::string>> recordings_in(const std::string& directory);
