@@ -174,30 +174,44 @@ inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top, st
     }
 }
 
-// The few values of bins 1 to `last`, one at a time; returns how many. n is a multiple of kGroup.
-inline std::uint64_t count_few(const std::uint16_t* p, std::size_t n, unsigned last, std::uint64_t* bins) {
+// Smallest distance of n values to the lowest normal magnitude; zeros and subnormals are the furthest away.
+HWY_INLINE V16 least_above_normal(const std::uint16_t* p, std::size_t n) {
     const D16 d;
-    const V16 first = hn::Set(d, 0x80), beyond = hn::Set(d, static_cast<std::uint16_t>(last << 7));
+    V16 least = hn::Set(d, 0xFFFF);
+    for (std::size_t i = 0; i < n; i += kLanes16) {
+        const V16 magnitude = hn::And(hn::LoadU(d, p + i), hn::Set(d, 0x7FFF));
+        least = hn::Min(least, hn::Sub(magnitude, hn::Set(d, 0x80)));
+    }
+    return least;
+}
+
+// The few values of bins 1 to `last`, at most `few`, one at a time; returns how many. n is a multiple of kGroup.
+inline std::uint64_t count_few(const std::uint16_t* p, std::size_t n, std::uint64_t few, unsigned last,
+                               std::uint64_t* bins) {
+    constexpr std::size_t kStretch = 4 * kGroup;
+    const D16 d;
+    const V16 beyond = hn::Set(d, static_cast<std::uint16_t>(last << 7));
     std::uint64_t found = 0;
-    for (std::size_t i = 0; i < n; i += kGroup) {
-        V16 least = hn::Set(d, 0xFFFF);
-        for (std::size_t k = i; k < i + kGroup; k += kLanes16) {
-            const V16 magnitude = hn::And(hn::LoadU(d, p + k), hn::Set(d, 0x7FFF));
-            least = hn::Min(least, hn::Sub(magnitude, first));
+    for (std::size_t i = 0; i < n && found < few;) {
+        if (i % kStretch == 0 && i + kStretch <= n &&
+            hn::AllFalse(d, hn::Lt(least_above_normal(p + i, kStretch), beyond))) {
+            i += kStretch;
+            continue;
         }
-        if (hn::AllFalse(d, hn::Lt(least, beyond))) continue;
-        for (std::size_t k = i; k < i + kGroup; ++k) {
-            const unsigned bin = p[k] >> 7 & 0xFF;
-            if (bin == 0 || bin > last) continue;
-            ++bins[bin];
-            ++found;
-        }
+        if (!hn::AllFalse(d, hn::Lt(least_above_normal(p + i, kGroup), beyond)))
+            for (std::size_t k = i; k < i + kGroup; ++k) {
+                const unsigned bin = p[k] >> 7 & 0xFF;
+                const bool counts = bin >= 1 && bin <= last;
+                bins[bin] += counts;
+                found += counts;
+            }
+        i += kGroup;
     }
     return found;
 }
 
 // With fewer left than this share of a block another window is not worth its pass.
-inline constexpr std::size_t kFewShare = 256;
+inline constexpr std::size_t kFewShare = 512;
 
 // n values other than zero, of bins `low` to `high`, among `padded` halves. Bin 0 is what is left over: its halves
 // look like those of zeros.
@@ -206,7 +220,7 @@ inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64
     std::uint64_t left = n;
     for (unsigned top = high; top >= 1 && top >= low && left > 0; top -= kWindow) {
         if (top != high && left * kFewShare <= padded) {
-            left -= count_few(p, padded, top, bins);
+            left -= count_few(p, padded, left, top, bins);
             break;
         }
         std::uint64_t window[kWindow] = {};
