@@ -29,7 +29,7 @@ public:
 
     // The names of the recording that is read; begin() when it is another one.
     void begin() {
-        before_.swap(local_);
+        if (!local_.empty()) before_.swap(local_);
         local_.clear();
     }
     std::uint32_t id(const NameRef& name, const NameList& names) {

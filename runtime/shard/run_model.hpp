@@ -78,6 +78,10 @@ struct TensorSum {
     Step first_stagnant;           // first sample with more than half of its elements unmoved; unknown: none
     std::uint64_t hash_mismatches = 0;  // sampled steps on which ranks hold different bytes of the same size
     Place first_mismatch;
+    // Sampled steps on which several ranks hold this size and the twins of all of them agree, and of those, the ones
+    // whose real bytes differ: precision has parted replicas.
+    std::uint64_t replicas = 0, replica_mismatches = 0;
+    Place first_replica_mismatch;
 };
 
 // What is known of one skipped step: everything the verdict is drawn from.

@@ -42,7 +42,6 @@ constexpr std::string_view kSuffix = ".mpt";
 struct Counts {
     std::uint64_t steps = 0;
     std::uint64_t notes = 0;
-    std::uint64_t good = 0;
 };
 
 // Reads the records of one file and hands them on: to a visitor, or into a Recording within its room.
@@ -50,7 +49,7 @@ class RecordingReader {
 public:
     RecordingReader(int fd, std::uint64_t size, std::uint64_t room, Recording& into, RecordVisitor* visitor,
                     VisitBuffers::Parts& parts)
-        : window_(fd, size, parts.window), scanner_(window_, into.problems), out_(into), visitor_(visitor),
+        : fd_(fd), window_(fd, size, parts.window), scanner_(window_, into.problems), out_(into), visitor_(visitor),
           unpacker_(parts.unpacker), ops_unpacker_(parts.ops_unpacker), names_(parts.names), columns_(parts.columns),
           rows_(parts.rows), room_(4 * size + room) {
         names_.clear();
@@ -63,25 +62,39 @@ public:
         const HeaderState state = scanner_.header();
         if (state == HeaderState::newer)
             return Error{out_.path + ": made by a newer mp-trace", "read it with that version"};
-        // Names first: those lost in one place are repeated in another.
-        Counts counts;
-        scanner_.scan(false, [&](std::uint64_t, const FrameHeader& h, std::string_view stored) {
-            ++counts.good;
-            counts.steps += h.kind == static_cast<std::uint8_t>(FrameKind::step);
-            counts.notes += h.kind == static_cast<std::uint8_t>(FrameKind::note);
-            if (h.kind != static_cast<std::uint8_t>(FrameKind::names)) return;
-            const auto payload = unpacker_.unpack(h, stored);
-            if (payload) names_.add(*payload);
+        if (!visitor_) reserve(take_names());
+        std::uint64_t good = 0;
+        scanner_.scan(true, [&](std::uint64_t at, const FrameHeader& h, std::string_view s) {
+            ++good;
+            // Names come before their use; where a file is damaged, those lost in one place are repeated in another.
+            if (visitor_ && !out_.problems.empty() && !std::exchange(names_taken_, true)) take_names();
+            use(at, h, s);
         });
-        if (state == HeaderState::damaged && counts.good == 0)
+        if (state == HeaderState::damaged && good == 0)
             return Error{out_.path + ": not a recording of mp-trace", {}};
-        if (!visitor_) reserve(counts);
-        scanner_.scan(true, [this](std::uint64_t at, const FrameHeader& h, std::string_view s) { use(at, h, s); });
         summarise();
         return Done{};
     }
 
 private:
+    // The names of the whole file, in a pass of its own.
+    Counts take_names() {
+        Window window(fd_, window_.size());
+        std::vector<Problem> unused;
+        FrameScanner scanner(window, unused);
+        Unpacker unpacker;
+        Counts counts;
+        (void)scanner.header();
+        scanner.scan(false, [&](std::uint64_t, const FrameHeader& h, std::string_view stored) {
+            counts.steps += h.kind == static_cast<std::uint8_t>(FrameKind::step);
+            counts.notes += h.kind == static_cast<std::uint8_t>(FrameKind::note);
+            if (h.kind != static_cast<std::uint8_t>(FrameKind::names)) return;
+            const auto payload = unpacker.unpack(h, stored);
+            if (payload) names_.add(*payload);
+        });
+        return counts;
+    }
+
     void take(std::size_t bytes) { room_ -= std::min<std::uint64_t>(bytes, room_); }
 
     void reserve(const Counts& counts) {
@@ -213,6 +226,7 @@ private:
         count(skipped_, " records are not read: too many to hold");
     }
 
+    int fd_;
     Window window_;
     FrameScanner scanner_;
     Recording& out_;
@@ -224,6 +238,7 @@ private:
     OpColumns& columns_;  // of one that is visited
     StepRows& rows_;
     bool ops_waiting_ = false;
+    bool names_taken_ = false;
     std::uint64_t room_;
     std::uint64_t names_lost_ = 0;
     std::uint64_t ops_lost_ = 0;

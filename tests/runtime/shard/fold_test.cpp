@@ -113,6 +113,40 @@ TEST(Fold, RanksThatDisagreeAreNamedOnBothSides) {
     EXPECT_EQ(weight.first_mismatch.rank, Rank{4});
 }
 
+// Two ranks hold a parameter of the same size: replicas that part, replicas, and shards.
+TEST(Fold, ReplicasAreWhereTheTwinsAgree) {
+    const auto parameter = [](std::string name, std::uint64_t hash, double twin_squares) {
+        TensorRecord t;
+        t.name = std::move(name);
+        t.elements = t.compared = 64;
+        t.twin_squares = twin_squares;
+        t.hash = hash;
+        return t;
+    };
+    trace::Run run = fakes::run_of({.ranks = 2, .layers = 1, .steps = 2});
+    for (std::uint64_t rank = 0; rank < 2; ++rank) {
+        for (StepRecord& s : run.recordings[rank].steps) {
+            const std::uint64_t later = s.step.value > 0 ? rank : 0;
+            s.tensors = {parameter("parted", 7 + later, 4), parameter("replica", 7, 4),
+                         parameter("shard", 7 + rank, 4 + static_cast<double>(rank)),
+                         parameter("unseen", 7 + rank, 0)};
+        }
+    }
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.tensors.size(), 4u);
+    EXPECT_EQ(m.tensors[0].replicas, 2u);
+    EXPECT_EQ(m.tensors[0].replica_mismatches, 1u);
+    EXPECT_EQ(m.tensors[0].first_replica_mismatch.step, Step{1});
+    EXPECT_EQ(m.tensors[0].first_replica_mismatch.rank, Rank{1});
+    EXPECT_EQ(m.tensors[1].replicas, 2u);
+    EXPECT_EQ(m.tensors[1].replica_mismatches, 0u);
+    for (const std::size_t other : {2u, 3u}) {
+        EXPECT_EQ(m.tensors[other].replicas, 0u) << m.tensors[other].name;
+        EXPECT_EQ(m.tensors[other].replica_mismatches, 0u) << m.tensors[other].name;
+        EXPECT_EQ(m.tensors[other].hash_mismatches, 2u) << m.tensors[other].name;
+    }
+}
+
 TEST(Fold, TotalErrorGrowsWithDepthAndIntroducedErrorIsAFloor) {
     const RunModel m = fold(fakes::run_of({.ranks = 2, .layers = 9, .steps = 4}));
     const OpSum* first = find(m, fakes::layer_name(0), Phase::forward);
