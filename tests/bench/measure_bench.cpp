@@ -111,6 +111,10 @@ double measured(const T* data, DType dtype, std::size_t n, bool histogram) {
     return s.sum + static_cast<double>(h.bins[127]);
 }
 
+double any(const void* data, DType dtype, std::size_t n) {
+    return mp::cpu::any_nonfinite(mp::cpu::contiguous(data, dtype, static_cast<std::int64_t>(n))) ? 1 : 0;
+}
+
 void statistics_tables(const Buffers& b, int rounds) {
     const std::size_t half = b.n / 2;  // of fp32: the same bytes as all of bf16
     const double bytes = 2.0 * static_cast<double>(b.n);
@@ -120,6 +124,7 @@ void statistics_tables(const Buffers& b, int rounds) {
            {"memcpy", [&] { return std::memcpy(b.copy, b.bf16, size) ? 1.0 : 0.0; }},
            {"statistics", [&] { return measured(b.bf16, DType::bf16, b.n, false); }},
            {"statistics and histogram", [&] { return measured(b.bf16, DType::bf16, b.n, true); }},
+           {"any_nonfinite", [&] { return any(b.bf16, DType::bf16, b.n); }},
            {"naive loop with histogram", [&] {
                 mp::ExponentHistogram h;
                 return mp::bench::naive_statistics_bf16(b.bf16, b.n, &h).sum + static_cast<double>(h.bins[127]);
@@ -130,6 +135,7 @@ void statistics_tables(const Buffers& b, int rounds) {
            {"memcpy", [&] { return std::memcpy(b.copy, b.fp32, size) ? 1.0 : 0.0; }},
            {"statistics", [&] { return measured(b.fp32, DType::fp32, half, false); }},
            {"statistics and histogram", [&] { return measured(b.fp32, DType::fp32, half, true); }},
+           {"any_nonfinite", [&] { return any(b.fp32, DType::fp32, half); }},
            {"naive loop with histogram", [&] {
                 mp::ExponentHistogram h;
                 return mp::bench::naive_statistics_fp32(b.fp32, half, &h).sum + static_cast<double>(h.bins[127]);
