@@ -94,7 +94,8 @@ struct Paired {
     }
 
     // False, with nothing added, when there is a non-finite value.
-    static HWY_NOINLINE bool run(const typename F::Raw* px, const typename G::Raw* py, std::size_t n, Divergence& into) {
+    static HWY_NOINLINE bool run(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
+                                 Divergence& into) {
         State s;
         std::size_t i = 0;
         for (; i + kGroup <= n; i += kGroup) {
