@@ -122,12 +122,23 @@ void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
     judge_forward(facts, v);
 }
 
+// A sum over n ranks of values that fit is at most n times the largest: a loss scale lower by n is low enough.
+void judge_reduction(const SkipFacts& facts, SkipVerdict& v) {
+    const std::size_t ranks = std::max<std::size_t>(facts.skipped_by.size() + facts.stepped_by.size(), 1);
+    const double fits = facts.loss_scale / std::exp2(std::ceil(std::log2(static_cast<double>(ranks))));
+    std::string why = (facts.reduction_op.empty() ? std::string("a reduction") : shown(facts.reduction_op)) + " made " +
+                      counted(facts.reductions_made_nonfinite, "non-finite value") +
+                      " from inputs that are finite on every rank";
+    if (!facts.has_scale || !(fits >= 1) || !std::isfinite(fits))
+        return settle(v, SkipCause::reduction_overflow, std::move(why));
+    settle(v, SkipCause::scale_too_high,
+           why + " at loss scale " + figure(facts.loss_scale) + "; a sum over " + counted(ranks, "rank") +
+               " fits at scale " + figure(fits));
+}
+
 void judge_cause(const SkipFacts& facts, SkipVerdict& v) {
     if (facts.reductions_made_nonfinite > 0 && (facts.origin.op.empty() || is_collective(facts.origin)))
-        return settle(v, SkipCause::reduction_overflow,
-                      (facts.reduction_op.empty() ? std::string("a reduction") : shown(facts.reduction_op)) + " made " +
-                          counted(facts.reductions_made_nonfinite, "non-finite value") +
-                          " from inputs that are finite on every rank");
+        return judge_reduction(facts, v);
     if (!facts.origin.op.empty()) return judge_origin(facts, v);
     const SkipFacts::Gradient* g = culprit(facts);
     if (!facts.loss_finite && !facts.twin_loss_finite)

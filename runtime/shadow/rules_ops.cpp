@@ -137,6 +137,11 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     return f;
 }
 
+bool is_scaling(std::string_view op) {
+    const std::string name = base_name(op);
+    return name == "mul" || name == "div" || name == "foreach_mul" || name == "foreach_div";
+}
+
 void judge_bias(Case& c, const OpSum& sum) {
     const OpRecord& op = sum.total;
     if (op.loc_compared < kFewestForBias) return;
@@ -146,8 +151,9 @@ void judge_bias(Case& c, const OpSum& sum) {
     if (u <= 0 || error <= 0) return;
     const double sigmas = std::fabs(gain) * std::sqrt(static_cast<double>(op.loc_compared)) / error;
     if (std::fabs(gain) <= c.limits.gain_bias_u * u || sigmas <= kBiasSigmas) return;
-    // A single rounding errs by a unit roundoff at most, and few values may have the same one.
-    if (few_values(op) && std::fabs(gain) <= 1.01 * u) return;
+    // A single rounding errs by a unit roundoff at most. Few values may have the same one, and so has a constant
+    // that everything is multiplied with.
+    if ((few_values(op) || is_scaling(op.op)) && std::fabs(gain) <= 1.01 * u) return;
     Finding f = finding_at("MPT011", Severity::error, op);
     f.step = sum.first_step;
     f.value = std::fabs(gain) / u;

@@ -60,27 +60,43 @@ bool runs_ddp(const RunModel& model) {
     return ddp;
 }
 
+struct Mismatch {
+    std::uint64_t steps = 0;
+    Place first;
+};
+
+// Under DDP the bytes must agree. Elsewhere shards differ by design, and so do their twins: where the twins of all
+// ranks agree and the bytes do not, precision has parted replicas.
+Mismatch mismatch_of(const TensorSum& t, bool ddp) {
+    if (t.kind != TensorKind::parameter) return {};
+    return ddp ? Mismatch{t.hash_mismatches, t.first_mismatch}
+               : Mismatch{t.replica_mismatches, t.first_replica_mismatch};
+}
+
 void judge_replicas(Case& c) {
-    if (!runs_ddp(c.model)) return;
+    const bool ddp = runs_ddp(c.model);
     const TensorSum* first = nullptr;
+    Mismatch worst;
     std::uint64_t others = 0;
     for (const TensorSum& t : c.model.tensors) {
-        if (t.kind != TensorKind::parameter || t.hash_mismatches == 0) continue;
+        const Mismatch m = mismatch_of(t, ddp);
+        if (m.steps == 0) continue;
         if (first) ++others;
-        if (!first || t.first_mismatch.step < first->first_mismatch.step) first = &t;
+        if (!first || m.first.step < worst.first.step) first = &t, worst = m;
     }
     if (!first) return;
     Finding f = finding("MPT051", Severity::error);
     const std::size_t dot = first->name.rfind('.');
     f.layer = dot == std::string::npos ? first->name : first->name.substr(0, dot);
     f.phase = Phase::optimizer;
-    f.rank = first->first_mismatch.rank;
-    f.step = first->first_mismatch.step;
-    f.value = static_cast<double>(first->hash_mismatches);
+    f.rank = worst.first.rank;
+    f.step = worst.first.step;
+    f.value = static_cast<double>(worst.steps);
     f.unit = "steps";
     f.importance = 0.8;
     f.message = "ranks hold different bytes of " + shown(first->name) + " on " +
-                counted(first->hash_mismatches, "sampled step");
+                counted(worst.steps, "sampled step");
+    if (!ddp) f.message += " where their fp32 twins hold the same values";
     if (others > 0) f.message += ", and of " + counted(others, "other parameter");
     f.advice = "find what only some ranks do: a skipped step, a clip by a local norm, an unsynchronised update";
     c.out.findings.push_back(std::move(f));
@@ -131,7 +147,10 @@ std::string why_not_run(const Case& c, Needs needs) {
             return std::ranges::any_of(m.collectives, [](const CollectiveTotal& t) { return t.total.compared > 0; })
                        ? ""
                        : "no low-precision reduction was compared";
-        case Needs::ddp: return runs_ddp(m) ? "" : "the run replicates no parameters by DDP";
+        case Needs::ddp: {
+            const bool replicas = std::ranges::any_of(m.tensors, [](const TensorSum& t) { return t.replicas > 0; });
+            return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
+        }
         case Needs::policy: return {};  // judge_policies has said so
     }
     return {};

@@ -114,12 +114,29 @@ TEST(SkipVerdict, WhatTheTwinHasTooIsInvalid) {
     EXPECT_EQ(verdict_of(f).cause, SkipCause::invalid_op);
 }
 
+// copy_ of scaled gradients into a 16-bit buffer, behind the backward.
+TEST(SkipVerdict, WhatHoldsScaledGradientsBlamesTheScale) {
+    OpRecord o = origin(Phase::optimizer, 163'347);
+    o.op = "aten::copy_";
+    o.layer = "(update)";
+    const SkipVerdict v = verdict_of(facts(o));
+    EXPECT_EQ(v.cause, SkipCause::scale_too_high);
+    EXPECT_THAT(v.why, HasSubstr("it fits at scale 16,384"));
+}
+
 TEST(SkipVerdict, ReductionsOfFiniteInputs) {
     SkipFacts f = facts();
     f.reductions_made_nonfinite = 12;
     f.reduction_op = "all_reduce";
-    EXPECT_EQ(verdict_of(f).cause, SkipCause::reduction_overflow);
+    f.loss_scale = 1;
+    EXPECT_EQ(verdict_of(f).cause, SkipCause::reduction_overflow) << "no scale of 1 or more helps";
     EXPECT_THAT(verdict_of(f).why, HasSubstr("all_reduce made 12 non-finite values"));
+    f.has_scale = false;
+    EXPECT_EQ(verdict_of(f).cause, SkipCause::reduction_overflow);
+    f.has_scale = true;
+    f.loss_scale = 1024;
+    EXPECT_EQ(verdict_of(f).cause, SkipCause::scale_too_high);
+    EXPECT_THAT(verdict_of(f).why, HasSubstr("a sum over 2 ranks fits at scale 512"));
     OpRecord o = origin(Phase::backward, 90'000);
     o.op = "c10d::allreduce_";
     EXPECT_EQ(verdict_of(facts(o)).cause, SkipCause::reduction_overflow);

@@ -64,6 +64,16 @@ TEST(Controls, ADropoutMaskHasOneMagnitude) {
     EXPECT_FALSE(judge(m).findings.empty()) << "more than one rounding can cost";
 }
 
+// logits / 1e-5 in bf16: the constant is rounded, and its error is in every result.
+TEST(Controls, ARoundedConstant) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("head", "aten::div", Phase::forward, DType::bf16, 1.2, 4));
+    m.ops.back().total.loc_dot = -0.34 * 0.00390625 * m.ops.back().total.loc_squares;
+    expect_silent(m);
+    m.ops.back().total.loc_dot *= 4;
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "more than one rounding of the constant can err";
+}
+
 TEST(Controls, TF32WhereItIsAllowed) {
     RunModel m = healthy();
     m.policies = {"tf32:matmul=on,cudnn=on"};

@@ -236,7 +236,7 @@ TEST(Judge, ARepeatedValuesRoundingIsNoBias) {
 
 TEST(Judge, MPT011Truncation) {
     RunModel m = healthy();
-    OpSum s = op_sum("blocks.1.act", "aten::mul", Phase::forward, DType::bf16, 1.3, 5);
+    OpSum s = op_sum("blocks.1.act", "aten::sub", Phase::forward, DType::bf16, 1.3, 5);
     s.total.loc_dot = -2.8e-3 * s.total.loc_squares;  // metrics.md 3.2: bf16 by truncation
     m.ops.push_back(s);
     const Judgement j = judge(m);
@@ -514,6 +514,23 @@ TEST(Judge, MPT051ReplicasOnlyUnderDDP) {
     EXPECT_EQ(j.findings[0].step, Step{4});
     m.policies = {"ddp", "fsdp:param=bf16"};
     EXPECT_EQ(find(judge(m), "MPT051"), nullptr);
+}
+
+TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
+    RunModel m = healthy();
+    m.tensors[0].hash_mismatches = 8;
+    m.tensors[0].replicas = 8;
+    m.tensors[0].replica_mismatches = 7;
+    m.tensors[0].first_replica_mismatch = {Rank{1}, Step{1}};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT051");
+    EXPECT_EQ(j.findings[0].layer, "blocks.0.fc");
+    EXPECT_EQ(j.findings[0].phase, Phase::optimizer);
+    EXPECT_EQ(j.findings[0].step, Step{1});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("on 7 sampled steps where their fp32 twins hold the same values"));
+    m.tensors[0].replica_mismatches = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "shards, whose twins differ";
 }
 
 TEST(Judge, WhatKeepsAVerdictFromBeingGiven) {
