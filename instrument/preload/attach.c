@@ -96,6 +96,8 @@ static void attach(const char* id) {
         refuse("the adapter has no mptrace_attach: ", path, ", `mp-trace build-adapter` makes a new one");
     } else if (attach_adapter(g_options_path) != 0) {
         refuse("the adapter refused this process: ", path, "");
+    } else {
+        mp_forward_scopes(adapter);
     }
 }
 

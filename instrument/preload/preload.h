@@ -52,6 +52,11 @@ bool mp_is_helper_process(bool is_child_by_fork);
 // One line on stderr, "mp-trace: " + the parts up to a null pointer. Never blocks, never raises SIGPIPE.
 void mp_say(const char* const* parts);
 
+// --- scopes.c ---
+
+// From here on what the program says by mptrace.h reaches the adapter.
+void mp_forward_scopes(void* adapter);
+
 // --- attach.c ---
 
 // Remembers the options file. Called once, before main(); an empty or missing name leaves everything inert.

@@ -125,7 +125,7 @@ TORCH_LIBRARY(mptrace, m) {
 }
 
 // The same without the dispatcher: a microsecond a module call is what the shim can spend. For C++ programs
-// they are the public interface, declared in mptrace.h.
+// they are the public interface, which instrument/preload forwards (mptrace.h).
 #define MP_PUBLIC extern "C" __attribute__((visibility("default")))
 
 MP_PUBLIC void mptrace_layer_push(const char* name) noexcept {

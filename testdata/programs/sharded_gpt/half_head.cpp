@@ -1,4 +1,4 @@
-// With --half-head the logits take a way that a careless port takes: under autocast, and cast to fp16 by hand.
+// From the step of --half-head on the logits take a way that a careless port takes: under autocast, and cast to fp16 by hand.
 #include <ATen/autocast_mode.h>
 
 #include "model.hpp"

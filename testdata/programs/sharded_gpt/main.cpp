@@ -75,7 +75,7 @@ void train(const Options& o) {
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
     const ShardedAdam::Group group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, o.rank, o.world, gloo);
 
-    Gpt model(vocabulary, o.head == "half");
+    Gpt model(vocabulary);
     ShardedAdam adam(model->parameters(), group, low ? torch::kHalf : torch::kFloat);
     model->to(working_dtype(o));
     LossScale scale{low ? o.scale : 1.0};
@@ -83,6 +83,7 @@ void train(const Options& o) {
     std::vector<double> losses;
     for (int step = 0; step < o.steps; ++step) {
         model->zero_grad();
+        model->narrow_head = low && o.half_head >= 0 && step >= o.half_head;
         const Batch batch = next_batch(text, generator);
         const torch::Tensor logits = model->forward(batch.inputs).to(torch::kFloat);
         const torch::Tensor loss = torch::nn::functional::cross_entropy(logits.flatten(0, 1), batch.targets.flatten());

@@ -67,8 +67,7 @@ torch::Tensor BlockImpl::forward(torch::Tensor x, const torch::Tensor& mask) {
     return x + through(down, torch::gelu(wide(through(up, through(norm2, x)))).to(x.scalar_type()));
 }
 
-GptImpl::GptImpl(int64_t vocabulary, bool narrow)
-    : mask(torch::ones({kContext, kContext}).triu(1).to(torch::kBool)), narrow_head(narrow) {
+GptImpl::GptImpl(int64_t vocabulary) : mask(torch::ones({kContext, kContext}).triu(1).to(torch::kBool)) {
     tokens = register_module("tokens", torch::nn::Embedding(vocabulary, kWidth));
     positions = register_module("positions", torch::nn::Embedding(kContext, kWidth));
     for (int i = 0; i < kLayers; ++i) blocks.push_back(register_module("block" + std::to_string(i), Block()));

@@ -34,7 +34,7 @@ struct BlockImpl : torch::nn::Module {
 TORCH_MODULE(Block);
 
 struct GptImpl : torch::nn::Module {
-    GptImpl(int64_t vocabulary, bool narrow_head);
+    explicit GptImpl(int64_t vocabulary);
     torch::Tensor forward(const torch::Tensor& tokens);
 
     torch::nn::Embedding tokens{nullptr}, positions{nullptr};
@@ -42,7 +42,7 @@ struct GptImpl : torch::nn::Module {
     torch::nn::LayerNorm norm{nullptr};
     torch::nn::Linear head{nullptr};
     torch::Tensor mask;
-    bool narrow_head;
+    bool narrow_head = false;  // the logits of half_head.cpp
 };
 TORCH_MODULE(Gpt);
 

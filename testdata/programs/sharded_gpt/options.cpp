@@ -33,7 +33,7 @@ Options parse(int argc, char** argv) {
         if (i + 1 == argc) throw std::runtime_error(name + " needs a value, or is unknown");
         const std::string value = argv[++i];
         if (name == "--precision") o.precision = value;
-        else if (name == "--head") o.head = value;
+        else if (name == "--half-head") o.half_head = std::stoi(value);
         else if (name == "--steps") o.steps = std::stoi(value);
         else if (name == "--seed") o.seed = std::stoi(value);
         else if (name == "--inject-overflow") o.inject_overflow = std::stoi(value);
@@ -49,7 +49,6 @@ Options parse(int argc, char** argv) {
     }
     if (o.precision != "bf16" && o.precision != "fp16" && o.precision != "fp32")
         throw std::runtime_error("--precision is bf16, fp16 or fp32");
-    if (o.head != "wide" && o.head != "half") throw std::runtime_error("--head is wide or half");
     o.started |= std::getenv("RANK") || std::getenv("OMPI_COMM_WORLD_RANK");
     o.rank = from_environment("RANK", "OMPI_COMM_WORLD_RANK", o.rank);
     o.world = from_environment("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", o.world);

@@ -7,8 +7,8 @@ namespace sharded {
 
 struct Options {
     std::string precision = "bf16";  // of the working copy: bf16, fp16 or fp32
-    std::string head = "wide";       // half: the defect of half_head.cpp
     int steps = 30;
+    int half_head = -1;              // from this step on with the defect of half_head.cpp
     int seed = 1;
     int inject_overflow = -1;        // an infinite gradient on rank 0 in this step
     std::set<int> skips;             // steps without an update, for an fp32 run beside one that overflowed
