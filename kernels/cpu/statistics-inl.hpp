@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
 // How far ahead of the loads memory is asked for; the hardware's own prefetch stops at each page.
-inline constexpr std::size_t kAheadBytes = 2048;
+inline constexpr std::size_t kAheadBytes = 4096;
 
 template <class Raw>
 HWY_INLINE void ask_ahead(const Raw* p, std::size_t elements) {
