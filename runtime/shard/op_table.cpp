@@ -201,7 +201,8 @@ void OpTable::add_measures(const OpColumns& c, const Stretch& s, Rank rank, std:
     const char* const compared = from(&OpRecord::compared);
     const double* const floor = floor_.data() + s.slot;
     if (loc_compared)
-        phis(from(&OpRecord::loc_error_squares), from(&OpRecord::loc_squares), loc_compared, floor, loc_.data(), s.count);
+        phis(from(&OpRecord::loc_error_squares), from(&OpRecord::loc_squares), loc_compared, floor, loc_.data(),
+             s.count);
     if (compared)
         phis(from(&OpRecord::error_squares), from(&OpRecord::twin_squares), compared, floor, cum_.data(), s.count);
     const ColumnOf<double> flushed{from(&OpRecord::flushed_abs)}, twin{from(&OpRecord::twin_abs)};
@@ -223,7 +224,9 @@ void OpTable::add_measures(const OpColumns& c, const Stretch& s, Rank rank, std:
             cell.loc_phi = static_cast<float>(loc);
         }
         cell.flush = flush_[i];
-        if (bad) cell.nonfinite = static_cast<std::uint32_t>(std::min<std::uint64_t>(nonfinite(c, s.row + i), 0xffffffffu));
+        if (bad)
+            cell.nonfinite =
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(nonfinite(c, s.row + i), 0xffffffffu));
         map_.keep(map_rows_[slot], *at, firsts[i], cell);
     }
 }
@@ -286,7 +289,8 @@ void OpTable::merge(const OpTable& other, Interner& names, const Interner& their
                 into = sum.high;
                 low_[i][slot] = sum.low;
             } else {
-                into = merge_of(kOpValues[i]) == Merge::smallest ? smaller_above_zero(into, value) : std::max(into, value);
+                const bool smallest = merge_of(kOpValues[i]) == Merge::smallest;
+                into = smallest ? smaller_above_zero(into, value) : std::max(into, value);
             }
         }
         const OpSum& o = other.cold_[from].sum;

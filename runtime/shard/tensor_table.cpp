@@ -66,7 +66,8 @@ void TensorTable::note_hash(State& state, const Hashes& other) {
     const auto key = [](const Hashes& h) { return std::tuple(h.step, h.elements); };
     auto at = all.begin() + static_cast<std::ptrdiff_t>(std::min(state.next_hash, all.size()));
     if (at == all.end() || key(*at) != key(other))
-        at = std::lower_bound(all.begin(), all.end(), other, [&](const Hashes& a, const Hashes& b) { return key(a) < key(b); });
+        at = std::lower_bound(all.begin(), all.end(), other,
+                              [&](const Hashes& a, const Hashes& b) { return key(a) < key(b); });
     state.next_hash = static_cast<std::size_t>(at - all.begin()) + 1;
     if (at == all.end() || key(*at) != key(other)) {
         all.insert(at, other);
