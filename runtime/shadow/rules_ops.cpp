@@ -114,13 +114,24 @@ std::string others_text(const std::vector<std::string>& layers) {
     return layers.size() > kNamedLayers ? out + ", ..." : out;
 }
 
+// From the map of layers and steps where it has a column for each step; else the worst step.
+Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
+    const Step worst = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
+    const auto row = std::ranges::find_if(model.map, [&](const LayerSteps& r) {
+        return r.layer == sum.total.layer && r.phase == sum.total.phase;
+    });
+    if (row == model.map.end() || model.column_steps != 1) return worst;
+    const auto cell = std::ranges::find_if(row->cells, [&](const Cell& each) { return each.loc_phi > limit; });
+    return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
+}
+
 // One op in several layers is one finding: the worst layer, and the others by name.
 Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
     const Introduced& worst =
         *std::ranges::max_element(group, {}, [](const Introduced& i) { return std::tuple(i.severity, i.floors); });
     const OpRecord& op = worst.sum->total;
     Finding f = finding_at("MPT010", worst.severity, op);
-    f.step = worst.sum->worst_loc.step.known() ? worst.sum->worst_loc.step : worst.sum->first_step;
+    f.step = first_step_above(c.model, *worst.sum, worst.limit);
     f.rank = worst.sum->worst_loc.rank;
     f.value = worst.floors;
     f.limit = worst.limit;

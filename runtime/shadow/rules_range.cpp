@@ -32,7 +32,14 @@ struct Flush {
     const TensorSum* tensor = nullptr;
 };
 
-double share_of(double flushed, double all) { return all > 0 ? flushed / all : 0; }
+// What underflow can take at most: a zero in place of a larger value of the twin is a run that has drifted from it.
+// Where no subnormals are, they are flushed too.
+double share_of(double flushed, std::uint64_t zeros, std::uint64_t subnormals, double all, DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    if (!format || !(all > 0)) return 0;
+    const double each = subnormals > 0 ? min_subnormal(*format) : min_normal(*format);
+    return std::min(flushed, each * static_cast<double>(zeros)) / all;
+}
 
 std::string flush_advice(const Case& c, Phase phase) {
     if (phase != Phase::backward) return "run this layer in bf16 or fp32: its values are below the format";
@@ -73,7 +80,7 @@ void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (op.phase != phase || !is_narrow(op.dtype) || op.compared < kFewest) continue;
-        const double share = share_of(op.flushed_abs, op.twin_abs);
+        const double share = share_of(op.flushed_abs, op.zeros, op.subnormals, op.twin_abs, op.dtype);
         if (!(share > limit) || !at_the_lower_end(op.subnormals, op.elements, op.amax, op.twin_amax, op.dtype))
             continue;
         ++found;
@@ -88,7 +95,7 @@ void judge_flushed_gradients(Case& c) {
     for (const TensorSum& t : c.model.tensors) {
         const TensorRecord& r = t.last;
         if (t.kind != TensorKind::gradient || !is_narrow(r.dtype) || r.compared < kFewest) continue;
-        const double share = share_of(r.flushed_abs, r.twin_abs);
+        const double share = share_of(r.flushed_abs, r.zeros, r.subnormals, r.twin_abs, r.dtype);
         if (!(share > c.limits.flush_gradients)) continue;
         if (!at_the_lower_end(r.subnormals, r.elements, r.amax, r.twin_amax, r.dtype)) continue;
         ++found;

@@ -181,6 +181,16 @@ TEST(Judge, MPT010IntroducedError) {
     EXPECT_THAT(j.findings[0].message, HasSubstr("introduces 8.0 φ, its roundings cost 1.4 φ"));
 }
 
+TEST(Judge, MPT010NamesTheFirstStepAboveTheLimit) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
+    m.map = {{.layer = "blocks.1.norm", .phase = Phase::forward, .order = 5, .cells = {}}};
+    for (const float phi : {1.F, -1.F, 7.F, 9.F}) m.map[0].cells.push_back({.cum_phi = 1, .loc_phi = phi});
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{2});
+    m.column_steps = 2;
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{3}) << "columns of several steps: the worst";
+}
+
 TEST(Judge, MPT010WarnsBelowTheFailure) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("blocks.1.fc", "aten::bmm", Phase::forward, DType::bf16, 1.7, 5));
@@ -334,8 +344,9 @@ TEST(Judge, MPT013IsSilentWithoutAmplification) {
 TEST(Judge, MPT030GradientsFlushedToZero) {
     RunModel m = healthy();
     OpSum s = op_sum("blocks.1.fc", "aten::mm", Phase::backward, DType::fp16, 1, 6);
+    s.total.twin_abs = 0.02;
     s.total.flushed_abs = 0.04 * s.total.twin_abs;
-    s.total.subnormals = s.total.elements / 4;
+    s.total.subnormals = s.total.zeros = s.total.elements / 4;
     m.ops[2] = s;
     const Judgement j = judge(m);
     ASSERT_NE(find(j, "MPT030"), nullptr) << text_of(j);
@@ -343,13 +354,18 @@ TEST(Judge, MPT030GradientsFlushedToZero) {
     EXPECT_THAT(find(j, "MPT030")->message, HasSubstr("4 %"));
     m.ops[2].total.flushed_abs = 0.005 * s.total.twin_abs;
     EXPECT_EQ(find(judge(m), "MPT030"), nullptr);
+    m.ops[2].total.twin_abs = 9;
+    m.ops[2].total.flushed_abs = 3;
+    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the twin's values there fit: the run has drifted";
 }
 
 TEST(Judge, MPT030AParametersGradient) {
     RunModel m = healthy();
     TensorRecord& r = m.tensors[1].last;
     r.dtype = DType::fp16;
+    r.twin_abs = 2e-3;
     r.flushed_abs = 0.5 * r.twin_abs;
+    r.zeros = r.elements / 2;
     r.subnormals = r.elements / 8;
     const Judgement j = judge(m);
     ASSERT_NE(find(j, "MPT030"), nullptr);
