@@ -23,24 +23,25 @@ using c10::DispatchKeySet;
 Session* g_session = nullptr;  // of the kernels below; set once, before they exist
 Twin* g_twin = nullptr;
 
-// Shape propagation (FakeTensor, DTensor) runs ops on meta tensors, alone or in lists: no values, no twin.
-bool has_meta(const Stack& stack, const OpInfo& info) {
-    const std::size_t count = info.arguments.size();
-    bool meta = false;
-    for (std::size_t i = 0; i < count && !meta; ++i)
-        if (info.arguments[i].tensor)
-            for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) { meta |= t.is_meta(); });
-    return meta;
-}
+// What an op's arguments say, in one pass over them.
+struct Arguments {
+    bool meta = false;             // shape propagation (FakeTensor, DTensor): no values, no twin
+    bool require_gradients = false;
+    at::ScalarType first = at::ScalarType::Undefined;  // dtype of the first tensor
+};
 
-bool records_gradients(const Stack& stack, const OpInfo& info) {
-    if (!at::GradMode::is_enabled()) return false;
+Arguments look_at(const Stack& stack, const OpInfo& info) {
+    Arguments seen;
     const std::size_t count = info.arguments.size();
-    bool any = false;
-    for (std::size_t i = 0; i < count && !any; ++i)
-        if (info.arguments[i].tensor)
-            for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) { any |= t.requires_grad(); });
-    return any;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!info.arguments[i].tensor) continue;
+        for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
+            if (seen.first == at::ScalarType::Undefined) seen.first = t.scalar_type();
+            seen.meta |= t.is_meta();
+            seen.require_gradients |= t.requires_grad();
+        });
+    }
+    return seen;
 }
 
 // The dtype an op computes in, for the census: of its first float result, else of its first argument.
@@ -51,19 +52,6 @@ at::ScalarType census_dtype(const Stack& stack, std::size_t results, at::ScalarT
             return value.toTensor().scalar_type();
     }
     return first_argument;
-}
-
-at::ScalarType first_argument_dtype(const Stack& stack, const OpInfo& info) {
-    const std::size_t count = info.arguments.size();
-    at::ScalarType first = at::ScalarType::Undefined;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (!info.arguments[i].tensor) continue;
-        for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
-            if (first == at::ScalarType::Undefined) first = t.scalar_type();
-        });
-        if (first != at::ScalarType::Undefined) break;
-    }
-    return first;
 }
 
 // An average of weights, a counter: what moves a value from its old one. Filling memory does not.
@@ -117,9 +105,11 @@ Site site_of(const OpInfo& info, bool forward) {
 // What happens around one op of the program, beside the twin.
 class Watch {
 public:
-    Watch(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack)
-        : info_(info), op_(op), forward_(records_gradients(stack, info)), first_(first_argument_dtype(stack, info)) {
-        site_ = current_site() = site_of(info, forward_);
+    Watch(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack, const Arguments& seen)
+        : info_(info), op_(op), forward_(at::GradMode::is_enabled() && seen.require_gradients), first_(seen.first) {
+        // Only measuring asks where an op runs.
+        if (g_session->twin_active() || g_session->ledger().sampled() || op_log())
+            site_ = current_site() = site_of(info, forward_);
         if (!g_session->twin_active() && g_session->ledger().sampled())
             arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0)
@@ -192,14 +182,15 @@ public:
 
 private:
     void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack) const {
-        if (info_.is_view || has_meta(*stack, info_)) {
+        const Arguments seen = info_.is_view ? Arguments{} : look_at(*stack, info_);
+        if (info_.is_view || seen.meta) {
             const Internal internal;
             op.redispatchBoxed(below, stack);
             return;
         }
         std::optional<Watch> watch;
         try {
-            watch.emplace(info_, op, *stack);
+            watch.emplace(info_, op, *stack, seen);
         } catch (const std::exception& e) {
             g_session->internal_fault(info_.name, e.what());
         }
