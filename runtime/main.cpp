@@ -198,8 +198,8 @@ int summary_verb(const po::variables_map&, const std::vector<std::string>& words
 
 int gate_verb(const po::variables_map& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"gate: of which run?", "mp-trace gate mp-trace.1763"});
-    const trace::GateRequest request{.directory = words[0], .rules = text_of(map, "rules"), .lint = list_of(map, "lint"),
-                                     .policies = list_of(map, "policy"), .outputs = list_of(map, "output"),
+    const trace::GateRequest request{.directory = words[0], .rules = text_of(map, "rules"),
+                                     .lint = list_of(map, "lint"), .policies = list_of(map, "policy"), .outputs = list_of(map, "output"),
                                      .strict = is_switch(map, "strict"), .color = ::isatty(STDOUT_FILENO) == 1};
     const Result<trace::GateRun> done = trace::run_gate(request);
     if (!done) return fail(kUsage, done.error());
@@ -295,7 +295,7 @@ const std::vector<Verb>& verbs() {
                      {"text", nullptr, "verdict, first cause and a table of the steps on standard output (default)"},
                      {"json", "FILE", "everything, for machines; '-' is standard output"},
                      {"policy", "P", "check this precision too: fsdp:param=bf16,reduce=fp32; repeatable", true},
-                     {"lint", "FILE", "mp-lint's JSON or SARIF, to say which findings the run confirms; repeatable", true},
+                     {"lint", "FILE", "mp-lint's JSON or SARIF: which findings does the run confirm? repeatable", true},
                      {"help,h", nullptr, "this text"}},
          .go = report_verb},
         {.name = "summary",

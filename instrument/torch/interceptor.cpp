@@ -89,6 +89,10 @@ Site site_of(const OpInfo& info, bool forward) {
         site.phase = Phase::forward;
         site.layer = running ? running : all.after_model() ? all.loss : 0;
         if (!running && !g_session->has_python()) name_by_call_path(site, forward);
+    } else if (const LayerId before = !running && g_session->backward_ran() ? layer_between_nodes(info) : 0) {
+        site.phase = Phase::backward;
+        site.layer = before;
+        site.guessed = true;
     } else if (running) {
         site.phase = running == all.data ? Phase::data : Phase::optimizer;
         site.layer = running;

@@ -14,6 +14,12 @@ namespace {
 
 Session* g_session = nullptr;
 
+// Of the last node of this thread that has a number.
+LayerId& last_layer() {
+    static thread_local LayerId last = 0;
+    return last;
+}
+
 std::vector<NodePlace>& places() {
     static thread_local std::vector<NodePlace> all;
     return all;
@@ -34,7 +40,6 @@ NodePlace accumulating(const std::vector<NodePlace>& outer, LayerId previous) {
 }
 
 std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {
-    static thread_local LayerId last_layer = 0;
     ThreadState& state = thread_state();
     ++state.autograd_depth;
     const std::int64_t sequence = node.seqNr();
@@ -44,10 +49,10 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
             return nullptr;
         }
         // AccumulateGrad has the largest number there is, stored as -1.
-        NodePlace place = sequence < 0 ? accumulating(places(), last_layer)
+        NodePlace place = sequence < 0 ? accumulating(places(), last_layer())
                                        : NodePlace{layers().of_node(node.forwardThreadId(), sequence), false, 0};
         place.layer_depth = layers().depth();
-        if (sequence >= 0) last_layer = place.layer;
+        if (sequence >= 0) last_layer() = place.layer;
         places().push_back(place);
         if (sequence < 0) return nullptr;
         const std::int64_t previous = state.last_node;
@@ -72,6 +77,16 @@ void node_ends(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 const NodePlace* running_node() noexcept { return places().empty() ? nullptr : &places().back(); }
+
+LayerId layer_between_nodes(const OpInfo& op) {
+#if MP_TORCH_AT_LEAST(2, 1)
+    (void)op;
+    return torch::autograd::get_current_node() ? last_layer() : 0;
+#else
+    // The engine runs without gradients, and this is all it runs.
+    return op.base == "sum" && !at::GradMode::is_enabled() ? last_layer() : 0;
+#endif
+}
 
 void observe_nodes(Session& session) {
     g_session = &session;

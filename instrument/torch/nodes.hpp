@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "instrument/torch/layers.hpp"
+#include "instrument/torch/op_info.hpp"
 
 namespace mp::twin {
 
@@ -17,6 +18,10 @@ struct NodePlace {
 
 // Null outside a backward.
 const NodePlace* running_node() noexcept;
+
+// Between two nodes the engine sums gradients that were broadcast: the layer of the node before. Unknown (0)
+// outside a backward, as far as torch tells.
+LayerId layer_between_nodes(const OpInfo&);
 
 // Watches autograd nodes begin and end: losses are the roots of a backward, and a node's ops belong to the
 // layer whose forward made it.

@@ -155,7 +155,7 @@ std::string plain(std::string_view path) {
     return out;
 }
 
-// Either path ends in all of the other's parts: "/home/u/train.py" and "train.py", not "retrain.py".
+// Either path ends in all of the other's parts: "/src/train.py" and "train.py", not "retrain.py".
 bool same_file(std::string_view one, std::string_view other) {
     std::string a = plain(one), b = plain(other);
     if (a.size() < b.size()) std::swap(a, b);

@@ -47,8 +47,8 @@ Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
     for (const OpSum* s : ops) {
         if (s != &worst) f.message += "; so does " + shown(base_name(s->total.op));
     }
-    f.advice = "compute the inputs of " + shown(base_name(op.op)) + " in fp32 from their beginning: its own roundings " +
-               "are not the cause";
+    f.advice = "compute the inputs of " + shown(base_name(op.op)) + " in fp32 from their beginning: its own " +
+               "roundings are not the cause";
     return f;
 }
 

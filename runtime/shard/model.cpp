@@ -69,8 +69,9 @@ public:
             const auto from = std::lower_bound(
                 steps_.begin(), steps_.end(), first,
                 [](const StepSummary& s, std::int64_t value) { return s.step.value < value; });
-            const auto to = std::upper_bound(
-                from, steps_.end(), last, [](std::int64_t value, const StepSummary& s) { return value < s.step.value; });
+            const auto to = std::upper_bound(from, steps_.end(), last, [](std::int64_t value, const StepSummary& s) {
+                return value < s.step.value;
+            });
             ++change_[static_cast<std::size_t>(from - steps_.begin())];
             --change_[static_cast<std::size_t>(to - steps_.begin())];
         }

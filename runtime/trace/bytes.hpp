@@ -29,7 +29,8 @@ T load_little(const char* at) {
         std::memcpy(&value, at, sizeof value);  // what compilers do not make of the loop where it is vectorised
     } else {
         for (std::size_t i = 0; i < sizeof(T); ++i)
-            value = static_cast<T>(value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
+            value = static_cast<T>(value |
+                                   static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
     }
     return value;
 }

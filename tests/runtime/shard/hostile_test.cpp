@@ -108,7 +108,8 @@ TEST_F(Hostile, ForgedOps) {
 }
 
 TEST_F(Hostile, LengthsOfAGigabyte) {
-    for (const FrameKind kind : {FrameKind::process, FrameKind::step, FrameKind::note, FrameKind::names, FrameKind::ops}) {
+    for (const FrameKind kind :
+         {FrameKind::process, FrameKind::step, FrameKind::note, FrameKind::names, FrameKind::ops}) {
         for (const std::uint64_t length : {std::uint64_t{1} << 30, ~std::uint64_t{0}}) {
             for (std::size_t before = 0; before < 30; before += 3) {
                 std::string payload(before, '\0');
