@@ -6,7 +6,8 @@
 
 namespace mp {
 
-// A tensor x against its reference y, as additive sums in fp64 over the elements finite in both; e = x - y.
+// A tensor x against its reference y, as additive sums over the elements finite in both; e = x - y. How exact each
+// sum is: kernels/cpu/measure.hpp.
 // Every measure is a function of them, so merging is exact up to the rounding of fp64 sums.
 struct Divergence {
     std::uint64_t count = 0;            // all elements
