@@ -198,9 +198,13 @@ int summary_verb(const po::variables_map&, const std::vector<std::string>& words
 
 int gate_verb(const po::variables_map& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"gate: of which run?", "mp-trace gate mp-trace.1763"});
-    const trace::GateRequest request{.directory = words[0], .rules = text_of(map, "rules"),
-                                     .lint = list_of(map, "lint"), .policies = list_of(map, "policy"), .outputs = list_of(map, "output"),
-                                     .strict = is_switch(map, "strict"), .color = ::isatty(STDOUT_FILENO) == 1};
+    const trace::GateRequest request{.directory = words[0],
+                                     .rules = text_of(map, "rules"),
+                                     .lint = list_of(map, "lint"),
+                                     .policies = list_of(map, "policy"),
+                                     .outputs = list_of(map, "output"),
+                                     .strict = is_switch(map, "strict"),
+                                     .color = ::isatty(STDOUT_FILENO) == 1};
     const Result<trace::GateRun> done = trace::run_gate(request);
     if (!done) return fail(kUsage, done.error());
     for (const auto& [file, text] : done->texts) {
