@@ -45,37 +45,11 @@ bool is_arithmetic(const OpInfo& op) {
     return std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
 }
 
-template <typename Bits>
-__attribute__((optimize("O3"), target_clones("avx2", "default"))) bool reaches(const Bits* data, std::int64_t n,
-                                                                               Bits exponent) {
-    constexpr std::int64_t kBlock = 4096;
-    for (std::int64_t at = 0; at < n; at += kBlock) {
-        const std::int64_t end = std::min(n, at + kBlock);
-        Bits any = 0;
-        for (std::int64_t i = at; i < end; ++i)
-            any = static_cast<Bits>(any | static_cast<Bits>((data[i] & exponent) == exponent));
-        if (any) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 bool any_nonfinite(const at::Tensor& t) {
-    if (!t.device().is_cpu() || t.numel() == 0) return false;
-    if (!t.is_non_overlapping_and_dense()) {
-        cpu::TensorView view;
-        TensorStats stats;
-        return view_for_kernels(t, view) && cpu::statistics(view, stats) && stats.nonfinite() > 0;
-    }
-    // Dense memory holds the same values whatever the order of its dimensions.
-    const void* const data = t.data_ptr();
-    switch (t.scalar_type()) {
-        case at::kHalf: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(data), t.numel(), 0x7C00);
-        case at::kBFloat16: return reaches<std::uint16_t>(static_cast<const std::uint16_t*>(data), t.numel(), 0x7F80);
-        case at::kFloat: return reaches<std::uint32_t>(static_cast<const std::uint32_t*>(data), t.numel(), 0x7F800000);
-        default: return false;
-    }
+    cpu::TensorView view;
+    return t.numel() > 0 && view_for_kernels(t, view) && cpu::any_nonfinite(view);
 }
 
 namespace {
