@@ -39,6 +39,14 @@ bool places_constants(const OpInfo& op) {
            std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
 }
 
+// Whether an op's result can be what its inputs were not: not finite. Moving values makes none, nor does a cast
+// to a format with the range of fp32.
+bool may_leave_format(const OpInfo& op, at::ScalarType dtype) {
+    if (!is_low_precision(dtype)) return false;
+    if (!places_constants(op)) return true;
+    return dtype != at::kBFloat16 && (op.base == "copy" || op.base == "_to_copy");
+}
+
 bool is_arithmetic(const OpInfo& op) {
     static constexpr std::string_view kNames[] = {"add", "sub", "mul", "mm", "addmm", "bmm", "baddbmm", "pow", "sum",
                                                   "exp", "cumsum", "dot", "linear", "convolution"};
@@ -188,8 +196,7 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
 
 void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const at::Tensor& real,
                       const at::Tensor& twin) {
-    const bool low = is_low_precision(real.scalar_type());
-    if (low && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
+    if (may_leave_format(op, real.scalar_type()) && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
     last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
 }

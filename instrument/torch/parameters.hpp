@@ -73,7 +73,7 @@ private:
     };
     struct Live {
         trace::TensorKind kind;
-        std::string name;
+        const std::string& name;  // of the entry in named_
         at::Tensor tensor;
     };
 

@@ -286,12 +286,12 @@ bool Session::measures() const {
     return twin_active() && !local() && twin() && options_.steps.contains(step_.step);
 }
 
-// Everything is measured in the first steps and in every sixteenth; a full twin of one step is always.
+// Everything is measured in steps 0, 1, 2, 4, 8, 16, 32 and every 32nd from there; a twin of one step is always.
 bool Session::is_sampled_step() const {
     if (rule_disabled("measure") || !options_.steps.contains(step_.step)) return false;
     if (options_.mode == trace::Mode::local || options_.mode == trace::Mode::step) return true;
     const std::int64_t k = step_.step.value;
-    return k < 3 || k == 4 || k == 8 || k % 16 == 0;
+    return k % 32 == 0 || (k < 32 && (k & (k - 1)) == 0);
 }
 
 bool Session::looks_at_tensors() const {

@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--peer", choices=("", "hooks", "anomaly", "debugmode"), default="")
     parser.add_argument("--off", action="store_true", help="disarm the adapter that is attached")
     parser.add_argument("--mean", action="store_true",
-                        help="the mean of steps 17 to 112, six of which mp-trace samples, instead of the fastest")
+                        help="the mean of steps 17 to 112, three of which mp-trace samples, instead of the fastest")
     a = parser.parse_args()
     if a.mean:
         a.steps = 113
