@@ -102,7 +102,7 @@ TEST_F(Cli, AFindingIsShownWithItsLine) {
 TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
     const std::pair<const char*, const char*> cases[] = {
         {"--slect MP401", "did you mean '--select'?"},
-        {"rulse", "did you mean 'rule'?"},
+        {"rulse", "did you mean 'rules'?"},
         {"--select half-acumulator", "did you mean 'half-accumulator'?"},
         {"rule MP40l", "did you mean 'MP40"},
         {"--output sarf", "did you mean 'sarif'?"},

@@ -102,8 +102,8 @@ TEST(Gate, SuppressionsExpire) {
 
 TEST(Gate, LintFindingsFailTooAndConfirmEachOther) {
     const Judgement j = judged({finding("MPT012", Severity::error, "(loss)")});
-    const GateResult g = gate(j, {}, {lint("note", "/src/run/train.py", 88), lint("error", "other.py", 88)}, kToday);
-    EXPECT_EQ(rule(g, "MPT012").findings[0].confirmed_by, std::vector<std::string>{"MP401 /src/run/train.py:88"});
+    const GateResult g = gate(j, {}, {lint("note", "/all/src/train.py", 88), lint("error", "other.py", 88)}, kToday);
+    EXPECT_EQ(rule(g, "MPT012").findings[0].confirmed_by, std::vector<std::string>{"MP401 /all/src/train.py:88"});
     EXPECT_EQ(g.lint[0].confirmed_by, std::vector<std::string>{"MPT012 (loss) aten::addmm"});
     EXPECT_TRUE(g.lint[1].confirmed_by.empty());
     EXPECT_EQ(exit_code(gate(judged(), {}, {lint("note", "a.py", 1)}, kToday)), 0);
