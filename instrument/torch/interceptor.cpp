@@ -70,6 +70,10 @@ void name_by_call_path(Site& site, bool makes_node) {
     if (makes_node) layers().runs_op(path.layer);
 }
 
+NodePlace beside_node(const OpInfo& info, LayerId running) {
+    return !running && g_session->backward_ran() ? place_beside_node(info) : NodePlace{};
+}
+
 // Which layer and phase an op belongs to; unknown where nothing says so.
 Site site_of(const OpInfo& info, bool forward) {
     Site site;
@@ -89,10 +93,10 @@ Site site_of(const OpInfo& info, bool forward) {
         site.phase = Phase::forward;
         site.layer = running ? running : all.after_model() ? all.loss : 0;
         if (!running && !g_session->has_python()) name_by_call_path(site, forward);
-    } else if (const LayerId before = !running && g_session->backward_ran() ? layer_between_nodes(info) : 0) {
+    } else if (const NodePlace beside = beside_node(info, running); beside.layer) {
         site.phase = Phase::backward;
-        site.layer = before;
-        site.guessed = true;
+        site.layer = beside.layer;
+        site.guessed = beside.guessed;
     } else if (running) {
         site.phase = running == all.data ? Phase::data : Phase::optimizer;
         site.layer = running;

@@ -78,13 +78,16 @@ void node_ends(const at::RecordFunction&, at::ObserverContext*) {
 
 const NodePlace* running_node() noexcept { return places().empty() ? nullptr : &places().back(); }
 
-LayerId layer_between_nodes(const OpInfo& op) {
+NodePlace place_beside_node(const OpInfo& op) {
 #if MP_TORCH_AT_LEAST(2, 1)
     (void)op;
-    return torch::autograd::get_current_node() ? last_layer() : 0;
+    const auto node = torch::autograd::get_current_node();
+    if (!node) return {};
+    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get())) return accumulating(places(), last_layer());
+    return {layers().of_node(node->thread_id(), static_cast<std::int64_t>(node->sequence_nr())), false, 0};
 #else
-    // The engine runs without gradients, and this is all it runs.
-    return op.base == "sum" && !at::GradMode::is_enabled() ? last_layer() : 0;
+    // The engine runs without gradients, and this is all it runs by itself.
+    return op.base == "sum" && !at::GradMode::is_enabled() ? NodePlace{last_layer(), true, 0} : NodePlace{};
 #endif
 }
 

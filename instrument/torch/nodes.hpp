@@ -19,9 +19,9 @@ struct NodePlace {
 // Null outside a backward.
 const NodePlace* running_node() noexcept;
 
-// Between two nodes the engine sums gradients that were broadcast: the layer of the node before. Unknown (0)
-// outside a backward, as far as torch tells.
-LayerId layer_between_nodes(const OpInfo&);
+// Around a node the engine runs its hooks (which gather a shard's parameters) and sums gradients that were
+// broadcast: the place of that node. Layer 0 outside a backward, as far as torch tells.
+NodePlace place_beside_node(const OpInfo&);
 
 // Watches autograd nodes begin and end: losses are the roots of a backward, and a node's ops belong to the
 // layer whose forward made it.

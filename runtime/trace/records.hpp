@@ -101,7 +101,7 @@ struct TensorRecord {
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float
 // results count; an in-place op's target is its result.
 struct OpRecord {
-    std::string layer;              // "blocks.2.fc2"; no module: "(loss)", "(optimizer)", "(clipping)",
+    std::string layer;              // "blocks.2.fc2"; no module: "(loss)", "(optimizer)", "(update)", "(clipping)",
                                     // "(scaler)", "(data)"; empty: unknown
     bool guessed = false;           // the layer is inferred (from the node before, or a call path)
     std::string op;                 // "aten::addmm", "c10d::allreduce_"
