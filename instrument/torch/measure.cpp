@@ -196,7 +196,8 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
 
 void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const at::Tensor& real,
                       const at::Tensor& twin) {
-    if (may_leave_format(op, real.scalar_type()) && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
+    if (may_leave_format(op, real.scalar_type()) && any_nonfinite(real))
+        return measure_result(session, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
     last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
 }
