@@ -6,6 +6,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/report.hpp"
+#include "kernels/numerics/percent_encoding.hpp"
 
 namespace mp::lint {
 namespace {
@@ -16,24 +17,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostResults = 5000;
 constexpr std::size_t kMostSteps = 1000;  // it shows this many thread-flow locations
 constexpr std::string_view kRoot = "%SRCROOT%";
-
-std::string percent_encoded(std::string_view path) {
-    static constexpr char kDigits[] = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : path) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') ||
-                           std::string_view("-._~/").find(c) != std::string_view::npos;
-        if (plain) {
-            out += c;
-        } else {
-            out += '%';
-            out += kDigits[static_cast<unsigned char>(c) >> 4];
-            out += kDigits[static_cast<unsigned char>(c) & 15];
-        }
-    }
-    return out;
-}
 
 std::string level_of(Severity severity) { return std::string(name_of(severity)); }
 

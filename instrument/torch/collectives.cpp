@@ -102,15 +102,16 @@ struct Twin::Reduction {
 std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
     const trace::CollectiveRecord like = describe_collective(call.info, call.op, *call.stack);
     if (like.reduction.empty() || !is_low_precision(like.dtype)) return nullptr;
+    Call exact(call.info, call.op, call.below, call.stack);
+    exact.real = call.real;
+    exact.local = true;
+    const bool prepared = prepare_or_blank(exact);
     try {
         const TwinScope scope;
-        Call exact(call.info, call.op, call.below, call.stack);
-        exact.real = call.real;
-        exact.local = true;
-        prepare(exact);
         Stack results(exact.shadow.begin(), exact.shadow.end());
         call.op.callBoxed(&results);
         wait_for_work(results);
+        if (!prepared || session_.attends_only()) return nullptr;  // nobody would collect the figures
         auto reduction = std::make_shared<Reduction>();
         reduction->like = like;
         reduction->session = &session_;
@@ -142,6 +143,22 @@ std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     };
 }
 
+// The shadow arguments of a collective; blanks, and false, where this rank has none to give. Widened real
+// inputs it always has.
+bool Twin::prepare_or_blank(Call& call) {
+    try {
+        if (call.local || !session_.attends_only()) {
+            prepare(call);
+            return true;
+        }
+    } catch (const std::exception& e) {
+        if (call.local) session_.measuring_fault(call.info.name, e.what());
+        else session_.internal_fault(call.info.name, e.what());
+    }
+    prepare_blanks(call);
+    return false;
+}
+
 // The same collective on the shadows, first, and on every rank whatever happened before on this one: a
 // rank that left it out would leave the others waiting.
 void Twin::collective(Call& call) {
@@ -149,14 +166,7 @@ void Twin::collective(Call& call) {
         run_real(call);
         return;
     }
-    bool prepared = !session_.attends_only();
-    try {
-        if (prepared) prepare(call);
-    } catch (const std::exception& e) {
-        session_.internal_fault(call.info.name, e.what());
-        prepared = false;
-    }
-    if (!prepared) prepare_blanks(call);
+    const bool prepared = prepare_or_blank(call);
     bool followed = false;
     bool any_float = call.bytes;
     for (std::size_t i = 0; i < call.real.size() && !any_float; ++i)

@@ -4,12 +4,19 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace mp::twin {
 namespace {
 
 constexpr std::size_t kLongestName = 4096;
 constexpr std::size_t kMostMarks = 1 << 20;
+
+// Finds a name without making a string of it: modules are called often.
+struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
+};
 
 struct Mark {
     std::uint64_t first_node = 0;
@@ -29,7 +36,7 @@ struct Layers::Thread {
     std::vector<Mark> marks;       // by first_node
     std::size_t last_step = 0;     // marks before it belong to earlier steps
     bool ran = false;
-    std::unordered_map<std::string, LayerId> known;  // spares the lock of all names
+    std::unordered_map<std::string, LayerId, Hash, std::equal_to<>> known;  // spares the lock of all names
 
     void mark(LayerId layer) { mark(layer, at::sequence_number::peek()); }
 
@@ -86,9 +93,9 @@ Layers::Thread* Layers::find_thread(std::uint64_t id) {
 
 void Layers::push(std::string_view name) {
     Thread& t = thread();
-    const std::string key(name.substr(0, kLongestName));
+    const std::string_view key = name.substr(0, kLongestName);
     auto it = t.known.find(key);
-    if (it == t.known.end()) it = t.known.emplace(key, intern(key)).first;
+    if (it == t.known.end()) it = t.known.emplace(std::string(key), intern(key)).first;
     const bool module = key.empty() || key.front() != '(';
     t.stack.push_back({it->second, module});
     t.ran |= module;

@@ -4,6 +4,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "instrument/torch/measure.hpp"
 #include "instrument/torch/safetensors.hpp"
@@ -73,32 +75,6 @@ bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tenso
 }
 
 }  // namespace
-
-void Difference::merge(const Difference& o) {
-    elements += o.elements;
-    compared += o.compared;
-    nonfinite_real += o.nonfinite_real;
-    nonfinite_twin += o.nonfinite_twin;
-    differ += o.differ;
-    error_squares += o.error_squares;
-    twin_squares += o.twin_squares;
-}
-
-Difference difference(const at::Tensor& real, const at::Tensor& twin) {
-    Difference d;
-    cpu::TensorView x, y;
-    Divergence sums;
-    const at::Tensor here = real.detach().cpu(), there = twin.detach().cpu();
-    if (!view_for_kernels(here, x) || !view_for_kernels(there, y) || !cpu::divergence(x, y, sums)) return d;
-    d.elements = sums.count;
-    d.compared = sums.compared;
-    d.nonfinite_real = sums.nonfinite_both + sums.nonfinite_real;
-    d.nonfinite_twin = sums.nonfinite_both + sums.nonfinite_twin;
-    d.differ = sums.differ;
-    d.error_squares = sums.ee;
-    d.twin_squares = sums.yy;
-    return d;
-}
 
 DType dtype_of(at::ScalarType type) {
     switch (type) {
@@ -233,40 +209,39 @@ void Parameters::keep_untrained(ShadowMap& shadows) {
 
 void Parameters::keep(const Live& l, const at::Tensor& wanted) {
     if (!wanted.defined() || !has_plain_memory(l.tensor) || !is_low_precision(l.tensor.scalar_type())) return;
-    kept_.push_back({l.name, l.kind, l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
+    kept_.try_emplace(kind_prefix(l.kind) + l.name,
+                      Kept{l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
 }
 
 void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) const {
-    for (const Kept& kept : kept_) {
-        if (kept.kind != record.kind || kept.name != record.name) continue;
-        cpu::TensorView before, after, wanted_before, wanted_after;
-        // The twin's update says what was wanted; without one, the gradient says only where.
-        const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
-        if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
-            !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
-            !view_for_kernels(twin.defined() ? twin : kept.twin_before, wanted_after))
-            return;
-        cpu::Standstill still;
-        if (!cpu::standstill(before, after, wanted_before, wanted_after, still)) return;
-        record.meant_to_move = still.meant_to_move;
-        record.unmoved = still.unmoved;
-        record.below_half_ulp = still.below_half_ulp;
-        record.wanted_squares = still.wanted_squares;
-        record.moved_dot = still.moved_dot;
+    const auto found = kept_.find(kind_prefix(record.kind) + record.name);
+    if (found == kept_.end()) return;
+    const Kept& kept = found->second;
+    cpu::TensorView before, after, wanted_before, wanted_after;
+    // The twin's update says what was wanted; without one, the gradient says only where.
+    const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
+    if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
+        !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
+        !view_for_kernels(twin.defined() ? twin : kept.twin_before, wanted_after))
         return;
-    }
+    cpu::Standstill still;
+    if (!cpu::standstill(before, after, wanted_before, wanted_after, still)) return;
+    record.meant_to_move = still.meant_to_move;
+    record.unmoved = still.unmoved;
+    record.below_half_ulp = still.below_half_ulp;
+    record.wanted_squares = still.wanted_squares;
+    record.moved_dot = still.moved_dot;
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {
     std::vector<trace::DTypePlace> places;
+    std::map<std::tuple<trace::TensorRole, std::string, DType>, std::size_t> index;
     const auto put = [&](trace::TensorRole role, const std::string& layer, const at::Tensor& t) {
         const DType dtype = dtype_of(t.scalar_type());
-        const auto same = std::find_if(places.begin(), places.end(), [&](const trace::DTypePlace& p) {
-            return p.role == role && p.layer == layer && p.dtype == dtype;
-        });
-        const auto elements = static_cast<std::uint64_t>(t.numel());
-        if (same == places.end()) places.push_back({role, layer, Phase::unknown, dtype, 1, elements});
-        else same->tensors += 1, same->elements += elements;
+        const auto [at, fresh] = index.try_emplace({role, layer, dtype}, places.size());
+        if (fresh) places.push_back({role, layer, Phase::unknown, dtype, 0, 0});
+        places[at->second].tensors += 1;
+        places[at->second].elements += static_cast<std::uint64_t>(t.numel());
     };
     for (const Live& l : live()) {
         const std::string layer = owner_of(l.kind == trace::TensorKind::optimizer_state ? owner_of(l.name) : l.name);

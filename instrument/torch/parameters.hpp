@@ -14,22 +14,6 @@ namespace mp::twin {
 
 class ShadowMap;
 
-// Sums over a tensor and its twin, in fp64.
-struct Difference {
-    std::uint64_t elements = 0;
-    std::uint64_t compared = 0;  // finite in both
-    std::uint64_t nonfinite_real = 0;
-    std::uint64_t nonfinite_twin = 0;
-    std::uint64_t differ = 0;
-    double error_squares = 0;
-    double twin_squares = 0;
-
-    void merge(const Difference&);
-};
-
-// Both of one shape; any float dtypes and strides. Runs under TwinScope.
-Difference difference(const at::Tensor& real, const at::Tensor& twin);
-
 DType dtype_of(at::ScalarType);
 
 // The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. Held
@@ -78,8 +62,6 @@ private:
     };
 
     struct Kept {
-        std::string name;
-        trace::TensorKind kind;
         at::Tensor before, twin_before;
     };
 
@@ -93,7 +75,7 @@ private:
     std::unordered_map<const c10::StorageImpl*, std::size_t> leaves_;
     std::unordered_map<const c10::StorageImpl*, std::size_t> gradients_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
-    std::vector<Kept> kept_;
+    std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
 };
 
 }  // namespace mp::twin

@@ -68,7 +68,7 @@ void Sample::keep_targets(const Call& call) {
             targets_.push_back({pair.real, pair.real.clone(), pair.shadow.clone()});
 }
 
-void Sample::finish(Twin&, Call& call, const Stack& results) {
+void Sample::finish(Call& call, const Stack& results) {
     const TwinScope scope;
     Stack local;
     if (local_) {

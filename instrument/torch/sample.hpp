@@ -16,7 +16,7 @@ public:
     // Before the real op of one that writes, after it otherwise; under no scope of ours.
     void prepare(Twin&, Call&);
     // Runs the fp32 op and measures every float result. `results`: the twin's, as its op returned them.
-    void finish(Twin&, Call&, const Stack& results);
+    void finish(Call&, const Stack& results);
 
 private:
     struct Target {

@@ -171,11 +171,6 @@ void Session::finish_reductions() {
     for (const auto& finish : std::exchange(unfinished_, {})) finish();
 }
 
-void Session::count_local(std::string_view op, const Difference& d) {
-    const std::lock_guard lock(mutex_);
-    local_[std::string(op)].merge(d);
-}
-
 // A fault of ours: said once, counted, and after three of them this process is left alone.
 void Session::internal_fault(std::string_view where, std::string_view what) {
     const std::lock_guard lock(mutex_);
@@ -269,7 +264,6 @@ void Session::begin_step() {
     step_ = {};
     step_.step = Step{next_step_};
     std::fill(ops_by_dtype_.begin(), ops_by_dtype_.end(), 0);
-    local_.clear();
     gradients_.clear();
     ordinal_ = 0;
     backward_ran_ = false;
@@ -387,19 +381,6 @@ void Session::end_step(std::int64_t optimizer, bool skipped, double scale) {
     measure_tensors();
     step_.tensors.insert(step_.tensors.end(), std::make_move_iterator(gradients_.begin()),
                          std::make_move_iterator(gradients_.end()));
-    for (const auto& [op, d] : local_) {
-        trace::TensorRecord record;
-        record.kind = trace::TensorKind::gradient;
-        record.name = "local/" + op;
-        record.elements = d.elements;
-        record.compared = d.compared;
-        record.nonfinite_real = d.nonfinite_real;
-        record.nonfinite_twin = d.nonfinite_twin;
-        record.differ = d.differ;
-        record.error_squares = d.error_squares;
-        record.twin_squares = d.twin_squares;
-        step_.tensors.push_back(std::move(record));
-    }
     step_.sampled = ledger_.sampled();
     step_.ops = ledger_.take();
     put_places();

@@ -51,7 +51,6 @@ public:
     void count_flips(std::uint64_t elements);
     void count_leak(std::string_view op, double real, double twin);
     void count_collective(trace::CollectiveRecord);
-    void count_local(std::string_view op, const Difference&);
     void internal_fault(std::string_view where, std::string_view what);
     // As above, of measuring: a figure is missing, the twin is whole and goes on.
     void measuring_fault(std::string_view where, std::string_view what);
@@ -128,7 +127,6 @@ private:
     std::int64_t steps_recorded_ = 0;
     std::vector<std::uint64_t> ops_by_dtype_;
     std::set<std::string> said_;                // (kind, text) already noted
-    std::unordered_map<std::string, Difference> local_;
     Ledger ledger_;
     std::atomic<std::uint64_t> ordinal_{0};
     std::atomic<bool> in_optimizer_{false};

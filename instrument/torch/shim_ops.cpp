@@ -84,11 +84,12 @@ void policy(std::string text) {
     guarded("policy", [&](Session& s) { s.note(trace::NoteKind::policy, text); });
 }
 
-// role "checkpoint": the other roles are seen by the adapter itself.
+// The one role that the adapter does not see by itself.
 void place(std::string role, std::string layer, std::string dtype, std::int64_t tensors, std::int64_t elements) {
+    if (role != "checkpoint") return;
     guarded("place", [&](Session& s) {
         trace::DTypePlace place;
-        place.role = role == "buffer" ? trace::TensorRole::buffer : trace::TensorRole::checkpoint;
+        place.role = trace::TensorRole::checkpoint;
         place.layer = std::move(layer);
         place.dtype = dtype_from_name(dtype).value_or(DType::unknown);
         place.tensors = static_cast<std::uint64_t>(std::max<std::int64_t>(tensors, 0));

@@ -325,8 +325,7 @@ void Twin::measure_local(Call& call, const Stack& results) {
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
         if (real.defined() && twin.defined() && has_plain_memory(real) && carries_floats(real) &&
             real.sizes() == twin.sizes() && !c10::isComplexType(real.scalar_type()))
-            session_.count_local(call.info.name, difference(real, twin)),
-                measure_result(session_, current_site(), call.info, call, {real, {}, twin});
+            measure_result(session_, current_site(), call.info, call, {real, {}, twin});
     };
     for (std::size_t i = 0; i < results.size(); ++i) {
         const IValue& real = (*call.stack)[call.stack->size() - results.size() + i];
@@ -361,7 +360,7 @@ void Twin::prepare_sample(Call& call, Sample& sample) {
 void Twin::measure(Call& call, const Stack& results, Sample& sample) {
     if (rule_disabled("measure")) return;
     try {
-        if (session_.ledger().sampled()) return sample.finish(*this, call, results);
+        if (session_.ledger().sampled()) return sample.finish(call, results);
         const TwinScope scope;
         const Site& site = current_site();
         const auto glance = [&](const at::Tensor& real, const at::Tensor& twin) {

@@ -85,6 +85,7 @@ private:
     at::Tensor shadow_of_float(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_integer(Call&, const Argument&, const at::Tensor&);
     void prepare_blanks(Call&);
+    bool prepare_or_blank(Call&);
     bool moves_floats_as_bytes(const Call&);
     void bind_result(Call&, const IValue& real, const IValue& shadow);
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);

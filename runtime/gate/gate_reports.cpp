@@ -6,13 +6,13 @@
 
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
+#include "runtime/report/sections.hpp"
 #include "runtime/scale/figures.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using State = RuleResult::State;
 
 // Characters that XML 1.0 does not allow, not even as references, are shown as \x1b first.
@@ -105,25 +105,9 @@ std::string markdown(std::string_view text) {
     return out;
 }
 
-Json finding_json(const Finding& f) {
-    Json out = {{"rule", f.rule}, {"name", f.name}, {"severity", name_of(f.severity)}, {"layer", f.layer},
-                {"op", f.op}, {"phase", name_of(f.phase)}};
-    out["rank"] = f.rank.known() ? Json(f.rank.value) : Json();
-    out["step"] = f.step.known() ? Json(f.step.value) : Json();
-    out["source"] = f.source;
-    out["message"] = f.message;
-    out["advice"] = f.advice;
-    out["value"] = f.value;
-    out["limit"] = f.limit;
-    out["unit"] = f.unit;
-    out["confirmed_by"] = f.confirmed_by;
-    out["more_layers"] = f.more_layers;
-    return out;
-}
-
 Json list_of(const std::vector<Finding>& findings) {
     Json out = Json::array();
-    for (const Finding& f : findings) out.push_back(finding_json(f));
+    for (const Finding& f : findings) out.push_back(finding_entry(f));
     return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/numerics/percent_encoding.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
 #include "runtime/trace/display.hpp"
@@ -19,23 +20,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostResults = 5000;  // GitHub keeps as many of a run
 constexpr std::string_view kRoot = "%SRCROOT%";
-
-std::string percent_encoded(std::string_view path) {
-    static constexpr char kDigits[] = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : path) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                           std::string_view("-._~/").find(c) != std::string_view::npos;
-        if (plain) {
-            out += c;
-        } else {
-            out += '%';
-            out += kDigits[static_cast<unsigned char>(c) >> 4];
-            out += kDigits[static_cast<unsigned char>(c) & 15];
-        }
-    }
-    return out;
-}
 
 // "train.py:88" as a location; null when it is none.
 Json location_of(std::string_view source) {

@@ -1,11 +1,14 @@
 """The programs of testdata/programs/numerics, what is known about their bugs, and how to start them."""
 import os
-import signal
 import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests", "fakes"))
+import own_group  # noqa: E402
+
 FOLDER = os.path.join(ROOT, "testdata", "programs", "numerics")
 SEEDED = ("overflow", "stagnate", "accum")  # the three bugs that the other tools are given too
 TIMEOUT = 240  # seconds a run
@@ -59,17 +62,7 @@ def command(case, python, *more):
 def run(words, folder, timeout=TIMEOUT):
     """(exit status, output with errors); the process group is gone afterwards."""
     with open(os.path.join(folder, "output"), "wb+") as out:
-        process = subprocess.Popen(words, cwd=folder, env=environment(), stdout=out, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, start_new_session=True)
-        try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            status = "timeout"
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+        process = own_group.start(words, cwd=folder, env=environment(), stdout=out, stderr=subprocess.STDOUT)
+        status = own_group.end(process, timeout)
         out.seek(0)
         return status, out.read().decode(errors="replace")

@@ -6,9 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import compare
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fakes"))
+import own_group  # noqa: E402
 
 TIMEOUT = 300  # seconds a run; a shadow collective that hangs must not hang the suite
 SKIPPED = re.compile(r"^step (\d+) .* skipped$", re.M)
@@ -79,18 +83,7 @@ def run(command, folder, env):
     """(exit status, stdout, stderr); the whole process group is gone afterwards."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "stdout"), "wb") as out, open(os.path.join(folder, "stderr"), "wb") as err:
-        process = subprocess.Popen(command, cwd=folder, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
-                                   start_new_session=True)
-        try:
-            status = process.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
-            status = "timeout"
-        finally:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+        status = own_group.end(own_group.start(command, cwd=folder, env=env, stdout=out, stderr=err), TIMEOUT)
     contents = []
     for name in ("stdout", "stderr"):
         with open(os.path.join(folder, name), "rb") as f:

@@ -1,5 +1,6 @@
 #include "runtime/launch/doctor/self_test.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -139,18 +140,15 @@ SelfTestFacts failed(std::string fault, std::string hint) {
 }  // namespace
 
 std::map<std::string, OpSums> local_ops(const trace::Run& run) {
-    constexpr std::string_view kPrefix = "local/";
     std::map<std::string, OpSums> ops;
     for (const trace::Recording& recording : run.recordings) {
         for (const trace::StepRecord& step : recording.steps) {
-            for (const trace::TensorRecord& tensor : step.tensors) {
-                if (!tensor.name.starts_with(kPrefix)) continue;
-                const std::string_view op = std::string_view(tensor.name).substr(kPrefix.size());
-                OpSums& sums = ops[std::string(op.substr(0, op.find('.')))];
-                sums.elements += tensor.elements;
-                sums.nonfinite += tensor.nonfinite_real + tensor.nonfinite_twin;
-                sums.error_squares += tensor.error_squares;
-                sums.twin_squares += tensor.twin_squares;
+            for (const trace::OpRecord& op : step.ops) {
+                OpSums& sums = ops[op.op.substr(0, op.op.find('.'))];
+                sums.elements += op.elements;
+                sums.nonfinite += op.elements - std::min(op.loc_compared, op.elements);  // in either of the two
+                sums.error_squares += op.loc_error_squares;
+                sums.twin_squares += op.loc_squares;
             }
         }
     }

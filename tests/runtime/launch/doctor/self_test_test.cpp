@@ -15,36 +15,34 @@ namespace {
 using testing::HasSubstr;
 
 // One step's record of one operation whose relative L2 error is `error`.
-trace::TensorRecord op(const std::string& name, double error) {
-    trace::TensorRecord tensor;
-    tensor.kind = trace::TensorKind::gradient;
-    tensor.name = "local/" + name;
-    tensor.dtype = DType::bf16;
-    tensor.elements = tensor.compared = 65536;
-    tensor.twin_squares = 65536;
-    tensor.error_squares = error * error * tensor.twin_squares;
-    return tensor;
+trace::OpRecord op(const std::string& name, double error) {
+    trace::OpRecord record;
+    record.op = name;
+    record.dtype = DType::bf16;
+    record.elements = record.loc_compared = 65536;
+    record.loc_squares = 65536;
+    record.loc_error_squares = error * error * record.loc_squares;
+    return record;
 }
 
-trace::StepRecord step_of(std::vector<trace::TensorRecord> tensors) {
+trace::StepRecord step_of(std::vector<trace::OpRecord> ops) {
     trace::StepRecord step;
     step.step = Step{0};
-    step.tensors = std::move(tensors);
+    step.ops = std::move(ops);
     return step;
 }
 
 const std::map<std::string, double> kFloors = {{"matmul", 1.6575e-3}, {"gelu", 1.6763e-3}, {"dropout", 1.6410e-3}};
 
-std::vector<trace::TensorRecord> right() {
+std::vector<trace::OpRecord> right() {
     return {op("aten::mm", 1.6578e-3), op("aten::gelu", 1.6760e-3), op("aten::mul", 1.6411e-3),
             op("aten::native_layer_norm", 0)};
 }
 
-SelfTestFacts facts_of(std::vector<trace::TensorRecord> tensors) {
+SelfTestFacts facts_of(std::vector<trace::OpRecord> ops) {
     trace::Run run;
     run.recordings.emplace_back();
-    for (trace::TensorRecord& tensor : tensors)
-        run.recordings.back().steps.push_back(step_of({std::move(tensor)}));
+    for (trace::OpRecord& one : ops) run.recordings.back().steps.push_back(step_of({std::move(one)}));
     return {.same_results = true, .floors = kFloors, .ops = local_ops(run)};
 }
 
@@ -64,9 +62,9 @@ TEST(SelfTest, EachOperationAloneCanFailIt) {
     for (std::size_t i = 0; i < right().size(); ++i) {
         for (const double wrong : {0.0, 1.59e-3, 1.71e-3, 2.3e-3, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
             if (i == 3 && wrong == 0) continue;
-            std::vector<trace::TensorRecord> tensors = right();
-            tensors[i] = op(tensors[i].name.substr(6), wrong);
-            const Section section = self_test_section(facts_of(std::move(tensors)));
+            std::vector<trace::OpRecord> ops = right();
+            ops[i] = op(ops[i].op, wrong);
+            const Section section = self_test_section(facts_of(std::move(ops)));
             EXPECT_EQ(count(section, Verdict::no), 1u) << i << " " << wrong;
             EXPECT_FALSE(traceable({.sections = {section}}));
         }
@@ -74,13 +72,13 @@ TEST(SelfTest, EachOperationAloneCanFailIt) {
 }
 
 TEST(SelfTest, InsideTheBandButFarFromItsOwnFloorIsWrong) {
-    std::vector<trace::TensorRecord> tensors = right();
-    tensors[0] = op("aten::mm", 1.69e-3);
-    EXPECT_EQ(count(self_test_section(facts_of(std::move(tensors))), Verdict::no), 1u);
+    std::vector<trace::OpRecord> ops = right();
+    ops[0] = op("aten::mm", 1.69e-3);
+    EXPECT_EQ(count(self_test_section(facts_of(std::move(ops))), Verdict::no), 1u);
     // Nor is it right to be at a floor that is no floor of bf16: then the script's own numbers are wrong.
-    tensors = right();
-    tensors[0] = op("aten::mm", 1.75e-3);
-    SelfTestFacts beside = facts_of(std::move(tensors));
+    ops = right();
+    ops[0] = op("aten::mm", 1.75e-3);
+    SelfTestFacts beside = facts_of(std::move(ops));
     beside.floors["matmul"] = 1.75e-3;
     EXPECT_EQ(count(self_test_section(beside), Verdict::no), 1u);
     SelfTestFacts unknown = facts_of(right());
@@ -89,12 +87,12 @@ TEST(SelfTest, InsideTheBandButFarFromItsOwnFloorIsWrong) {
 }
 
 TEST(SelfTest, AnOperationThatWasNotRecordedOrIsNotFiniteFails) {
-    std::vector<trace::TensorRecord> tensors = right();
-    tensors.erase(tensors.begin());
-    EXPECT_EQ(line_of(self_test_section(facts_of(tensors)), "bf16 matmul").value, "was not recorded");
-    tensors = right();
-    tensors[1].nonfinite_twin = 2;
-    EXPECT_THAT(line_of(self_test_section(facts_of(tensors)), "bf16 gelu (aten::gelu)").value,
+    std::vector<trace::OpRecord> ops = right();
+    ops.erase(ops.begin());
+    EXPECT_EQ(line_of(self_test_section(facts_of(ops)), "bf16 matmul").value, "was not recorded");
+    ops = right();
+    ops[1].loc_compared -= 2;
+    EXPECT_THAT(line_of(self_test_section(facts_of(ops)), "bf16 gelu (aten::gelu)").value,
                 HasSubstr("2 values are not finite"));
     EXPECT_EQ(count(self_test_section({}), Verdict::no), 5u);
 }
@@ -110,8 +108,9 @@ TEST(SelfTest, StepsProcessesAndOverloadsAddUp) {
     run.recordings.resize(2);
     run.recordings[0].steps = {step_of({op("aten::mul.Tensor", 1e-3)}), step_of({op("aten::mul.Scalar", 1e-3)})};
     run.recordings[1].steps = {step_of({op("aten::mul", 1e-3)})};
-    trace::TensorRecord other = op("x", 1);
+    trace::TensorRecord other;
     other.name = "weight";
+    other.elements = 1;
     run.recordings[1].steps[0].tensors.push_back(other);
     const auto ops = local_ops(run);
     ASSERT_EQ(ops.size(), 1u);
@@ -130,11 +129,11 @@ TEST(SelfTest, TheScriptsOwnLinesAreReadAndOthersAreNot) {
 // A stand-in for `mp-trace run --mode local -o DIR -- python script`: leaves a recording made here.
 class SelfTestRun : public Scratch {
 protected:
-    std::string recording(const std::vector<trace::TensorRecord>& tensors) const {
+    std::string recording(const std::vector<trace::OpRecord>& ops) const {
         auto recorder = trace::Recorder::open(directory_, "r0.mpt", {});
         EXPECT_TRUE(recorder);
         (*recorder)->process({});
-        (*recorder)->step(step_of(tensors));
+        (*recorder)->step(step_of(ops));
         EXPECT_TRUE((*recorder)->flush(10'000));
         return directory_ + "/r0.mpt";
     }
