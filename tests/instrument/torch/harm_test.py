@@ -138,7 +138,8 @@ for _ in range(3):
 
     @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no working torchrun beside this python")
     def test_a_rank_that_gave_its_twin_up_still_attends_the_twins_collectives(self):
-        path = self.script(TRAIN + """
+        # The ranks share one pipe: a line is one write, so that two lines never mix.
+        path = self.script("import os\ndef print(line, flush=True): os.write(1, f'{line}\\n'.encode())\n" + TRAIN + """
 import torch.distributed as dist
 dist.init_process_group("gloo")
 for k in range(4):
@@ -207,7 +208,8 @@ for _ in range(5):
 
     @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no working torchrun beside this python")
     def test_a_rank_that_dies_takes_the_job_down_as_it_does_untraced(self):
-        path = self.script(TRAIN + """
+        # The ranks share one pipe: a line is one write, so that two lines never mix.
+        path = self.script("import os\ndef print(line, flush=True): os.write(1, f'{line}\\n'.encode())\n" + TRAIN + """
 import torch.distributed as dist
 dist.init_process_group("gloo")
 for k in range(4):
