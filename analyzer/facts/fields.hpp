@@ -33,6 +33,8 @@ void fields(V& v, F& f) {
     v("name", f.name);
     v("constant", f.constant);
     v("text", f.text);
+    v("keyword", f.keyword);
+    v("span", f.span);
 }
 
 template <class V, Of<TemplateArgument> F>
@@ -114,6 +116,7 @@ void fields(V& v, F& f) {
     v("declared", f.declared);
     v("through", f.through);
     v("through_span", f.through_span);
+    v("call", f.call, kNone);
 }
 
 template <class V, Of<Update> F>
@@ -130,6 +133,14 @@ void fields(V& v, F& f) {
     v("compensated", f.compensated);
     v("through", f.through);
     v("through_usr", f.through_usr);
+}
+
+template <class V, Of<Setting> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v.title(f.key);
+    v.nested("value", f.value);
+    v("block", f.block);
 }
 
 template <class V, Of<TypeUse> F>
@@ -150,6 +161,7 @@ void fields(V& v, F& f) {
     v("kind", f.kind);
     v("instantiated", f.instantiated);
     v("parent_class", f.parent_class);
+    v("bases", f.bases);
     v("template_args", f.template_args);
     v("params", f.params);
     v("returns", f.returns);

@@ -14,11 +14,25 @@
 
 namespace mp::lint {
 
-inline constexpr int kFactsVersion = 1;
+inline constexpr int kFactsVersion = 2;
 inline constexpr std::int32_t kNone = -1;
 
-// How a value is held. `vec` is a packed pair (half2): its dtype is the element's.
-enum class Shape : std::uint8_t { scalar, vec, pointer, array, tensor, options, object, other };
+// How a value is held. `vec` is a packed pair (half2): its dtype is the element's. `module` is a
+// torch.nn.Module (its dtype is that of its floating parameters), `parameters` what its parameters()
+// gives, `dtype` a dtype object such as torch.float16.
+enum class Shape : std::uint8_t {
+    scalar,
+    vec,
+    pointer,
+    array,
+    tensor,
+    options,
+    object,
+    other,
+    module,
+    parameters,
+    dtype,
+};
 
 // What a value means numerically, found by following local definitions, never by its name.
 enum class Stat : std::uint8_t { none, sum, sum_of_squares, mean, variance, rstd };
@@ -33,6 +47,8 @@ struct Operand {
     Symbol name;                 // variable or member it names ("acc", "this->scale"), else empty
     Symbol constant;             // enumerator ("CUDA_R_16F"), number ("1e-08"), "true", "nullptr"; else empty
     Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
+    Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
+    SourceSpan span;             // Python: where it is written, for fixes
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -144,6 +160,7 @@ struct Accumulation {
     std::uint16_t loop_depth = 0;
     Symbol through;              // qualified name of the helper that adds ("hadd2"), if one does
     SourceSpan through_span;     // where the helper adds
+    std::int32_t call = kNone;   // Python: the addition (index in Function::calls)
 
     friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
@@ -176,6 +193,18 @@ struct TypeUse {
     Symbol alias;  // the name it is given here, if any
 
     friend bool operator==(const TypeUse&, const TypeUse&) = default;
+};
+
+// A value given to a name that others read: an attribute of a library
+// ("torch.backends.cuda.matmul.allow_tf32"), an environment variable ("os.environ.NAME"), a key of a
+// configuration, flattened ("fp16.enabled").
+struct Setting {
+    SourceSpan span;
+    Symbol key;
+    Operand value;
+    std::uint32_t block = 0;  // in Function::flow
+
+    friend bool operator==(const Setting&, const Setting&) = default;
 };
 
 struct Parameter {
@@ -218,10 +247,13 @@ struct Function {
     SourceSpan span;          // of its name
     SourceSpan instantiated;  // first point of instantiation; unknown for plain functions
     Symbol parent_class;      // qualified class of a method
+    std::vector<Symbol> bases;  // Python: qualified direct bases of that class
     std::vector<TemplateArgument> template_args;
     std::vector<Parameter> params;
     DType returns = DType::unknown;
-    std::vector<Symbol> annotations;  // [[clang::annotate("...")]] of the function, "mp::low_precision"
+    // [[clang::annotate("...")]] of the function, "mp::low_precision"; in Python its decorators,
+    // names resolved, with their arguments: "torch.amp.custom_fwd(device_type='cuda')".
+    std::vector<Symbol> annotations;
     bool is_virtual = false;
     std::vector<Symbol> overrides;    // USRs of the methods it overrides
 
@@ -230,6 +262,7 @@ struct Function {
     std::vector<Accumulation> accumulations;
     std::vector<Update> updates;
     std::vector<TypeUse> types;
+    std::vector<Setting> settings;
     std::vector<Block> flow;  // empty: one straight block 0
     std::vector<Operand> returned;  // what `return` gives, one per statement
 

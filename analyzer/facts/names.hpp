@@ -11,7 +11,8 @@ namespace mp::lint {
 
 constexpr auto names_of(Shape) {
     return std::to_array<std::string_view>(
-        {"scalar", "vec", "pointer", "array", "tensor", "options", "object", "other"});
+        {"scalar", "vec", "pointer", "array", "tensor", "options", "object", "other",
+         "module", "parameters", "dtype"});
 }
 constexpr auto names_of(Stat) {
     return std::to_array<std::string_view>(
@@ -69,7 +70,7 @@ constexpr std::string_view word_for(E e) {
 template <class E, E last>
 inline constexpr bool kAllNamed = names_of(E{}).size() == static_cast<std::size_t>(last) + 1;
 
-static_assert(kAllNamed<Shape, Shape::other> && kAllNamed<Stat, Stat::rstd> &&
+static_assert(kAllNamed<Shape, Shape::dtype> && kAllNamed<Stat, Stat::rstd> &&
               kAllNamed<CallKind, CallKind::assembly> &&
               kAllNamed<CastForm, CastForm::reinterpret> &&
               kAllNamed<Purpose, Purpose::accumulate> && kAllNamed<Role, Role::compared> &&

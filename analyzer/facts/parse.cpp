@@ -455,6 +455,10 @@ std::string_view misfit_of(const Function& f) {
         if (!in_range(c.inner, f.casts.size()) || !operand_fits(c.source, f)) return "a cast";
     for (const Update& u : f.updates)
         if (!in_range(u.param, f.params.size())) return "an update";
+    for (const Accumulation& a : f.accumulations)
+        if (!in_range(a.call, f.calls.size())) return "an accumulation";
+    for (const Setting& s : f.settings)
+        if (s.block >= blocks || !operand_fits(s.value, f)) return "a setting";
     for (const Operand& o : f.returned)
         if (!operand_fits(o, f)) return "a returned value";
     return {};
@@ -494,7 +498,7 @@ private:
         if (keyword == "coverage") return read(rest, unit_.coverage);
         if (keyword == "dependency") return read(rest, unit_.dependencies.emplace_back());
         if (function_fact(keyword, rest)) return;
-        fail("expected func, call, cast, accumulate, update, type, block, return, coverage or "
+        fail("expected func, call, cast, accumulate, update, type, setting, block, return, coverage or "
              "dependency, found '" + std::string(keyword.substr(0, 60)) + "'");
     }
 
@@ -511,6 +515,8 @@ private:
             read(rest, f.updates.emplace_back());
         else if (keyword == "type")
             read(rest, f.types.emplace_back());
+        else if (keyword == "setting")
+            read(rest, f.settings.emplace_back());
         else if (keyword == "block")
             read(rest, f.flow.emplace_back());
         else if (keyword == "return")

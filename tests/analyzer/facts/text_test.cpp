@@ -35,7 +35,9 @@ Operand full_operand() {
             .call = 0,
             .name = Symbol("this->scale"),
             .constant = Symbol("1e-08"),
-            .text = Symbol("q / n, [0]")};
+            .text = Symbol("q / n, [0]"),
+            .keyword = Symbol("dtype"),
+            .span = {Symbol("other.py"), 2, 3, 2, 9}};
 }
 
 Operand of_dtype(DType dtype) {
@@ -67,6 +69,7 @@ Function full_function() {
     f.span = span("dir with blank/a.cuh", 3);
     f.instantiated = span("b:1.cu", 9);
     f.parent_class = Symbol("ns::C");
+    f.bases = {Symbol("torch.nn.Module"), Symbol("")};
     f.template_args = {argument, {}};
     f.params = {
         {Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
@@ -123,7 +126,8 @@ Function full_function() {
                         .trips = 64,
                         .loop_depth = 3,
                         .through = Symbol("hadd2"),
-                        .through_span = span("other.h", 2)},
+                        .through_span = span("other.h", 2),
+                        .call = 1},
                        {}};
     f.updates = {{.span = {Symbol("dir with blank/a.cuh"), 0, 0, 0, 0},
                   .target = Symbol("p[i]"),
@@ -143,6 +147,11 @@ Function full_function() {
                 .args = {argument, {}},
                 .alias = Symbol("Reduce")},
                {}};
+    f.settings = {{.span = span("other.py", 7),
+                   .key = Symbol("torch.backends.cudnn.allow_tf32"),
+                   .value = operand,
+                   .block = 1},
+                  {}};
     f.returned = {operand, {}};
     return f;
 }
@@ -220,7 +229,7 @@ TEST(FactsText, NoFieldIsMissingFromItsList) {
     EXPECT_EQ(listed<Dependency>(), arity<Dependency>());
     EXPECT_EQ(listed<Unit>() + 3, arity<Unit>())
         << "coverage, functions and dependencies are lines";
-    EXPECT_EQ(listed<Function>() + 7, arity<Function>()) << "seven kinds of facts are lines";
+    EXPECT_EQ(listed<Function>() + 8, arity<Function>()) << "eight kinds of facts are lines";
 }
 
 TEST(FactsText, IsPleasantToWriteByHand) {
@@ -267,7 +276,7 @@ TEST(FactsText, AcceptsFieldsInAnyOrderAndWindowsLineEnds) {
 
 TEST(FactsText, NamesTheLineAndWhatWasExpected) {
     EXPECT_EQ(error_of(""), "facts:1: expected a line that starts with 'unit'");
-    EXPECT_EQ(error_of("facts 999\nunit a"), "facts:1: expected version 1 of the facts format");
+    EXPECT_EQ(error_of("facts 999\nunit a"), "facts:1: expected version 2 of the facts format");
     EXPECT_EQ(error_of("unit a\nunit b"), "facts:2: expected one unit only, found a second");
     EXPECT_THAT(error_of("unit a\ncall 1:1 f"), HasSubstr("facts:2: expected func, call,"));
     EXPECT_EQ(error_of("unit a\nfunc f\ncall 1:1 g op"), "facts:3: unexpected 'op'");
