@@ -30,6 +30,7 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 include(MpClang)
+include(MpTreeSitter)
 
 find_package(CUDAToolkit QUIET)
 mp_feature("CUDA Toolkit" "${CUDAToolkit_FOUND}" "${CUDAToolkit_VERSION} in ${CUDAToolkit_TARGET_DIR}"

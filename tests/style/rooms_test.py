@@ -22,6 +22,7 @@ ALLOWED = {
 ANALYZER = {
     "analyzer/facts": {"analyzer/facts"},
     "analyzer/clang": {"analyzer/clang", "analyzer/facts"},
+    "analyzer/python": {"analyzer/python", "analyzer/facts"},
     "analyzer/region": {"analyzer/region", "analyzer/facts"},
     "analyzer/rules": {"analyzer/rules", "analyzer/region", "analyzer/facts"},
     "analyzer/config": {"analyzer/config", "analyzer/region", "analyzer/rules", "analyzer/facts"},

@@ -1,0 +1,31 @@
+#pragma once
+
+// The Python front end: one source file to facts (docs/facts_format.md, "Python"). The code is parsed,
+// never run.
+
+#include <string>
+#include <string_view>
+
+#include "analyzer/facts/model.hpp"
+
+namespace mp::lint::python {
+
+struct Source {
+    std::string path;    // absolute; the name in spans
+    std::string module;  // dotted name: "pkg.train" (module_name)
+    std::string_view text;
+};
+
+// Facts of one file. Never fails: what does not parse is counted in Coverage.errors, and the rest is
+// analysed (UnitState::partial). Dependencies are the caller's.
+Unit extract(const Source& source);
+
+// Whether a text can hold anything that a rule looks at. Cheap (a search for a few words), never wrong
+// towards "no": a file that is skipped here has no finding of its own and no facts that others need.
+bool is_relevant(std::string_view text);
+
+// "pkg.train" for "<root>/pkg/train.py": the path below the outermost directory that holds an
+// __init__.py, or else below `root`; "pkg" for "pkg/__init__.py".
+std::string module_name(const std::string& path, const std::string& root);
+
+}  // namespace mp::lint::python
