@@ -36,10 +36,14 @@ Symbol class_of(const Call& call);
 // The same for one item of a tuple result: deepspeed.initialize(...), fabric.setup(model, optimizer).
 Symbol class_of_item(const Call& call, std::size_t item);
 
-// The argument whose object the call gives back as it is, as an index into call.args, or kNone:
-// model.cuda(), fabric.setup(model), accelerator.prepare(a, b) by item, FSDP's fully_shard(m). Class
-// and dtype of that argument hold on where class_of and complete say nothing else.
-std::int32_t passes_on(const Call& call, std::size_t item = 0);
+// The argument whose object the call gives on, as an index into call.args, or kNone: model.cuda(),
+// torch.compile(m), fabric.setup(m). Its class and dtype hold on unless class_of or the result say
+// otherwise. A wrapper says both: FSDP(net) has class FullyShardedDataParallel and gives args[0] on, whose
+// forward it calls.
+std::int32_t passes_on(const Call& call);
+
+// The same for one item of a tuple result: accelerator.prepare(net, optimizer).
+std::int32_t passes_on_item(const Call& call, std::size_t item);
 
 // How objects of a class are held: tensor, module, dtype, options (torch.device), object, or other when
 // the class is not known. Classes are library names; the bases of project classes are the caller's.
