@@ -56,6 +56,7 @@ void fields(V& v, F& f) {
     v.bare("to", f.to, std::uint32_t{0});
     v("condition", f.condition);
     v("when", f.when, true);
+    v("raises", f.raises);
 }
 
 template <class V, Of<Block> F>

@@ -221,6 +221,7 @@ struct Edge {
     // between two evaluations in the function; equal text means equal value. Empty: not known.
     Symbol condition;
     bool when = true;  // taken when the condition is this
+    bool raises = false;  // Python: taken when something before it raises; it leads to a handler
 
     friend bool operator==(const Edge&, const Edge&) = default;
 };
