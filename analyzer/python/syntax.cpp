@@ -1,7 +1,10 @@
 #include "analyzer/python/syntax.hpp"
 
+#include <tree_sitter/api.h>
+
 #include <array>
 #include <limits>
+#include <memory>
 
 extern "C" const TSLanguage* tree_sitter_python(void);
 
@@ -32,7 +35,7 @@ static_assert(kParts.size() == static_cast<std::size_t>(Part::value) + 1);
 // The grammar's numbers of the kinds and parts, looked up once by name.
 struct Numbers {
     std::vector<Kind> kinds;  // by symbol
-    std::array<TSFieldId, kParts.size()> parts{};
+    std::vector<std::uint8_t> part_of_field;  // 1 + Part by field of the grammar, 0: not wanted
 
     Numbers() {
         const TSLanguage* language = tree_sitter_python();
@@ -43,9 +46,11 @@ struct Numbers {
             for (const Named& known : kKinds)
                 if (known.name == name) kinds[s] = known.kind;
         }
+        part_of_field.assign(ts_language_field_count(language) + 1, 0);
         for (std::size_t i = 0; i < kParts.size(); ++i)
-            parts[i] = ts_language_field_id_for_name(
-                language, kParts[i].data(), static_cast<std::uint32_t>(kParts[i].size()));
+            part_of_field[ts_language_field_id_for_name(
+                language, kParts[i].data(), static_cast<std::uint32_t>(kParts[i].size()))] =
+                static_cast<std::uint8_t>(i + 1);
     }
 };
 
@@ -54,94 +59,150 @@ const Numbers& numbers() {
     return it;
 }
 
-TSFieldId field_of(Part part) { return numbers().parts[static_cast<std::size_t>(part)]; }
+bool is_action(Kind kind) {
+    return kind == Kind::call || kind == Kind::await || kind == Kind::yield ||
+           kind == Kind::named_expression;
+}
+
+// Punctuation says nothing that kinds and parts do not say.
+bool is_punctuation(std::string_view text) {
+    return text.empty() || std::string_view("()[]{},:.;\"'\\").find(text[0]) != std::string_view::npos;
+}
 
 }  // namespace
 
-Kind Node::kind() const {
-    if (!tree_) return Kind::other;
-    const TSSymbol symbol = ts_node_symbol(node_);
-    if (symbol < numbers().kinds.size()) return numbers().kinds[symbol];
-    return ts_node_is_error(node_) ? Kind::error : Kind::other;
-}
+// One walk over the parser's tree.
+struct Tree::Builder {
+    Tree& tree;
+    const Numbers& grammar = numbers();
+    std::vector<std::uint32_t> open{};  // items whose children are being added
 
-std::string_view Node::text() const {
-    return tree_ ? tree_->text().substr(begin(), end() - begin()) : std::string_view{};
-}
+    void run(TSNode root) {
+        TSTreeCursor cursor = ts_tree_cursor_new(root);
+        bool down = add(cursor);
+        for (;;) {
+            if (down && ts_tree_cursor_goto_first_child(&cursor)) {
+                open.push_back(tree.size() - 1);
+            } else {
+                if (!next(cursor)) break;
+            }
+            down = add(cursor);
+        }
+        ts_tree_cursor_delete(&cursor);
+    }
+
+    bool next(TSTreeCursor& cursor) {
+        while (!ts_tree_cursor_goto_next_sibling(&cursor)) {
+            if (open.empty()) return false;
+            close();
+            ts_tree_cursor_goto_parent(&cursor);
+        }
+        return true;
+    }
+
+    void close() {
+        Item& item = tree.items_[open.back()];
+        item.next = tree.size();
+        open.pop_back();
+        if (open.empty()) return;
+        Item& parent = tree.items_[open.back()];
+        parent.error |= item.error;
+        parent.call |= item.call;
+    }
+
+    // Adds the node and says whether its children are wanted.
+    bool add(const TSTreeCursor& cursor) {
+        const TSNode node = ts_tree_cursor_current_node(&cursor);
+        Item item;
+        item.begin = ts_node_start_byte(node);
+        item.end = ts_node_end_byte(node);
+        item.token = !ts_node_is_named(node);
+        if (item.token && (item.begin == item.end || is_punctuation(tree.text_.substr(item.begin))))
+            return missing(node);
+        const TSSymbol symbol = ts_node_symbol(node);
+        item.kind = symbol < grammar.kinds.size() ? grammar.kinds[symbol] : Kind::error;
+        if (item.kind == Kind::comment) return false;
+        const TSPoint from = ts_node_start_point(node), to = ts_node_end_point(node);
+        item.line = from.row + 1, item.column = from.column + 1;
+        item.end_line = to.row + 1, item.end_column = to.column + 1;
+        if (const TSFieldId field = ts_tree_cursor_current_field_id(&cursor))
+            item.part = grammar.part_of_field[field];
+        return append(item, node);
+    }
+
+    bool append(Item item, TSNode node) {
+        const bool deep = open.size() >= kMaxDepth && ts_node_child_count(node) > 0;
+        item.error = item.kind == Kind::error || deep || ts_node_is_missing(node);
+        if (deep) item.kind = Kind::error;
+        tree.errors_ += item.error;
+        item.call = is_action(item.kind);
+        item.next = tree.size() + 1;
+        item.parent = open.empty() ? 0 : open.back();
+        if (!open.empty()) {
+            tree.items_[open.back()].error |= item.error;
+            tree.items_[open.back()].call |= item.call;
+        }
+        tree.items_.push_back(item);
+        return !item.token && !deep;
+    }
+
+    bool missing(TSNode node) {
+        if (!ts_node_is_missing(node)) return false;
+        ++tree.errors_;
+        if (!open.empty()) tree.items_[open.back()].error = true;
+        return false;
+    }
+};
 
 SourceSpan Node::span() const {
     if (!tree_) return {};
-    const TSPoint from = ts_node_start_point(node_), to = ts_node_end_point(node_);
+    const Tree::Item& item = tree_->items_[index_];
     return {.file = tree_->file(),
-            .line = from.row + 1,
-            .column = from.column + 1,
-            .end_line = to.row + 1,
-            .end_column = to.column + 1};
+            .line = item.line,
+            .column = item.column,
+            .end_line = item.end_line,
+            .end_column = item.end_column};
 }
 
 Node Node::part(Part part) const {
-    return tree_ ? Node(ts_node_child_by_field_id(node_, field_of(part)), tree_) : Node{};
+    for (const Node node : children())
+        if (node.is_part(part)) return node;
+    return {};
 }
 
-std::vector<Node> Node::parts(Part part) const {
-    std::vector<Node> found;
-    if (!tree_) return found;
-    TSTreeCursor cursor = ts_tree_cursor_new(node_);
-    if (ts_tree_cursor_goto_first_child(&cursor)) {
-        do {
-            if (ts_tree_cursor_current_field_id(&cursor) == field_of(part))
-                found.push_back(Node(ts_tree_cursor_current_node(&cursor), tree_));
-        } while (ts_tree_cursor_goto_next_sibling(&cursor));
-    }
-    ts_tree_cursor_delete(&cursor);
-    return found;
+Node Node::child(std::uint32_t n) const {
+    for (const Node node : children())
+        if (!node.is_token() && n-- == 0) return node;
+    return {};
 }
 
-std::vector<Node> Node::children() const {
-    std::vector<Node> found;
-    if (!tree_) return found;
-    // A cursor is linear in the number of children; asking by index is quadratic.
-    TSTreeCursor cursor = ts_tree_cursor_new(node_);
-    if (ts_tree_cursor_goto_first_child(&cursor)) {
-        do {
-            const Node node(ts_tree_cursor_current_node(&cursor), tree_);
-            if (ts_node_is_named(node.node_) && node.kind() != Kind::comment)
-                found.push_back(node);
-        } while (ts_tree_cursor_goto_next_sibling(&cursor));
-    }
-    ts_tree_cursor_delete(&cursor);
-    return found;
+bool Node::has_token(std::string_view text) const {
+    for (const Node node : children())
+        if (node.is_token() && node.text() == text) return true;
+    return false;
 }
 
-Node Node::child(std::uint32_t index) const {
-    return tree_ ? Node(ts_node_named_child(node_, index), tree_) : Node{};
+Node Node::operator_token() const {
+    for (const Node node : children())
+        if (node.is_token()) return node;
+    return {};
 }
 
-std::vector<std::string_view> Node::tokens() const {
-    std::vector<std::string_view> found;
-    const std::uint32_t count = tree_ ? ts_node_child_count(node_) : 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const Node node(ts_node_child(node_, i), tree_);
-        if (node && !ts_node_is_named(node.node_)) found.push_back(node.text());
-    }
-    return found;
+Node Node::parent() const {
+    return tree_ && index_ > 0 ? Node(tree_, tree_->items_[index_].parent) : Node{};
 }
-
-Node Node::parent() const { return tree_ ? Node(ts_node_parent(node_), tree_) : Node{}; }
 
 Tree::Tree(std::string_view text, Symbol file) : text_(text), file_(file) {
     if (text.size() > std::numeric_limits<std::uint32_t>::max()) return;
     const std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(),
                                                                         &ts_parser_delete);
     if (!ts_parser_set_language(parser.get(), tree_sitter_python())) return;
-    tree_ = ts_parser_parse_string(parser.get(), nullptr, text.data(),
-                                   static_cast<std::uint32_t>(text.size()));
+    TSTree* const parsed = ts_parser_parse_string(parser.get(), nullptr, text.data(),
+                                                  static_cast<std::uint32_t>(text.size()));
+    if (!parsed) return;
+    items_.reserve(text.size() / 5 + 16);
+    Builder{*this}.run(ts_tree_root_node(parsed));
+    ts_tree_delete(parsed);
 }
-
-Tree::~Tree() {
-    if (tree_) ts_tree_delete(tree_);
-}
-
-Node Tree::root() const { return tree_ ? Node(ts_tree_root_node(tree_), this) : Node{}; }
 
 }  // namespace mp::lint::python

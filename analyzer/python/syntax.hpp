@@ -4,10 +4,7 @@
 // error, and the rest of the file is still there. The parser behind it (tree-sitter) is known to this
 // header alone.
 
-#include <tree_sitter/api.h>
-
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -78,8 +75,9 @@ enum class Part : std::uint8_t {
 };
 
 class Tree;
+class Children;
 
-// A view of a node: valid as long as its tree. A null node has kind `other`, no text and no children.
+// A node: valid as long as its tree. A null node has kind `other`, no text and no children.
 class Node {
 public:
     Node() = default;
@@ -88,47 +86,133 @@ public:
     Kind kind() const;
     std::string_view text() const;
     SourceSpan span() const;
-    std::uint32_t begin() const { return ts_node_start_byte(node_); }  // byte offset in the text
-    std::uint32_t end() const { return ts_node_end_byte(node_); }
+    std::uint32_t begin() const;  // byte offset in the text
+    std::uint32_t end() const;
+    std::uint32_t index() const { return index_; }  // in the tree, in the order of the text
 
-    Node part(Part) const;                 // null when absent
-    std::vector<Node> parts(Part) const;   // several children of one name: targets of a subscript
-    std::vector<Node> children() const;    // named ones, comments left out
-    Node child(std::uint32_t index) const;  // the index-th named child, comments counted
-    std::uint32_t child_count() const { return tree_ ? ts_node_named_child_count(node_) : 0; }
-    std::vector<std::string_view> tokens() const;  // its unnamed children: operators and keywords
+    Node part(Part) const;                // the first of this name; null when absent
+    Children children() const;            // named ones and operators, comments left out
+    Node child(std::uint32_t n) const;    // the n-th named child; null when there are fewer
+    bool has_token(std::string_view) const;  // an unnamed child: "async", "from", "*"
+    Node operator_token() const;          // the unnamed child that is the operator
+    bool is_part(Part) const;
+    bool is_token() const;                // an operator or keyword
     Node parent() const;
-    bool has_error() const { return tree_ && ts_node_has_error(node_); }
+    bool has_error() const;               // somewhere in it
+    bool has_call() const;                // it or something in it calls, awaits, yields or assigns
+    // In the order of the text, from this node: the next node in it, and the first one after it.
+    Node next_inside() const;
+    Node next_outside() const;
+    bool contains(const Node& other) const {
+        return tree_ && other.tree_ == tree_ && other.index_ >= index_ && other.index_ < end_index();
+    }
 
     friend bool operator==(const Node& a, const Node& b) {
-        return a.tree_ == b.tree_ && (!a.tree_ || ts_node_eq(a.node_, b.node_));
+        return a.tree_ == b.tree_ && a.index_ == b.index_;
     }
 
 private:
     friend class Tree;
-    Node(TSNode node, const Tree* tree) : node_(node), tree_(ts_node_is_null(node) ? nullptr : tree) {}
+    friend class Children;
+    Node(const Tree* tree, std::uint32_t index) : tree_(tree), index_(index) {}
+    std::uint32_t end_index() const;
 
-    TSNode node_{};
     const Tree* tree_ = nullptr;
+    std::uint32_t index_ = 0;
+};
+
+// The children of a node, found one after the other: no list is made.
+class Children {
+public:
+    class Iterator {
+    public:
+        Iterator(const Tree* tree, std::uint32_t at) : tree_(tree), at_(at) {}
+        Node operator*() const { return {tree_, at_}; }
+        Iterator& operator++();
+        friend bool operator==(const Iterator&, const Iterator&) = default;
+
+    private:
+        const Tree* tree_ = nullptr;
+        std::uint32_t at_ = 0;
+    };
+
+    Children(const Tree* tree, std::uint32_t first, std::uint32_t end)
+        : tree_(tree), first_(first), end_(end) {}
+    Iterator begin() const { return {tree_, first_}; }
+    Iterator end() const { return {tree_, end_}; }
+    bool empty() const { return first_ == end_; }
+
+private:
+    const Tree* tree_ = nullptr;
+    std::uint32_t first_ = 0;
+    std::uint32_t end_ = 0;
 };
 
 class Tree {
 public:
+    // What stands nested deeper than this is left out: such nodes have no children and count as errors.
+    static constexpr std::uint32_t kMaxDepth = 500;
+
     // Parses `text`, which must outlive the tree. `file` is the name in spans. Null root when the text is
     // larger than 4 GiB or the parser gives up.
     Tree(std::string_view text, Symbol file);
-    ~Tree();
     Tree(const Tree&) = delete;
     Tree& operator=(const Tree&) = delete;
 
-    Node root() const;
+    Node root() const { return items_.empty() ? Node{} : Node(this, 0); }
     std::string_view text() const { return text_; }
     Symbol file() const { return file_; }
+    std::uint32_t errors() const { return errors_; }
+    std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
+    Node at(std::uint32_t index) const { return {this, index}; }
 
 private:
+    friend class Node;
+    friend class Children;
+    // The parser's tree once, in the order of the text: the parts of item i are the items after it, up to
+    // `next`.
+    struct Item {
+        std::uint32_t begin = 0, end = 0;
+        std::uint32_t line = 0, column = 0, end_line = 0, end_column = 0;
+        std::uint32_t next = 0;
+        std::uint32_t parent = 0;
+        Kind kind = Kind::other;
+        std::uint8_t part = 0;  // 1 + Part; 0: none
+        bool token = false;
+        bool error = false;
+        bool call = false;
+    };
+    struct Builder;
+
     std::string_view text_;
     Symbol file_;
-    TSTree* tree_ = nullptr;
+    std::vector<Item> items_;
+    std::uint32_t errors_ = 0;
 };
+
+inline Kind Node::kind() const { return tree_ ? tree_->items_[index_].kind : Kind::other; }
+inline std::uint32_t Node::begin() const { return tree_ ? tree_->items_[index_].begin : 0; }
+inline std::uint32_t Node::end() const { return tree_ ? tree_->items_[index_].end : 0; }
+inline std::string_view Node::text() const {
+    return tree_ ? tree_->text_.substr(begin(), end() - begin()) : std::string_view{};
+}
+inline std::uint32_t Node::end_index() const { return tree_ ? tree_->items_[index_].next : 0; }
+inline bool Node::has_error() const { return tree_ && tree_->items_[index_].error; }
+inline bool Node::has_call() const { return tree_ && tree_->items_[index_].call; }
+inline bool Node::is_token() const { return tree_ && tree_->items_[index_].token; }
+inline bool Node::is_part(Part part) const {
+    return tree_ && tree_->items_[index_].part == static_cast<std::uint8_t>(part) + 1;
+}
+inline Node Node::next_inside() const {
+    return tree_ && index_ + 1 < tree_->size() ? Node(tree_, index_ + 1) : Node{};
+}
+inline Node Node::next_outside() const {
+    return tree_ && end_index() < tree_->size() ? Node(tree_, end_index()) : Node{};
+}
+inline Children Node::children() const { return {tree_, index_ + 1, tree_ ? end_index() : index_ + 1}; }
+inline Children::Iterator& Children::Iterator::operator++() {
+    at_ = tree_->items_[at_].next;
+    return *this;
+}
 
 }  // namespace mp::lint::python
