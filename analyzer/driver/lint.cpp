@@ -12,7 +12,7 @@
 #include "analyzer/driver/merge.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
-#include "kernels/numerics/policy.hpp"
+#include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
 namespace {
@@ -23,11 +23,6 @@ constexpr std::uint64_t kLargestSource = std::uint64_t{64} << 20;
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
     to.insert(to.end(), from.begin(), from.end());
-}
-
-Result<Policy> policy_for(std::string_view device, const std::string& torch) {
-    if (!torch.empty()) return Policy::for_torch(device, torch);
-    return Policy::built_in("torch-" + std::string(device));
 }
 
 bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& rule) {
@@ -58,10 +53,10 @@ public:
 
     Result<Report> run() {
         const auto start = std::chrono::steady_clock::now();
-        const Result<Policy> cuda = policy_for("cuda", options_.torch);
-        const Result<Policy> cpu = policy_for("cpu", options_.torch);
-        if (!cuda) return cuda.error();
-        if (!cpu) return cpu.error();
+        const Result<Policies> policies =
+            Policies::load(options_.torch, options_.policy_files,
+                           options_.device.empty() ? "cuda" : options_.device);
+        if (!policies) return policies.error();
         const Result<Plan> plan = make_plan(options_, parts_);
         if (!plan) return plan.error();
 
@@ -70,9 +65,12 @@ public:
         report_.warnings = std::move(gathered.warnings);
         const Program program = Program::link(std::move(gathered.units), options_.regions);
         judge({.program = program,
-               .cuda = *cuda,
-               .cpu = *cpu,
-               .inference = options_.inference.value_or(false)},
+               .cuda = *policies->of("cuda"),
+               .cpu = *policies->of("cpu"),
+               .inference = options_.inference.value_or(false),
+               .policies = &*policies,
+               .torch = policies->torch(),
+               .device = options_.device},
               plan->named);
         describe(*plan);
         report_.seconds =

@@ -32,6 +32,8 @@ struct LintOptions {
     bool exact = false;
     std::vector<std::string> extra_args;
     std::string torch;  // version of the autocast lists; empty: the newest
+    std::string device;  // --device: what the program runs on when it does not say; empty: not told
+    std::vector<std::string> policy_files;  // --policy: op lists of the user's, in the policy format
     std::optional<bool> inference;
 
     bool use_cache = true;

@@ -28,6 +28,13 @@ struct Context {
     bool proven = false;           // every step of the path is resolved: no guess, no open condition
     Symbol condition;              // the flag under which it is open, when it is conditional
     std::vector<Note> chain;       // from the opener to this function: one note per call, in call order
+    // Whether gradients are recorded here: off under no_grad or inference_mode on every known path, on
+    // when under it on none.
+    Switch grad = Switch::on;
+    // Opened once for the whole program (hmp.convert, amp.initialize): backward and optimizer steps
+    // are inside by design.
+    bool process_wide = false;
+    bool framework = false;  // opened by a trainer around a method it calls (training_step, forward)
 };
 
 // Names the user adds in mp-lint.toml [regions]: classes and functions that open or close a region,

@@ -19,10 +19,9 @@ bool calls_any(const Function& f, std::span<const std::string_view> names) {
 
 const Policy* policy_of(const RuleContext& context, const Context& region) {
     const std::string_view device = region.device.str();
-    if (device == "cpu") return &context.cpu;
-    // XPU shares CUDA's macros; without a device the older, CUDA-only interface was used.
-    if (device.empty() || device == "cuda" || device == "xpu") return &context.cuda;
-    return nullptr;
+    if (!device.empty()) return context.policy(device);
+    // The region does not say: the device the user named, else CUDA's, the older interface.
+    return context.policy(context.device.empty() ? "cuda" : context.device);
 }
 
 std::string describe(const Context& region) {

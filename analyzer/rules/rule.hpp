@@ -5,6 +5,7 @@
 
 #include "analyzer/rules/finding.hpp"
 #include "kernels/numerics/policy.hpp"
+#include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
 
@@ -14,6 +15,19 @@ struct RuleContext {
     const Policy& cuda;  // autocast list of the torch version in use, by device
     const Policy& cpu;
     bool inference = false;  // profile: no training, so master weights and scalers are not expected
+    const Policies* policies = nullptr;  // the lists of the other devices
+    TorchVersion torch{};                // in use; not known: the newest
+    std::string_view device{};           // --device, of a program that does not say; empty: not told
+
+    // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
+    // ("hmp", "apex"); nullptr when none is known.
+    const Policy* policy(std::string_view device_name) const {
+        if (device_name == "cuda") return &cuda;
+        if (device_name == "cpu") return &cpu;
+        return policies ? policies->of(device_name) : nullptr;
+    }
+    // Whether the torch in use is older than this one. The newest is older than none.
+    bool older_than(TorchVersion version) const { return torch.known() && torch < version; }
 };
 
 struct Rule {

@@ -23,13 +23,15 @@ std::string_view name_of(Severity severity) {
 }
 
 std::string_view leaf(std::string_view qualified) {
-    const auto colon = qualified.rfind("::");
-    return colon == std::string_view::npos ? qualified : qualified.substr(colon + 2);
+    const auto end = qualified.find_last_of(":.");
+    return end == std::string_view::npos ? qualified : qualified.substr(end + 1);
 }
 
 bool is_within(std::string_view qualified, std::string_view scope) {
     if (qualified.starts_with("::")) qualified.remove_prefix(2);
-    return qualified.starts_with(scope) && qualified.substr(scope.size()).starts_with("::");
+    if (!qualified.starts_with(scope)) return false;
+    qualified.remove_prefix(scope.size());
+    return qualified.starts_with("::") || qualified.starts_with('.');
 }
 
 bool mentions(std::string_view text, std::string_view part) {

@@ -11,9 +11,10 @@
 
 namespace mp::lint {
 
-// "at::Tensor::sum" -> "sum"; the text itself when it has no scope.
+// "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
 std::string_view leaf(std::string_view qualified);
-// "cub" is the outermost scope of "cub::BlockReduce::Sum", also as "::cub::..." .
+// "cub" is the outermost scope of "cub::BlockReduce::Sum", also as "::cub::..."; "torch.nn" one of
+// "torch.nn.Linear.forward".
 bool is_within(std::string_view qualified, std::string_view scope);
 // Letter case ignored. Only for library vocabulary and for lowering a severity, never as evidence.
 bool mentions(std::string_view text, std::string_view part);

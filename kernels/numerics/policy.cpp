@@ -1,24 +1,28 @@
 #include "kernels/numerics/policy.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 
 #include "embedded_policies.hpp"
 #include "kernels/numerics/policy_reader.hpp"
+#include "kernels/numerics/torch_policies.hpp"
 
 namespace mp {
 namespace {
 
+// The oldest version of torch that has this list.
 struct TorchList {
-    int major = 0;
-    int minor = 0;
+    std::string_view device;
+    TorchVersion since;
     std::string_view suffix;
 };
 
-constexpr TorchList kTorchLists[] = {{1, 13, "-1.13"}, {2, 4, "-2.4"}, {2, 5, "-2.5"}};
-constexpr std::array<std::string_view, 2> kDevices = {"cuda", "cpu"};
+// By device, oldest first.
+constexpr TorchList kTorchLists[] = {
+    {"cuda", {1, 13}, "-1.13"}, {"cuda", {2, 4}, "-2.4"}, {"cuda", {2, 5}, "-2.5"},
+    {"cpu", {1, 13}, "-1.13"},  {"cpu", {2, 4}, "-2.4"},  {"cpu", {2, 5}, "-2.5"},
+    {"xpu", {2, 4}, "-2.4"},    {"xpu", {2, 5}, "-2.5"},  {"mps", {2, 5}, "-2.5"},
+    {"hpu", {2, 0}, "-2.0"},    {"xla", {2, 0}, "-2.0"}};
 constexpr std::string_view kExtension = ".txt";
 constexpr std::string_view kNotAPolicy = "ops.txt";
 
@@ -26,17 +30,6 @@ std::string joined(const std::vector<std::string_view>& words) {
     std::string text;
     for (const std::string_view word : words) text.append(text.empty() ? "" : ", ").append(word);
     return text;
-}
-
-// "2.1", "1.13.1+cu117", "2.5.0a0" -> {2, 1}, ...; nothing when the text does not begin so.
-std::optional<std::pair<int, int>> parse_version(std::string_view text) {
-    int major = 0, minor = 0;
-    const char* const end = text.data() + text.size();
-    const auto first = std::from_chars(text.data(), end, major);
-    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '.') return std::nullopt;
-    const auto second = std::from_chars(first.ptr + 1, end, minor);
-    if (second.ec != std::errc{} || major < 0 || minor < 0) return std::nullopt;
-    return std::pair(major, minor);
 }
 
 bool is_floating(DType d) { return is_float(d) || d == DType::unknown; }
@@ -88,8 +81,9 @@ std::vector<std::string_view> Policy::built_in_names() {
 
 Result<Policy> Policy::built_in(std::string_view name) {
     std::string full(name);
-    for (const std::string_view device : kDevices)
-        if (name == "torch-" + std::string(device)) full += std::rbegin(kTorchLists)->suffix;
+    for (const TorchList& list : kTorchLists)
+        if (name == "torch-" + std::string(list.device))
+            full = std::string(name) + std::string(list.suffix);
     const std::string file = full + std::string(kExtension);
     const std::string_view text = embedded_policies(file);
     if (text.data() == nullptr || file == kNotAPolicy)
@@ -99,21 +93,47 @@ Result<Policy> Policy::built_in(std::string_view name) {
 }
 
 Result<Policy> Policy::for_torch(std::string_view device, std::string_view version) {
-    if (std::ranges::find(kDevices, device) == kDevices.end())
+    const bool any = std::ranges::any_of(
+        kTorchLists, [&](const TorchList& list) { return list.device == device; });
+    if (!any)
         return Error{"no autocast list is known for device '" + printable(device) + "'",
-                     "the devices are cuda and cpu; a list of your own can be given as a file"};
+                     "the devices are cuda, cpu, xpu, mps, hpu and xla; a list of your own can be "
+                     "given as a file"};
     const std::string name = "torch-" + std::string(device);
     if (version.empty()) return built_in(name);
-    const auto asked = parse_version(version);
+    const auto asked = parse_torch_version(version);
     if (!asked)
         return Error{"'" + printable(version) + "' is not a torch version", "write it as 2.5 or 1.13.1"};
     const TorchList* best = nullptr;
-    for (const TorchList& list : kTorchLists)
-        if (std::pair(list.major, list.minor) <= *asked) best = &list;
+    const TorchList* oldest = nullptr;
+    for (const TorchList& list : kTorchLists) {
+        if (list.device != device) continue;
+        if (!oldest) oldest = &list;
+        if (list.since <= *asked) best = &list;
+    }
     if (!best)
-        return Error{"no autocast list is known for torch " + printable(version),
-                     "the oldest one is that of torch 1.13"};
+        return Error{"no autocast list of " + printable(device) + " is known for torch " +
+                         printable(version),
+                     "the oldest one is that of torch " + std::string(oldest->suffix.substr(1))};
     return built_in(name + std::string(best->suffix));
+}
+
+std::string Policy::text() const {
+    std::string out = "family = " + std::string(family_ == Family::hmp        ? "hmp"
+                                                : family_ == Family::autocast ? "autocast"
+                                                                              : "apex") +
+                      "\ndtype = " + std::string(mp::name_of(low_)) + "\n";
+    if (!device_.empty()) out += "device = " + device_ + "\n";
+    for (int c = static_cast<int>(Category::lower); c <= static_cast<int>(Category::banned); ++c) {
+        bool first = true;
+        for (const Entry& entry : entries_) {
+            if (static_cast<int>(entry.category) != c) continue;
+            if (first) out += "\n[" + std::string(mp::name_of(entry.category)) + "]\n";
+            first = false;
+            out += std::string(entry.op.name()) + "\n";
+        }
+    }
+    return out;
 }
 
 const Policy::Entry* Policy::find(Op op) const {

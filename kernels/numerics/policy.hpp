@@ -43,20 +43,25 @@ public:
     };
 
     // The built-in policies: "torch-cuda-2.5" and "torch-cpu-2.5" (also -1.13, -2.4), "hmp", "apex-o1",
-    // "apex-o2". `torch-cuda` and `torch-cpu` alone mean the newest list.
+    // "apex-o2", and torch-xpu, -mps, -hpu and -xla. A device without a version means the newest list.
     static Result<Policy> built_in(std::string_view name);
     static std::vector<std::string_view> built_in_names();
-    // The list of a device ("cuda", "cpu") that the given torch version ("2.1", "1.13.1+cu117") uses:
+    // The list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") that the given torch version ("2.1", "1.13.1+cu117") uses:
     // the newest list that is not newer than the version. An empty version means the newest list.
     static Result<Policy> for_torch(std::string_view device, std::string_view version);
     // User files in HMP's syntax: one op name per line, '#' starts a comment. Either path may be empty
     // (then that list is empty). The widest-input list stays HMP's own.
     static Result<Policy> from_hmp_files(std::string_view bf16_path, std::string_view fp32_path);
-    // Sections "[lower]", "[fp32]", ... with one op per line; before them "dtype = bf16" and "family =
-    // autocast" (or apex, hmp), both optional. The format of the built-in lists.
+    // Sections "[lower]", "[fp32]", ... with one op per line; before them "dtype = bf16", "family =
+    // autocast" (or apex, hmp) and "device = cuda", all optional. The format of the built-in lists.
     static Result<Policy> parse(std::string_view text, std::string_view file_name);
+    // A file in that format.
+    static Result<Policy> from_file(std::string_view path);
 
     std::string_view name() const { return name_; }
+    std::string_view device() const { return device_; }  // "cuda"; empty when the list does not say
+    // The list in the sectioned format: parsing it gives the same policy.
+    std::string text() const;
     DType low_precision() const { return low_; }  // the region's default dtype: bf16 or fp16
     const Entry* find(Op) const;
     Category category(Op) const;
@@ -84,6 +89,7 @@ private:
     DType first(std::span<const DType> inputs, bool in_place) const;
 
     std::string name_;
+    std::string device_;
     DType low_ = DType::bf16;
     Family family_ = Family::hmp;
     std::vector<Entry> entries_;

@@ -154,8 +154,12 @@ Status PolicyReader::set(const Line& line) {
         policy_.low_ = *dtype;
         return Done{};
     }
+    if (key == "device") {
+        policy_.device_ = printable(value);
+        return Done{};
+    }
     if (key != "family")
-        return Error{where + "unknown setting '" + printable(key) + "'", "dtype or family"};
+        return Error{where + "unknown setting '" + printable(key) + "'", "dtype, family or device"};
     if (value == "hmp") policy_.family_ = Policy::Family::hmp;
     else if (value == "autocast") policy_.family_ = Policy::Family::autocast;
     else if (value == "apex") policy_.family_ = Policy::Family::apex;
@@ -198,6 +202,12 @@ Result<Policy> Policy::parse(std::string_view text, std::string_view file_name) 
     PolicyReader reader(stem(file_name));
     if (Status status = reader.read_sections(text, file_name); !status) return status.error();
     return std::move(reader).finish();
+}
+
+Result<Policy> Policy::from_file(std::string_view path) {
+    const Result<std::string> text = read_file(std::string(path));
+    if (!text) return text.error();
+    return parse(*text, path);
 }
 
 Result<Policy> Policy::from_hmp_files(std::string_view bf16_path, std::string_view fp32_path) {

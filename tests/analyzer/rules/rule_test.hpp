@@ -30,8 +30,7 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
         }
         units.push_back(std::move(*unit));
     }
-    static const Policy cuda = Policy::built_in("torch-cuda").value();
-    static const Policy cpu = Policy::built_in("torch-cpu").value();
+    static const Policies policies = Policies::load("").value();
     const Program program = Program::link(std::move(units));
     const Rule* rule = find_rule(id);
     if (!rule) {
@@ -39,7 +38,12 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
         return {};
     }
     Findings out;
-    rule->check({program, cuda, cpu, profile == Profile::inference}, out);
+    rule->check({.program = program,
+                 .cuda = *policies.of("cuda"),
+                 .cpu = *policies.of("cpu"),
+                 .inference = profile == Profile::inference,
+                 .policies = &policies},
+                out);
     for (const Finding& finding : out) {
         EXPECT_EQ(finding.rule, id);
         EXPECT_LE(finding.severity, rule->severity) << "above the severity the rule declares";
