@@ -1,0 +1,94 @@
+#include "analyzer/python/library_tables.hpp"
+
+#include "embedded_python_library.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+std::string_view next_word(std::string_view& line) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) return line = {};
+    line.remove_prefix(begin);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    line.remove_prefix(word.size());
+    return word;
+}
+
+std::string_view next_line(std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() < text.size() ? line.size() + 1 : text.size());
+    return line;
+}
+
+struct Tables {
+    std::unordered_map<std::string_view, Names> names;
+    std::unordered_map<std::string_view, Lists> lists;
+};
+
+void add_line(Tables& tables, std::string_view section, std::string_view line) {
+    std::string_view answer;
+    if (const std::size_t colon = line.find(": "); colon != std::string_view::npos) {
+        answer = line.substr(0, colon);
+        line.remove_prefix(colon + 1);
+    }
+    const bool is_list = section == "passes" || section == "items";
+    for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
+        if (is_list) tables.lists[section][answer].push_back(word);
+        else tables.names[section].emplace(word, answer);
+    }
+}
+
+Tables read_tables(std::string_view text) {
+    Tables tables;
+    std::string_view section;
+    while (!text.empty()) {
+        const std::string_view line = next_line(text);
+        if (line.empty() || line[0] == '#') continue;
+        if (line[0] == '[') section = line.substr(1, line.find(']') - 1);
+        else add_line(tables, section, line);
+    }
+    return tables;
+}
+
+const Tables& tables() {
+    static const Tables it = read_tables(embedded_python_library("library.txt"));
+    return it;
+}
+
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+
+}  // namespace
+
+const Names& names_in(std::string_view section) {
+    static const Names none;
+    const auto it = tables().names.find(section);
+    return it == tables().names.end() ? none : it->second;
+}
+
+const Lists& lists_in(std::string_view section) {
+    static const Lists none;
+    const auto it = tables().lists.find(section);
+    return it == tables().lists.end() ? none : it->second;
+}
+
+std::string_view last_name(std::string_view dotted) {
+    const std::size_t dot = dotted.rfind('.');
+    return dot == std::string_view::npos ? dotted : dotted.substr(dot + 1);
+}
+
+std::string_view home_of(std::string_view dotted) {
+    const std::size_t dot = dotted.rfind('.');
+    return dot == std::string_view::npos ? std::string_view() : dotted.substr(0, dot);
+}
+
+std::string_view root_of(std::string_view dotted) { return dotted.substr(0, dotted.find('.')); }
+
+std::string short_name(std::string_view dotted) {
+    const std::string_view owner = last_name(home_of(dotted));
+    if (owner.empty() || !is_upper(owner[0])) return std::string(dotted);
+    std::string_view root = root_of(dotted);
+    if (root == "pytorch_lightning" || root == "lightning_fabric") root = "lightning";
+    return std::string(root) + "." + std::string(owner) + "." + std::string(last_name(dotted));
+}
+
+}  // namespace mp::lint::python

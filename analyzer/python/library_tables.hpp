@@ -1,0 +1,36 @@
+#pragma once
+
+// library.txt, read once.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/numerics/dtype.hpp"
+
+namespace mp::lint::python {
+
+// The names of a section. The mapped text is what stands before the colon of their line, empty where
+// there is none.
+using Names = std::unordered_map<std::string_view, std::string_view>;
+
+// A section whose lines are "name: item item": the items of a name, lines of one name joined.
+using Lists = std::unordered_map<std::string_view, std::vector<std::string_view>>;
+
+const Names& names_in(std::string_view section);
+const Lists& lists_in(std::string_view section);  // "passes" and "items"
+
+inline bool holds(const Names& names, std::string_view name) { return names.contains(name); }
+
+// "torch.nn.Linear" -> "Linear", "torch.nn", "torch".
+std::string_view last_name(std::string_view dotted);
+std::string_view home_of(std::string_view dotted);
+std::string_view root_of(std::string_view dotted);
+
+// The name under which a class or method stands in the tables: the root of the library (one for the
+// spellings of Lightning) and the last two names when they are a class and its method.
+// "pytorch_lightning.core.LightningModule.optimizers" -> "lightning.LightningModule.optimizers".
+std::string short_name(std::string_view dotted);
+
+}  // namespace mp::lint::python
