@@ -95,7 +95,7 @@ struct OptionText {
 
 constexpr OptionText kOptions[] = {
     {"database,p", "BUILD", "directory or file of compile_commands.json"},
-    {"output", "FORMAT[=FILE]", "text, json or sarif; repeatable (default: text)", true},
+    {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit or markdown; repeatable", true},
     {"select", "RULES", "run these: ids, names, families (MP4), patterns, ALL", true},
     {"ignore", "RULES", "run all but these", true},
     {"strict", nullptr, "exit 2 when a unit did not parse cleanly"},
@@ -417,6 +417,11 @@ std::string render(const Report& report, const Output& output, const CommandLine
     switch (output.format) {
         case Format::json: return json_report(report);
         case Format::sarif: return sarif_report(report);
+        case Format::github: return github_report(report);
+        case Format::gitlab: return gitlab_report(report);
+        case Format::rdjson: return rdjson_report(report);
+        case Format::junit: return junit_report(report);
+        case Format::markdown: return markdown_report(report);
         case Format::text: break;
     }
     const bool color = output.file.empty() && use_color(line.color);

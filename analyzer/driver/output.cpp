@@ -14,7 +14,8 @@
 namespace mp::lint {
 
 Result<Output> parse_output(std::string_view text) {
-    static constexpr std::array<std::string_view, 3> kNames{"text", "json", "sarif"};
+    static constexpr std::array<std::string_view, 8> kNames{
+        "text", "json", "sarif", "github", "gitlab", "rdjson", "junit", "markdown"};
     const std::size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
     Output out;
@@ -29,7 +30,7 @@ Result<Output> parse_output(std::string_view text) {
         return out;
     }
     std::string hint = did_you_mean(name, kNames);
-    if (hint.empty()) hint = "formats are text, json and sarif";
+    if (hint.empty()) hint = "formats are text, json, sarif, github, gitlab, rdjson, junit and markdown";
     return Error{"--output: unknown format '" + std::string(name) + "'", hint};
 }
 

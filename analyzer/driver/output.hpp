@@ -8,7 +8,16 @@
 
 namespace mp::lint {
 
-enum class Format : unsigned char { text, json, sarif };
+enum class Format : unsigned char {
+    text,
+    json,
+    sarif,
+    github,
+    gitlab,
+    rdjson,
+    junit,
+    markdown
+};
 
 // One --output: FORMAT or FORMAT=FILE ("-" is standard output).
 struct Output {

@@ -6,8 +6,10 @@
 //   summary   {files, units, findings, errors, warnings, notes, suppressed, incomplete, seconds}
 //   findings  [{rule, name, severity, file, line, column, end_line, end_column, message, fix,
 //   function,
-//               notes: [{text, file, line, column}], fingerprint}]
+//               notes: [{text, file, line, column}], fingerprint,
+//               edits: [{file, line, column, end_line, end_column, text}], safe_edits}]
 //   suppressed  as findings
+//   baselined   as findings; only with --baseline
 //   units     [{path, state, message, headers, passes, cached, seconds, warnings,
 //               coverage: {functions, statements, unresolved, uninstantiated, errors,
 //               benign_errors,
@@ -42,6 +44,7 @@ public:
         out["summary"] = summary();
         out["findings"] = findings(report_.findings);
         out["suppressed"] = findings(report_.suppressed);
+        if (report_.used_baseline) out["baselined"] = findings(report_.baselined);
         out["units"] = Json::array();
         for (const UnitResult& u : report_.units) out["units"].push_back(unit(u));
         out["warnings"] = report_.warnings;
@@ -94,7 +97,21 @@ private:
                                     {"column", n.span.column}});
         }
         out["fingerprint"] = fingerprints_.next(f);
+        if (!f.edits.empty()) {
+            out["edits"] = Json::array();
+            for (const Edit& e : f.edits) out["edits"].push_back(edit(e));
+            out["safe_edits"] = f.safe_edits;
+        }
         return out;
+    }
+
+    Json edit(const Edit& e) const {
+        return {{"file", shown(e.at.file)},
+                {"line", e.at.line},
+                {"column", e.at.column},
+                {"end_line", e.at.end_line},
+                {"end_column", e.at.end_column},
+                {"text", e.text}};
     }
 
     Json unit(const UnitResult& u) const {

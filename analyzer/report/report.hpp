@@ -48,6 +48,8 @@ struct Report {
     std::size_t files = 0;          // distinct source files analysed
     double seconds = 0;
     bool clean = true;  // the run itself succeeded (exit code below 2)
+    Findings baselined{};        // known before: listed in the baseline file
+    bool used_baseline = false;  // there was one; what is in `findings` is then new
 };
 
 std::size_t count(const Findings&, Severity);
@@ -69,5 +71,14 @@ std::string json_report(const Report&);
 
 // SARIF 2.1.0 as GitHub code scanning reads it.
 std::string sarif_report(const Report&);
+
+// For CI: annotations of GitHub Actions (the most severe 10 of each level) after the text, GitLab's
+// code quality report, reviewdog's rdjson with suggestions, JUnit XML, and a Markdown table below
+// the size a step summary may have.
+std::string github_report(const Report&);
+std::string gitlab_report(const Report&);
+std::string rdjson_report(const Report&);
+std::string junit_report(const Report&);
+std::string markdown_report(const Report&);
 
 }  // namespace mp::lint

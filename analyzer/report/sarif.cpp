@@ -80,9 +80,12 @@ private:
         return std::string(line.empty() ? rule.name : line);
     }
 
+    // Why a result does not count: a comment in the source, or the baseline.
+    enum class Known : unsigned char { no, in_source, in_baseline };
+
     struct Item {
         const Finding* finding = nullptr;
-        bool suppressed = false;
+        Known known = Known::no;
         std::string fingerprint;
         std::size_t order = 0;
     };
@@ -90,11 +93,14 @@ private:
     Json results() {
         std::vector<Item> items;
         for (const Finding& f : report_.findings)
-            items.push_back({&f, false, fingerprints_.next(f), items.size()});
+            items.push_back({&f, Known::no, fingerprints_.next(f), items.size()});
         for (const Finding& f : report_.suppressed)
-            items.push_back({&f, true, fingerprints_.next(f), items.size()});
+            items.push_back({&f, Known::in_source, fingerprints_.next(f), items.size()});
+        for (const Finding& f : report_.baselined)
+            items.push_back({&f, Known::in_baseline, fingerprints_.next(f), items.size()});
         std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-            if (a.suppressed != b.suppressed) return b.suppressed;
+            const bool counts = a.known == Known::no;
+            if (counts != (b.known == Known::no)) return counts;
             if (a.finding->severity != b.finding->severity)
                 return a.finding->severity > b.finding->severity;
             return a.order < b.order;
@@ -134,8 +140,43 @@ private:
         out["partialFingerprints"] = {{"mpLint/v1", item.fingerprint}};
         const std::string hash = line_hash(f.span);
         if (!hash.empty()) out["partialFingerprints"]["primaryLocationLineHash"] = hash;
-        if (item.suppressed) out["suppressions"] = Json::array({{{"kind", "inSource"}}});
+        if (report_.used_baseline && item.known != Known::in_source)
+            out["baselineState"] = item.known == Known::in_baseline ? "unchanged" : "new";
+        if (item.known != Known::no) {
+            const bool comment = item.known == Known::in_source;
+            out["suppressions"] = Json::array({{{"kind", comment ? "inSource" : "external"}}});
+        }
+        if (!f.edits.empty()) out["fixes"] = Json::array({fix(f)});
         return out;
+    }
+
+    // All edits of a finding are one fix; SARIF groups them by file.
+    Json fix(const Finding& f) const {
+        Json changes = Json::array();
+        std::map<std::string_view, std::size_t> index;
+        for (const Edit& e : f.edits) {
+            const auto [at, added] = index.try_emplace(e.at.file.str(), changes.size());
+            if (added) {
+                changes.push_back({{"artifactLocation", artifact(e.at.file.str())},
+                                   {"replacements", Json::array()}});
+            }
+            changes[at->second]["replacements"].push_back(
+                {{"deletedRegion", deleted(e.at)}, {"insertedContent", {{"text", e.text}}}});
+        }
+        Json out;
+        if (!f.fix.empty()) out["description"] = {{"text", f.fix}};
+        out["artifactChanges"] = std::move(changes);
+        return out;
+    }
+
+    // Always with both ends: a region without its end would be the whole line.
+    Json deleted(const SourceSpan& s) const {
+        const std::string_view file = s.file.str();
+        return {{"startLine", s.line},
+                {"startColumn", code_point_column(report_.sources.line(file, s.line), s.column)},
+                {"endLine", s.end_line},
+                {"endColumn",
+                 code_point_column(report_.sources.line(file, s.end_line), s.end_column)}};
     }
 
     Json location(const SourceSpan& s) const {

@@ -204,6 +204,8 @@ private:
         }
         if (!report_.suppressed.empty())
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
+        if (!report_.baselined.empty())
+            out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
         char seconds[32];

@@ -33,6 +33,24 @@ TEST(JsonReport, HasTheDocumentedShape) {
     EXPECT_EQ(j["units"][0]["coverage"]["functions"], 3);
 }
 
+TEST(JsonReport, EditsAndBaselineAreThereWhenThereAreAny) {
+    Report r = sample::report();
+    json j = json::parse(json_report(r));
+    EXPECT_FALSE(j["findings"][0].contains("edits"));
+    EXPECT_FALSE(j.contains("baselined"));
+    r.findings[0].edits = {{sample::span("/p/norm.cu", 2, 20, 26), "rsqrtf"}};
+    r.findings[0].safe_edits = true;
+    r.used_baseline = true;
+    j = json::parse(json_report(r));
+    const json& edit = j["findings"][0]["edits"][0];
+    EXPECT_EQ(edit["file"], "norm.cu");
+    EXPECT_EQ(edit["column"], 20);
+    EXPECT_EQ(edit["end_column"], 26);
+    EXPECT_EQ(edit["text"], "rsqrtf");
+    EXPECT_EQ(j["findings"][0]["safe_edits"], true);
+    EXPECT_EQ(j["baselined"], json::array());
+}
+
 TEST(JsonReport, InvalidUtf8IsReplacedAndNotFatal) {
     Report r = sample::report();
     r.findings[0].message = "bad \xff\xfe";

@@ -89,6 +89,38 @@ TEST(SarifReport, IncompleteUnitsAndSuppressionsAreKept) {
     EXPECT_EQ(run["results"][1]["suppressions"][0]["kind"], "inSource");
 }
 
+TEST(SarifReport, EditsAreOneFixWithAChangePerFile) {
+    Report r = sample::report();
+    r.sources.add("/p/norm.cu", "int a;\n/* é */ x = half(y);\n");
+    r.findings[0].edits = {{sample::span("/p/norm.cu", 2, 14, 18), "float"},
+                           {sample::span("/p/norm.cu", 1, 1, 1), "// x\n"},
+                           {sample::span("/p/model.cu", 3, 2, 5), ""}};
+    const json fixes = run_of(r)["results"][0]["fixes"];
+    ASSERT_EQ(fixes.size(), 1u);
+    const json& changes = fixes[0]["artifactChanges"];
+    ASSERT_EQ(changes.size(), 2u);
+    EXPECT_EQ(changes[0]["replacements"].size(), 2u);
+    const json& first = changes[0]["replacements"][0];
+    EXPECT_EQ(first["insertedContent"]["text"], "float");
+    EXPECT_EQ(first["deletedRegion"]["startColumn"], 13) << "code points, not bytes";
+    EXPECT_EQ(first["deletedRegion"]["endColumn"], 17);
+    const json& insert = changes[0]["replacements"][1]["deletedRegion"];
+    EXPECT_EQ(insert["startColumn"], insert["endColumn"]);
+    EXPECT_EQ(changes[1]["artifactLocation"]["uri"], "model.cu");
+}
+
+TEST(SarifReport, TheBaselineIsAState) {
+    Report r = sample::report();
+    EXPECT_FALSE(run_of(r)["results"][0].contains("baselineState"));
+    r.used_baseline = true;
+    r.baselined = r.findings;
+    const json results = run_of(r)["results"];
+    EXPECT_EQ(results[0]["baselineState"], "new");
+    EXPECT_FALSE(results[0].contains("suppressions"));
+    EXPECT_EQ(results[1]["baselineState"], "unchanged");
+    EXPECT_EQ(results[1]["suppressions"][0]["kind"], "external");
+}
+
 TEST(SarifReport, IsValidByTheSchema) {
     const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
     const fs::path schema = mp::test::sarif_schema_in(venv);
@@ -102,6 +134,11 @@ TEST(SarifReport, IsValidByTheSchema) {
     r.units[0].state = UnitState::partial;
     r.units[1].state = UnitState::timeout;
     r.warnings = {"careful"};
+    r.findings[0].edits = {{sample::span("/p/norm.cu", 2, 20, 26), "rsqrtf"},
+                           {sample::span("/p/norm.cu", 1, 1, 1), "// é\n"},
+                           {sample::span("/p/model.cu", 3, 2, 5), "x"}};
+    r.baselined = {r.findings[1]};
+    r.used_baseline = true;
 
     const fs::path folder = fs::temp_directory_path() / ("mp-sarif-" + std::to_string(::getpid()));
     fs::create_directories(folder);

@@ -1,0 +1,91 @@
+// Workflow commands of GitHub Actions: "::error file=src/a.py,line=3,col=5,title=...::message".
+// GitHub keeps 10 errors, 10 warnings and 10 notices of a step and drops the rest without a word,
+// so the most severe become annotations and all stand in the log as text. The text can say
+// anything (names of files are in it): commands are stopped around it.
+
+#include <array>
+#include <cstdio>
+
+#include <xxhash.h>
+
+#include "analyzer/report/display.hpp"
+#include "analyzer/report/entries.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::size_t kMostOfLevel = 10;
+
+std::string_view command_of(Severity severity) {
+    switch (severity) {
+        case Severity::error: return "error";
+        case Severity::warning: return "warning";
+        case Severity::note: return "notice";
+    }
+    return "notice";
+}
+
+// What follows the second "::" may hold anything but line ends; a property no ':' and ',' either.
+std::string escaped(std::string_view text, bool property) {
+    std::string out;
+    for (const char c : valid_utf8(text)) {
+        switch (c) {
+            case '%': out += "%25"; break;
+            case '\r': out += "%0D"; break;
+            case '\n': out += "%0A"; break;
+            case ':': out += property ? "%3A" : ":"; break;
+            case ',': out += property ? "%2C" : ","; break;
+            default: out += c;
+        }
+    }
+    return out;
+}
+
+std::string annotation(const Report& report, const Finding& f) {
+    const SourceSpan& s = f.span;
+    std::string out = "::" + std::string(command_of(f.severity));
+    out += " file=" + escaped(relative_path(s.file.str(), report.project_root), true);
+    if (s.known()) {
+        out += ",line=" + std::to_string(s.line);
+        if (s.end_line > s.line) {
+            out += ",endLine=" + std::to_string(s.end_line);  // columns only within one line
+        } else if (s.column) {
+            out += ",col=" + std::to_string(s.column);
+            if (s.end_column > s.column) out += ",endColumn=" + std::to_string(s.end_column);
+        }
+    }
+    out += ",title=" + escaped(std::string(f.rule) + " " + rule_name(report, f.rule), true);
+    return out + "::" + escaped(message_with_fix(f), false) + "\n";
+}
+
+// A word that does not occur in the text, so that the text cannot start commands again.
+std::string stop_word(std::string_view text) {
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    char out[48];
+    std::snprintf(out, sizeof out, "mp-lint-%016llx%016llx",
+                  static_cast<unsigned long long>(hash.high64),
+                  static_cast<unsigned long long>(hash.low64));
+    return out;
+}
+
+}  // namespace
+
+std::string github_report(const Report& report) {
+    const std::string text = text_report(report, {});
+    const std::string word = stop_word(text);
+    std::string out = "::stop-commands::" + word + "\n" + text + "::" + word + "::\n";
+    std::array<std::size_t, 3> shown{};
+    std::size_t more = 0;
+    for (const Finding* f : worst_first(report.findings)) {
+        if (shown[static_cast<std::size_t>(f->severity)]++ < kMostOfLevel) {
+            out += annotation(report, *f);
+        } else {
+            ++more;
+        }
+    }
+    if (more)
+        out += counted(more, "finding") + " without annotation: see the text above\n";
+    return out;
+}
+
+}  // namespace mp::lint
