@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/python_constants.hpp"
 #include "analyzer/rules/support.hpp"
 #include "analyzer/rules/tensor_dtypes.hpp"
 
@@ -95,7 +97,10 @@ std::vector<ConstantUse> constant_uses(const RuleContext& context) {
     TensorDTypes dtypes(context);
     for (const Function* f : context.program.functions()) {
         from_casts(*f, uses);
-        from_tensor_calls(context.program, dtypes, *f, uses);
+        if (is_python(*f))
+            python_constant_uses(context, dtypes, *f, uses);
+        else
+            from_tensor_calls(context.program, dtypes, *f, uses);
     }
     return uses;
 }

@@ -17,6 +17,11 @@ struct ConstantUse {
     bool proven = false;      // the dtype holds on every path: no autocast region decides it
     bool tensor = false;      // the op computes wider and rounds its result
     std::vector<Note> notes;  // why the tensor has this dtype
+    // Python: the call where they meet, the number (nullptr: the call's default), and the tensor or
+    // the dtype argument of a factory.
+    const Call* call = nullptr;
+    const Operand* constant = nullptr;
+    const Operand* met = nullptr;
 };
 
 std::vector<ConstantUse> constant_uses(const RuleContext&);

@@ -23,10 +23,33 @@ Severity severity_of(const ConstantUse& use) {
     // says so.
     if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven)
         return Severity::warning;
+    // A tensor of small values survives a large factor; the -1e9 of a mask is meant to be large.
+    if (use.call && use.role == Role::multiplier && use.value > 0) return Severity::warning;
     return Severity::error;
 }
 
+std::string limit_of(const ConstantUse& use) {
+    return "torch.finfo(" + std::string(use.met->name.str()) + ".dtype)." +
+           (use.value < 0 ? "min" : "max");
+}
+
+// Where the tensor has a name, its own limit can stand in for the number.
+bool has_limit(const ConstantUse& use) {
+    return use.met && use.met->shape != Shape::dtype && !use.met->name.empty();
+}
+
+std::vector<Edit> edits_of(const ConstantUse& use) {
+    if (use.role != Role::mask_fill || !has_limit(use) || !use.constant) return {};
+    if (!use.constant->span.known()) return {};
+    return {{use.constant->span, limit_of(use)}};
+}
+
 std::string fix_of(const ConstantUse& use) {
+    if (use.call && use.role == Role::mask_fill)
+        return "fill with " + (has_limit(use) ? limit_of(use) : "torch.finfo(x.dtype).min");
+    if (use.call && (use.role == Role::multiplier || use.role == Role::added))
+        return "use masked_fill with torch.finfo(x.dtype).min for a mask, or do this step in fp32";
+    if (use.call) return "keep it in fp32, or use torch.finfo(dtype).max";
     if (use.role == Role::mask_fill || use.role == Role::max_identity || use.role == Role::added)
         return "use -INFINITY where a masked value is meant, or std::numeric_limits<T>::lowest() "
                "of the half type";
@@ -49,7 +72,8 @@ void check(const RuleContext& context, Findings& out) {
                                           : "inf"),
               .fix = fix_of(use),
               .notes = std::move(use.notes),
-              .function = {}},
+              .function = {},
+              .edits = edits_of(use)},
              out);
     }
 }

@@ -9,6 +9,8 @@
 //        multiplied by a small number (the product is rounded, not the number).
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "analyzer/rules/constants.hpp"
@@ -22,8 +24,30 @@ bool is_guard(Role role) {
     return role == Role::added || role == Role::clamp || role == Role::divisor;
 }
 
+// Python: the result of the call divides, or goes into a logarithm or a root.
+bool divides(const ConstantUse& use) {
+    constexpr std::array<std::string_view, 7> kUses{"rsqrt", "log",  "log2",      "log10",
+                                                    "log1p", "sqrt", "reciprocal"};
+    const Function& f = *use.function;
+    const auto index = static_cast<std::int32_t>(use.call - f.calls.data());
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        const std::size_t at = call.op.name() == "div" ? 1 : 0;
+        if (at == 0 && !any_of(call.op.name(), kUses)) return false;
+        return at < call.args.size() && call.args[at].call == index;
+    });
+}
+
+Severity severity_of(const ConstantUse& use, bool vanishes) {
+    if (vanishes && use.proven && use.role != Role::compared) return Severity::error;
+    // PyTorch keeps subnormals; one matters where it divides.
+    if (!vanishes && use.call && !divides(use)) return Severity::note;
+    return Severity::warning;
+}
+
 std::string message_of(const ConstantUse& use, bool vanishes) {
-    const std::string number = shown(use.value, 3), dtype(label(use.dtype));
+    std::string number = shown(use.value, 3);
+    const std::string dtype(label(use.dtype));
+    if (use.call && !use.constant) number = "the default eps " + number;
     if (vanishes)
         return number + " is 0 in " + dtype + " (anything up to " +
                shown(vanishes_below(use.dtype), 3) + " is)" +
@@ -40,10 +64,9 @@ void check(const RuleContext& context, Findings& out) {
         const bool subnormal =
             std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
         if (!vanishes && !subnormal) continue;
-        const bool proven = vanishes && use.proven && use.role != Role::compared;
         emit(context, *use.function,
              {.rule = "MP302",
-              .severity = proven ? Severity::error : Severity::warning,
+              .severity = severity_of(use, vanishes),
               .span = use.span,
               .message = message_of(use, vanishes),
               .fix = "do this step in float, or use an epsilon of at least " +
