@@ -1,6 +1,6 @@
 """What mp-trace costs: the tables of docs/performance.md. Ratios of one run on one machine, never a test.
 
-    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,start]
+    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,off,start]
 
 Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes; where
 sampled steps count ("mean step"), of the mean of 96 steps.
@@ -21,12 +21,12 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TRACE = os.path.join(ROOT, "build/release/bin/mp-trace")
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
 STEP = os.path.join(HERE, "gpt_step.py")
+OP = os.path.join(HERE, "op_cost.py")
 
 
-def run(mode, arguments, keep):
-    """(CPU seconds a step, loss, parameters) of one process; mode "" is untraced."""
-    command = [PYTHON, STEP, *arguments]
-    folder = tempfile.mkdtemp(prefix="mp-bench-")
+def start(program, mode, arguments, folder):
+    """What the last line of a program's output says, as JSON; mode "" is untraced."""
+    command = [PYTHON, program, *arguments]
     if mode:
         command = [TRACE, "-q", "--mode", mode.split()[0], "-o", folder + "/run", "--", *command]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
@@ -35,10 +35,19 @@ def run(mode, arguments, keep):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    result = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(mode, arguments, keep):
+    """CPU seconds a step, loss and parameters of one process; `keep` gets what only a recording says."""
+    folder = tempfile.mkdtemp(prefix="mp-bench-")
+    result = start(STEP, mode, arguments, folder)
     if mode:
         keep["bytes"] = sum(os.path.getsize(f) for f in glob.glob(folder + "/run/*.mpt")) / 1e3
         text = subprocess.run([TRACE, "report", "--text", folder + "/run"], capture_output=True, text=True).stdout
+        report = subprocess.run([TRACE, "report", "--json", "-", folder + "/run"], capture_output=True, text=True).stdout
+        coverage, steps = json.loads(report)["coverage"], json.loads(report)["steps"]
+        keep["ops"] = coverage["ops"] / max(1, len(steps))
         keep["memory"] = [line for line in text.splitlines() if "held at the end" in line]
     shutil.rmtree(folder, ignore_errors=True)
     return result
@@ -65,10 +74,29 @@ def table(title, variants, rounds, base):
     return best
 
 
+def op_table(rounds):
+    """Attached but off is too cheap to see in a step: the cost of one op, times the ops of a step."""
+    model = "--width 64 --layers 4 --context 64 --batch 8 --steps 20 --bf16".split()
+    variants = {"untraced": ("", []), "attached but off": ("watch", ["--off"]), "watch": ("watch", [])}
+    best, keep = {}, {}
+    for _ in range(rounds):
+        for name, (mode, arguments) in variants.items():
+            folder = tempfile.mkdtemp(prefix="mp-bench-")
+            best[name] = min(best.get(name, 1e9), start(OP, mode, arguments, folder))
+            shutil.rmtree(folder, ignore_errors=True)
+    step = 1e6 * min(run("", model, {})["seconds"] for _ in range(rounds))
+    run("watch", model, keep)
+    print(f"\nThe smallest op, and what that is in the bf16 step above ({keep['ops']:.0f} ops, {step / 1e3:.2f} ms)\n")
+    print("| variant | CPU us/op | extra us/op | of a step |\n|---|---|---|---|")
+    for name, cost in best.items():
+        extra = cost - best["untraced"]
+        print(f"| {name} | {cost:.3f} | {extra:.3f} | {100 * extra * keep['ops'] / step:.2f} % |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="twin32,twin16,measure,watch,start")
+    parser.add_argument("--only", default="twin32,twin16,measure,watch,off,start")
     options = parser.parse_args()
     for path in (TRACE, PYTHON):
         if not os.path.exists(path):
@@ -80,14 +108,15 @@ def main():
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {simd}, torch 2.11, 1 thread, minimum of "
           f"{options.rounds} interleaved rounds, load {os.getloadavg()[0]:.1f}")
     if "twin32" in wanted:
-        large = "--width 512 --layers 4 --context 128 --batch 4 --optimizer fused --steps 4".split()
-        table("Twin of an fp32 run", {"fp32": ("", large), "twin": ("trajectory", large)}, options.rounds,
-              lambda best: best["fp32"])
+        large = "--width 512 --layers 4 --context 128 --batch 4 --optimizer fused --steps 12".split()
+        table("Twin of an fp32 run", {"fp32": ("", large), "twin, nothing measured": ("trajectory unmeasured", large),
+                                      "twin": ("trajectory", large)}, options.rounds, lambda best: best["fp32"])
     if "twin16" in wanted:
         small = "--width 128 --layers 2 --context 64 --batch 2 --steps 20".split()
         table("Twin of a bf16 run, ratio to bf16 + fp32",
-              {"bf16": ("", small + ["--bf16"]), "fp32": ("", small), "twin": ("trajectory", small + ["--bf16"])},
-              options.rounds, lambda best: best["bf16"] + best["fp32"])
+              {"bf16": ("", small + ["--bf16"]), "fp32": ("", small),
+               "twin, nothing measured": ("trajectory unmeasured", small + ["--bf16"]),
+               "twin": ("trajectory", small + ["--bf16"])}, options.rounds, lambda best: best["bf16"] + best["fp32"])
     small = "--width 64 --layers 4 --context 64 --batch 8 --bf16 --mean".split()
     if "measure" in wanted:
         table("What default measuring adds to a twin, mean step of a bf16 run",
@@ -102,6 +131,8 @@ def main():
                "mp-trace watch": ("watch", model), "hand-written hooks": ("", model + ["--peer", "hooks"]),
                "set_detect_anomaly": ("", model + ["--peer", "anomaly"]),
                "DebugMode": ("", model + ["--peer", "debugmode"])}, options.rounds, lambda best: best["bf16"])
+    if "off" in wanted:
+        op_table(options.rounds)
     if "start" in wanted:
         print("\nA process that never sees torch\n", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "tests/instrument/preload/inert_cost.py"),
