@@ -28,6 +28,14 @@ std::string_view Sources::line(std::string_view path, std::size_t number) const 
     return line;
 }
 
+std::optional<std::size_t> Sources::offset(std::string_view path, std::size_t number,
+                                           std::size_t column) const {
+    const auto it = files_.find(path);
+    if (it == files_.end() || number == 0 || number > it->second.starts.size()) return std::nullopt;
+    if (column == 0 || column - 1 > line(path, number).size()) return std::nullopt;
+    return it->second.starts[number - 1] + column - 1;
+}
+
 std::size_t Sources::line_count(std::string_view path) const {
     const auto it = files_.find(path);
     return it == files_.end() ? 0 : it->second.starts.size();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ public:
     std::string_view text(std::string_view path) const;
     // Lines count from 1, without their end; empty when there is no such line.
     std::string_view line(std::string_view path, std::size_t number) const;
+    // Where in the text a line and a column in bytes are, both from 1, the column at most one past
+    // the line. Nothing when there is no such place.
+    std::optional<std::size_t> offset(std::string_view path, std::size_t line,
+                                      std::size_t column) const;
     std::size_t line_count(std::string_view path) const;
 
 private:
