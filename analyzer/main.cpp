@@ -41,9 +41,10 @@ constexpr int kClean = 0;
 constexpr int kUsage = 2;
 
 constexpr std::string_view kExamples =
-    R"(mp-lint finds mixed-precision defects in C++ and CUDA sources.
+    R"(mp-lint finds mixed-precision defects in Python, C++ and CUDA sources.
 
   mp-lint src                                  a directory; compile_commands.json is found by itself
+  mp-lint train.py notebooks                   Python needs no build
   mp-lint -p build src/norm.cu                 with the database of a build directory
   mp-lint kernels.cu -- -DENABLE_BF16 -Iinclude
   mp-lint --output text --output sarif=lint.sarif src
@@ -103,6 +104,8 @@ constexpr OptionText kOptions[] = {
     {"inference", nullptr, "no training here: same as --profile inference"},
     {"profile", "KIND", "training (default) or inference"},
     {"torch", "VERSION", "whose autocast lists to use, \"2.4\" (default: newest)"},
+    {"device", "DEVICE", "cuda, cpu, hpu, xpu, mps or xla: of a program that does not say"},
+    {"policy", "FILE", "an op list instead of the built-in one of its device", true},
     {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
     {"exact", nullptr, "read function bodies of system headers too"},
     {"jobs,j", "N", "processes (default: processors)"},
@@ -211,6 +214,16 @@ Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) 
     return Done{};
 }
 
+Status read_device(const po::variables_map& map, LintOptions& lint) {
+    if (map.count("policy")) {
+        for (const std::string& file : map["policy"].as<std::vector<std::string>>())
+            lint.policy_files.push_back(absolute_path(file, lint.working_directory));
+    }
+    if (!map.count("device")) return Done{};
+    lint.device = map["device"].as<std::string>();
+    return one_of("--device", lint.device, device_names());
+}
+
 Status read_profile(const po::variables_map& map, LintOptions& lint) {
     static constexpr std::array<std::string_view, 2> kProfiles{"training", "inference"};
     if (map.count("inference")) lint.inference = true;
@@ -245,7 +258,7 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     line.show_command = map.count("show-command") > 0;
     for (const Status& status :
          {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
-          read_profile(map, line.lint), one_of("--color", line.color, kColors)}) {
+          read_profile(map, line.lint), read_device(map, line.lint), one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }
     return Done{};

@@ -19,20 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kDay = 86'400;
 constexpr std::int64_t kKeepDays = 30;
-// A file written in the same clock tick as our read may change again without changing its mtime.
-constexpr std::int64_t kFresh = 2 * kSecond;
 // Include trees are shallow; past these bounds the unit is simply not cached.
 constexpr std::size_t kMaxDirectories = 4000;
-constexpr std::string_view kSuffix = ".facts";
+constexpr std::string_view kSuffixes[] = {".facts", ".pack", ".run"};
+constexpr std::size_t kHexDigits = 32;
+
+bool is_our_name(std::string_view name) {
+    return name.starts_with(".new-") ||
+           std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [name](std::string_view s) {
+               return name.ends_with(s) && name.size() == kHexDigits + s.size();
+           });
+}
 
 std::int64_t now_seconds() { return static_cast<std::int64_t>(std::time(nullptr)); }
-
-std::int64_t trusted(std::int64_t mtime_ns) {
-    return mtime_ns > now_seconds() * kSecond - kFresh ? 0 : mtime_ns;
-}
 
 // Every component of every path: the only names that an include of the unit can begin with.
 std::unordered_set<std::string> components(const std::vector<CachedFile>& files,
@@ -124,7 +125,7 @@ void Cache::warn(std::string message) {
 }
 
 std::string Cache::path_of(const CacheKey& key) const {
-    return directory_ + "/" + key.hex() + std::string(kSuffix);
+    return directory_ + "/" + key.hex() + std::string(kSuffixes[0]);
 }
 
 bool Cache::same_files(CacheEntry& entry, bool& refreshed) {
@@ -134,7 +135,7 @@ bool Cache::same_files(CacheEntry& entry, bool& refreshed) {
         if (now.mtime_ns == f.mtime_ns) continue;
         if (!now.regular || files_->content_hash(f.path) != f.hash) return false;
         // Untouched content under a new mtime: a fresh checkout. Remember it for the next run.
-        const std::int64_t mtime = trusted(now.mtime_ns);
+        const std::int64_t mtime = trusted_mtime(now.mtime_ns);
         refreshed |= mtime != f.mtime_ns;
         f.mtime_ns = mtime;
     }
@@ -148,7 +149,7 @@ bool Cache::same_directories(CacheEntry& entry, bool& refreshed) {
         if (now.mtime_ns == d.mtime_ns) continue;
         if (relevant.empty()) relevant = components(entry.files, entry.missing);
         if (hash_names(files_->names(d.path), relevant) != d.names) return false;
-        const std::int64_t mtime = trusted(now.mtime_ns);
+        const std::int64_t mtime = trusted_mtime(now.mtime_ns);
         refreshed |= mtime != d.mtime_ns;
         d.mtime_ns = mtime;
     }
@@ -194,7 +195,7 @@ std::vector<CachedDirectory> Cache::directories_of(const std::unordered_set<std:
         const FileStat& now = files_->stat(path);
         const std::vector<std::string>& names = files_->names(path);
         out.push_back({.path = path,
-                       .mtime_ns = trusted(now.mtime_ns),
+                       .mtime_ns = trusted_mtime(now.mtime_ns),
                        .names = hash_names(names, relevant)});
         if (!now.directory) continue;
         for (const std::string& name : names) {
@@ -218,7 +219,7 @@ void Cache::store(const CacheKey& key, const Unit& unit, std::string_view text,
             return;
         const std::uint64_t hash = d.hash ? d.hash : files_->content_hash(path);
         entry.files.push_back(
-            {.path = path, .size = now.size, .mtime_ns = trusted(now.mtime_ns), .hash = hash});
+            {.path = path, .size = now.size, .mtime_ns = trusted_mtime(now.mtime_ns), .hash = hash});
         if (!is_system(path)) roots.push_back(fs::path(path).parent_path().string());
     }
     for (const Symbol name : unit.coverage.missing_headers) entry.missing.emplace_back(name.str());
@@ -233,24 +234,7 @@ void Cache::store(const CacheKey& key, const Unit& unit, std::string_view text,
 }
 
 bool Cache::write(const std::string& path, std::string_view bytes) {
-    static int counter = 0;
-    const std::string temporary =
-        directory_ + "/.new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    const int fd =
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) return false;
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-        const ssize_t put = ::write(fd, bytes.data() + done, bytes.size() - done);
-        if (put <= 0) break;
-        done += static_cast<std::size_t>(put);
-    }
-    const bool whole = done == bytes.size() && ::close(fd) == 0;
-    if (whole && ::rename(temporary.c_str(), path.c_str()) == 0) return true;
-    const int why = errno;
-    ::unlink(temporary.c_str());
-    errno = why;
-    return false;
+    return replace_file(directory_, path, bytes);
 }
 
 void Cache::evict() {
@@ -266,9 +250,7 @@ void Cache::evict() {
     for (const auto& file : fs::directory_iterator(directory_, error)) {
         // Only what we made: --cache-dir may name a directory with other things in it.
         const std::string name = file.path().filename().string();
-        const bool ours = (name.ends_with(kSuffix) && name.size() == 32 + kSuffix.size()) ||
-                          name.starts_with(".new-");
-        if (!ours || ::lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (!is_our_name(name) || ::lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
         if (now_seconds() - info.st_mtim.tv_sec > kKeepDays * kDay) ::unlink(file.path().c_str());
     }
 }

@@ -42,6 +42,7 @@ public:
     static Cache disabled();
 
     bool enabled() const { return !directory_.empty(); }
+    const std::string& directory() const { return directory_; }  // empty: disabled
 
     // The facts text of a unit, when it is still true.
     std::optional<std::string> find(const CacheKey& key);

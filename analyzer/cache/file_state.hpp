@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,6 +9,15 @@
 #include <vector>
 
 namespace mp::lint {
+
+// What tells that a file is still the one that was read.
+struct FileId {
+    std::uint64_t size = 0;
+    std::int64_t mtime_ns = 0;
+    std::uint64_t inode = 0;
+
+    friend bool operator==(const FileId&, const FileId&) = default;
+};
 
 struct FileStat {
     bool exists = false;
@@ -33,6 +44,15 @@ private:
 };
 
 std::uint64_t hash_bytes(std::string_view);
+
+// The identity of the file a stat() result describes.
+FileId id_of(const struct stat&);
+// `mtime_ns`, or 0 when a file that young may yet change without changing it.
+std::int64_t trusted_mtime(std::int64_t mtime_ns);
+
+// A file that appears complete or not at all: written beside in `directory` and renamed. On failure
+// errno says why.
+bool replace_file(const std::string& directory, const std::string& path, std::string_view bytes);
 
 // The whole of a regular file; false when it cannot be read or is larger than `limit`.
 bool read_file(const std::string& path, std::string& into,

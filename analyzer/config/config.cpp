@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -176,6 +178,14 @@ void read_profile(TableReader& r, const toml::key& key, const toml::node& node, 
     }
 }
 
+void read_device(TableReader& r, const toml::key& key, const toml::node& node, Config& config) {
+    r.string(key, node, config.device);
+    const auto known = device_names();
+    if (std::ranges::find(known, config.device) == known.end()) {
+        r.wrong_type(key, node, "one of cuda, cpu, hpu, xpu, mps, xla");
+    }
+}
+
 std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
     using R = TableReader;
     using K = toml::key;
@@ -190,6 +200,8 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
          [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
         {"cuda", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.cuda); }},
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
+        {"device", [&config](R& r, const K& k, const N& n) { read_device(r, k, n, config); }},
+        {"policies", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.policies); }},
         {"profile", [&config](R& r, const K& k, const N& n) { read_profile(r, k, n, config); }},
         {"timeout", [&config](R& r, const K& k, const N& n) { read_timeout(r, k, n, config); }},
         {"jobs", [&config](R& r, const K& k, const N& n) { read_jobs(r, k, n, config); }},
@@ -248,6 +260,12 @@ bool is_file(const fs::path& path) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> device_names() {
+    static constexpr std::array<std::string_view, 6> kDevices{"cuda", "cpu", "hpu",
+                                                              "xpu",  "mps", "xla"};
+    return kDevices;
+}
 
 Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules,
                             bool pyproject) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +27,16 @@ struct Config {
     std::vector<PerFileIgnore> per_file_ignores;
     std::string cuda;               // auto, stubs or the path of a toolkit
     std::string torch;              // version, "2.5"
+    std::string device;             // of device_names()
+    std::vector<std::string> policies;  // op lists that take the place of the built-in ones
     std::string profile;            // training or inference
     std::optional<double> timeout;  // seconds per unit
     std::optional<int> jobs;
     RegionConfig regions;
 };
+
+// "cuda", "cpu", "hpu", "xpu", "mps", "xla".
+std::span<const std::string_view> device_names();
 
 // Reads the text of a configuration file. `pyproject`: only its [tool.mp-lint]. Unknown keys, wrong
 // types and unknown rules are errors: "mp-lint.toml:3: unknown key 'selct'", hint "did you mean

@@ -23,17 +23,19 @@ bool ends_with_any(std::string_view path, const std::array<std::string_view, N>&
                        [path](std::string_view e) { return path.ends_with(e); });
 }
 
-bool exists(const std::string& path) {
-    struct stat info {};
-    return ::stat(path.c_str(), &info) == 0;
+// Generated and downloaded code is not the user's.
+bool is_build_directory(std::string_view name) {
+    static constexpr std::array<std::string_view, 9> kNames{
+        "build",       "_deps",         "CMakeFiles",    "node_modules",  "venv",
+        "__pycache__", "site-packages", "dist-packages", "__pypackages__"};
+    return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+           name.starts_with("cmake-build-");
 }
 
-// Generated and downloaded code is not the user's.
-bool is_build_directory(const std::string& path, std::string_view name) {
-    static constexpr std::array<std::string_view, 6> kNames{"build",        "_deps", "CMakeFiles",
-                                                            "node_modules", "venv",  "__pycache__"};
-    if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
-    return name.starts_with("cmake-build-") || exists(path + "/CMakeCache.txt");
+// The same told by what is in it: a CMake build, a virtual environment.
+bool holds_a_build(const std::vector<std::string>& names) {
+    return std::binary_search(names.begin(), names.end(), "CMakeCache.txt") ||
+           std::binary_search(names.begin(), names.end(), "pyvenv.cfg");
 }
 
 class Walker {
@@ -42,8 +44,8 @@ public:
         : excluded_(excluded) {}
 
     // An explicit list of directories still to read: no recursion, however deep the tree is.
-    void walk(std::string directory, Discovered& out) {
-        std::vector<std::string> pending{std::move(directory)};
+    void walk(const std::string& directory, Discovered& out) {
+        std::vector<std::string> pending{directory};
         while (!pending.empty()) {
             const std::string at = std::move(pending.back());
             pending.pop_back();
@@ -51,10 +53,12 @@ public:
             if (!open) continue;
             std::vector<std::string> names;
             while (const dirent* entry = ::readdir(open)) names.emplace_back(entry->d_name);
-            ::closedir(open);
             // Sorted, so that of several names of one file the same one is kept on every machine.
             std::sort(names.begin(), names.end());
-            for (const std::string& name : names) visit(at, name, pending, out);
+            if (at == directory || !holds_a_build(names)) {
+                for (const std::string& name : names) visit(open, at, name, pending, out);
+            }
+            ::closedir(open);
         }
     }
 
@@ -63,17 +67,25 @@ public:
     }
 
 private:
-    void visit(const std::string& at, std::string_view name, std::vector<std::string>& pending,
-               Discovered& out) {
+    void visit(DIR* directory, const std::string& at, const std::string& name,
+               std::vector<std::string>& pending, Discovered& out) {
         if (name.starts_with('.')) return;
-        const std::string path = (at == "/" ? at : at + "/") + std::string(name);
+        const std::string path = (at == "/" ? at : at + "/") + name;
         struct stat info {};
-        if (::stat(path.c_str(), &info) != 0 || excluded_(path)) return;
+        // Relative to the open directory: the kernel need not walk the whole path again.
+        if (::fstatat(::dirfd(directory), name.c_str(), &info, 0) != 0 || excluded_(path)) return;
         if (S_ISDIR(info.st_mode)) {
-            if (!is_build_directory(path, name) && first_time(info)) pending.push_back(path);
-        } else if (S_ISREG(info.st_mode) && (is_source(name) || is_header(name)) &&
-                   first_time(info)) {
-            (is_source(name) ? out.sources : out.headers).push_back(path);
+            if (!is_build_directory(name) && first_time(info)) pending.push_back(path);
+        } else if (S_ISREG(info.st_mode)) {
+            keep(path, info, out);
+        }
+    }
+
+    void keep(const std::string& path, const struct stat& info, Discovered& out) {
+        if (is_python(path)) {
+            if (first_time(info)) out.python.push_back({path, id_of(info)});
+        } else if (is_source(path) || is_header(path)) {
+            if (first_time(info)) (is_source(path) ? out.sources : out.headers).push_back(path);
         }
     }
 
@@ -92,6 +104,8 @@ bool is_header(std::string_view path) {
                          std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
 }
 
+bool is_python(std::string_view path) { return path.ends_with(".py") || path.ends_with(".ipynb"); }
+
 std::string absolute_path(std::string_view path, std::string_view working_directory) {
     fs::path out =
         path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
@@ -105,20 +119,23 @@ Result<Discovered> discover(const std::vector<std::string>& inputs,
                             const std::function<bool(const std::string&)>& excluded) {
     Discovered out;
     Walker walker(excluded);
-    std::vector<std::string> directories;
     for (const std::string& input : inputs) {
         const std::string path = absolute_path(input, working_directory);
         struct stat info {};
         if (::stat(path.c_str(), &info) != 0) return Error{input + ": " + std::strerror(errno), ""};
         if (S_ISDIR(info.st_mode)) {
-            if (walker.first_time(info)) directories.push_back(path);
+            if (walker.first_time(info)) out.roots.push_back(path);
         } else if (!S_ISREG(info.st_mode)) {
             return Error{input + ": neither a file nor a directory", ""};
         } else if (walker.first_time(info)) {
             out.named.push_back(path);
+            if (is_python(path)) out.python.push_back({path, id_of(info)});
         }
     }
-    for (std::string& directory : directories) walker.walk(std::move(directory), out);
+    const auto named_python = static_cast<std::ptrdiff_t>(out.python.size());
+    for (const std::string& directory : out.roots) walker.walk(directory, out);
+    std::sort(out.python.begin() + named_python, out.python.end(),
+              [](const FoundFile& a, const FoundFile& b) { return a.path < b.path; });
     std::sort(out.sources.begin(), out.sources.end());
     std::sort(out.headers.begin(), out.headers.end());
     return out;

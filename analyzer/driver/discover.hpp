@@ -5,24 +5,34 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/cache/file_state.hpp"
 #include "kernels/numerics/result.hpp"
 
 namespace mp::lint {
 
 bool is_source(std::string_view path);  // .cpp .cc .cxx .cu
 bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh
+bool is_python(std::string_view path);  // .py .ipynb; stub files (.pyi) have no bodies
+
+struct FoundFile {
+    std::string path;
+    FileId id;
+};
 
 struct Discovered {
     std::vector<std::string> named;    // files given by name, in that order
     std::vector<std::string> sources;  // found in directories, sorted
     std::vector<std::string> headers;  // found in directories, sorted
+    std::vector<FoundFile> python;     // named ones in their order, then those in directories, sorted
+    std::vector<std::string> roots;    // directories that were walked, in the order given
 };
 
 // Absolute, without "." and "..": symbolic links stay as the user wrote them.
 std::string absolute_path(std::string_view path, std::string_view working_directory);
 
 // Files and directories to paths. Each file once, however many names and links lead to it.
-// Directories that are hidden or hold a build are not entered unless named. `excluded` says which
+// Directories that are hidden or hold a build or installed packages are not entered unless named.
+// Python files that are named stand in `named` and in `python`. `excluded` says which
 // paths the configuration leaves out (never those named). A name that is neither file nor directory
 // is an Error.
 Result<Discovered> discover(const std::vector<std::string>& inputs,

@@ -11,6 +11,7 @@
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_units.hpp"
 #include "analyzer/facts/text.hpp"
 
 namespace mp::lint {
@@ -22,14 +23,6 @@ struct Work {
     Unit unit;
     UnitResult result;
 };
-
-// A rebuilt mp-lint may see more in the same file, so its own binary is part of every key.
-std::string own_binary() {
-    struct ::stat info {};
-    if (::stat("/proc/self/exe", &info) != 0) return {};
-    return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
-           std::to_string(info.st_mtim.tv_nsec);
-}
 
 CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::string& version) {
     const std::string settings =
@@ -114,20 +107,21 @@ public:
 
     Gathered run() {
         for (const CompileCommand& c : plan_.commands) add(c);
-        total_ = work_.size();
+        total_ = work_.size() + plan_.python.size();
         process(0);
         const std::size_t first_header = work_.size();
         for (const std::string& header : unreached_headers()) add(plan_.fallback(header));
-        total_ = work_.size();
+        total_ = work_.size() + plan_.python.size();
         process(first_header);
-        cache_.evict();
-
         Gathered out;
         for (Work& w : work_) {
             out.units.push_back(std::move(w.unit));
             out.results.push_back(std::move(w.result));
         }
         out.warnings = plan_.warnings;
+        gather_python(plan_, options_, parts_,
+                      {.directory = cache_.directory(), .version = version_, .done = done_}, out);
+        cache_.evict();
         out.warnings.insert(out.warnings.end(), cache_.warnings().begin(), cache_.warnings().end());
         return out;
     }
@@ -236,6 +230,13 @@ private:
 };
 
 }  // namespace
+
+std::string own_binary() {
+    struct ::stat info {};
+    if (::stat("/proc/self/exe", &info) != 0) return {};
+    return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
+           std::to_string(info.st_mtim.tv_nsec);
+}
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
     return {.cuda = options.cuda.value_or(CudaHeaders::automatic),

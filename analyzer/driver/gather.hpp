@@ -8,14 +8,25 @@
 
 namespace mp::lint {
 
+// A Python file as it was when its facts were made. mtime_ns 0: too fresh to be trusted.
+struct ReadFile {
+    std::string path;
+    FileId id;
+    std::uint64_t hash = 0;  // of the content; 0: it could not be read
+};
+
 // The units of a plan as facts, from the cache or from worker processes, in the plan's order.
 struct Gathered {
     std::vector<Unit> units;
     std::vector<UnitResult> results;  // one per unit
+    std::vector<ReadFile> python;     // as read, in the plan's order
     std::vector<std::string> warnings;
 };
 
 Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts);
+
+// Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
+std::string own_binary();
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan);
 

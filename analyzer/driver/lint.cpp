@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/gather.hpp"
 #include "analyzer/driver/merge.hpp"
+#include "analyzer/driver/replay.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
 #include "kernels/numerics/torch_policies.hpp"
@@ -60,18 +62,12 @@ public:
         const Result<Plan> plan = make_plan(options_, parts_);
         if (!plan) return plan.error();
 
-        Gathered gathered = gather(*plan, options_, parts_);
-        report_.units = std::move(gathered.results);
-        report_.warnings = std::move(gathered.warnings);
-        const Program program = Program::link(std::move(gathered.units), options_.regions);
-        judge({.program = program,
-               .cuda = *policies->of("cuda"),
-               .cpu = *policies->of("cpu"),
-               .inference = options_.inference.value_or(false),
-               .policies = &*policies,
-               .torch = policies->torch(),
-               .device = options_.device},
-              plan->named);
+        rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
+        for (const Rule* rule : rules_) {
+            report_.rules.push_back(
+                {rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
+        }
+        sort_out(find(*plan, *policies), plan->named);
         describe(*plan);
         report_.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -79,30 +75,45 @@ public:
     }
 
 private:
-    void judge(const RuleContext& context, const std::vector<std::string>& named) {
-        const std::vector<const Rule*> rules =
-            select_rules(parts_.rules, options_.select, options_.ignore);
-        Findings raw;
-        for (const Rule* rule : rules) {
-            rule->check(context, raw);
-            report_.rules.push_back(
-                {rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
+    // What the rules say: as in the last run, when nothing has changed since.
+    Findings find(const Plan& plan, const Policies& policies) {
+        Replay replay(plan, options_, rules_);
+        if (std::optional<Replayed> last = replay.load()) {
+            report_.units = std::move(last->units);
+            return std::move(last->findings);
         }
+        Gathered gathered = gather(plan, options_, parts_);
+        report_.units = std::move(gathered.results);
+        report_.warnings = std::move(gathered.warnings);
+        const Program program = Program::link(std::move(gathered.units), options_.regions);
+        const RuleContext context{.program = program,
+                                  .cuda = *policies.of("cuda"),
+                                  .cpu = *policies.of("cpu"),
+                                  .inference = options_.inference.value_or(false),
+                                  .policies = &policies,
+                                  .torch = policies.torch(),
+                                  .device = options_.device};
+        Findings raw;
+        for (const Rule* rule : rules_) rule->check(context, raw);
         Findings merged = merge_findings(std::move(raw), options_.working_directory);
-        load_sources(merged, report_.sources);
-        for (Finding& f : merged) sort_out(std::move(f), rules, named);
+        replay.save(gathered.python, report_.units, merged);
+        return merged;
     }
 
-    void sort_out(Finding f, const std::vector<const Rule*>& rules,
-                  const std::vector<std::string>& named) {
-        const auto rule = std::find_if(rules.begin(), rules.end(),
+    void sort_out(Findings findings, const std::vector<std::string>& named) {
+        load_sources(findings, report_.sources);
+        for (Finding& f : findings) sort_out(std::move(f), named);
+    }
+
+    void sort_out(Finding f, const std::vector<std::string>& named) {
+        const auto rule = std::find_if(rules_.begin(), rules_.end(),
                                        [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
         if (!asked_for && is_excluded(options_, file)) return;
-        if (rule != rules.end() && ignored_in_file(options_, f, **rule)) return;
+        if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;
         const bool silenced =
-            rule != rules.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
+            rule != rules_.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 
@@ -121,6 +132,7 @@ private:
 
     const LintOptions& options_;
     const Parts& parts_;
+    std::vector<const Rule*> rules_;
     Report report_;
 };
 
@@ -157,6 +169,11 @@ void apply_config(LintOptions& options, const Config& config) {
         set_cuda(options, path ? absolute_path(config.cuda, config.directory) : config.cuda);
     }
     if (options.torch.empty()) options.torch = config.torch;
+    if (options.device.empty()) options.device = config.device;
+    if (options.policy_files.empty()) {
+        for (const std::string& file : config.policies)
+            options.policy_files.push_back(absolute_path(file, config.directory));
+    }
     if (!options.inference && !config.profile.empty())
         options.inference = config.profile == "inference";
     if (!options.jobs) options.jobs = config.jobs;

@@ -6,6 +6,7 @@
 
 #include "analyzer/clang/extract.hpp"
 #include "analyzer/config/selection.hpp"
+#include "analyzer/python/extract.hpp"
 
 namespace mp::lint {
 
@@ -18,6 +19,10 @@ struct Parts {
                                       const std::vector<std::string>& flags) = nullptr;
     Result<CompileDatabase> (*load_database)(const std::string& path) = nullptr;
     std::string (*find_database)(const std::string& start) = nullptr;
+    // Python. Null: its files are not looked at.
+    Unit (*extract_python)(const python::Source&) = nullptr;
+    bool (*is_relevant)(std::string_view text) = nullptr;
+    std::string (*module_name)(const std::string& path, const std::string& root) = nullptr;
     Rules rules;
     std::string_view (*rule_page)(std::string_view id) = nullptr;
 };

@@ -100,9 +100,10 @@ std::string find_root(const std::string& start) {
 }
 
 Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const Parts& parts,
-                                                Plan& plan) {
+                                                bool needed, Plan& plan) {
     std::shared_ptr<Commands> none;
     if (options.flags) return none;
+    if (!needed && options.database.empty()) return none;
     std::string path = options.database;
     if (path.empty()) {
         path = parts.find_database(start_directory(options));
@@ -124,6 +125,59 @@ void add_units(Plan& plan, const std::shared_ptr<Commands>& database, const std:
         c.file = absolute_path(c.file, c.directory);
         plan.commands.push_back(std::move(c));
     }
+}
+
+// Modules are named by where their directory stands, so one question per directory is enough.
+class ModuleNames {
+public:
+    ModuleNames(const Discovered& found, const Parts& parts) : found_(found), parts_(parts) {}
+
+    std::string of(const std::string& path) {
+        const std::size_t slash = path.rfind('/');
+        const std::string directory = path.substr(0, slash);
+        const std::string file = path.substr(slash + 1);
+        const auto [known, added] = packages_.try_emplace(directory);
+        if (added) known->second = package(directory);
+        const std::string stem = file.substr(0, file.find('.'));
+        if (stem != "__init__") return known->second + stem;
+        return known->second.substr(0, known->second.size() - (known->second.empty() ? 0 : 1));
+    }
+
+private:
+    // "pkg.sub." for the modules in a directory; empty at the root.
+    std::string package(const std::string& directory) const {
+        static constexpr std::string_view kProbe = "probe";
+        const std::string name =
+            parts_.module_name(directory + "/" + std::string(kProbe) + ".py", root_of(directory));
+        return name.substr(0, name.size() - std::min(name.size(), kProbe.size()));
+    }
+
+    // The directory that was walked, or that of a file that was named.
+    std::string root_of(const std::string& directory) const {
+        for (const std::string& root : found_.roots) {
+            if (directory == root || directory.starts_with(root == "/" ? root : root + "/"))
+                return root;
+        }
+        return directory;
+    }
+
+    const Discovered& found_;
+    const Parts& parts_;
+    std::unordered_map<std::string, std::string> packages_;
+};
+
+void add_python(Plan& plan, const Discovered& found, const Parts& parts) {
+    if (!parts.extract_python) return;
+    ModuleNames names(found, parts);
+    plan.python.reserve(found.python.size());
+    for (const FoundFile& f : found.python)
+        plan.python.push_back({.path = f.path, .module = names.of(f.path), .id = f.id});
+}
+
+bool has_cpp(const Discovered& found) {
+    return !found.sources.empty() || !found.headers.empty() ||
+           std::any_of(found.named.begin(), found.named.end(),
+                       [](const std::string& path) { return !is_python(path); });
 }
 
 }  // namespace
@@ -149,7 +203,8 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
         discover(inputs, options.working_directory,
                  [&](const std::string& p) { return is_excluded(options, p); });
     if (!found) return found.error();
-    const Result<std::shared_ptr<Commands>> database = open_database(options, parts, plan);
+    const Result<std::shared_ptr<Commands>> database = 
+        open_database(options, parts, has_cpp(*found), plan);
     if (!database) return database.error();
 
     const auto flags = options.flags.value_or(std::vector<std::string>{});
@@ -159,8 +214,11 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
     };
     plan.named = found->named;
     plan.headers = found->headers;
-    for (const std::string& path : found->named) add_units(plan, *database, path);
+    for (const std::string& path : found->named) {
+        if (!is_python(path)) add_units(plan, *database, path);
+    }
     for (const std::string& path : found->sources) add_units(plan, *database, path);
+    add_python(plan, *found, parts);
 
     plan.project_root = find_root(start_directory(options));
     for (const CompileCommand& c : plan.commands) {
@@ -168,9 +226,10 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
         const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');
         if (!inside && !plan.project_root.empty()) plan.project_root.clear();
     }
-    if (plan.commands.empty() && plan.headers.empty()) {
+    if (plan.commands.empty() && plan.headers.empty() && plan.python.empty()) {
         return Error{
-            "nothing to analyse: no .cpp, .cc, .cxx, .cu or header file in " + inputs.front(),
+            "nothing to analyse: no .py, .ipynb, .cpp, .cc, .cxx, .cu or header file in " +
+                inputs.front(),
             "name files, or a directory with sources"};
     }
     return plan;

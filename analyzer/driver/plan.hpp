@@ -4,9 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/lint.hpp"
 
 namespace mp::lint {
+
+struct PythonFile {
+    std::string path;
+    std::string module;  // "pkg.train"
+    FileId id;           // when it was found
+};
 
 // What to analyse: one command per unit. A file that the database builds several times is several
 // units.
@@ -15,6 +22,7 @@ struct Plan {
     std::vector<std::string> headers;  // found in directories: analysed if no unit includes them
     std::vector<std::string>
         named;  // files the user named: the configuration's `exclude` spares them
+    std::vector<PythonFile> python;  // needs no command
     std::vector<std::string> warnings;
     std::string project_root;  // nearest parent of the first input with .git; may be empty
     std::string database;      // the one in use; empty: none

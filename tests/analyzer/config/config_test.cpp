@@ -31,6 +31,8 @@ ignore = ["MP401"]
 exclude = ["third_party/**"]
 cuda = "stubs"
 torch = "2.4"
+device = "hpu"
+policies = ["ops.txt"]
 profile = "inference"
 extra-args = ["-DX"]
 timeout = 2.5
@@ -49,6 +51,8 @@ dtype = "bf16"
     EXPECT_THAT(c->ignore, ElementsAre("MP401"));
     EXPECT_THAT(c->exclude, ElementsAre("third_party/**"));
     EXPECT_EQ(c->cuda + c->torch + c->profile, "stubs2.4inference");
+    EXPECT_EQ(c->device, "hpu");
+    EXPECT_THAT(c->policies, ElementsAre("ops.txt"));
     EXPECT_THAT(c->extra_args, ElementsAre("-DX"));
     EXPECT_EQ(c->timeout, 2.5);
     EXPECT_EQ(c->jobs, 3);
@@ -77,6 +81,7 @@ TEST(Config, AWrongTypeIsAnErrorWithLine) {
     EXPECT_THAT(error_of("timeout = 0"), HasSubstr("must be a number of seconds"));
     EXPECT_THAT(error_of("jobs = 1.5"), HasSubstr("must be a whole number"));
     EXPECT_THAT(error_of("profile = 'x'"), HasSubstr("\"training\" or \"inference\""));
+    EXPECT_THAT(error_of("device = 'gpu'"), HasSubstr("one of cuda, cpu"));
     EXPECT_THAT(error_of("regions = 1"), HasSubstr("must be a table"));
     EXPECT_THAT(error_of("[regions]\ndtype = 'fp32'"), HasSubstr("\"fp16\" or \"bf16\""));
 }

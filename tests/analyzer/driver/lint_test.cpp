@@ -1,22 +1,14 @@
 #include "analyzer/driver/lint.hpp"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <iterator>
-#include <sstream>
-
 #include <gmock/gmock.h>
 
-#include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/gather.hpp"
 #include "analyzer/facts/text.hpp"
-#include "tests/analyzer/driver/temporary_tree.hpp"
+#include "tests/analyzer/driver/toy_front_end.hpp"
 
 namespace mp::lint {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -24,137 +16,6 @@ using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
-
-// A front end for a toy language: "fn name" makes a function, "include path" reads a file, "crash",
-// "hang" and "fail" do what they say. It runs in worker processes as the real one does, so it
-// leaves its mark in a file: one line per extraction.
-std::string g_log;
-
-std::string content_of(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void read_toy(const std::string& path, Unit& unit) {
-    const std::string text = content_of(path);
-    unit.dependencies.push_back({Symbol(path), text.size(), 0, 0});
-    std::istringstream in(text);
-    std::uint32_t number = 0;
-    for (std::string line; std::getline(in, line);) {
-        ++number;
-        if (line.starts_with("crash")) std::abort();
-        if (line.starts_with("hang")) ::sleep(1000);
-        if (line.starts_with("fail")) unit.state = UnitState::failed;
-        if (line.starts_with("odd")) unit.state = UnitState::partial;
-        if (line.starts_with("include "))
-            read_toy(absolute_path(line.substr(8), fs::path(path).parent_path().string()), unit);
-        if (!line.starts_with("fn ")) continue;
-        Function f;
-        f.name = Symbol(line.substr(3, line.find("  ") - 3));
-        f.usr = Symbol(path + std::string(f.name.str()));
-        f.display = f.name;
-        f.span = {.file = Symbol(path), .line = number, .column = 4};
-        unit.functions.push_back(f);
-    }
-}
-
-Unit toy_extract(const Invocation& in, const ExtractOptions&) {
-    std::ofstream(g_log, std::ios::app) << fs::path(in.file).filename().string() << "\n";
-    Unit unit;
-    unit.path = Symbol(in.file);
-    unit.coverage.functions = 1;
-    read_toy(in.file, unit);
-    return unit;
-}
-
-Invocation toy_translate(const CompileCommand& c, const ExtractOptions&) {
-    Invocation in;
-    in.file = c.file;
-    in.directory = c.directory;
-    in.host = c.arguments;
-    return in;
-}
-
-CompileCommand toy_command(const std::string& file, const std::vector<std::string>& flags) {
-    CompileCommand c{.file = file, .directory = "/", .arguments = {"toy"}};
-    c.arguments.insert(c.arguments.end(), flags.begin(), flags.end());
-    return c;
-}
-
-CompileDatabase g_database;
-
-void complain(const RuleContext& context, Findings& out) {
-    for (const Function* f : context.program.functions()) {
-        if (f->name == Symbol("fine")) continue;
-        out.push_back({.rule = "MP901",
-                       .severity = Severity::warning,
-                       .span = f->span,
-                       .message = "a function",
-                       .fix = {},
-                       .notes = {},
-                       .function = f->display});
-    }
-}
-
-constexpr Rule kToy{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = complain};
-constexpr const Rule* kRules[] = {&kToy};
-
-class LintTest : public TemporaryTree {
-protected:
-    void SetUp() override {
-        TemporaryTree::SetUp();
-        g_log = path("log");
-        g_database = {};
-        options_.working_directory = path("p");
-        options_.cache_directory = path("cache");
-        options_.jobs = 2;
-        fs::create_directories(path("p"));
-        parts_ = {
-            .translate = toy_translate,
-            .extract = toy_extract,
-            .version = [] { return std::string("toy 1"); },
-            .default_command = toy_command,
-            .load_database = [](const std::string&) { return Result<CompileDatabase>(g_database); },
-            .find_database =
-                [](const std::string&) {
-                    return std::string(g_database.commands.empty() ? ""
-                                                                   : "/db/compile_commands.json");
-                },
-            .rules = kRules,
-            .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
-    }
-
-    Report run() const {
-        Result<Report> report = run_lint(options_, parts_);
-        if (!report) {
-            ADD_FAILURE() << report.error().message;
-            return {};
-        }
-        return std::move(*report);
-    }
-    std::string error() const {
-        const Result<Report> report = run_lint(options_, parts_);
-        return report ? "" : report.error().message;
-    }
-    std::vector<std::string> places(const Findings& findings) const {
-        std::vector<std::string> out;
-        for (const Finding& f : findings) {
-            out.push_back(fs::path(f.span.file.str()).lexically_relative(path("p")).string() + ":" +
-                          std::to_string(f.span.line));
-        }
-        return out;
-    }
-    std::vector<std::string> extracted() {
-        std::vector<std::string> out;
-        std::istringstream in(content_of(g_log));
-        for (std::string line; std::getline(in, line);) out.push_back(line);
-        fs::remove(g_log);
-        return out;
-    }
-
-    LintOptions options_;
-    Parts parts_;
-};
 
 TEST_F(LintTest, FindsInFilesAndDirectories) {
     write("p/a.cu", "fn one\nfn fine\nfn two\n");

@@ -1,0 +1,237 @@
+#include "analyzer/driver/python_units.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "analyzer/cache/cache.hpp"
+#include "analyzer/cache/pack.hpp"
+#include "analyzer/driver/pool.hpp"
+
+namespace mp::lint {
+namespace {
+
+// A fork costs more than parsing a small file; a batch that is lost costs its files' time twice.
+constexpr std::size_t kBatchFiles = 64;
+constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
+constexpr int kBatchesPerWorker = 1000;
+// Nobody wrote a larger one by hand.
+constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
+
+using Batch = std::vector<std::size_t>;  // indices of plan.python
+
+Unit empty_unit(const std::string& path, UnitState state, std::string_view message) {
+    Unit unit;
+    unit.path = Symbol(path);
+    unit.language = Language::python;
+    unit.state = state;
+    if (!message.empty()) unit.coverage.messages.emplace_back(message);
+    return unit;
+}
+
+UnitResult result_of(const PythonFile& file, const Unit& unit) {
+    UnitResult r;
+    r.path = file.path;
+    r.state = unit.state;
+    r.coverage = unit.coverage;
+    if (unit.state != UnitState::ok && !unit.coverage.messages.empty())
+        r.message = unit.coverage.messages.front().str();
+    return r;
+}
+
+std::string key_of(const Plan& plan, const LintOptions& options, const PythonRun& run) {
+    const std::array<std::string_view, 3> parts{
+        "python", run.version,
+        plan.project_root.empty() ? options.working_directory : plan.project_root};
+    return make_key(parts).hex();
+}
+
+class PythonGatherer {
+public:
+    PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
+                   const PythonRun& run, Gathered& out)
+        : plan_(plan), options_(options), parts_(parts), out_(out), done_(run.done) {
+        if (!run.directory.empty()) {
+            pack_.emplace(run.directory,
+                          run.directory + "/" + key_of(plan, options, run) + ".pack");
+        }
+    }
+
+    void run() {
+        units_.resize(plan_.python.size());
+        results_.resize(plan_.python.size());
+        out_.python.resize(plan_.python.size());
+        total_ = done_ + plan_.python.size();
+        std::vector<std::size_t> missing;
+        for (std::size_t i = 0; i < plan_.python.size(); ++i) {
+            if (!from_pack(i)) missing.push_back(i);
+        }
+        extract(batches_of(missing));
+        std::vector<Batch> again;
+        for (const std::size_t i : std::exchange(lost_, {})) again.push_back({i});
+        extract(again);
+        save();
+        std::move(units_.begin(), units_.end(), std::back_inserter(out_.units));
+        std::move(results_.begin(), results_.end(), std::back_inserter(out_.results));
+    }
+
+private:
+    const PythonFile& file(std::size_t i) const { return plan_.python[i]; }
+
+    bool from_pack(std::size_t i) {
+        if (!pack_) return false;
+        const PackedFile* known = pack_->find(file(i).path);
+        if (!known || known->module != file(i).module) return false;
+        if (known->id == file(i).id) {
+            out_.python[i] = {.path = file(i).path, .id = file(i).id, .hash = known->hash};
+        } else {
+            std::string content;
+            if (known->id.size != file(i).id.size || !read_file(file(i).path, content) ||
+                hash_bytes(content) != known->hash)
+                return false;
+            // The same content under a new time, as after a checkout: remembered for the next run.
+            out_.python[i] = {.path = file(i).path, .id = trusted(file(i).id), .hash = known->hash};
+            refreshed_.push_back(i);
+        }
+        keep(i, pack_->read(file(i).path));
+        results_[i].cached = true;
+        return true;
+    }
+
+    static FileId trusted(FileId id) {
+        id.mtime_ns = trusted_mtime(id.mtime_ns);
+        return id;
+    }
+
+    void keep(std::size_t i, Unit unit) {
+        results_[i] = result_of(file(i), unit);
+        units_[i] = std::move(unit);
+        ++done_;
+        if (options_.progress) options_.progress(done_, total_, file(i).path);
+    }
+
+    std::vector<Batch> batches_of(const std::vector<std::size_t>& files) const {
+        std::vector<Batch> out;
+        std::uint64_t bytes = 0;
+        for (const std::size_t i : files) {
+            if (out.empty() || out.back().size() == kBatchFiles || bytes > kBatchBytes) {
+                out.emplace_back();
+                bytes = 0;
+            }
+            out.back().push_back(i);
+            bytes += file(i).id.size;
+        }
+        return out;
+    }
+
+    void extract(const std::vector<Batch>& batches) {
+        if (batches.empty()) return;
+        PoolOptions pool;
+        pool.jobs =
+            std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(batches.size()));
+        pool.timeout = options_.timeout.value_or(pool.timeout);
+        pool.jobs_per_worker = kBatchesPerWorker;
+        run_jobs(
+            batches.size(), pool, [&](std::size_t b) { return extract_batch(batches[b]); },
+            [&](std::size_t b, JobOutcome outcome) { receive(batches[b], std::move(outcome)); });
+    }
+
+    // In a worker process: a segment with a record per file.
+    std::string extract_batch(const Batch& batch) const {
+        SegmentWriter out;
+        for (const std::size_t i : batch) {
+            std::string text;
+            PackedFile head{.path = file(i).path, .module = file(i).module, .id = {}, .hash = 0};
+            const Unit unit = extract_one(file(i), text);
+            struct ::stat info {};
+            // Written to while it was read: what is kept must not pass for the file.
+            const bool same =
+                ::stat(file(i).path.c_str(), &info) == 0 && id_of(info) == file(i).id;
+            if (same) head.id = trusted(file(i).id);
+            head.hash = hash_bytes(text);
+            write_record(out, head, unit);
+        }
+        return out.take();
+    }
+
+    Unit extract_one(const PythonFile& f, std::string& text) const {
+        if (!read_file(f.path, text, kLargestFile)) {
+            const bool large = f.id.size > kLargestFile;
+            return empty_unit(f.path, UnitState::failed,
+                              large ? "larger than 16 MiB" : "cannot be read");
+        }
+        if (parts_.is_relevant && !parts_.is_relevant(text))
+            return empty_unit(f.path, UnitState::ok, "");
+        return parts_.extract_python({.path = f.path, .module = f.module, .text = text});
+    }
+
+    void receive(const Batch& batch, JobOutcome outcome) {
+        if (outcome.state == JobOutcome::State::done && receive_segment(batch, outcome)) return;
+        if (batch.size() > 1) {
+            lost_.insert(lost_.end(), batch.begin(), batch.end());
+            return;
+        }
+        const bool late = outcome.state == JobOutcome::State::timeout;
+        const std::string why = outcome.message.empty() ? "unreadable facts" : outcome.message;
+        const std::size_t i = batch.front();
+        out_.python[i].path = file(i).path;
+        keep(i, empty_unit(file(i).path, late ? UnitState::timeout : UnitState::crashed, why));
+        results_[i].seconds = outcome.seconds;
+    }
+
+    bool receive_segment(const Batch& batch, JobOutcome& outcome) {
+        Segment segment;
+        if (!segment.open(outcome.output) || segment.records() != batch.size()) return false;
+        for (std::size_t n = 0; n < batch.size(); ++n) {
+            const std::size_t i = batch[n];
+            RecordReader in(segment, segment.record(n));
+            const PackedFile head = read_head(in);
+            out_.python[i] = {.path = file(i).path, .id = head.id, .hash = head.hash};
+            keep(i, read_unit(in));
+            results_[i].seconds = outcome.seconds / static_cast<double>(batch.size());
+        }
+        if (pack_) pack_->add(std::move(outcome.output));
+        return true;
+    }
+
+    void save() {
+        if (!pack_) return;
+        SegmentWriter touched;
+        for (const std::size_t i : refreshed_) {
+            const ReadFile& now = out_.python[i];
+            write_record(touched,
+                         {.path = now.path, .module = file(i).module, .id = now.id, .hash = now.hash},
+                         units_[i]);
+        }
+        if (!refreshed_.empty()) pack_->add(touched.take());
+        if (!pack_->save())
+            out_.warnings.push_back(std::string("cache: cannot be written: ") + std::strerror(errno));
+    }
+
+    const Plan& plan_;
+    const LintOptions& options_;
+    const Parts& parts_;
+    Gathered& out_;
+    std::optional<FactsPack> pack_;
+    std::vector<Unit> units_;
+    std::vector<UnitResult> results_;
+    std::vector<std::size_t> refreshed_;
+    std::vector<std::size_t> lost_;
+    std::size_t done_ = 0;
+    std::size_t total_ = 0;
+};
+
+}  // namespace
+
+void gather_python(const Plan& plan, const LintOptions& options, const Parts& parts,
+                   const PythonRun& run, Gathered& out) {
+    if (!plan.python.empty()) PythonGatherer(plan, options, parts, run, out).run();
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "analyzer/driver/gather.hpp"
+
+namespace mp::lint {
+
+struct PythonRun {
+    std::string directory;  // of the cache; empty: none
+    std::string version;    // of what makes facts: another one does not read these
+    std::size_t done = 0;   // units finished before, for progress
+};
+
+// Adds the Python units of a plan: from the project's pack where the file has not changed, else from
+// worker processes, many files to a job. A job that dies is done again file by file, so that one file
+// costs itself only.
+void gather_python(const Plan&, const LintOptions&, const Parts&, const PythonRun&, Gathered& out);
+
+}  // namespace mp::lint

@@ -1,0 +1,201 @@
+#include "analyzer/driver/replay.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "analyzer/cache/cache.hpp"
+#include "analyzer/cache/codec.hpp"
+#include "analyzer/driver/discover.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Everything that decides the findings besides the files themselves.
+std::string key_of(const Plan& plan, const LintOptions& options,
+                   const std::vector<const Rule*>& rules) {
+    std::vector<std::string> parts{"findings",
+                                   own_binary(),
+                                   options.working_directory,
+                                   plan.project_root,
+                                   options.torch,
+                                   options.device,
+                                   options.inference.value_or(false) ? "inference" : "training"};
+    auto add = [&parts](std::string_view what, const std::vector<std::string>& list) {
+        parts.emplace_back(what);  // the lists must not run into each other
+        parts.insert(parts.end(), list.begin(), list.end());
+    };
+    parts.emplace_back("inputs");
+    for (const std::string& input : options.inputs)
+        parts.push_back(absolute_path(input, options.working_directory));
+    parts.emplace_back("rules");
+    for (const Rule* rule : rules) parts.emplace_back(rule->id);
+    parts.emplace_back("policies");
+    for (const std::string& file : options.policy_files) {
+        std::string text;
+        read_file(file, text);
+        parts.push_back(std::move(text));
+    }
+    add("guards", options.regions.guards);
+    add("enter", options.regions.enter);
+    add("leave", options.regions.leave);
+    add("functions", options.regions.functions);
+    parts.emplace_back(name_of(options.regions.dtype));
+    const std::vector<std::string_view> views(parts.begin(), parts.end());
+    return make_key(views).hex();
+}
+
+bool is_complete(const UnitResult& unit) {
+    return unit.state != UnitState::crashed && unit.state != UnitState::timeout;
+}
+
+void write_files(SegmentWriter& out, const Plan& plan, const std::vector<ReadFile>& files) {
+    out.number(files.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        out.text(files[i].path);
+        out.text(plan.python[i].module);
+        out.number(files[i].id.size);
+        out.value(files[i].id.mtime_ns);
+        out.number(files[i].id.inode);
+        out.number(files[i].hash);
+    }
+    out.end_record();
+}
+
+void write_units(SegmentWriter& out, const std::vector<UnitResult>& units) {
+    out.number(units.size());
+    for (const UnitResult& u : units) {
+        out.text(u.path);
+        out.value(u.state);
+        out.text(u.message);
+        out.value(u.coverage);
+    }
+    out.end_record();
+}
+
+std::vector<UnitResult> read_units(RecordReader& in) {
+    std::vector<UnitResult> out;
+    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
+        UnitResult& u = out.emplace_back();
+        in.value(u.path);
+        in.value(u.state);
+        in.value(u.message);
+        in.value(u.coverage);
+        u.cached = true;
+    }
+    return out;
+}
+
+void write_findings(SegmentWriter& out, const Findings& findings) {
+    out.number(findings.size());
+    for (const Finding& f : findings) {
+        out.text(f.rule);
+        out.value(f.severity);
+        out.value(f.span);
+        out.text(f.message);
+        out.text(f.fix);
+        out.number(f.notes.size());
+        for (const Note& note : f.notes) {
+            out.value(note.span);
+            out.text(note.text);
+        }
+        out.symbol(f.function);
+        out.number(f.edits.size());
+        for (const Edit& edit : f.edits) {
+            out.value(edit.at);
+            out.text(edit.text);
+        }
+        out.value(f.safe_edits);
+    }
+    out.end_record();
+}
+
+Findings read_findings(RecordReader& in, const std::vector<const Rule*>& rules) {
+    Findings out;
+    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
+        Finding& f = out.emplace_back();
+        const std::string_view id = in.text();
+        const auto rule =
+            std::find_if(rules.begin(), rules.end(), [id](const Rule* r) { return r->id == id; });
+        if (rule == rules.end()) in.ok = false;
+        if (in.ok) f.rule = (*rule)->id;
+        in.value(f.severity);
+        in.value(f.span);
+        in.value(f.message);
+        in.value(f.fix);
+        for (std::uint64_t m = in.number(); m > 0 && in.ok; --m) {
+            Note& note = f.notes.emplace_back();
+            in.value(note.span);
+            in.value(note.text);
+        }
+        f.function = in.symbol();
+        for (std::uint64_t m = in.number(); m > 0 && in.ok; --m) {
+            Edit& edit = f.edits.emplace_back();
+            in.value(edit.at);
+            in.value(edit.text);
+        }
+        in.value(f.safe_edits);
+    }
+    return out;
+}
+
+}  // namespace
+
+Replay::Replay(const Plan& plan, const LintOptions& options, const std::vector<const Rule*>& rules)
+    : plan_(plan), rules_(rules) {
+    if (!options.use_cache || !plan.commands.empty() || !plan.headers.empty()) return;
+    directory_ = options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
+    if (!directory_.empty()) path_ = directory_ + "/" + key_of(plan, options, rules) + ".run";
+}
+
+// The files of the last run are those of this one, with the same content.
+bool Replay::same_files(RecordReader& in, std::vector<ReadFile>& now, bool& touched) const {
+    if (in.number() != plan_.python.size()) return false;
+    for (const PythonFile& file : plan_.python) {
+        if (in.text() != file.path || in.text() != file.module) return false;
+        FileId id;
+        id.size = in.number();
+        in.value(id.mtime_ns);
+        id.inode = in.number();
+        const std::uint64_t hash = in.number();
+        if (id != file.id) {
+            std::string content;
+            if (id.size != file.id.size || !read_file(file.path, content) ||
+                hash_bytes(content) != hash)
+                return false;
+            touched = true;
+            id = file.id;
+            id.mtime_ns = trusted_mtime(id.mtime_ns);
+        }
+        now.push_back({.path = file.path, .id = id, .hash = hash});
+    }
+    return in.ok;
+}
+
+std::optional<Replayed> Replay::load() {
+    std::string bytes;
+    Segment segment;
+    if (path_.empty() || !read_file(path_, bytes) || !segment.open(bytes)) return std::nullopt;
+    RecordReader files(segment, segment.record(0));
+    std::vector<ReadFile> now;
+    now.reserve(plan_.python.size());
+    bool touched = false;
+    if (!same_files(files, now, touched)) return std::nullopt;
+    RecordReader units(segment, segment.record(1));
+    RecordReader findings(segment, segment.record(2));
+    Replayed out{.units = read_units(units), .findings = read_findings(findings, rules_)};
+    if (!units.ok || !findings.ok) return std::nullopt;
+    if (touched) save(now, out.units, out.findings);
+    return out;
+}
+
+void Replay::save(const std::vector<ReadFile>& files, const std::vector<UnitResult>& units,
+                  const Findings& findings) {
+    if (path_.empty() || !std::all_of(units.begin(), units.end(), is_complete)) return;
+    SegmentWriter out;
+    write_files(out, plan_, files);
+    write_units(out, units);
+    write_findings(out, findings);
+    replace_file(directory_, path_, out.take());  // a run that cannot be kept is only slower next time
+}
+
+}  // namespace mp::lint
