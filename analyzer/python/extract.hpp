@@ -20,8 +20,13 @@ struct Source {
 // analysed (UnitState::partial). Dependencies are the caller's.
 Unit extract(const Source& source);
 
+// Facts of one file by what it is: `extract` for Python, the cells of an .ipynb (notebook.hpp), the
+// settings of a .json or .txt configuration (config_files.hpp; without functions when it is none).
+Unit extract_file(const Source& source);
+
 // Whether a text can hold anything that a rule looks at. Cheap (a search for a few words), never wrong
 // towards "no": a file that is skipped here has no finding of its own and no facts that others need.
+// For Python and notebooks; configurations are small and always read.
 bool is_relevant(std::string_view text);
 
 // "pkg.train" for "<root>/pkg/train.py": the path below the outermost directory that holds an

@@ -1,0 +1,227 @@
+#include "analyzer/python/config_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <unordered_set>
+
+#include "analyzer/python/json_reader.hpp"
+#include "kernels/numerics/op.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+bool mentions_any(std::string_view text, std::span<const std::string_view> parts) {
+    return std::ranges::any_of(parts, [&](std::string_view part) {
+        return text.find(part) != std::string_view::npos;
+    });
+}
+
+Unit empty_unit(const Source& source) {
+    Unit unit;
+    unit.path = Symbol(source.path);
+    unit.language = Language::python;
+    return unit;
+}
+
+Function file_function(const Source& source) {
+    Function f;
+    f.usr = Symbol(source.path + ":<file>");
+    f.name = f.display = Symbol("<file>");
+    f.kind = FunctionKind::python;
+    f.span = {Symbol(source.path), 1, 1, 1, 1};
+    return f;
+}
+
+Operand constant(Symbol text, Shape shape) {
+    Operand value;
+    value.shape = shape;
+    value.constant = text;
+    return value;
+}
+
+// Keys that only configurations of these systems have at their top.
+constexpr std::array<std::string_view, 14> kMarks{
+    "amp",
+    "autocast_bf16_ops",
+    "autocast_fp32_ops",
+    "bf16",
+    "bfloat16",
+    "communication_data_type",
+    "fp16",
+    "hmp_bf16_ops",
+    "hmp_fp32_ops",
+    "torch_autocast",
+    "train_micro_batch_size_per_gpu",
+    "use_habana_mixed_precision",
+    "use_torch_autocast",
+    "zero_optimization",
+};
+
+// "fp16.enabled" for {fp16: {enabled: ..}}; an op list's elements go by what the list is.
+std::string key_of(const JsonPath& path) {
+    std::string key;
+    for (const std::string& part : path) {
+        if (part.empty()) continue;
+        if (!key.empty()) key += '.';
+        key += part;
+    }
+    if (key == "autocast_bf16_ops" || key == "hmp_bf16_ops") return "bf16_ops";
+    if (key == "autocast_fp32_ops" || key == "hmp_fp32_ops") return "fp32_ops";
+    return key;
+}
+
+// Deeper values and longer lists are data, not configuration.
+constexpr std::size_t kDeepest = 6;
+constexpr std::size_t kMostSettings = 2000;
+
+class SettingsReader : public JsonVisitor {
+public:
+    SettingsReader(const Source& source, Function& function)
+        : text_(source.text), file_(source.path), lines_(line_starts(source.text)), function_(function) {}
+
+    void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end) override {
+        note_mark(path);
+        std::string quoted = "'";
+        quoted.append(value) += '\'';
+        add(path, constant(Symbol(quoted), Shape::object), begin - 1, end + 1);
+    }
+
+    void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin) override {
+        note_mark(path);
+        const bool is_null = value == "null";
+        add(path, constant(is_null ? Symbol("None") : Symbol(value), is_null ? Shape::object : Shape::scalar),
+            begin, begin + value.size());
+    }
+
+    void on_object_end(const JsonPath& path) override { note_mark(path); }
+
+    bool is_configuration() const { return marked_; }
+
+private:
+    void note_mark(const JsonPath& path) {
+        marked_ = marked_ || (!path.empty() && is_one_of(path[0], kMarks));
+    }
+
+    void add(const JsonPath& path, Operand value, std::size_t begin, std::size_t end) {
+        if (path.empty() || path.size() > kDeepest || function_.settings.size() >= kMostSettings) return;
+        const Place first = place_of(lines_, begin), last = place_of(lines_, end);
+        value.text = Symbol(text_.substr(begin, std::min<std::size_t>(end - begin, 80)));
+        value.span = {file_, first.line, first.column, last.line, last.column};
+        function_.settings.push_back({.span = value.span, .key = Symbol(key_of(path)), .value = value});
+    }
+
+    std::string_view text_;
+    Symbol file_;
+    std::vector<std::size_t> lines_;
+    Function& function_;
+    bool marked_ = false;
+};
+
+Unit extract_json(const Source& source) {
+    Unit unit = empty_unit(source);
+    Function f = file_function(source);
+    SettingsReader reader(source, f);
+    const bool broken = read_json(source.text, reader).has_value();
+    if (broken || !reader.is_configuration()) return unit;
+    unit.functions.push_back(std::move(f));
+    return unit;
+}
+
+// Habana names its lists by dtype: ops_bf16.txt, ops_fp32.txt.
+std::string_view list_key(std::string_view path) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    constexpr std::array<std::string_view, 4> kLower{"bf16", "bfloat16", "lower", "BF16"};
+    constexpr std::array<std::string_view, 3> kFp32{"fp32", "float32", "FP32"};
+    if (mentions_any(name, kLower)) return "bf16_ops";
+    return mentions_any(name, kFp32) ? "fp32_ops" : "ops";
+}
+
+std::string_view trimmed(std::string_view line) {
+    line = line.substr(0, line.find('#'));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos) return {};
+    return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+}
+
+bool is_word(std::string_view text) {
+    return std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+               c == '.';
+    });
+}
+
+// An op list has one word per line, and most of them are ops.
+Unit extract_op_list(const Source& source) {
+    Unit unit = empty_unit(source);
+    Function f = file_function(source);
+    const Symbol file(source.path), key(list_key(source.path));
+    std::size_t known = 0;
+    std::string_view rest = source.text;
+    for (std::uint32_t number = 1; !rest.empty(); ++number) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        const std::string_view word = trimmed(line);
+        if (word.empty()) continue;
+        if (!is_word(word) || f.settings.size() >= kMostSettings) return unit;
+        known += op_from_name(word).known() ? 1 : 0;
+        const auto column = static_cast<std::uint32_t>(word.data() - line.data() + 1);
+        const SourceSpan span{file, number, column, number,
+                              column + static_cast<std::uint32_t>(word.size())};
+        Operand value = constant(Symbol("'" + std::string(word) + "'"), Shape::object);
+        value.text = Symbol(word);
+        value.span = span;
+        f.settings.push_back({.span = span, .key = key, .value = value});
+    }
+    if (known * 2 > f.settings.size()) unit.functions.push_back(std::move(f));
+    return unit;
+}
+
+// "'ds_config.json'" -> ds_config.json; empty for what names no such file.
+std::string_view file_named(const Operand& operand) {
+    std::string_view text = operand.constant.str();
+    if (text.size() < 7 || (text[0] != '\'' && text[0] != '"') || text.back() != text[0]) return {};
+    text = text.substr(1, text.size() - 2);
+    return text.ends_with(".json") || text.ends_with(".txt") ? text : std::string_view();
+}
+
+constexpr std::array<std::string_view, 11> kHints{"config",    "Config", "ds_",  "deepspeed", "DeepSpeed", "gaudi",
+                                                  "precision", "bf16",   "fp32", "hmp",       "OPS_LIST"};
+
+class FileNames {
+public:
+    void note(const Operand& operand, std::string_view context) {
+        const std::string_view file = file_named(operand);
+        if (file.empty()) return;
+        const bool hinted = mentions_any(file, kHints) || mentions_any(context, kHints) ||
+                            mentions_any(operand.keyword.str(), kHints);
+        if (hinted && seen_.insert(file).second) names_.emplace_back(file);
+    }
+    std::vector<std::string> take() { return std::move(names_); }
+
+private:
+    std::unordered_set<std::string_view> seen_;
+    std::vector<std::string> names_;
+};
+
+}  // namespace
+
+Unit extract_config(const Source& source) {
+    return source.path.ends_with(".json") ? extract_json(source) : extract_op_list(source);
+}
+
+std::vector<std::string> configuration_files(const Unit& unit) {
+    FileNames names;
+    for (const Function& f : unit.functions) {
+        for (const Call& call : f.calls)
+            for (const Operand& argument : call.args) names.note(argument, call.name.str());
+        for (const Setting& setting : f.settings) names.note(setting.value, setting.key.str());
+    }
+    return names.take();
+}
+
+}  // namespace mp::lint::python
