@@ -70,15 +70,13 @@ struct Counters {
     static constexpr std::size_t kCapacity = 256 - kVectors;     // vectors until a counter may be full
 
     V16 planes[kPlanes];
-    V16 highest;  // of the values of bin `top`
 
-    HWY_INLINE explicit Counters(unsigned top)
-        : highest(hn::Set(D16(), static_cast<std::uint16_t>(top << 7 | 0x7F))) {
+    HWY_INLINE Counters() {
         for (V16& plane : planes) plane = hn::Zero(D16());
     }
 
-    // 1 << (top - bin); nothing outside of the window.
-    HWY_INLINE V16 bit_of(const std::uint16_t* p) const {
+    // 1 << (top - bin) with the highest value of bin `top`; nothing outside of the window.
+    static HWY_INLINE V16 bit_of(V16 highest, const std::uint16_t* p) {
         const D16 d;
         const V16 magnitude = hn::And(hn::LoadU(d, p), hn::Set(d, 0x7FFF));
         const V16 below = hn::ShiftRight<7>(hn::Sub(highest, magnitude));
@@ -111,14 +109,15 @@ struct Counters {
 #endif
     }
 
-    // Adds 2^Depth vectors to the first planes; returns the carry for plane `Depth`.
-    template <int Depth>
-    HWY_INLINE V16 add_vectors(const std::uint16_t* p) {
+    // Adds 2^Depth vectors of bits, those of `bits(i)` and following, to the first planes; returns the carry for plane
+    // `Depth`.
+    template <int Depth, class Bits>
+    HWY_INLINE V16 add_vectors(const Bits& bits, std::size_t i) {
         if constexpr (Depth == 0) {
-            return bit_of(p);
+            return bits(i);
         } else {
-            const V16 a = add_vectors<Depth - 1>(p);
-            const V16 b = add_vectors<Depth - 1>(p + (kLanes16 << (Depth - 1)));
+            const V16 a = add_vectors<Depth - 1>(bits, i);
+            const V16 b = add_vectors<Depth - 1>(bits, i + (std::size_t{1} << (Depth - 1)));
             return add(planes[Depth - 1], a, b);
         }
     }
@@ -171,20 +170,63 @@ struct Counters {
     }
 };
 
-// counts[k]: values of bin top - k. n is a multiple of kGroup.
-inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top, std::uint64_t (&counts)[kWindow]) {
-    for (std::size_t i = 0; i < n;) {
-        Counters counters(top);
-        const std::size_t most = Counters::kCapacity * kLanes16;
-        const std::size_t end = n - i < most ? n : i + most;
-        for (; i + Counters::kVectors * kLanes16 <= end; i += Counters::kVectors * kLanes16) {
-            ask_for_next_block(p + i, Counters::kVectors * kLanes16);
-            counters.ripple<Counters::kDepth>(counters.add_vectors<Counters::kDepth>(p + i));
+// counts[k]: values of bin top - k in `vectors` vectors; vector i holds the values from p + i * kLanes16.
+template <class Raw, class Bits>
+HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors, std::uint64_t (&counts)[kWindow]) {
+    for (std::size_t i = 0; i < vectors;) {
+        Counters counters;
+        const std::size_t end = vectors - i < Counters::kCapacity ? vectors : i + Counters::kCapacity;
+        for (; i + Counters::kVectors <= end; i += Counters::kVectors) {
+            ask_for_next_block(p + i * kLanes16, Counters::kVectors * kLanes16);
+            counters.ripple<Counters::kDepth>(counters.add_vectors<Counters::kDepth>(bits, i));
         }
-        for (; i < end; i += kLanes16) counters.ripple<0>(counters.bit_of(p + i));
+        for (; i < end; ++i) counters.ripple<0>(bits(i));
         counters.unload(counts);
     }
 }
+
+// The halves of a block in the window that ends with bin `top`. n is a multiple of kGroup.
+inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top, std::uint64_t (&counts)[kWindow]) {
+    const V16 highest = hn::Set(D16(), static_cast<std::uint16_t>(top << 7 | 0x7F));
+    const auto bits = [&](std::size_t i) HWY_ATTR { return Counters::bit_of(highest, p + i * kLanes16); };
+    count_bits(p, bits, n / kLanes16, counts);
+}
+
+#if HWY_TARGET <= HWY_AVX3
+// Formats whose upper half is the upper half of the same value in fp32.
+template <class F>
+inline constexpr bool kStartsAsFp32 = F::kDType == DType::bf16 || F::kDType == DType::fp32;
+
+// The i-th vector of upper halves, in any order.
+template <class F>
+HWY_INLINE V16 upper_half_vector(const typename F::Raw* p, std::size_t i) {
+    const D16 d;
+    if constexpr (F::kDType == DType::bf16) {
+        return hn::LoadU(d, p + i * kLanes16);
+    } else {
+        const DU d32;
+        const auto a = hn::LoadU(d32, p + i * kLanes16), b = hn::LoadU(d32, p + i * kLanes16 + kLanes16 / 2);
+        constexpr __mmask32 kUpper = 0xAAAAAAAAu;
+        return V16{_mm512_mask_blend_epi16(kUpper, hn::ShiftRight<16>(b).raw, a.raw)};
+    }
+}
+
+// As count_window for a block whose values other than zero lie in bins top - 31 to top: five bits of the exponent tell
+// them apart, and one permutation of a table gives the bit. Zeros look like bin 0.
+template <class F>
+void count_near(const typename F::Raw* p, std::size_t n, std::uint64_t zeros, unsigned top,
+                std::uint64_t (&counts)[kWindow]) {
+    alignas(64) std::uint16_t table[32] = {};
+    for (unsigned k = 0; k < kWindow && k < top; ++k)
+        table[(top - k) % 32] = static_cast<std::uint16_t>(1u << k);
+    const V16 by_bin = hn::Load(D16(), table);
+    const auto bits = [&](std::size_t i) HWY_ATTR {
+        return V16{_mm512_permutexvar_epi16(hn::ShiftRight<7>(upper_half_vector<F>(p, i)).raw, by_bin.raw)};
+    };
+    count_bits(p, bits, n / kLanes16, counts);
+    if (top % 32 < kWindow && top % 32 < top) counts[top % 32] -= zeros;
+}
+#endif
 
 // Smallest distance of n values to the lowest normal magnitude; zeros and subnormals are the furthest away.
 HWY_INLINE V16 least_above_normal(const std::uint16_t* p, std::size_t n) {
@@ -225,13 +267,13 @@ inline std::uint64_t count_few(const std::uint16_t* p, std::size_t n, std::uint6
 // With fewer left than this share of a block another window is not worth its pass.
 inline constexpr std::size_t kFewShare = 512;
 
-// n values other than zero, of bins `low` to `high`, among `padded` halves. Bin 0 is what is left over: its halves
-// look like those of zeros.
-inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64_t n, unsigned low, unsigned high,
-                         std::uint64_t* bins) {
+// n values other than zero, of bins `low` to `top`, among `padded` halves. Bin 0 is what is left over: its halves look
+// like those of zeros. `rest`: the bins above have been counted already.
+inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64_t n, unsigned low, unsigned top,
+                         bool rest, std::uint64_t* bins) {
     std::uint64_t left = n;
-    for (unsigned top = high; top >= 1 && top >= low && left > 0; top -= kWindow) {
-        if (top != high && left * kFewShare <= padded) {
+    for (; top >= 1 && top >= low && left > 0; top -= kWindow, rest = true) {
+        if (rest && left * kFewShare <= padded) {
             left -= count_few(p, padded, left, top, bins);
             break;
         }
@@ -251,6 +293,22 @@ template <class F>
 void histogram_of_block(const typename F::Raw* p, std::size_t n, std::uint64_t zeros, double amin, double amax,
                         std::uint64_t* bins) {
     if (amax == 0) return;
+    const unsigned low = bin_of(amin), high = bin_of(amax);
+    std::uint64_t left = n - zeros;
+    unsigned top = high;
+#if HWY_TARGET <= HWY_AVX3
+    if constexpr (kStartsAsFp32<F>)
+        if (n % kGroup == 0 && low >= 1 && high - low < 2 * kWindow) {
+            std::uint64_t window[kWindow] = {};
+            count_near<F>(p, n, zeros, high, window);
+            for (unsigned k = 0; k < kWindow && k < high; ++k) {
+                bins[high - k] += window[k];
+                left -= window[k];
+            }
+            if (left == 0) return;
+            top = high - kWindow;
+        }
+#endif
     alignas(64) std::uint16_t halves[kBlock];
     const std::uint16_t* from = halves;
     if constexpr (F::kDType == DType::fp64) {
@@ -263,7 +321,7 @@ void histogram_of_block(const typename F::Raw* p, std::size_t n, std::uint64_t z
     } else {
         upper_halves<F>(p, n, halves);
     }
-    count_halves(from, (n + kGroup - 1) / kGroup * kGroup, n - zeros, bin_of(amin), bin_of(amax), bins);
+    count_halves(from, (n + kGroup - 1) / kGroup * kGroup, left, low, top, top != high, bins);
 }
 
 }  // namespace mp::cpu::HWY_NAMESPACE
