@@ -45,9 +45,9 @@ def run(mode, arguments, keep):
     if mode:
         keep["bytes"] = sum(os.path.getsize(f) for f in glob.glob(folder + "/run/*.mpt")) / 1e3
         text = subprocess.run([TRACE, "report", "--text", folder + "/run"], capture_output=True, text=True).stdout
-        report = subprocess.run([TRACE, "report", "--json", "-", folder + "/run"], capture_output=True, text=True).stdout
-        coverage, steps = json.loads(report)["coverage"], json.loads(report)["steps"]
-        keep["ops"] = coverage["ops"] / max(1, len(steps))
+        done = subprocess.run([TRACE, "report", "--json", "-", folder + "/run"], capture_output=True, text=True)
+        report = json.loads(done.stdout)
+        keep["ops"] = report["coverage"]["ops"] / max(1, len(report["steps"]))
         keep["memory"] = [line for line in text.splitlines() if "held at the end" in line]
     shutil.rmtree(folder, ignore_errors=True)
     return result
