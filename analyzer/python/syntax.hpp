@@ -89,6 +89,7 @@ public:
     std::uint32_t begin() const;  // byte offset in the text
     std::uint32_t end() const;
     std::uint32_t index() const { return index_; }  // in the tree, in the order of the text
+    std::uint32_t end_index() const;                // of the first node after it
 
     Node part(Part) const;                // the first of this name; null when absent
     Children children() const;            // named ones and operators, comments left out
@@ -115,8 +116,6 @@ private:
     friend class Tree;
     friend class Children;
     Node(const Tree* tree, std::uint32_t index) : tree_(tree), index_(index) {}
-    std::uint32_t end_index() const;
-
     const Tree* tree_ = nullptr;
     std::uint32_t index_ = 0;
 };

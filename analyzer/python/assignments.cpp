@@ -1,0 +1,311 @@
+#include "analyzer/python/builder.hpp"
+#include "analyzer/python/builtins.hpp"
+#include "analyzer/python/constants.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+bool is_sequence(Node node) {
+    switch (node.kind()) {
+        case Kind::pattern_list:
+        case Kind::tuple_pattern:
+        case Kind::list_pattern:
+        case Kind::tuple:
+        case Kind::list:
+        case Kind::expression_list: return true;
+        default: return false;
+    }
+}
+
+std::size_t count(Node node) {
+    std::size_t n = 0;
+    for (const Node child : node.children()) n += child.is_token() ? 0 : 1;
+    return n;
+}
+
+bool has_splat(Node node) {
+    for (const Node child : node.children())
+        if (child.kind() == Kind::list_splat || child.kind() == Kind::list_splat_pattern) return true;
+    return false;
+}
+
+std::string_view augmented_method(std::string_view token) {
+    constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
+        {"+=", "__iadd__"},   {"-=", "__isub__"},      {"*=", "__imul__"}, {"/=", "__itruediv__"},
+        {"@=", "__imatmul__"}, {"**=", "__ipow__"},    {"%=", "__imod__"}, {"//=", "__ifloordiv__"},
+        {"&=", "__iand__"},   {"|=", "__ior__"},       {"^=", "__ixor__"}, {"<<=", "__ilshift__"},
+        {">>=", "__irshift__"},
+    };
+    for (const auto& [known, method] : kMethods)
+        if (known == token) return method;
+    return {};
+}
+
+AccumulateOp accumulate_op(std::string_view op) {
+    if (op == "+") return AccumulateOp::add;
+    if (op == "-") return AccumulateOp::subtract;
+    if (op == "*") return AccumulateOp::multiply;
+    return AccumulateOp::other;
+}
+
+}  // namespace
+
+void Builder::name_result(const Value& value, Symbol name) {
+    if (value.is.call == kNone || name.empty()) return;
+    Operand& result = f_.calls[static_cast<std::size_t>(value.is.call)].result;
+    if (result.name.empty()) result.name = name;
+}
+
+void Builder::assign_name(Symbol name, Value value) {
+    const std::uint32_t slot = scope_.index.find(name);
+    if (slot == FlatMap::kAbsent || scope_.bindings[slot].elsewhere) return;
+    value.is.name = {};
+    if (!dotted_names_.empty()) forget_parts_of(name);
+    set(slot, std::move(value));
+}
+
+void Builder::assign(Node target, const Value& value, Node right) {
+    switch (target.kind()) {
+        case Kind::identifier:
+            name_result(value, file_.names.of(target));
+            assign_name(file_.names.of(target), value);
+            return;
+        case Kind::attribute: assign_attribute(target, value, right); return;
+        case Kind::subscript: assign_subscript(target, value, right); return;
+        case Kind::as_pattern_target:
+        case Kind::parenthesized_expression: assign(target.child(0), value, right); return;
+        case Kind::list_splat:
+        case Kind::list_splat_pattern: assign(target.child(0), {}, right); return;
+        default:
+            if (is_sequence(target)) assign_items(target, value);
+    }
+}
+
+void Builder::assign_items(Node targets, const Value& value) {
+    if (value.is.call != kNone) name_result(value, file_.text_of(targets));
+    const Call* const call =
+        value.is.call == kNone ? nullptr : &f_.calls[static_cast<std::size_t>(value.is.call)];
+    std::vector<Value> items;
+    std::size_t i = 0;
+    for (const Node target : targets.children()) {
+        if (target.is_token()) continue;
+        Value& item = items.emplace_back();
+        if (call) {
+            item.object = class_of_item(*call, i);
+            item.is.shape = item.object.empty() ? Shape::other : shape_of_class(item.object.str());
+            const std::int32_t from = passes_on_item(*call, i);
+            if (from >= 0 && static_cast<std::size_t>(from) < call->args.size()) {
+                const Operand& given = call->args[static_cast<std::size_t>(from)];
+                const Value held = given.name.empty() ? Value{} : load_dotted(given.name);
+                if (item.object.empty()) item.object = held.object;
+                if (item.is.shape == Shape::other) item.is.shape = given.shape;
+                item.is.dtype = given.dtype;
+            }
+        }
+        ++i;
+    }
+    i = 0;
+    for (const Node target : targets.children())
+        if (!target.is_token()) assign(target, items[i++], {});
+}
+
+Value Builder::load_dotted(Symbol name) {
+    if (const Value* known = known_dotted(name)) return *known;
+    return name.str().find('.') == std::string_view::npos ? load(name) : Value{};
+}
+
+// `a, b = b, a`: all values before the first target.
+void Builder::assign_pairwise(Node targets, Node values) {
+    std::vector<std::pair<Value, Node>> items;
+    for (const Node value : values.children())
+        if (!value.is_token()) items.emplace_back(eval(value), value);
+    std::size_t i = 0;
+    for (const Node target : targets.children()) {
+        if (target.is_token()) continue;
+        assign(target, items[i].first, items[i].second);
+        ++i;
+    }
+}
+
+void Builder::add_setting(Symbol key, Operand value, Node node) {
+    Setting& setting = f_.settings.emplace_back();
+    setting.span = node.span();
+    setting.key = key;
+    setting.value = std::move(value);
+    setting.block = block_;
+}
+
+void Builder::note_self_attribute(Symbol leaf, const Value& value) {
+    if (!scope_.owner) return;
+    AttributeInfo* it = scope_.owner->attribute(leaf);
+    if (!it) return;
+    Value kept = file_.detached(value, f_.calls);
+    kept.is.name = {};
+    // A module's dtype is what its owner was cast to, not what it was made with.
+    if (kept.is.shape == Shape::module && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
+    it->value = it->set ? join(it->value, kept, {}, true) : kept;
+    it->set = true;
+}
+
+void Builder::assign_attribute(Node target, const Value& value, Node right) {
+    const Node object_node = target.part(Part::object);
+    const Value object = eval(object_node);
+    const Symbol leaf = file_.names.of(target.part(Part::attribute));
+    if (!object.entity.empty()) {
+        if (!object.is_class && !file_.is_project_name(object.entity))
+            add_setting(file_.names.join(object.entity, leaf.str()), operand(value, right), target);
+        return;
+    }
+    if (object.is.name.empty()) return;
+    const Symbol dotted = file_.names.dotted(target);
+    name_result(value, dotted);
+    Value kept = value;
+    kept.is.name = {};
+    set(slot_of(dotted), std::move(kept));
+    if (object.is_self && f_.name.str().ends_with(".__init__")) note_self_attribute(leaf, value);
+}
+
+void Builder::assign_subscript(Node target, const Value& value, Node right) {
+    const Node object_node = target.part(Part::value), index_node = target.part(Part::subscript);
+    const Value object = eval(object_node), index = eval(index_node);
+    if (object.entity.str() == "os.environ") {
+        const auto key = string_content(index_node);
+        if (key) add_setting(file_.names.join(object.entity, Symbol(*key).str()), operand(value, right),
+                             target);
+        return;
+    }
+    if (!object.entity.empty() || !right) return;
+    const bool tensor = object.is.shape == Shape::tensor;
+    Call call = make_call(target.span(), CallKind::op);
+    call.name = file_.names.join(symbol(tensor ? "torch.Tensor" : "?"), "__setitem__");
+    call.in_place = true;
+    call.args = {operand(object, object_node), operand(index, index_node), operand(value, right)};
+    emit(std::move(call));
+}
+
+void Builder::visit_assignment(Node node) {
+    const Node left = node.part(Part::left), right = node.part(Part::right);
+    if (!right) return;  // `x: int`
+    // `a = b = f()`: the value is that of the innermost one.
+    std::vector<Node> targets{left};
+    Node source = right;
+    for (; source.kind() == Kind::assignment; source = source.part(Part::right))
+        targets.push_back(source.part(Part::left));
+    if (targets.size() == 1 && is_sequence(left) && is_sequence(source) &&
+        count(left) == count(source) && !has_splat(left) && !has_splat(source)) {
+        assign_pairwise(left, source);
+        return;
+    }
+    Value value = eval(source);
+    if (targets.size() == 1 && source.kind() == Kind::binary_operator && loop_depth_ > 0)
+        note_sum(node, left, source, value);
+    if (value.is.shape == Shape::other && node.part(Part::type))
+        value = annotated(value, node.part(Part::type));
+    for (const Node target : targets) assign(target, value, source);
+}
+
+// `acc = acc + x` in a loop.
+void Builder::note_sum(Node node, Node target, Node sum, const Value& result) {
+    const Node a = sum.part(Part::left), b = sum.part(Part::right);
+    const bool first = a.text() == target.text(), second = b.text() == target.text();
+    if (first == second || result.is.call == kNone) return;
+    const Call& call = f_.calls[static_cast<std::size_t>(result.is.call)];
+    if (call.kind != CallKind::op || call.args.size() != 2) return;
+    const std::string_view op = sum.operator_token().text();
+    if (op != "+" && (op != "*" && op != "-")) return;
+    Value old, added;
+    old.is = call.args[first ? 0 : 1];
+    added.is = call.args[first ? 1 : 0];
+    accumulate(node, target, old, added, op, result.is.call, false);
+}
+
+void Builder::accumulate(Node node, Node target, const Value& old, const Value& added,
+                         std::string_view op, std::int32_t call, bool compound) {
+    if (!added.is.constant.empty()) return;
+    const bool is_name = target.kind() == Kind::identifier;
+    const Symbol name = is_name || target.kind() == Kind::attribute ? file_.names.dotted(target)
+                                                                  : file_.text_of(target);
+    const std::uint32_t slot = is_name ? scope_.index.find(name) : dotted_.find(name);
+    const bool known = slot != FlatMap::kAbsent && env_[slot].set;
+    const bool member = target.kind() == Kind::attribute;
+    if (loop_depth_ == 0 && !member) return;
+    if (known && env_[slot].loop == loop_ && loop_ != 0) return;  // begins anew in every pass
+    Accumulation it;
+    it.span = node.span();
+    it.name = name;
+    it.dtype = old.is.dtype;
+    it.element = added.is.dtype;
+    it.shape = old.is.shape;
+    it.op = accumulate_op(op);
+    it.form = loop_depth_ == 0 ? AccumulateForm::member
+              : compound       ? AccumulateForm::compound
+                               : AccumulateForm::assign;
+    it.storage = member                                        ? Storage::member
+                 : target.kind() == Kind::subscript            ? Storage::array
+                 : old.is.param != kNone                       ? Storage::parameter
+                                                               : Storage::local;
+    it.loop_depth = loop_depth_;
+    it.call = call;
+    f_.accumulations.push_back(it);
+}
+
+void Builder::visit_augmented(Node node) {
+    const Node target = node.part(Part::left), right = node.part(Part::right);
+    const Value old = eval(target), added = eval(right);
+    const std::string_view token = node.operator_token().text();
+    const std::string_view method = augmented_method(token);
+    const bool text = added.is.constant.str().starts_with('\'') ||
+                      old.is.constant.str().starts_with('\'');
+    Value result;
+    if (!method.empty() && !text && !(is_plain(old) && is_plain(added))) {
+        result = operate(method, node, old, target, added, right, true);
+        accumulate(node, target, old, added, token.substr(0, token.size() - 1), result.is.call, true);
+        const Symbol name = target.kind() == Kind::subscript ? file_.text_of(target)
+                                                             : file_.names.dotted(target);
+        name_result(result, name);
+    } else {
+        result.is.shape = old.is.shape;
+    }
+    result.object = old.object;
+    if (result.is.shape == Shape::other) result.is.shape = old.is.shape;
+    if (result.is.dtype == DType::unknown && old.is.shape == Shape::tensor)
+        result.is.dtype = old.is.dtype;
+    std::uint32_t slot = FlatMap::kAbsent;
+    if (target.kind() == Kind::identifier) slot = scope_.index.find(file_.names.of(target));
+    if (target.kind() == Kind::attribute) slot = dotted_.find(file_.names.dotted(target));
+    if (slot != FlatMap::kAbsent) set(slot, result, false);
+}
+
+// `x: torch.Tensor`: what the program says, where nothing better is known.
+Value Builder::annotated(Value value, Node type) {
+    Node named = type.kind() == Kind::type ? type.child(0) : type;
+    if (named.kind() == Kind::string) return value;
+    if (named.kind() != Kind::identifier && named.kind() != Kind::attribute) {
+        // `Optional[X]` and `X | None` are X for whoever uses it.
+        const Node first = named.child(0), second = named.child(1);
+        const bool optional = first.text() == "Optional" || first.text().ends_with(".Optional");
+        if (named.kind() == Kind::binary_operator && second.kind() == Kind::none) return annotated(value, first);
+        if (optional && second) return annotated(value, second.kind() == Kind::other ? second.child(0) : second);
+        return value;
+    }
+    const Value meant = named.kind() == Kind::identifier ? load(named) : eval_attribute(named);
+    if (meant.entity.empty()) return value;
+    const std::string_view name = meant.entity.str();
+    const Shape shape = shape_of_class(name);
+    if (name == "float" || name == "int" || name == "bool") value.is.shape = Shape::scalar;
+    if (name == "str" || name == "dict" || name == "list") value.is.shape = Shape::object;
+    if (shape != Shape::other) value.is.shape = shape;
+    if (shape == Shape::tensor) value.is.dtype = dtype_named(name);
+    const bool project = meant.is_class || (file_.is_project_name(meant.entity) &&
+                                            is_capitalised(last_part(name)));
+    if (project) {
+        const ClassInfo* known = file_.classes.find(meant.entity);
+        value.is.shape = known && known->is_module ? Shape::module : Shape::object;
+    }
+    if (project || (shape != Shape::other && shape != Shape::tensor && shape != Shape::dtype))
+        value.object = meant.entity;
+    return value;
+}
+
+}  // namespace mp::lint::python

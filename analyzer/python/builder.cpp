@@ -1,0 +1,211 @@
+#include "analyzer/python/builder.hpp"
+
+#include <algorithm>
+
+#include "analyzer/python/builtins.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+
+Builder::Builder(File& file, Scope& scope, Function function)
+    : file_(file), number_(++file.builders), scope_(scope), f_(std::move(function)) {
+    env_.resize(scope_.bindings.size());
+    bindings_ = env_.size();
+    new_block();
+    entered_blocks_[0] = true;
+}
+
+Value Builder::entity_value(Symbol entity, Binding::Kind kind) {
+    Value v;
+    v.entity = entity;
+    v.callable = kind == Binding::Kind::function;
+    v.is_class = kind == Binding::Kind::class_;
+    if (kind == Binding::Kind::import)
+        if (const DType dtype = dtype_named(entity.str()); dtype != DType::unknown)
+            v.is = make_operand(Shape::dtype, dtype), v.is.constant = entity;
+    return v;
+}
+
+Value Builder::load(Node name) {
+    Value v = load(file_.names.of(name));
+    v.is.name = file_.names.of(name);
+    return v;
+}
+
+Value Builder::load(Symbol name) {
+    for (std::size_t i = inner_.size(); i-- > 0;)
+        if (inner_[i].first == name) return inner_[i].second;
+    const std::uint32_t i = scope_.index.find(name);
+    if (i == FlatMap::kAbsent || scope_.bindings[i].elsewhere) return from_outer(scope_.parent, name);
+    if (env_[i].set) return env_[i].value;
+    const Binding& binding = scope_.bindings[i];
+    return binding.entity.empty() ? Value{} : entity_value(binding.entity, binding.kind);
+}
+
+// A name of an enclosing scope: what holds whenever this function runs.
+Value Builder::from_outer(Scope* scope, Symbol name) {
+    for (; scope; scope = scope->parent) {
+        if (scope->kind == Scope::Kind::class_) continue;
+        const std::uint32_t i = scope->index.find(name);
+        if (i == FlatMap::kAbsent || scope->bindings[i].elsewhere) continue;
+        const Binding& binding = scope->bindings[i];
+        if (binding.kind != Binding::Kind::variable && !binding.entity.empty())
+            return entity_value(binding.entity, binding.kind);
+        if (i >= scope->last.size()) return {};
+        const Value& last = scope->last[i];
+        if (binding.is_fixed()) return last;
+        Value v;  // an import with a fallback
+        v.entity = last.entity;
+        return v;
+    }
+    Value v;
+    if (is_builtin(name.str())) v.entity = name;
+    return v;
+}
+
+void Builder::set(std::uint32_t slot, Value value, bool fresh) {
+    journal_.emplace_back(slot, env_[slot]);
+    env_[slot].value = std::move(value);
+    env_[slot].set = true;
+    if (fresh) env_[slot].loop = loop_;
+}
+
+std::uint32_t Builder::slot_of(Symbol dotted) {
+    std::uint32_t i = dotted_.find(dotted);
+    if (i != FlatMap::kAbsent) return i;
+    i = static_cast<std::uint32_t>(env_.size());
+    dotted_.insert(dotted, i);
+    dotted_names_.push_back(dotted);
+    env_.emplace_back();
+    return i;
+}
+
+const Value* Builder::known_dotted(Symbol dotted) const {
+    const std::uint32_t i = dotted_.find(dotted);
+    return i != FlatMap::kAbsent && env_[i].set ? &env_[i].value : nullptr;
+}
+
+void Builder::forget_parts_of(Symbol name) {
+    for (std::size_t i = 0; i < dotted_names_.size(); ++i) {
+        const std::string_view text = dotted_names_[i].str();
+        const std::size_t length = name.str().size();
+        if (text.size() > length && text[length] == '.' && text.starts_with(name.str()))
+            set(static_cast<std::uint32_t>(bindings_ + i), {});
+    }
+}
+
+Builder::Delta Builder::take(std::size_t since) {
+    Delta changed;
+    for (std::size_t i = since; i < journal_.size(); ++i) {
+        const std::uint32_t slot = journal_[i].first;
+        if (env_[slot].mark == taken_ + 1) continue;
+        env_[slot].mark = taken_ + 1;
+        changed.emplace_back(slot, env_[slot]);
+    }
+    ++taken_;
+    while (journal_.size() > since) {
+        env_[journal_.back().first] = std::move(journal_.back().second);
+        journal_.pop_back();
+    }
+    std::sort(changed.begin(), changed.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    return changed;
+}
+
+void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when) {
+    std::vector<const Branch*> branches;
+    std::vector<std::uint32_t> slots;
+    for (const Branch& branch : all) {
+        if (!branch.alive) continue;
+        branches.push_back(&branch);
+        for (const auto& [slot, value] : branch.changed) slots.push_back(slot);
+    }
+    std::sort(slots.begin(), slots.end());
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    const auto value_in = [&](const Branch& branch, std::uint32_t slot) -> const Slot& {
+        const auto at = std::lower_bound(branch.changed.begin(), branch.changed.end(), slot,
+                                         [](const auto& entry, auto s) { return entry.first < s; });
+        return at != branch.changed.end() && at->first == slot ? at->second : env_[slot];
+    };
+    for (const std::uint32_t slot : slots) {
+        Slot merged = value_in(*branches[0], slot);
+        for (std::size_t i = 1; i < branches.size(); ++i) {
+            const Slot& next = value_in(*branches[i], slot);
+            merged.value = join(merged.value, next.value,
+                                branches.size() == 2 ? condition : Symbol{}, when);
+            merged.loop = std::min(merged.loop, next.loop);
+        }
+        set(slot, std::move(merged.value));
+        env_[slot].loop = merged.loop;
+    }
+}
+
+Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {
+    static const Symbol kNoneText("None");
+    const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
+    if (a_is_none != b_is_none) {
+        // Whoever uses it has made sure that it is not None.
+        Value v = a_is_none ? b : a;
+        v.is.constant = {};
+        return v;
+    }
+    Value v = common(a, b);
+    if (v.entity.empty() && !a.entity.empty() && !b.entity.empty() &&
+        last_part(a.entity.str()) == last_part(b.entity.str())) {
+        v.entity = a.entity;  // a fallback for another version
+        v.callable = a.callable, v.is_class = a.is_class;
+    }
+    if (v.is.call != kNone || v.contexts != kNone) return v;
+    std::vector<Choice> choices = choices_of(a);
+    std::vector<Choice> others = choices_of(b);
+    if (choices.empty() && others.empty()) return v;
+    const auto limit = [&](std::vector<Choice>& list, bool value) {
+        for (Choice& choice : list)
+            if (choice.condition.empty()) choice.condition = condition, choice.when = value;
+    };
+    limit(choices, when);
+    limit(others, !when);
+    choices.insert(choices.end(), others.begin(), others.end());
+    v.contexts = keep_choices(std::move(choices));
+    return v;
+}
+
+// What the body of a loop assigns is not known when the loop starts again.
+void Builder::weaken(Node loop) {
+    const std::uint32_t end = loop.end_index();
+    for (Node node = loop; node && node.index() < end;) {
+        const Kind kind = node.kind();
+        if (kind == Kind::function_definition || kind == Kind::class_definition ||
+            kind == Kind::lambda) {
+            node = node.next_outside();
+            continue;
+        }
+        if (kind == Kind::assignment || kind == Kind::for_statement)
+            weaken_target(node.part(Part::left), false);
+        if (kind == Kind::augmented_assignment) weaken_target(node.part(Part::left), true);
+        if (kind == Kind::named_expression) weaken_target(node.part(Part::name), false);
+        if (kind == Kind::as_pattern_target) weaken_target(node, false);
+        node = node.next_inside();
+    }
+}
+
+void Builder::weaken_target(Node target, bool augmented) {
+    std::uint32_t slot = FlatMap::kAbsent;
+    if (target.kind() == Kind::identifier) slot = scope_.index.find(file_.names.of(target));
+    else if (target.kind() == Kind::attribute) slot = dotted_.find(file_.names.of(target));
+    else
+        for (const Node child : target.children()) weaken_target(child, augmented);
+    if (slot == FlatMap::kAbsent || !env_[slot].set) return;
+    Value v;
+    if (augmented) {  // in place: what it is stays
+        const Value& old = env_[slot].value;
+        v.is.dtype = old.is.dtype;
+        v.is.shape = old.is.shape;
+        v.object = old.object;
+    }
+    const std::uint32_t loop = env_[slot].loop;
+    set(slot, std::move(v));
+    env_[slot].loop = loop;
+}
+
+}  // namespace mp::lint::python

@@ -1,0 +1,323 @@
+#include <algorithm>
+
+#include "analyzer/python/builder.hpp"
+#include "analyzer/python/builtins.hpp"
+#include "analyzer/python/constants.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+constexpr int kMaxNesting = 8;  // of a configuration that is flattened
+
+// Methods that a module has from torch, whatever it derives from.
+constexpr std::string_view kModuleMethods[] = {
+    "add_module",   "apply",           "bfloat16",         "buffers",          "children",
+    "cpu",          "cuda",            "double",           "eval",             "float",
+    "forward",      "half",            "load_state_dict",  "modules",          "named_buffers",
+    "named_children", "named_modules", "named_parameters", "parameters",       "register_buffer",
+    "register_module", "register_parameter", "requires_grad_", "state_dict",   "to",
+    "to_empty",     "train",           "type",             "zero_grad",
+};
+
+bool is_module_method(std::string_view leaf) {
+    return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) !=
+           std::end(kModuleMethods);
+}
+
+}  // namespace
+
+Operand Builder::operand(const Value& value, Node node) {
+    Operand o = value.is;
+    o.text = file_.text_of(node);
+    o.span = node.span();
+    if (o.constant.empty() && !value.entity.empty() &&
+        (value.callable || value.is_class || file_.is_library_name(value.entity)))
+        o.constant = value.entity;
+    return o;
+}
+
+std::int32_t Builder::emit(Call call) {
+    call.block = block_;
+    call.loop_depth = loop_depth_;
+    complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
+    f_.calls.push_back(std::move(call));
+    raise_edge();
+    return static_cast<std::int32_t>(f_.calls.size() - 1);
+}
+
+Value Builder::result_of(std::int32_t index, const std::vector<Value>& arguments) {
+    const Call& call = f_.calls[static_cast<std::size_t>(index)];
+    Value v;
+    v.is = call.result;
+    v.is.call = index;
+    v.object = class_of(call);
+    const std::int32_t from = passes_on(call);
+    if (from < 0 || static_cast<std::size_t>(from) >= arguments.size()) return v;
+    const Value& given = arguments[static_cast<std::size_t>(from)];
+    if (v.object.empty()) v.object = given.object, v.entity = given.entity, v.callable = given.callable;
+    if (v.is.shape == Shape::other) v.is.shape = given.is.shape;
+    if (v.is.dtype == DType::unknown) v.is.dtype = given.is.dtype;
+    return v;
+}
+
+Builder::Callee Builder::method_of_class(Symbol type, Symbol leaf) {
+    Callee callee{.kind = CallKind::method, .name = file_.names.join(type, leaf.str())};
+    const Symbol module("torch.nn.Module");
+    if (const ClassInfo* known = file_.classes.find(type)) {
+        if (const ClassInfo* owner = file_.classes.owner_of(*known, leaf)) {
+            callee.name = callee.usr = file_.names.join(owner->name, leaf.str());
+            return callee;
+        }
+        const Symbol outer = file_.classes.outer_base(*known);
+        if (known->is_module && known->all_known) {
+            callee.name = file_.names.join(is_module_method(leaf.str()) ? module : outer, leaf.str());
+        } else if (!known->all_known) {
+            callee.usr = callee.name;
+        }
+        return callee;
+    }
+    const Shape shape = shape_of_class(type.str());
+    if (shape == Shape::tensor) callee.name = file_.names.join(symbol("torch.Tensor"), leaf.str());
+    if (shape == Shape::module && is_module_method(leaf.str()) && leaf.str() != "forward")
+        callee.name = file_.names.join(module, leaf.str());
+    if (file_.is_project_name(type)) callee.usr = callee.name;
+    return callee;
+}
+
+Builder::Callee Builder::method_of(const Value& object, Node object_node, Symbol leaf) {
+    Callee callee;
+    if (object.is_super) {
+        const ClassInfo* type = file_.classes.find(object.object);
+        for (const Symbol base : type ? type->bases : std::vector<Symbol>{}) {
+            callee = method_of_class(base, leaf);
+            if (!callee.usr.empty()) break;
+        }
+        if (callee.name.empty()) callee.name = file_.names.join(symbol("?"), leaf.str());
+    } else if (!object.object.empty()) {
+        callee = method_of_class(object.object, leaf);
+    } else {
+        const bool tensor = object.is.shape == Shape::tensor;
+        const bool module = object.is.shape == Shape::module;
+        const Symbol type = symbol(tensor ? "torch.Tensor" : module ? "torch.nn.Module" : "?");
+        callee.name = file_.names.join(type, leaf.str());
+        if (!tensor && !module) ++file_.unit.coverage.unresolved;
+    }
+    callee.kind = CallKind::method;
+    callee.has_receiver = true;
+    callee.receiver = object;
+    callee.receiver_node = object_node;
+    return callee;
+}
+
+Builder::Callee Builder::callee_of(const Value& value, Node node) {
+    if (value.is_class) {
+        Callee callee = method_of_class(value.entity, symbol("__init__"));
+        if (callee.usr.empty()) callee.usr = file_.names.join(value.entity, "__init__");
+        callee.kind = CallKind::constructor;
+        callee.name = callee.makes = value.entity;
+        return callee;
+    }
+    if (value.callable) return {.name = value.entity, .usr = value.entity};
+    if (!value.entity.empty()) {
+        Callee callee{.name = value.entity};
+        if (!file_.is_project_name(value.entity)) return callee;
+        callee.usr = value.entity;
+        if (is_capitalised(last_part(value.entity.str()))) {
+            callee.kind = CallKind::constructor;
+            callee.usr = file_.names.join(value.entity, "__init__");
+            callee.makes = value.entity;
+        }
+        return callee;
+    }
+    Symbol call = symbol("__call__");
+    const ClassInfo* type = value.object.empty() ? nullptr : file_.classes.find(value.object);
+    const bool project = !type && !value.object.empty() && file_.is_project_name(value.object);
+    if (value.is.shape == Shape::module || project ||
+        (type && !file_.classes.owner_of(*type, call) &&
+         (type->is_module || file_.classes.owner_of(*type, symbol("forward")))))
+        call = symbol("forward");
+    return method_of(value, node, call);
+}
+
+Builder::Callee Builder::resolve(Node function) {
+    if (function.kind() != Kind::attribute) return callee_of(eval(function), function);
+    const Node object_node = function.part(Part::object), leaf_node = function.part(Part::attribute);
+    const Value object = eval(object_node);
+    const Symbol leaf = file_.names.of(leaf_node);
+    if (!object.entity.empty())
+        return callee_of(attribute_of_value(object, function, leaf_node), function);
+    if (object.is_super) return method_of(object, object_node, leaf);
+    // `self.net(x)`: what the attribute holds is called, unless it is a method.
+    const ClassInfo* type = object.object.empty() ? nullptr : file_.classes.find(object.object);
+    if (type && file_.classes.owner_of(*type, leaf)) return method_of(object, object_node, leaf);
+    const Symbol dotted = object.is.name.empty() ? Symbol{} : file_.names.dotted(function);
+    const Value* known = dotted.empty() ? nullptr : known_dotted(dotted);
+    const AttributeInfo* attribute = type ? file_.classes.attribute(*type, leaf) : nullptr;
+    if (!known && attribute) known = &attribute->value;
+    if (!known) return method_of(object, object_node, leaf);
+    Value held = *known;
+    held.is.name = dotted;
+    return callee_of(held, function);
+}
+
+void Builder::add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values) {
+    Value v = eval(node);
+    call.args.push_back(operand(v, node));
+    call.args.back().keyword = keyword;
+    if (v.callable) call.lambdas.push_back(v.entity);
+    values.push_back(std::move(v));
+}
+
+void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& values) {
+    if (arguments.kind() == Kind::generator_expression) {
+        add_argument(arguments, {}, call, values);
+        return;
+    }
+    for (const Node argument : arguments.children()) {
+        if (argument.is_token()) continue;
+        switch (argument.kind()) {
+            case Kind::keyword_argument:
+                add_argument(argument.part(Part::value), file_.names.of(argument.part(Part::name)), call,
+                             values);
+                break;
+            case Kind::list_splat: add_argument(argument.child(0), symbol("*"), call, values); break;
+            case Kind::dictionary_splat:
+                add_argument(argument.child(0), symbol("**"), call, values);
+                break;
+            default: add_argument(argument, {}, call, values);
+        }
+    }
+}
+
+// Calls whose meaning is in the language itself.
+std::optional<Value> Builder::eval_special(const Callee& callee, Node node, Node arguments) {
+    const std::string_view name = callee.name.str();
+    if (name == "super") {
+        Value v;
+        v.object = scope_.owner ? scope_.owner->name : Symbol{};
+        v.is_super = true;
+        return v;
+    }
+    if (name == "float" && arguments) {
+        const Node text = arguments.child(0);
+        const auto content = text ? string_content(text) : std::nullopt;
+        if (!content || text.kind() != Kind::string) return std::nullopt;
+        std::string lower(*content);
+        std::transform(lower.begin(), lower.end(), lower.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        if (lower.starts_with('+')) lower.erase(0, 1);
+        if (const std::size_t tail = lower.find("inity"); tail != std::string::npos) lower.erase(tail);
+        const auto n = number_of(lower);
+        if (!n) return std::nullopt;
+        Value v;
+        v.is.shape = Shape::scalar;
+        v.is.constant = Symbol(number_text(n->value, false));
+        return v;
+    }
+    if (callee.has_receiver && last_part(name) == "__enter__") {
+        enter_by_hand(callee, node);
+        return Value{};
+    }
+    return std::nullopt;
+}
+
+Value Builder::eval_call(Node node) {
+    const Callee callee = resolve(node.part(Part::function));
+    const Node arguments = node.part(Part::arguments);
+    if (auto special = eval_special(callee, node, arguments)) return *special;
+    Call call = make_call(node.span(), callee.kind, callee.name, callee.usr);
+    std::vector<Value> values;
+    if (callee.has_receiver) {
+        call.args.push_back(operand(callee.receiver, callee.receiver_node));
+        values.push_back(callee.receiver);
+    }
+    eval_arguments(arguments, call, values);
+    if (callee.has_receiver && last_part(call.name.str()) == "__exit__") link_exit(call);
+    const std::int32_t index = emit(std::move(call));
+    after_call(index, callee, values, arguments);
+    Value v = result_of(index, values);
+    if (!callee.makes.empty()) {
+        const ClassInfo* type = file_.classes.find(callee.makes);
+        v.object = callee.makes;
+        v.is.shape = type && type->is_module ? Shape::module : Shape::object;
+        f_.calls[static_cast<std::size_t>(index)].result.shape = v.is.shape;
+    }
+    if (callee.name.str() == "functools.partial" && !values.empty() && values[0].callable) {
+        v.entity = values[0].entity;
+        v.callable = true;
+    }
+    return v;
+}
+
+void Builder::after_call(std::int32_t index, const Callee& callee, const std::vector<Value>& values,
+                         Node arguments) {
+    Call& call = f_.calls[static_cast<std::size_t>(index)];
+    if (call.kind == CallKind::function && call.callee.empty() && class_of(call) == call.name)
+        call.kind = CallKind::constructor;
+    // `net.half()` changes the module itself.
+    if (callee.has_receiver && callee.receiver.is.shape == Shape::module &&
+        call.result.dtype != DType::unknown && passes_on(call) == 0) {
+        Value changed = callee.receiver;
+        changed.is.dtype = call.result.dtype;
+        if (callee.receiver_node.kind() == Kind::identifier) {
+            const std::uint32_t slot = scope_.index.find(callee.receiver.is.name);
+            if (slot != FlatMap::kAbsent && env_[slot].set) set(slot, changed, false);
+        } else if (!callee.receiver.is.name.empty()) {
+            set(slot_of(callee.receiver.is.name), changed, false);
+        }
+    }
+    if (last_part(call.name.str()) == "enter_context" && values.size() == 2 && callee.has_receiver) {
+        enter_on_stack(values[1], callee.receiver.is.name, arguments.child(0));
+        return;
+    }
+    if (call.name.str().starts_with("os.")) add_environment(callee, call, arguments);
+    if (!file_.is_library_name(call.name)) return;
+    for (const Value& value : values)
+        if (value.display.kind() == Kind::dictionary) flatten(value.display, {}, 0);
+}
+
+// A configuration that is handed to a library, one setting per entry: "fp16.enabled".
+void Builder::flatten(Node dictionary, const std::string& prefix, int depth) {
+    for (const Node pair : dictionary.children()) {
+        if (pair.kind() != Kind::pair) continue;
+        const auto key = string_content(pair.part(Part::key));
+        if (!key) continue;
+        const std::string name = prefix.empty() ? *key : prefix + "." + *key;
+        const Node value = pair.part(Part::value);
+        if (value.kind() == Kind::dictionary) {
+            if (depth < kMaxNesting) flatten(value, name, depth + 1);
+            continue;
+        }
+        Operand operand = make_operand(Shape::other);
+        operand.text = file_.text_of(value);
+        operand.span = value.span();
+        // Evaluated already where the dictionary stands: only what is literal is read again.
+        if (value.kind() != Kind::list && !value.has_call()) operand.constant = eval(value).is.constant;
+        add_setting(Symbol(name), operand, pair);
+    }
+}
+
+void Builder::add_environment(const Callee& callee, const Call& call, Node arguments) {
+    const std::string_view name = callee.name.str();
+    const Symbol environment("os.environ");
+    const auto key_of = [](Node node) { return string_content(node).value_or(std::string{}); };
+    if (name == "os.environ.setdefault" || name == "os.putenv") {
+        const std::string key = arguments.child(0) ? key_of(arguments.child(0)) : std::string{};
+        if (!key.empty() && call.args.size() >= 2)
+            add_setting(file_.names.join(environment, Symbol(key).str()), call.args[1], arguments);
+    }
+    if (name != "os.environ.update") return;
+    const std::vector<Operand> operands = call.args;
+    for (const Operand& argument : operands) {
+        if (!argument.keyword.empty() && argument.keyword.str() != "**")
+            add_setting(file_.names.join(environment, argument.keyword.str()), argument, arguments);
+        if (argument.call == kNone) continue;
+        const std::vector<Operand> items = f_.calls[static_cast<std::size_t>(argument.call)].args;
+        for (const Operand& item : items)
+            if (!item.keyword.empty())
+                add_setting(file_.names.join(environment, item.keyword.str()), item, arguments);
+    }
+}
+
+}  // namespace mp::lint::python

@@ -1,0 +1,194 @@
+#include "analyzer/python/classes.hpp"
+
+#include "analyzer/python/file.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+constexpr int kMaxBases = 64;  // followed upwards; inheritance in broken code may be a circle
+
+// The `self.x` assignments of a method. Nested functions count: they run with the same self.
+class AttributeScan {
+public:
+    AttributeScan(ClassInfo& into, Names& names, Symbol self, bool is_init)
+        : into_(into), names_(names), self_(self), is_init_(is_init) {}
+
+    void run(Node body) {
+        const std::uint32_t end = body ? body.end_index() : 0;
+        for (Node node = body; node && node.index() < end; node = node.next_inside()) visit(node);
+    }
+
+private:
+    Symbol attribute_of_self(Node target) {
+        if (target.kind() != Kind::attribute) return {};
+        const Node object = target.part(Part::object);
+        if (object.kind() != Kind::identifier || names_.of(object) != self_) return {};
+        return names_.of(target.part(Part::attribute));
+    }
+
+    void visit(Node node) {
+        if (node.kind() == Kind::assignment) assign(node.part(Part::left), node.part(Part::right));
+        if (node.kind() == Kind::augmented_assignment) change(node.part(Part::left));
+        if (node.kind() == Kind::for_statement) change(node.part(Part::left));
+        if (node.kind() == Kind::as_pattern_target) change(node.child(0));
+    }
+
+    void assign(Node target, Node right) {
+        if (!right) return;
+        if (target.kind() == Kind::pattern_list || target.kind() == Kind::tuple_pattern) {
+            for (const Node part : target.children()) change(part);
+            return;
+        }
+        const Symbol leaf = attribute_of_self(target);
+        if (leaf.empty()) return;
+        AttributeInfo& it = into_.add_attribute(leaf);
+        it.outside_init |= !is_init_;
+        if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(right);
+    }
+
+    void change(Node target) {
+        const Symbol leaf = attribute_of_self(target);
+        if (leaf.empty()) return;
+        AttributeInfo& it = into_.add_attribute(leaf);
+        it.outside_init |= !is_init_;
+        it.changed = true;
+    }
+
+    ClassInfo& into_;
+    Names& names_;
+    Symbol self_;
+    bool is_init_;
+};
+
+Node plain_definition(Node statement) {
+    return statement.kind() == Kind::decorated_definition ? statement.part(Part::definition)
+                                                          : statement;
+}
+
+// The statements of a class body, those under `if` and `try` too.
+template <typename Each>
+void each_method(Node body, const Each& each) {
+    const std::uint32_t end = body ? body.end_index() : 0;
+    for (Node node = body; node && node.index() < end;) {
+        const Node definition = plain_definition(node);
+        const bool opaque = definition.kind() == Kind::function_definition ||
+                            definition.kind() == Kind::class_definition ||
+                            node.kind() == Kind::expression_statement;
+        if (definition.kind() == Kind::function_definition) each(node, definition);
+        node = opaque ? node.next_outside() : node.next_inside();
+    }
+}
+
+Method describe(Node statement, Node definition) {
+    Method method{.definition = definition};
+    for (const Node part : statement.children()) {
+        if (part.kind() != Kind::decorator) continue;
+        const std::string_view text = part.child(0).text();
+        method.is_static |= text == "staticmethod";
+        method.is_class_method |= text == "classmethod";
+        method.is_property |= text == "property" || text.ends_with("cached_property");
+    }
+    return method;
+}
+
+}  // namespace
+
+AttributeInfo& ClassInfo::add_attribute(Symbol leaf) {
+    if (AttributeInfo* known = attribute(leaf)) return *known;
+    attribute_index.insert(leaf, static_cast<std::uint32_t>(attributes.size()));
+    return attributes.emplace_back();
+}
+
+ClassInfo* Classes::find(Symbol qualified) const {
+    const std::uint32_t i = index_.find(qualified);
+    return i == FlatMap::kAbsent ? nullptr : classes_[i].get();
+}
+
+ClassInfo& Classes::add(File& file, Symbol qualified, Node definition, std::vector<Symbol> bases) {
+    if (ClassInfo* known = find(qualified)) return *known;
+    index_.insert(qualified, static_cast<std::uint32_t>(classes_.size()));
+    ClassInfo& it = *classes_.emplace_back(std::make_unique<ClassInfo>());
+    it.name = qualified;
+    it.definition = definition;
+    it.bases = std::move(bases);
+    it.all_known = true;
+    for (const Symbol base : it.bases) {
+        const ClassInfo* known = find(base);
+        it.is_module |= known ? known->is_module : shape_of_class(base.str()) == Shape::module;
+        it.all_known &= known ? known->all_known : file.is_library_name(base) || base.str() == "object";
+    }
+    read_methods(file, it);
+    return it;
+}
+
+void Classes::read_methods(File& file, ClassInfo& of) const {
+    const Node body = of.definition.part(Part::body);
+    each_method(body, [&](Node statement, Node definition) {
+        const Symbol leaf = file.names.of(definition.part(Part::name));
+        if (leaf.empty()) return;
+        const Method method = describe(statement, definition);
+        const std::uint32_t known = of.method_index.find(leaf);
+        if (known == FlatMap::kAbsent) {
+            of.method_index.insert(leaf, static_cast<std::uint32_t>(of.methods.size()));
+            of.methods.push_back(method);
+        }
+        Symbol self;
+        for (const Node parameter : definition.part(Part::parameters).children()) {
+            if (parameter.kind() == Kind::identifier) self = file.names.of(parameter);
+            break;
+        }
+        if (self.empty() || method.is_static || method.is_class_method) return;
+        AttributeScan(of, file.names, self, leaf.str() == "__init__").run(definition.part(Part::body));
+    });
+}
+
+const ClassInfo* Classes::owner_of(const ClassInfo& of, Symbol method) const {
+    std::vector<const ClassInfo*> open{&of};
+    for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i) {
+        if (open[i]->method(method)) return open[i];
+        for (const Symbol base : open[i]->bases)
+            if (const ClassInfo* up = find(base)) open.push_back(up);
+    }
+    return nullptr;
+}
+
+AttributeInfo* Classes::attribute(const ClassInfo& of, Symbol leaf) const {
+    std::vector<const ClassInfo*> open{&of};
+    for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i) {
+        if (AttributeInfo* it = const_cast<ClassInfo*>(open[i])->attribute(leaf)) return it;
+        for (const Symbol base : open[i]->bases)
+            if (const ClassInfo* up = find(base)) open.push_back(up);
+    }
+    return nullptr;
+}
+
+Symbol Classes::outer_base(const ClassInfo& of) const {
+    std::vector<const ClassInfo*> open{&of};
+    for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i)
+        for (const Symbol base : open[i]->bases) {
+            if (const ClassInfo* up = find(base)) open.push_back(up);
+            else return base;
+        }
+    return {};
+}
+
+Value common(const Value& a, const Value& b) {
+    const auto same = [](auto x, auto y, auto none) { return x == y ? x : none; };
+    Value v;
+    v.is.dtype = same(a.is.dtype, b.is.dtype, DType::unknown);
+    v.is.shape = same(a.is.shape, b.is.shape, Shape::other);
+    v.is.call = same(a.is.call, b.is.call, kNone);
+    v.is.param = same(a.is.param, b.is.param, kNone);
+    v.is.constant = same(a.is.constant, b.is.constant, Symbol{});
+    v.entity = same(a.entity, b.entity, Symbol{});
+    v.object = same(a.object, b.object, Symbol{});
+    v.callable = a.callable && b.callable && !v.entity.empty();
+    v.is_class = a.is_class && b.is_class && !v.entity.empty();
+    v.is_self = a.is_self && b.is_self;
+    v.contexts = same(a.contexts, b.contexts, kNone);
+    if (a.display == b.display) v.display = a.display;
+    return v;
+}
+
+}  // namespace mp::lint::python

@@ -1,0 +1,90 @@
+#include "analyzer/python/file.hpp"
+
+#include <algorithm>
+
+#include "analyzer/python/builtins.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+constexpr std::size_t kMaxText = 80;
+
+bool is_package(std::string_view path) { return path.ends_with("__init__.py"); }
+
+}  // namespace
+
+File::File(const Source& source, Unit& into)
+    : tree(source.text, Symbol(source.path)),
+      names(source.module, is_package(source.path)),
+      unit(into),
+      sets_default_dtype(source.text.find("set_default_") != std::string_view::npos) {}
+
+Scope& File::add_scope(Scope::Kind kind, Scope* parent, Symbol prefix) {
+    Scope& scope = *scopes_.emplace_back(std::make_unique<Scope>());
+    scope.kind = kind;
+    scope.parent = parent;
+    scope.prefix = prefix;
+    if (parent) scope.owner = parent->owner;
+    return scope;
+}
+
+bool File::is_library_name(Symbol qualified) const {
+    return is_library(first_part(qualified.str()));
+}
+
+bool File::is_project_name(Symbol qualified) const {
+    const std::string_view root = first_part(qualified.str());
+    return !root.empty() && root != "?" && !is_library(root) && !is_standard(root) &&
+           !is_builtin(qualified.str());
+}
+
+Symbol File::text_of(Node node) {
+    const std::string_view text = node.text();
+    const std::string_view start = text.substr(0, std::min(text.size(), 2 * kMaxText));
+    const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\\'; };
+    bool plain = text.size() <= kMaxText;
+    for (std::size_t i = 0; plain && i < start.size(); ++i)
+        plain = !is_blank(start[i]) || (start[i] == ' ' && i > 0 && !is_blank(start[i - 1]));
+    if (plain) return names.symbol(text);
+    std::string dense;
+    for (const char c : start) {
+        if (!is_blank(c)) dense += c;
+        else if (!dense.empty() && dense.back() != ' ') dense += ' ';
+        if (dense.size() == kMaxText) break;
+    }
+    // A character is not cut in two.
+    while (!dense.empty() && (static_cast<unsigned char>(dense.back()) & 0xC0) == 0x80 &&
+           dense.size() == kMaxText)
+        dense.pop_back();
+    return Symbol(dense);
+}
+
+Value File::detached(Value v, const std::vector<Call>& calls) {
+    const bool object = v.is.shape != Shape::tensor && v.is.shape != Shape::scalar;
+    if (v.contexts == kNone && v.is.call != kNone && object) {
+        const Call& made = calls[static_cast<std::size_t>(v.is.call)];
+        if (made.kind != CallKind::op && !is_display(made)) {
+            choices.push_back({{.made = made}});
+            v.contexts = static_cast<std::int32_t>(choices.size() - 1);
+        }
+    }
+    v.is.call = kNone;
+    v.is.param = kNone;
+    return v;
+}
+
+bool is_display(const Call& call) {
+    if (call.kind != CallKind::constructor) return false;
+    const std::string_view name = call.name.str();
+    return name == "dict" || name == "list" || name == "tuple" || name == "set";
+}
+
+SourceSpan end_of(Node node) {
+    SourceSpan span = node.span();
+    span.line = span.end_line;
+    span.column = span.end_column;
+    return span;
+}
+
+}  // namespace mp::lint::python

@@ -1,0 +1,196 @@
+#include "analyzer/python/builder.hpp"
+#include "analyzer/python/builtins.hpp"
+#include "analyzer/python/library.hpp"
+
+namespace mp::lint::python {
+
+std::uint32_t Builder::new_block() {
+    f_.flow.emplace_back();
+    entered_blocks_.push_back(false);
+    raised_from_.push_back(0);
+    return static_cast<std::uint32_t>(f_.flow.size() - 1);
+}
+
+void Builder::edge(std::uint32_t from, std::uint32_t to, Symbol condition, bool when, bool raises) {
+    if (!reachable_) return;
+    f_.flow[from].to.push_back({.to = to, .condition = condition, .when = when, .raises = raises});
+    entered_blocks_[to] = true;
+}
+
+void Builder::go(std::uint32_t to) {
+    edge(block_, to);
+    reachable_ = false;
+}
+
+void Builder::start(std::uint32_t block, bool reachable) {
+    block_ = block;
+    reachable_ = reachable && entered_blocks_[block];
+}
+
+void Builder::leave(const SourceSpan& span) {
+    if (!reachable_) return;
+    f_.flow[block_].leaves = true;
+    f_.flow[block_].span = span;
+    reachable_ = false;
+}
+
+// Any call may raise: inside of `try` that leads to the handlers.
+void Builder::raise_edge() {
+    if (handler_ == kNone || !reachable_) return;
+    const auto to = static_cast<std::uint32_t>(handler_);
+    if (raised_from_[block_] == to + 1) return;
+    raised_from_[block_] = to + 1;
+    edge(block_, to, {}, true, true);
+}
+
+void Builder::unwind(Way way, const SourceSpan& span) {
+    if (!reachable_) return;
+    const std::int32_t handler = handler_;
+    handler_ = kNone;
+    for (std::size_t i = frames_.size(); i-- > 0 && reachable_;) {
+        Frame& frame = frames_[i];
+        switch (frame.kind) {
+            case Frame::Kind::loop:
+                if (way == Way::break_) go(frame.to);
+                if (way == Way::continue_) go(frame.again);
+                break;
+            case Frame::Kind::with: emit_exits(frame, span); break;
+            case Frame::Kind::handlers:
+                if (way != Way::raise) break;
+                edge(block_, frame.to, {}, true, true);
+                reachable_ = false;
+                break;
+            case Frame::Kind::finally:
+                frame.ways |= 1u << static_cast<unsigned>(way);
+                edge(block_, frame.to, {}, true, way == Way::raise);
+                reachable_ = false;
+                break;
+        }
+    }
+    leave(span);
+    handler_ = handler;
+}
+
+void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
+    switch (condition.kind()) {
+        case Kind::parenthesized_expression:
+            if (const Node inner = condition.child(0)) return branch(inner, yes, no);
+            break;
+        case Kind::not_operator: return branch(condition.part(Part::argument), no, yes);
+        case Kind::boolean_operator: {
+            const bool is_and = condition.operator_token().text() == "and";
+            const std::uint32_t rest = new_block();
+            branch(condition.part(Part::left), is_and ? rest : yes, is_and ? no : rest);
+            start(rest);
+            return branch(condition.part(Part::right), yes, no);
+        }
+        case Kind::true_: return go(yes);
+        case Kind::false_: return go(no);
+        default: break;
+    }
+    const Value value = eval(condition);
+    if (value.entity.str() == "typing.TYPE_CHECKING") return go(no);
+    bool when = true;
+    const Symbol text = stable_text(condition, when);
+    edge(block_, yes, text, when);
+    edge(block_, no, text, !when);
+    reachable_ = false;
+}
+
+Symbol Builder::condition_text(Node condition, bool& when) {
+    while (condition.kind() == Kind::not_operator ||
+           condition.kind() == Kind::parenthesized_expression) {
+        if (condition.kind() == Kind::not_operator) when = !when;
+        const Node inner = condition.kind() == Kind::not_operator ? condition.part(Part::argument)
+                                                                  : condition.child(0);
+        if (!inner) break;
+        condition = inner;
+    }
+    if (condition.kind() == Kind::comparison_operator) {
+        const Node op = condition.operator_token(), left = condition.child(0),
+                   right = condition.child(1);
+        const std::string_view token = op.text();
+        if (!condition.child(2) && (token == "is not" || token == "!=" || token == "not in")) {
+            when = !when;
+            const std::string_view plain = token == "is not" ? " is " : token == "!=" ? " == " : " in ";
+            std::string text(file_.text_of(left).str());
+            return Symbol(text.append(plain).append(file_.text_of(right).str()));
+        }
+    }
+    return file_.text_of(condition);
+}
+
+Symbol Builder::stable_text(Node condition, bool& when) {
+    return is_stable(condition) ? condition_text(condition, when) : Symbol{};
+}
+
+bool Builder::is_stable(Node condition) {
+    if (!inner_.empty()) return false;
+    for (Node node = condition; node && (node == condition || condition.contains(node));) {
+        bool inside = true;
+        switch (node.kind()) {
+            case Kind::identifier:
+                if (!is_stable_name(file_.names.of(node))) return false;
+                break;
+            case Kind::attribute: {
+                // Its own name is no variable; it must not be assigned here.
+                const Symbol dotted = file_.names.dotted(node);
+                if (dotted_.find(dotted) != FlatMap::kAbsent) return false;
+                const Node object = node.part(Part::object);
+                if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+                Node root = object;
+                while (root.kind() == Kind::attribute) root = root.part(Part::object);
+                if (root.kind() != Kind::identifier || !is_stable_name(file_.names.of(root)))
+                    return false;
+                if (object.kind() == Kind::identifier && !is_stable_attribute(object, node)) return false;
+                inside = false;
+                break;
+            }
+            case Kind::call: {
+                const Node function = node.part(Part::function);
+                const std::string_view name = function.text();
+                if (name != "isinstance" && name != "hasattr" && name != "callable" &&
+                    !name.ends_with("cuda.is_available"))
+                    return false;
+                break;
+            }
+            case Kind::argument_list:
+            case Kind::parenthesized_expression:
+            case Kind::not_operator:
+            case Kind::boolean_operator:
+            case Kind::comparison_operator:
+            case Kind::integer:
+            case Kind::float_:
+            case Kind::true_:
+            case Kind::false_:
+            case Kind::none:
+            case Kind::tuple:
+            case Kind::list: break;
+            case Kind::string: inside = false; break;
+            default:
+                if (!node.is_token()) return false;
+        }
+        node = inside ? node.next_inside() : node.next_outside();
+    }
+    return true;
+}
+
+bool Builder::is_stable_name(Symbol name) {
+    for (Scope* scope = &scope_; scope; scope = scope->parent) {
+        if (scope->kind == Scope::Kind::class_ && scope != &scope_) continue;
+        const Binding* binding = scope->find(name);
+        if (binding && !binding->elsewhere)
+            return binding->is_fixed() || binding->kind == Binding::Kind::import;
+        if (binding) return false;
+    }
+    return is_builtin(name.str());
+}
+
+// `self.x` that a method other than __init__ assigns may change while this one runs.
+bool Builder::is_stable_attribute(Node object, Node attribute) {
+    if (!scope_.owner || !load(object).is_self) return true;
+    const AttributeInfo* known = scope_.owner->attribute(file_.names.of(attribute.part(Part::attribute)));
+    return !known || !known->outside_init;
+}
+
+}  // namespace mp::lint::python
