@@ -7,25 +7,18 @@ namespace mp::lint {
 namespace {
 
 std::string_view leaf(std::string_view name) {
-    const std::size_t colon = name.rfind("::");
-    return colon == std::string_view::npos ? name : name.substr(colon + 2);
+    const std::size_t end = name.find_last_of(":.");
+    return end == std::string_view::npos ? name : name.substr(end + 1);
 }
 
 // "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA" all end in the device.
 std::string enumerator(std::string_view constant) {
-    std::string_view text = leaf(constant);
+    std::string_view text = leaf(unquoted(constant));
     if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
         text.remove_prefix(1);
     std::string lower(text);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return lower;
-}
-
-Device device_named(std::string_view name) {
-    if (name == "gpu" || name == "hip") return kCuda;
-    for (std::size_t i = 1; i < kDevices; ++i)
-        if (kDeviceNames[i] == name) return static_cast<Device>(i);
-    return kUnknownDevice;
 }
 
 Device device_of_constant(const Operand& operand) {
@@ -48,7 +41,8 @@ bool names(const std::vector<std::string>& list, std::string_view qualified) {
     return std::ranges::any_of(list, [&](const std::string& entry) {
         if (!qualified.ends_with(entry) || entry.empty()) return false;
         const std::size_t rest = qualified.size() - entry.size();
-        return rest == 0 || qualified.substr(0, rest).ends_with("::");
+        const std::string_view scope = qualified.substr(0, rest);
+        return rest == 0 || scope.ends_with("::") || scope.ends_with('.');
     });
 }
 
@@ -66,12 +60,26 @@ Device excluded_device(const Function& f, const Operand& operand, bool& is_autoc
     return name.empty() ? kCuda : device_named(name);
 }
 
+// "torch.autocast" of "torch.autocast.__enter__"; empty for other names.
+std::string_view manager_of(std::string_view name, std::string_view method) {
+    return name.ends_with(method) ? name.substr(0, name.size() - method.size())
+                                  : std::string_view{};
+}
+
 }  // namespace
+
+Device device_named(std::string_view name) {
+    if (name == "gpu" || name == "hip") return kCuda;
+    for (std::size_t i = 1; i < kDevices; ++i)
+        if (kDeviceNames[i] == name) return static_cast<Device>(i);
+    return kUnknownDevice;
+}
 
 DType default_dtype(Device device) {
     const std::string_view name = kDeviceNames[device];
-    if (name == "cpu" || name == "hpu" || name == "xla") return DType::bf16;
-    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone")
+    if (name == "cpu" || name == "hpu" || name == "xla" || name == "hmp") return DType::bf16;
+    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone" ||
+        name == "apex")
         return DType::fp16;
     return DType::lowp;
 }
@@ -85,7 +93,9 @@ std::string_view class_of(std::string_view name) {
 }
 
 DType dtype_of_constant(const Operand& operand) {
-    if (operand.dtype != DType::unknown && operand.constant.empty()) return operand.dtype;
+    if (operand.dtype != DType::unknown &&
+        (operand.constant.empty() || operand.shape == Shape::dtype))
+        return operand.dtype;
     const std::string name = enumerator(operand.constant.str());
     if (name == "half") return DType::fp16;
     if (name == "bfloat16") return DType::bf16;
@@ -94,7 +104,42 @@ DType dtype_of_constant(const Operand& operand) {
     return dtype_from_name(name).value_or(DType::unknown);
 }
 
-AutocastApi::AutocastApi(const RegionConfig& config) : config_(config) {}
+AutocastApi::AutocastApi(const RegionConfig& config)
+    : config_(config), configured_{.dtype = config.dtype} {}
+
+AutocastApi::Known AutocastApi::look_up_python(std::string_view name) const {
+    if (const std::string_view manager = manager_of(name, ".__exit__"); !manager.empty()) {
+        const bool known = names(config_.guards, manager) || python_manager(manager);
+        return {.kind = known ? ApiKind::exit_python : ApiKind::none};
+    }
+    if (const std::string_view manager = manager_of(name, ".__enter__"); !manager.empty()) {
+        if (names(config_.guards, manager))
+            return {.kind = ApiKind::enter_python, .manager = &configured_};
+        const PythonManager* known = python_manager(manager);
+        return {.kind = known ? ApiKind::enter_python : ApiKind::none, .manager = known};
+    }
+    constexpr std::string_view kTorch = "torch.";
+    if (!name.starts_with(kTorch)) return {};
+    name.remove_prefix(kTorch.size());
+    if (name == "set_grad_enabled")
+        return {.kind = ApiKind::set_enabled, .device = kNoGrad, .negated = true};
+    if (name == "is_grad_enabled") return {.kind = ApiKind::read_enabled, .device = kNoGrad};
+    if (name == "set_autocast_enabled")
+        return {.kind = ApiKind::set_enabled, .device_argument = true};
+    if (name == "is_autocast_enabled")
+        return {.kind = ApiKind::read_enabled, .device_argument = true};
+    if (name == "set_autocast_dtype") return {.kind = ApiKind::set_dtype, .device_argument = true};
+    if (name == "get_autocast_dtype") return {.kind = ApiKind::read_dtype, .device_argument = true};
+    if (const Device d = device_between(name, "set_autocast_", "_enabled"))
+        return {.kind = ApiKind::set_enabled, .device = d};
+    if (const Device d = device_between(name, "is_autocast_", "_enabled"))
+        return {.kind = ApiKind::read_enabled, .device = d};
+    if (const Device d = device_between(name, "set_autocast_", "_dtype"))
+        return {.kind = ApiKind::set_dtype, .device = d};
+    if (const Device d = device_between(name, "get_autocast_", "_dtype"))
+        return {.kind = ApiKind::read_dtype, .device = d};
+    return {};
+}
 
 AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     const std::string_view owner = class_of(name);
@@ -102,6 +147,10 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     if (names(config_.enter, name)) return {.kind = ApiKind::enter};
     if (names(config_.leave, name)) return {.kind = ApiKind::leave};
     if (leaf(owner) == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
+    if (name.find("::") != std::string_view::npos &&
+        (leaf(owner) == "NoGradGuard" || leaf(owner) == "InferenceMode"))
+        return {.kind = ApiKind::no_grad, .device = kNoGrad};
+    if (name.find("::") == std::string_view::npos) return look_up_python(name);
     constexpr std::string_view kNamespace = "at::autocast::";
     if (!name.starts_with(kNamespace)) return {};
     name.remove_prefix(kNamespace.size());
@@ -136,9 +185,17 @@ bool AutocastApi::names_api(const Call& call) const {
 
 ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
     const Known is = known(call.name);
-    ApiCall api{.kind = is.kind, .ends = false, .device = is.device, .value = 0};
+    ApiCall api{.kind = is.kind,
+                .ends = false,
+                .device = is.device,
+                .value = 0,
+                .negated = is.negated,
+                .manager = is.manager};
     if (is.kind == ApiKind::none) return api;
-    if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude) {
+    // `with torch.set_grad_enabled(x)` makes an object, whose __enter__ tells.
+    if (is.kind == ApiKind::set_enabled && call.kind == CallKind::constructor) return {};
+    if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude ||
+        is.kind == ApiKind::no_grad) {
         if (call.kind != CallKind::constructor && call.kind != CallKind::destructor) return {};
         api.ends = call.kind == CallKind::destructor;
     }

@@ -3,27 +3,15 @@
 // The functions that read and set the autocast state of a thread, recognised by qualified name, and
 // the names that the user adds. Everything else about regions follows from them.
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
 
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/program.hpp"
+#include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
-
-// Index into the devices that have an autocast state of their own; 0 is "not known which".
-using Device = std::uint8_t;
-
-inline constexpr std::array<std::string_view, 10> kDeviceNames{
-    "", "cuda", "cpu", "xpu", "hpu", "ipu", "xla", "mps", "privateuseone", "other"};
-inline constexpr std::size_t kDevices = kDeviceNames.size();
-inline constexpr Device kUnknownDevice = 0;
-inline constexpr Device kCuda = 1;
-
-// What a region computes in when nobody chose: PyTorch's defaults per device.
-DType default_dtype(Device);
 
 enum class ApiKind : std::uint8_t {
     none,
@@ -33,8 +21,11 @@ enum class ApiKind : std::uint8_t {
     read_dtype,
     exclude,   // a guard that takes autocast out of the dispatcher
     guard,     // a guard the user named: opens
+    no_grad,   // a guard under which no gradients are recorded
     enter,     // a function the user named: opens
     leave,     // a function the user named: closes
+    enter_python,  // `X.__enter__` of a library's context manager
+    exit_python,   // `X.__exit__`: as it was before the __enter__ that its receiver names
 };
 
 struct ApiCall {
@@ -42,6 +33,8 @@ struct ApiCall {
     bool ends = false;  // the destructor of a guard
     Device device = kUnknownDevice;
     std::uint32_t value = 0;  // index of the argument that is set
+    bool negated = false;     // ... to its opposite
+    const PythonManager* manager = nullptr;
 };
 
 class AutocastApi {
@@ -59,11 +52,15 @@ private:
         ApiKind kind = ApiKind::none;
         bool device_argument = false;
         Device device = kUnknownDevice;
+        bool negated = false;
+        const PythonManager* manager = nullptr;
     };
+    Known look_up_python(std::string_view name) const;
     Known known(Symbol name) const;
     Known look_up(std::string_view name) const;
 
     RegionConfig config_;
+    PythonManager configured_;  // a context manager that the user named
     mutable std::unordered_map<Symbol, Known> memo_;  // filled while linking, on one thread
 };
 

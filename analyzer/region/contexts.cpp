@@ -2,14 +2,27 @@
 
 #include <algorithm>
 
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/outer_regions.hpp"
+
 namespace mp::lint {
 namespace {
 
 constexpr std::string_view kAnnotation = "mp::low_precision";
 
+// custom_fwd(cast_inputs=...) casts the inputs and then leaves the region.
+bool leaves_region(const Function& f) {
+    return std::ranges::any_of(f.annotations, [](Symbol a) {
+        const std::string_view text = a.str();
+        const std::string_view name = text.substr(0, text.find('('));
+        return name.ends_with(".custom_fwd") && text.find("cast_inputs=") != text.npos &&
+               text.find("cast_inputs=None") == text.npos;
+    });
+}
+
 // Kernels and device code run outside the dispatcher: autocast does not reach them.
 bool has_autocast_state(const Function& f) {
-    return f.kind != FunctionKind::kernel && f.kind != FunctionKind::device;
+    return f.kind != FunctionKind::kernel && f.kind != FunctionKind::device && !leaves_region(f);
 }
 
 // What tells this path apart from another that reaches the same call.
@@ -73,6 +86,21 @@ bool Contexts::is_annotated(const Function& f, Node& node) const {
 }
 
 void Contexts::seed() {
+    std::vector<char> only_by_framework(graph_.size(), 0);
+    for (const OuterRegion& region : find_outer_regions(graph_)) {
+        if (region.always) only_by_framework[region.function] = 1;
+        enter({.function = region.function,
+               .device = region.device,
+               .enabled = Switch::on,
+               .dtype = region.dtype,
+               .proven = region.proven,
+               .via_nobody = true,
+               .condition = region.condition,
+               .opener = region.opener,
+               .opened = region.opened,
+               .process_wide = region.process_wide,
+               .framework = !region.process_wide});
+    }
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
         const Function& function = graph_.function(f);
         Node node{.function = f, .device = kUnknownDevice, .enabled = Switch::on};
@@ -80,7 +108,7 @@ void Contexts::seed() {
             node.opened = function.span;
             enter(node);
             always_in_region_[f] = 1;
-        } else if (graph_.callers(f).empty()) {
+        } else if (graph_.callers(f).empty() && !only_by_framework[f]) {
             enter({.function = f, .device = kBase, .via_nobody = true});
         }
     }
@@ -144,8 +172,11 @@ void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& l
               .parent = from,
               .front = entry.front,
               .depth = entry.depth + 1,
-              .via = {entry.function, static_cast<std::uint32_t>(call)}};
+              .via = {entry.function, static_cast<std::uint32_t>(call)},
+              .process_wide = entry.process_wide,
+              .framework = entry.framework};
     if (!local.inherited) {
+        next.process_wide = next.framework = false;
         next.opener = opener_name(entry.function, local.origin);
         next.opened = local.origin == kNone ? SourceSpan{}
                                             : graph_.function(entry.function)
@@ -168,7 +199,10 @@ void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& l
 Symbol Contexts::opener_name(std::uint32_t f, std::int32_t call) const {
     if (call == kNone) return {};
     const Call& c = graph_.function(f).calls[static_cast<std::size_t>(call)];
-    return c.kind == CallKind::constructor ? Symbol(class_of(c.name.str())) : c.name;
+    if (c.kind == CallKind::constructor) return Symbol(class_of(c.name.str()));
+    if (!is_enter(c)) return c.name;
+    const std::string_view manager = c.name.str();
+    return Symbol(manager.substr(0, manager.size() - std::string_view(".__enter__").size()));
 }
 
 std::vector<Contexts::Local> Contexts::locals(const Node& entry, std::size_t call) const {
@@ -272,7 +306,9 @@ Context Contexts::context_of(const Node& n) const {
             .opener = n.opener,
             .proven = n.proven,
             .condition = n.condition,
-            .chain = chain_of(n)};
+            .chain = chain_of(n),
+            .process_wide = n.process_wide,
+            .framework = n.framework};
 }
 
 Context Contexts::context_of(const Node& entry, const Local& local) const {
@@ -291,32 +327,33 @@ Context Contexts::context_of(const Node& entry, const Local& local) const {
     return context;
 }
 
-// Devices are followed one by one; that all of them are off at once is a question of its own.
-void Contexts::find_off() {
-    off_at_entry_.assign(graph_.size(), 0);
+// Which functions can be entered in a state, when `holds(f, call)` tells whether a call can run in it.
+template <class Holds>
+void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Holds holds) {
+    at_entry.assign(graph_.size(), 0);
     std::vector<std::uint32_t> pending;
     const auto mark = [&](std::uint32_t f) {
-        if (off_at_entry_[f] || always_in_region_[f]) return;
-        off_at_entry_[f] = 1;
+        if (at_entry[f] || always_in_region_[f]) return;
+        at_entry[f] = 1;
         pending.push_back(f);
     };
     const auto follow = [&](std::uint32_t f) {
         for (std::size_t c = 0; c < graph_.function(f).calls.size(); ++c) {
             const auto targets = graph_.targets(f, c);
             if (targets.empty()) continue;
-            const bool off = can_be_off(f, c);
+            const bool here = holds(f, c);
             for (const Target& t : targets)
-                if (off || t.spawned || !has_autocast_state(graph_.function(t.function)))
+                if (here || t.spawned || !has_autocast_state(graph_.function(t.function)))
                     mark(t.function);
         }
     };
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
         const bool outside = std::ranges::any_of(entries_[f], [&](std::int32_t n) {
             const Node& node = nodes_[static_cast<std::size_t>(n)];
-            return node.device == kBase && node.via_nobody;
+            return node.via_nobody && (node.device == kBase || framework_too);
         });
         if (outside) mark(f);
-        // Calls that run with autocast off whatever the entry was.
+        // Calls that run in the state whatever it was at the entry.
         if (!outside && effects_.exploration(f)) follow(f);
     }
     while (!pending.empty()) {
@@ -326,14 +363,44 @@ void Contexts::find_off() {
     }
 }
 
+// Devices are followed one by one; that all of them are off at once is a question of its own.
+void Contexts::find_off() {
+    find_entered(off_at_entry_, false,
+                 [this](std::uint32_t f, std::size_t c) { return can_be_off(f, c); });
+    find_entered(records_at_entry_, true,
+                 [this](std::uint32_t f, std::size_t c) { return can_record(f, c); });
+}
+
 bool Contexts::can_be_off(std::uint32_t f, std::size_t call) const {
     const Exploration* exploration = effects_.exploration(f);
     if (!exploration) return off_at_entry_[f];
     return std::ranges::any_of(exploration->calls[call], [&](std::uint32_t s) {
-        return std::ranges::all_of(exploration->states[s].cells, [&](const Cell& cell) {
+        const auto cells = std::span(exploration->states[s].cells).first(kNoGrad);
+        return std::ranges::all_of(cells, [&](const Cell& cell) {
             return cell.value == Value::off || (cell.value == Value::entry && off_at_entry_[f]);
         });
     });
+}
+
+bool Contexts::can_record(std::uint32_t f, std::size_t call) const {
+    const Exploration* exploration = effects_.exploration(f);
+    if (!exploration) return records_at_entry_[f];
+    return std::ranges::any_of(exploration->calls[call], [&](std::uint32_t s) {
+        const Value value = exploration->states[s].cells[kNoGrad].value;
+        return value == Value::entry ? records_at_entry_[f] != 0 : value != Value::on;
+    });
+}
+
+Switch Contexts::grad_at(std::uint32_t f, std::size_t call) const {
+    const Exploration* exploration = effects_.exploration(f);
+    bool off = can_enter_enabled(f, kNoGrad);
+    if (exploration && call < exploration->calls.size())
+        off = std::ranges::any_of(exploration->calls[call], [&](std::uint32_t s) {
+            const Value value = exploration->states[s].cells[kNoGrad].value;
+            return value == Value::entry ? can_enter_enabled(f, kNoGrad) : value != Value::off;
+        });
+    if (!off) return Switch::on;
+    return can_record(f, call) ? Switch::unknown : Switch::off;
 }
 
 const std::vector<std::vector<Context>>& Contexts::of(std::uint32_t f) const {
@@ -356,9 +423,11 @@ std::vector<Context> Contexts::make_for_function(std::uint32_t f) const {
     std::vector<Context> list;
     for (const std::int32_t n : entries_[f]) {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
-        if (node.device != kBase && node.enabled != Switch::off) add(list, context_of(node));
+        if (node.device < kNoGrad && node.enabled != Switch::off) add(list, context_of(node));
     }
-    if (!list.empty()) finish(list, off_at_entry_[f]);
+    const Switch grad = grad_at(f, 0);
+    if (!list.empty() || grad != Switch::on)
+        finish(list, list.empty() || off_at_entry_[f] ? &off_[0] : nullptr, grad);
     return list;
 }
 
@@ -367,20 +436,43 @@ std::vector<Context> Contexts::make_for_call(std::uint32_t f, std::size_t call) 
     for (const std::int32_t n : entries_[f]) {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
         for (const Local& local : locals(node, call))
-            if (local.enabled != Switch::off) add(list, context_of(node, local));
+            if (local.enabled != Switch::off && local.device != kNoGrad)
+                add(list, context_of(node, local));
     }
-    if (!list.empty()) finish(list, can_be_off(f, call));
+    const Switch grad = grad_at(f, call);
+    const Context off = island_of(f, call);
+    if (!list.empty() || grad != Switch::on || off.opened.known())
+        finish(list, list.empty() || can_be_off(f, call) ? &off : nullptr, grad);
     return list;
 }
 
+// The state "off", with the block of this function that switched off, when there is one.
+Context Contexts::island_of(std::uint32_t f, std::size_t call) const {
+    Context off = off_[0];
+    const Exploration* exploration = effects_.exploration(f);
+    for (const std::uint32_t s : exploration->calls[call]) {
+        for (std::size_t d = kDevices; d-- > 0;) {
+            const Cell& cell = exploration->states[s].cells[d];
+            if (d == kNoGrad || cell.value != Value::off || cell.origin == kNone) continue;
+            const Call& closed = graph_.function(f).calls[static_cast<std::size_t>(cell.origin)];
+            off.opened = closed.span;
+            off.opener = opener_name(f, cell.origin);
+            // Closing a device closes the one that is not known too.
+            if (off.device.empty()) off.device = Symbol(kDeviceNames[d]);
+        }
+    }
+    return off;
+}
+
 // The states that matter most first; one "off" stands for all devices.
-void Contexts::finish(std::vector<Context>& list, bool off) const {
-    if (off) list.push_back(off_[0]);
+void Contexts::finish(std::vector<Context>& list, const Context* off, Switch grad) const {
+    if (off) list.push_back(*off);
     std::vector<Context> sorted;
     for (int r = 0; r < 4; ++r)
         for (Context& context : list)
             if (rank(context) == r) sorted.push_back(std::move(context));
     list = std::move(sorted);
+    for (Context& context : list) context.grad = grad;
 }
 
 std::span<const Context> Contexts::at(std::uint32_t f, std::size_t call) const {

@@ -40,6 +40,8 @@ private:
         std::int32_t front = -1;        // ancestor that ends the beginning of the chain
         std::uint32_t depth = 0;        // calls from the opener to here
         CallRef via{};                  // the call that enters this function
+        bool process_wide = false;
+        bool framework = false;
     };
     // The state of one device at one call, for one entry of the function.
     struct Local {
@@ -69,11 +71,16 @@ private:
 
     void find_off();
     bool can_be_off(std::uint32_t f, std::size_t call) const;
+    bool can_record(std::uint32_t f, std::size_t call) const;
+    Switch grad_at(std::uint32_t f, std::size_t call) const;
+    template <class Holds>
+    void find_entered(std::vector<char>& at_entry, bool framework_too, Holds holds);
+    Context island_of(std::uint32_t f, std::size_t call) const;
 
     const std::vector<std::vector<Context>>& of(std::uint32_t f) const;
     std::vector<Context> make_for_function(std::uint32_t f) const;
     std::vector<Context> make_for_call(std::uint32_t f, std::size_t call) const;
-    void finish(std::vector<Context>& list, bool off) const;
+    void finish(std::vector<Context>& list, const Context* off, Switch grad) const;
     Context context_of(const Node&) const;
     Context context_of(const Node& entry, const Local&) const;
     std::vector<Note> chain_of(const Node&) const;
@@ -88,6 +95,7 @@ private:
     std::vector<char> always_in_region_;              // annotated or named in the configuration
     std::vector<char>
         off_at_entry_;  // the function can be entered with autocast off on every device
+    std::vector<char> records_at_entry_;  // ... with gradients recorded
     // Chains are text, and few functions are ever asked about: made on the first question, by any
     // thread. One list per call, or a single one when nothing in the function touches the state.
     struct OnDemand {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyzer/region/arguments.hpp"
+
 namespace mp::lint {
 
 DTypes::DTypes(const Graph& graph) : graph_(graph) {
@@ -44,17 +46,19 @@ void DTypes::connect() {
 
 void DTypes::connect_call(std::uint32_t f, std::size_t call) {
     const Call& c = graph_.function(f).calls[call];
-    const std::size_t receiver = c.kind == CallKind::method ? 1 : 0;
     for (const Target& target : graph_.targets(f, call)) {
         const Function& callee = graph_.function(target.function);
         for (std::size_t p = 0; p < callee.params.size(); ++p) {
             if (callee.params[p].dtype != DType::unknown) continue;
             const std::uint32_t slot = param_slot(target.function, static_cast<std::int32_t>(p));
             // A lambda's arguments come from whoever runs it; a missing argument is a default.
-            if (target.lambda || p + receiver >= c.args.size())
-                set_unknown(slot);
+            const Operand* argument =
+                target.lambda ? nullptr
+                              : argument_for(c, callee, static_cast<std::int32_t>(p));
+            if (argument)
+                flow(f, *argument, slot, &c.span);
             else
-                flow(f, c.args[p + receiver], slot, &c.span);
+                set_unknown(slot);
         }
     }
 }

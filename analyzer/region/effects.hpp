@@ -68,6 +68,7 @@ private:
         std::int32_t call = kNone;  // the call that read the state or made the guard
         Symbol guard;               // class of the guard; empty for a plain read
         Cells cells;
+        Symbol assumed{};  // a condition that holds only while Python's `with` block lasts
 
         friend bool operator==(const Saved&, const Saved&) = default;
     };
@@ -91,6 +92,7 @@ private:
 
     void enter(std::uint32_t block, State);
     void run_block(std::uint32_t block, State);
+    static void drop_equal(std::vector<State>&);
     void leave(std::uint32_t block, const State&);
     void exit(const State&, const SourceSpan&);
     void record(std::size_t call, const State&);
@@ -99,6 +101,11 @@ private:
     void step(std::size_t call, State, std::vector<State>& out);
     void step_api(std::size_t call, const ApiCall&, State&);
     void step_guard(std::size_t call, const ApiCall&, State&);
+    void step_with(std::size_t call, const PythonManager&, State, std::vector<State>& out);
+    void step_out_of_with(std::size_t call, State&);
+    bool enter_when(std::size_t call, State&, std::vector<State>& out);
+    bool branches_on(Symbol condition) const;
+    void add_with_conditions(std::vector<Symbol>& matter) const;
     void step_body(std::size_t call, const Target&, bool alone, const State&,
                    std::vector<State>& out);
     bool select(std::size_t call, const Target&, const Exit&, State&, bool& sure) const;
@@ -107,6 +114,7 @@ private:
     void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure,
                State&, const Saved* guard);
     void set_enabled(std::size_t call, Device, Setting, bool sure, State&);
+    static Setting opposite_if(bool negated, Setting);
     Setting setting_of(const Operand&, Device, const State&) const;
     const Saved* saved_by(std::int32_t call, const State&) const;
     void save(State&, Saved) const;

@@ -1,17 +1,10 @@
 #include <algorithm>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/region/effects.hpp"
 
 namespace mp::lint {
 namespace {
-
-// The argument of `callee` that its parameter `param` receives; nullptr when a default stands in.
-const Operand* argument_for(const Call& call, std::int32_t param) {
-    // A method's receiver is its first argument.
-    const std::size_t at =
-        static_cast<std::size_t>(param) + (call.kind == CallKind::method ? 1 : 0);
-    return param >= 0 && at < call.args.size() ? &call.args[at] : nullptr;
-}
 
 bool is_true(const Operand& o) { return o.constant.str() == "true" || o.constant.str() == "1"; }
 bool is_false(const Operand& o) { return o.constant.str() == "false" || o.constant.str() == "0"; }
@@ -76,6 +69,7 @@ void Explorer::find_tracked() {
     };
     std::unordered_map<std::uint64_t, Known> known;
     std::vector<Symbol> matter;
+    add_with_conditions(matter);
     for (const Block& b : f_.flow) {
         for (const Edge& e : b.to) {
             if (e.condition.empty() || !branches(b)) continue;
@@ -124,6 +118,13 @@ void Explorer::enter(std::uint32_t block, State state) {
     pending_.emplace_back(block, std::move(state));
 }
 
+void Explorer::drop_equal(std::vector<State>& states) {
+    std::vector<State> kept;
+    for (State& state : states)
+        if (std::ranges::find(kept, state) == kept.end()) kept.push_back(std::move(state));
+    states = std::move(kept);
+}
+
 void Explorer::run_block(std::uint32_t block, State first) {
     std::vector<State> states, next;
     states.push_back(std::move(first));
@@ -133,6 +134,7 @@ void Explorer::run_block(std::uint32_t block, State first) {
             record(call, state);
             step(call, std::move(state), next);
         }
+        if (is_exit(f_.calls[call])) drop_equal(next);
         std::swap(states, next);
         if (states.size() > kMaxStates) return overflow();
     }
@@ -212,7 +214,15 @@ void Explorer::save(State& state, Saved saved) const {
 void Explorer::step(std::size_t call, State state, std::vector<State>& out) {
     const Call& c = f_.calls[call];
     const ApiCall api = effects_.api().classify(f_, c);
-    if (api.kind == ApiKind::guard || api.kind == ApiKind::exclude) {
+    if (api.kind == ApiKind::enter_python) return step_with(call, *api.manager, std::move(state), out);
+    if (is_exit(c)) {
+        step_out_of_with(call, state);
+        out.push_back(std::move(state));
+        return;
+    }
+    if (is_enter(c) && !enter_when(call, state, out)) return;
+    if (api.kind == ApiKind::guard || api.kind == ApiKind::exclude ||
+        api.kind == ApiKind::no_grad) {
         step_guard(call, api, state);
         out.push_back(std::move(state));
         return;
@@ -252,7 +262,8 @@ void Explorer::step_api(std::size_t call, const ApiCall& api, State& state) {
         save(state, {static_cast<std::int32_t>(call), {}, state.cells});
         break;
     case ApiKind::set_enabled:
-        set_enabled(call, api.device, setting_of(value, api.device, state), true, state);
+        set_enabled(call, api.device, opposite_if(api.negated, setting_of(value, api.device, state)),
+                    true, state);
         break;
     case ApiKind::set_dtype: {
         const Saved* saved = value.call == kNone ? nullptr : saved_by(value.call, state);
@@ -290,6 +301,10 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
             state.cells[api.device].value = Value::off;
             return;
         }
+        if (api.kind == ApiKind::no_grad) {
+            state.cells[kNoGrad] = {.value = Value::on};
+            return;
+        }
         set_enabled(call, kUnknownDevice, {.value = Value::on}, true, state);
         state.cells[kUnknownDevice].dtype = effects_.api().configured_dtype();
         state.cells[kUnknownDevice].dtype_entry = false;
@@ -302,6 +317,15 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
         if (cell.origin != kNone && cell.origin == last->call) out_.closed.push_back(cell.origin);
     state.cells = last->cells;
     state.saved.erase(std::next(last).base());
+}
+
+Explorer::Setting Explorer::opposite_if(bool negated, Setting setting) {
+    if (!negated || setting.saved) return setting;
+    switch (setting.value) {
+    case Value::on: return {.value = Value::off};
+    case Value::off: return {.value = Value::on};
+    default: return {.value = Value::unknown};
+    }
 }
 
 Explorer::Setting Explorer::setting_of(const Operand& operand, Device device,
@@ -361,7 +385,7 @@ Explorer::Fit Explorer::fit(const Call& call, const Target& target, Assumption& 
     const Function& callee = effects_.graph().function(target.function);
     for (std::size_t p = 0; p < callee.params.size(); ++p) {
         if (callee.params[p].name != assumption.condition || target.lambda) continue;
-        const Operand* argument = argument_for(call, static_cast<std::int32_t>(p));
+        const Operand* argument = argument_for(call, callee, static_cast<std::int32_t>(p));
         if (!argument) return Fit::open;
         if (is_true(*argument)) return assumption.when ? Fit::always : Fit::never;
         if (is_false(*argument)) return assumption.when ? Fit::never : Fit::always;
@@ -396,7 +420,7 @@ void Explorer::apply(std::size_t call, const Function& callee, const Cell& effec
     if (effect.value == Value::entry) return;
     Setting setting{.value = effect.value};
     if (effect.value == Value::param) {
-        const Operand* argument = argument_for(f_.calls[call], effect.param);
+        const Operand* argument = argument_for(f_.calls[call], callee, effect.param);
         setting = argument ? setting_of(*argument, device, state) : Setting{};
         sure = true;
     } else if (effect.value == Value::restore && guard) {

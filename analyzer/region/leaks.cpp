@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "analyzer/region/arguments.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -71,12 +73,14 @@ std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pendin
 Leaks::Leaks(const Effects& effects, const Contexts& contexts)
     : effects_(effects), graph_(effects.graph()), contexts_(contexts) {
     for (std::uint32_t f = 0; f < graph_.size(); ++f)
-        if (const Exploration* exploration = effects_.exploration(f)) inspect(f, *exploration);
+        if (const Exploration* exploration = effects_.exploration(f);
+            exploration && !is_python(graph_.function(f)))  // its `with` closes on every way out
+            inspect(f, *exploration);
 }
 
 void Leaks::inspect(std::uint32_t f, const Exploration& exploration) {
     if (exploration.overflow) return;
-    for (std::size_t d = 0; d < kDevices; ++d)
+    for (std::size_t d = 0; d < kNoGrad; ++d)
         inspect_exits(f, exploration, static_cast<Device>(d));
     inspect_constants(f, exploration);
 }

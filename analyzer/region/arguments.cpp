@@ -1,0 +1,71 @@
+#include "analyzer/region/arguments.hpp"
+
+#include <algorithm>
+
+namespace mp::lint {
+namespace {
+
+bool has_annotation(const Function& f, std::string_view name) {
+    return std::ranges::any_of(f.annotations, [&](Symbol a) { return a.str() == name; });
+}
+
+// How many arguments stand before the one for the callee's parameter 0; -1 when the receiver that
+// parameter 0 takes is not among them.
+std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
+    const bool in_class = !callee.parent_class.empty();
+    if (is_enter(call) || is_exit(call)) {
+        // A generator takes what made the manager, which follows the manager itself.
+        const std::string_view name = callee.name.str();
+        const bool of_class = in_class && name.starts_with(callee.parent_class.str()) &&
+                              last_name(name) == name.substr(callee.parent_class.str().size() + 1);
+        return of_class ? 0 : 1;
+    }
+    if (call.kind == CallKind::constructor) return -1;
+    if (call.kind == CallKind::method)
+        return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
+    return 0;
+}
+
+const Operand* python_argument_for(const Call& call, const Function& callee, std::size_t param) {
+    const Symbol name = callee.params[param].name;
+    const auto first = static_cast<std::ptrdiff_t>(param) + arguments_before(call, callee);
+    std::ptrdiff_t at = 0;
+    const Operand* positional = nullptr;
+    for (const Operand& argument : call.args) {
+        if (!argument.keyword.empty()) {
+            if (argument.keyword == name) return &argument;
+            if (argument.keyword.str() == "*" && !positional) at = first + 1;
+            continue;
+        }
+        if (at++ == first) positional = &argument;
+    }
+    return positional;
+}
+
+}  // namespace
+
+bool is_python(const Function& f) {
+    return f.kind == FunctionKind::python ||
+           (f.kind == FunctionKind::lambda &&
+            f.usr.str().find("<lambda:") != std::string_view::npos);
+}
+
+std::string_view last_name(std::string_view qualified) {
+    const std::size_t end = qualified.find_last_of(":.");
+    return end == std::string_view::npos ? qualified : qualified.substr(end + 1);
+}
+
+bool is_enter(const Call& call) { return call.name.str().ends_with(".__enter__"); }
+bool is_exit(const Call& call) { return call.name.str().ends_with(".__exit__"); }
+
+const Operand* argument_for(const Call& call, const Function& callee, std::int32_t param) {
+    if (param < 0) return nullptr;
+    const auto p = static_cast<std::size_t>(param);
+    if (is_python(callee) && p < callee.params.size())
+        return python_argument_for(call, callee, p);
+    // A method's receiver is its first argument.
+    const std::size_t at = p + (call.kind == CallKind::method ? 1 : 0);
+    return at < call.args.size() ? &call.args[at] : nullptr;
+}
+
+}  // namespace mp::lint

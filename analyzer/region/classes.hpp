@@ -1,0 +1,44 @@
+#pragma once
+
+// Python's classes, as far as their methods tell.
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/facts/model.hpp"
+
+namespace mp::lint {
+
+class Classes {
+public:
+    // A hierarchy deeper than this is not climbed.
+    static constexpr int kMaxDepth = 32;
+
+    explicit Classes(std::span<const Function* const> functions);
+
+    bool knows(Symbol name) const { return classes_.contains(name); }
+    const std::vector<Symbol>& all() const { return order_; }
+    std::span<const Function* const> methods(Symbol name) const;
+    // The class's own or the first inherited one, depth first in the order of the bases; nullptr when
+    // the program has none.
+    const Function* method(Symbol name, std::string_view method) const;
+    // The first ancestor, or the class itself, that is no class of the program and whose last name is
+    // this: "pytorch_lightning.LightningModule". Empty when there is none.
+    Symbol library_base(Symbol name, std::string_view last) const;
+    // Any ancestor outside the program, first one; empty when there is none.
+    Symbol library_base(Symbol name) const;
+
+private:
+    struct Class {
+        std::vector<const Function*> methods;
+        std::vector<Symbol> bases;
+    };
+    template <class Visit>
+    bool climb(Symbol name, int depth, Visit& visit) const;
+
+    std::unordered_map<Symbol, Class> classes_;
+    std::vector<Symbol> order_;  // by first method
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,212 @@
+#include "analyzer/region/outer_regions.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/classes.hpp"
+#include "analyzer/region/python_regions.hpp"
+
+namespace mp::lint {
+namespace {
+
+struct Precision {
+    DType dtype = DType::unknown;  // unknown: fp32
+    friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+    return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
+}
+
+bool is_lightning(std::string_view name, std::string_view last) {
+    return last_name(name) == last &&
+           starts_with_any(name, {"pytorch_lightning.", "lightning.", "lightning_fabric."});
+}
+
+// What the trainer computes in; nothing when that is not written there.
+std::optional<Precision> precision_of(const Operand& o) {
+    const std::string_view text = unquoted(o.constant.str());
+    if (text == "16-mixed" || text == "16" || text == "fp16") return Precision{DType::fp16};
+    if (text == "bf16-mixed" || text == "bf16") return Precision{DType::bf16};
+    if (text == "no" || text.starts_with("32") || text.starts_with("64") ||
+        text.ends_with("-true") || text == "fp32")
+        return Precision{};
+    return std::nullopt;
+}
+
+std::string_view directory_of(std::string_view path) {
+    return path.substr(0, path.find_last_of('/') + 1);
+}
+
+std::string_view package_of(const Function& f) {
+    const std::string_view usr = f.usr.str();
+    const std::size_t dot = usr.find('.');
+    return dot == std::string_view::npos ? std::string_view{} : usr.substr(0, dot);
+}
+
+class Finder {
+public:
+    explicit Finder(const Graph& graph) : graph_(graph), classes_(graph.functions()) {}
+
+    std::vector<OuterRegion> take() {
+        for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+            const Function& function = graph_.function(f);
+            if (is_python(function))
+                for (const Call& call : function.calls) look_at(f, call);
+        }
+        add_trainers(trainers_, "LightningModule",
+                     {"training_step", "validation_step", "test_step", "predict_step", "forward"});
+        add_trainers(hugging_face_, "Trainer", {"compute_loss", "compute_loss_and_outputs"});
+        return std::move(found_);
+    }
+
+private:
+    struct Maker {
+        const Call* call = nullptr;
+        std::optional<Precision> precision;
+        Device device = kUnknownDevice;
+    };
+
+    void look_at(std::uint32_t f, const Call& call) {
+        const std::string_view name = call.name.str();
+        if (name == "hmp.convert" || name.ends_with(".hmp.convert"))
+            return add_process_wide(f, call, kHmp, DType::bf16);
+        if (name == "apex.amp.initialize") {
+            const Operand* level = python_argument(call, "opt_level", 2, 0);
+            if (!level || unquoted(level->constant.str()) == "O1")
+                add_process_wide(f, call, kApex, DType::fp16);
+            return;
+        }
+        if (is_lightning(name, "Trainer") && call.kind == CallKind::constructor)
+            trainers_.push_back(maker(call, "precision"));
+        else if (name == "transformers.TrainingArguments" ||
+                 name == "transformers.Seq2SeqTrainingArguments")
+            hugging_face_.push_back(arguments(call));
+        else if (last_name(name) == "prepare" || last_name(name) == "setup" ||
+                 last_name(name) == "setup_module")
+            look_at_prepared(f, call);
+    }
+
+    static Maker maker(const Call& call, std::string_view keyword) {
+        Maker made{.call = &call, .precision = Precision{}};
+        if (const Operand* value = python_argument(call, keyword, -1, 0))
+            made.precision = precision_of(*value);
+        if (const Operand* value = python_argument(call, "accelerator", -1, 0)) {
+            const std::string_view device = unquoted(value->constant.str());
+            made.device = device == "tpu" ? device_named("xla") : device_named(device);
+        }
+        return made;
+    }
+
+    static Maker arguments(const Call& call) {
+        Maker made{.call = &call, .precision = Precision{}};
+        for (const auto& [keyword, dtype] :
+             {std::pair("fp16", DType::fp16), std::pair("bf16", DType::bf16)}) {
+            const Operand* value = python_argument(call, keyword, -1, 0);
+            if (!value || value->constant.str() == "false") continue;
+            if (value->constant.str() != "true") made.precision = std::nullopt;
+            if (made.precision) made.precision = Precision{dtype};
+        }
+        return made;
+    }
+
+    // hmp.convert() and amp.initialize() change how everything computes that belongs to the same
+    // program: its package, or the files beside and below.
+    void add_process_wide(std::uint32_t from, const Call& call, Device device, DType dtype) {
+        const Function& opener = graph_.function(from);
+        const std::string_view directory = directory_of(opener.span.file.str());
+        const std::string_view package = package_of(opener);
+        Symbol condition;
+        for (const Block& block : opener.flow)
+            for (const Edge& e : block.to)
+                if (e.to == call.block && e.when) condition = e.condition;
+        for (std::uint32_t f = 0; f < graph_.size(); ++f) {
+            const Function& function = graph_.function(f);
+            if (!is_python(function) || !graph_.callers(f).empty()) continue;
+            const bool near = function.span.file.str().starts_with(directory) ||
+                              (!package.empty() && package_of(function) == package);
+            if (!near) continue;
+            found_.push_back({.function = f,
+                              .device = device,
+                              .dtype = dtype,
+                              .proven = call.block == 0,
+                              .process_wide = true,
+                              .condition = condition,
+                              .opener = call.name,
+                              .opened = call.span});
+        }
+    }
+
+    // The class of an object that was made in this function.
+    Symbol class_of(std::uint32_t f, const Operand& o) const {
+        const auto& calls = graph_.function(f).calls;
+        if (o.call < 0 || static_cast<std::size_t>(o.call) >= calls.size()) return {};
+        const Call& made = calls[static_cast<std::size_t>(o.call)];
+        return made.kind == CallKind::constructor && classes_.knows(made.name) ? made.name
+                                                                               : Symbol{};
+    }
+
+    const Call* made_by(std::uint32_t f, const Operand& o) const {
+        const auto& calls = graph_.function(f).calls;
+        if (o.call < 0 || static_cast<std::size_t>(o.call) >= calls.size()) return nullptr;
+        return &calls[static_cast<std::size_t>(o.call)];
+    }
+
+    // accelerator.prepare(model), fabric.setup(model): the model's forward runs in the region.
+    void look_at_prepared(std::uint32_t f, const Call& call) {
+        if (call.args.empty()) return;
+        const Call* made = made_by(f, call.args[0]);
+        if (!made) return;
+        const std::string_view name = made->name.str();
+        const bool accelerate = name == "accelerate.Accelerator";
+        if (!accelerate && !is_lightning(name, "Fabric")) return;
+        const Maker from = maker(*made, accelerate ? "mixed_precision" : "precision");
+        if (!from.precision || from.precision->dtype == DType::unknown) return;
+        for (std::size_t i = 1; i < call.args.size(); ++i)
+            add_method(class_of(f, call.args[i]), "forward", from, true);
+    }
+
+    void add_method(Symbol in_class, std::string_view method, const Maker& from, bool only) {
+        if (in_class.empty()) return;
+        const Function* body = classes_.method(in_class, method);
+        if (!body) return;
+        found_.push_back({.function = graph_.index_of(*body),
+                          .device = from.device,
+                          .dtype = from.precision->dtype,
+                          .proven = only,
+                          .always = only,
+                          .opener = from.call->name,
+                          .opened = from.call->span});
+    }
+
+    // Trainers that agree: every module of the program runs in their region. Ones that do not: which
+    // module is whose is not known.
+    void add_trainers(const std::vector<Maker>& makers, std::string_view base,
+                      std::initializer_list<std::string_view> methods) {
+        if (makers.empty()) return;
+        const Maker& first = makers.front();
+        for (const Maker& m : makers)
+            if (!m.precision || m.precision != first.precision) return;
+        if (first.precision->dtype == DType::unknown) return;
+        for (const Symbol name : classes_.all()) {
+            if (classes_.library_base(name, base).empty()) continue;
+            for (const std::string_view method : methods)
+                for (const Function* f : classes_.methods(name))
+                    if (last_name(f->name.str()) == method) add_method(name, method, first, true);
+        }
+    }
+
+    const Graph& graph_;
+    Classes classes_;
+    std::vector<Maker> trainers_;
+    std::vector<Maker> hugging_face_;
+    std::vector<OuterRegion> found_;
+};
+
+}  // namespace
+
+std::vector<OuterRegion> find_outer_regions(const Graph& graph) { return Finder(graph).take(); }
+
+}  // namespace mp::lint

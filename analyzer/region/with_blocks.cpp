@@ -1,0 +1,115 @@
+// Explorer's part for Python's `with`: what __enter__ opens is undone by the __exit__ that names it.
+
+#include <algorithm>
+
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/effects.hpp"
+
+namespace mp::lint {
+namespace {
+
+Symbol with_mark() {
+    static const Symbol mark("with");
+    return mark;
+}
+
+bool is_autocast(Device d) { return d < kHmp; }
+
+void close(Cell& cell, std::int32_t call) {
+    cell.value = Value::off;
+    cell.sure = true;
+    cell.origin = call;
+}
+
+void apply_entry(Cells& cells, const PythonEntry& entry, bool opens, std::int32_t call) {
+    Cell& cell = cells[entry.device];
+    if (opens) {
+        cell.value = Value::on;
+        cell.sure = entry.sure;
+        cell.origin = call;
+        if (entry.dtype == DType::unknown) return;
+        cell.dtype = entry.dtype;
+        cell.dtype_entry = false;
+        return;
+    }
+    close(cell, call);
+    if (!is_autocast(entry.device)) return;
+    // A device that is not known may be the one that is open: closing says nothing about it, and an
+    // unknown one closes what it is meant to close.
+    close(cells[kUnknownDevice], call);
+    if (entry.device != kUnknownDevice) return;
+    for (Device d = 1; d < kHmp; ++d) close(cells[d], call);
+}
+
+}  // namespace
+
+// Conditions of `with` blocks are worth telling apart at the branches of the function too.
+void Explorer::add_with_conditions(std::vector<Symbol>& matter) const {
+    for (const Call& call : f_.calls) {
+        if (!is_enter(call)) continue;
+        const ApiCall api = effects_.api().classify(f_, call);
+        const PythonManager none;
+        const PythonEntry entry = python_entry(api.manager ? *api.manager : none, call);
+        for (const Symbol condition : {entry.flag, entry.when})
+            if (!condition.empty()) matter.push_back(condition);
+    }
+}
+
+// The way on which the block is not entered goes to `out`. False when no other way is left.
+bool Explorer::enter_when(std::size_t call, State& state, std::vector<State>& out) {
+    const PythonManager none;
+    const PythonEntry entry = python_entry(none, f_.calls[call]);
+    Saved saved{static_cast<std::int32_t>(call), with_mark(), state.cells, entry.when};
+    if (!entry.when.empty()) {
+        State around = state;
+        if (assume(around, {entry.when, !entry.when_value})) {
+            save(around, saved);
+            out.push_back(std::move(around));
+        }
+        if (!assume(state, {entry.when, entry.when_value})) return false;
+    }
+    save(state, std::move(saved));
+    return true;
+}
+
+void Explorer::step_with(std::size_t call, const PythonManager& manager, State state,
+                         std::vector<State>& out) {
+    if (!enter_when(call, state, out)) return;
+    const PythonEntry entry = python_entry(manager, f_.calls[call]);
+    const auto index = static_cast<std::int32_t>(call);
+    if (entry.opens && !entry.flag.empty()) {
+        for (Saved& saved : state.saved)
+            if (saved.call == index && saved.assumed.empty()) saved.assumed = entry.flag;
+        State closed = state;
+        if (assume(closed, {entry.flag, !entry.flag_value})) {
+            apply_entry(closed.cells, entry, false, index);
+            out.push_back(std::move(closed));
+        }
+        if (!assume(state, {entry.flag, entry.flag_value})) return;
+    }
+    apply_entry(state.cells, entry, entry.opens, index);
+    out.push_back(std::move(state));
+}
+
+void Explorer::step_out_of_with(std::size_t call, State& state) {
+    const auto& args = f_.calls[call].args;
+    const Saved* saved = args.empty() || args[0].call == kNone ? nullptr
+                                                               : saved_by(args[0].call, state);
+    if (!saved || saved->guard != with_mark()) return;
+    const Symbol assumed = saved->assumed;
+    const std::int32_t entered = saved->call;
+    state.cells = saved->cells;
+    std::erase_if(state.saved, [&](const Saved& s) { return s.call == entered; });
+    // Ways that only this block told apart are one again, so that many blocks do not multiply them.
+    if (assumed.empty() || branches_on(assumed)) return;
+    std::erase_if(state.assumed, [&](const Assumption& a) { return a.condition == assumed; });
+}
+
+bool Explorer::branches_on(Symbol condition) const {
+    return std::ranges::any_of(f_.flow, [&](const Block& block) {
+        return std::ranges::any_of(block.to,
+                                   [&](const Edge& e) { return e.condition == condition; });
+    });
+}
+
+}  // namespace mp::lint
