@@ -12,6 +12,13 @@ extern const Rule kManualCastInAutocast;
 extern const Rule kFp32OpInLowPrecision;
 extern const Rule kBannedOpInAutocast;
 extern const Rule kAutocastRegionLeak;
+extern const Rule kBackwardUnscaled;
+extern const Rule kClipBeforeUnscale;
+extern const Rule kOptimizerStepSkipsScaler;
+extern const Rule kScalerUpdateMissing;
+extern const Rule kScalerAccumulation;
+extern const Rule kScaledGradInspection;
+extern const Rule kSchedulerIgnoresSkippedStep;
 extern const Rule kHalfConstantOverflow;
 extern const Rule kHalfConstantUnderflow;
 extern const Rule kIntInHalf;
@@ -33,6 +40,13 @@ constexpr std::array kRules{
     &kFp32OpInLowPrecision,              // MP102
     &kBannedOpInAutocast,                // MP103
     &kAutocastRegionLeak,                // MP110
+    &kBackwardUnscaled,                  // MP202
+    &kClipBeforeUnscale,                 // MP203
+    &kOptimizerStepSkipsScaler,          // MP204
+    &kScalerUpdateMissing,               // MP205
+    &kScalerAccumulation,                // MP206
+    &kScaledGradInspection,              // MP209
+    &kSchedulerIgnoresSkippedStep,       // MP211
     &kHalfConstantOverflow,              // MP301
     &kHalfConstantUnderflow,             // MP302
     &kIntInHalf,                         // MP306

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -8,6 +9,8 @@
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
+
+class Protocol;
 
 // What a rule may look at: the linked program and the policies. No source text, no clock, no files.
 struct RuleContext {
@@ -18,6 +21,8 @@ struct RuleContext {
     const Policies* policies = nullptr;  // the lists of the other devices
     TorchVersion torch{};                // in use; not known: the newest
     std::string_view device{};           // --device, of a program that does not say; empty: not told
+
+    mutable std::shared_ptr<const Protocol> protocol{};  // what protocol_of() found, once for all rules
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

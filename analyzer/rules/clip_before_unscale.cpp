@@ -1,0 +1,76 @@
+// MP203 clip-before-unscale
+//
+// What   Gradients of a scaled loss are clipped before the scaler divides them by its scale.
+// Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves gradients that
+//        are almost zero once they are unscaled, or cuts all of them.
+// Fix    scaler.unscale_(optimizer) before the clip.
+// Silent After unscale_, in branches without a scaler, where the scale was read (somebody divides by
+//        hand), where the engine clips for itself. max_norm=inf measures and does not clip: a note.
+// Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
+
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// clip_grad_norm_(parameters, inf) leaves gradients as they are.
+bool only_measures(const Call& call) {
+    for (const Operand& a : call.args) {
+        const std::string_view value = a.constant.str();
+        if (value == "inf" || value == "math.inf" || value == "'inf'") return true;
+    }
+    return false;
+}
+
+// What the scaler steps in this function, when it is one thing.
+Symbol optimizer_of(const Protocol& protocol, const Function& f) {
+    Symbol found;
+    for (const Call& c : f.calls) {
+        const Event e = protocol.roles().event(f, c);
+        if (e.kind != EventKind::scaler_step || e.optimizer == found) continue;
+        if (!found.empty()) return {};
+        found = e.optimizer;
+    }
+    return found;
+}
+
+Finding finding_of(const RuleContext& context, const Violation& v) {
+    const Function& f = *v.at.function;
+    const Symbol optimizer = optimizer_of(protocol_of(context), f);
+    const Symbol scaler = v.scaler;
+    const std::string name = shown(scaler, "the scaler");
+    const bool measures = only_measures(v.at.call());
+    Finding made{.rule = "MP203",
+                 .severity = measures ? Severity::note : Severity::error,
+                 .span = v.at.call().span,
+                 .message = measures ? "norm of gradients that are still multiplied by the loss scale"
+                                     : "gradients are clipped while they are still multiplied by the "
+                                       "loss scale of " + name,
+                 .fix = "call unscale_ of the scaler with the optimizer before the clip",
+                 .notes = {},
+                 .function = {}};
+    add_note(made.notes, v.before, "backward of the scaled loss");
+    const bool same_names =
+        v.before.function == v.at.function && scaler.str().find('|') == std::string_view::npos;
+    if (same_names && !optimizer.empty() && !measures)
+        made.edits = line_before(v.at, std::string(scaler.str()) + ".unscale_(" +
+                                           std::string(optimizer.str()) + ")");
+    return made;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for (const Violation& v : violations_of(context, Defect::clip_scaled))
+        emit(context, *v.at.function, finding_of(context, v), out);
+}
+
+}  // namespace
+
+extern constinit const Rule kClipBeforeUnscale{.id = "MP203",
+                                               .name = "clip-before-unscale",
+                                               .severity = Severity::error,
+                                               .on_by_default = true,
+                                               .confirmed_by = "",
+                                               .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,53 @@
+// MP209 scaled-grad-inspection
+//
+// What   Gradients are read or changed by hand between the scaled backward and unscale_, or a gradient
+//        penalty is built with torch.autograd.grad from a loss that is not scaled.
+// Why    The numbers are 65536 times too large, or infinite although the step would be skipped. A penalty
+//        without the scale underflows in its fp16 backward.
+// Fix    After unscale_; for a penalty scale its outputs, divide the gradients by get_scale().
+// Silent After unscale_, where the scale was read, with disabled scalers.
+// Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
+
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+void check(const RuleContext& context, Findings& out) {
+    for (const Violation& v : violations_of(context, Defect::grads_inspected)) {
+        Finding made{.rule = "MP209",
+                     .severity = Severity::warning,
+                     .span = v.at.call().span,
+                     .message = "this gradient is still multiplied by the loss scale of " +
+                                shown(v.scaler, "the scaler"),
+                     .fix = "call unscale_ of the scaler before reading gradients",
+                     .notes = {},
+                     .function = {}};
+        add_note(made.notes, v.before, "backward of the scaled loss");
+        emit(context, *v.at.function, std::move(made), out);
+    }
+    for (const Violation& v : violations_of(context, Defect::penalty_unscaled)) {
+        Finding made{.rule = "MP209",
+                     .severity = Severity::warning,
+                     .span = v.at.call().span,
+                     .message = "the gradients of the penalty come from a loss that is not scaled: in "
+                                "fp16 they underflow",
+                     .fix = "pass scale(outputs) of the scaler, and divide the gradients by get_scale()",
+                     .notes = {},
+                     .function = {}};
+        add_note(made.notes, v.before, "the loss with the penalty");
+        emit(context, *v.at.function, std::move(made), out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kScaledGradInspection{.id = "MP209",
+                                                  .name = "scaled-grad-inspection",
+                                                  .severity = Severity::warning,
+                                                  .on_by_default = true,
+                                                  .confirmed_by = "",
+                                                  .check = check};
+
+}  // namespace mp::lint
