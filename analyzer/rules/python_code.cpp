@@ -66,11 +66,6 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
 
 }  // namespace
 
-bool is_python(const Function& f) {
-    return f.kind == FunctionKind::python || f.span.file.str().ends_with(".py") ||
-           f.span.file.str().ends_with(".ipynb");
-}
-
 CodeKind code_kind(std::string_view path) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
     if (file.starts_with("test_") || file.ends_with("_test.py") || file == "conftest.py" ||
@@ -84,7 +79,9 @@ CodeKind code_kind(std::string_view path) {
 bool is_dtype_guarded(const Function& f, std::uint32_t block) {
     if (block >= f.flow.size()) return false;
     for (std::uint32_t b = 0; b < f.flow.size(); ++b) {
-        const auto& ways = f.flow[b].to;
+        std::vector<Edge> ways;
+        for (const Edge& edge : f.flow[b].to)
+            if (!edge.raises) ways.push_back(edge);
         if (b == block || ways.size() < 2 || !is_guard(f, b)) continue;
         const auto taken = std::ranges::count_if(
             ways, [&](const Edge& edge) { return reaches(f, edge.to, block, b); });

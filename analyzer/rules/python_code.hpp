@@ -1,16 +1,15 @@
 #pragma once
 
-// What rules ask of Python code besides its calls: whether it is Python, whether it is a test, and
-// whether a branch has already asked for the dtype.
+// What rules ask of Python code besides its calls: whether it is a test, and whether a branch has
+// already asked for the dtype.
 
 #include <cstdint>
 #include <string_view>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/arguments.hpp"
 
 namespace mp::lint {
-
-bool is_python(const Function&);
 
 // Tests compare precisions on purpose, benchmarks run without a training to protect.
 enum class CodeKind : std::uint8_t { product, test, benchmark };
