@@ -21,6 +21,9 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
         return of_class ? 0 : 1;
     }
     if (call.kind == CallKind::constructor) return -1;
+    // autograd.Function.apply(x) makes the ctx that forward(ctx, x) takes.
+    if (last_name(call.name.str()) == "apply" && last_name(callee.name.str()) == "forward")
+        return call.kind == CallKind::method ? 0 : -1;
     if (call.kind == CallKind::method)
         return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
     return 0;

@@ -45,8 +45,14 @@ bool is_better(const Candidate& a, const Candidate& b) {
 }
 
 bool starts_thread(std::string_view name) {
-    constexpr std::string_view kSpawners[] = {"std::thread", "std::jthread", "std::async",
-                                              "pthread_create"};
+    constexpr std::string_view kSpawners[] = {
+        "std::thread",     "std::jthread",         "std::async",       "pthread_create",
+        "threading.Thread", "threading.Timer",     "_thread.start_new_thread",
+        "multiprocessing.Process", "torch.multiprocessing.Process", "torch.multiprocessing.spawn"};
+    // An executor's methods, whatever holds the executor.
+    if (name == "?.submit" || name == "?.apply_async" || name.ends_with("Executor.submit") ||
+        name.ends_with("Executor.map") || name.ends_with("Pool.map"))
+        return true;
     return std::ranges::any_of(kSpawners, [&](std::string_view s) {
         return name == s || (name.starts_with(s) && name.substr(s.size()).starts_with("::"));
     });
@@ -56,7 +62,8 @@ bool starts_thread(std::string_view name) {
 bool calls_at_once(std::string_view name) {
     return name == "at::parallel_for" || name == "std::invoke" || name == "std::apply" ||
            name == "std::for_each" || name == "std::for_each_n" || name == "std::transform" ||
-           name == "std::generate" || name == "std::accumulate" || name == "std::call_once";
+           name == "std::generate" || name == "std::accumulate" || name == "std::call_once" ||
+           name == "torch.utils.checkpoint.checkpoint" || name == "map" || name == "builtins.map";
 }
 
 // By file name, line, column, display name.

@@ -3,6 +3,7 @@
 #include "analyzer/region/contexts.hpp"
 #include "analyzer/region/dtypes.hpp"
 #include "analyzer/region/leaks.hpp"
+#include "analyzer/region/link_names.hpp"
 
 namespace mp::lint {
 
@@ -29,6 +30,7 @@ Program::~Program() = default;
 
 Program Program::link(std::vector<Unit> units, const RegionConfig& config) {
     Program program;
+    link_names(units);
     program.impl_ = std::make_unique<Impl>(std::move(units), config);
     return program;
 }

@@ -1,0 +1,100 @@
+#include "analyzer/region/object_classes.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/region/arguments.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Longer ways than this are not followed, so that hostile input cannot exhaust the stack.
+constexpr int kDeepest = 64;
+
+// Functions that give back their first argument, wrapped or not.
+bool returns_first_argument(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kWrappers{
+        "torch.compile",
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "copy.deepcopy",
+        "torch.jit.script"};
+    return std::ranges::find(kWrappers, name) != kWrappers.end();
+}
+
+}  // namespace
+
+bool passes_itself_on(std::string_view method) {
+    constexpr std::array<std::string_view, 14> kMethods{
+        "cuda", "cpu",  "to",    "half",  "bfloat16",        "float", "double",
+        "type", "eval", "train", "apply", "requires_grad_", "xpu",   "to_empty"};
+    return std::ranges::find(kMethods, method) != kMethods.end();
+}
+
+ObjectClasses::ObjectClasses(const std::vector<Unit>& units, const Names& names) : names_(names) {
+    for (const Unit& unit : units) {
+        if (unit.language != Language::python) continue;
+        for (const Function& f : unit.functions)
+            for (const Call& c : f.calls)
+                if (!c.callee.empty()) callers_[c.callee].push_back({&f, &c});
+    }
+}
+
+// What is being looked for is unknown while it is: recursion in the program ends there.
+template <class Find>
+Symbol ObjectClasses::once(Key key, Find find) {
+    const auto [entry, is_new] = known_.try_emplace(key);
+    if (!is_new || depth_ >= kDeepest) return entry->second;
+    ++depth_;
+    const Symbol found = find();
+    --depth_;
+    known_[key] = found;
+    return found;
+}
+
+Symbol ObjectClasses::of(const Function& f, const Operand& o) {
+    if (o.call >= 0 && static_cast<std::size_t>(o.call) < f.calls.size()) {
+        const Call& call = f.calls[static_cast<std::size_t>(o.call)];
+        return once({&call, kNone}, [&] { return of_call(f, call); });
+    }
+    if (o.param < 0 || static_cast<std::size_t>(o.param) >= f.params.size()) return {};
+    return once({&f, o.param}, [&] { return of_parameter(f, o.param); });
+}
+
+Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
+    if (call.kind == CallKind::constructor && names_.classes().knows(call.name)) return call.name;
+    const std::string_view name = call.name.str();
+    if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
+    if (const Function* callee = names_.function(call.callee))
+        return once({callee, kNone}, [&] { return of_returned(*callee); });
+    const bool is_method = call.kind == CallKind::method && !call.args.empty();
+    return is_method && passes_itself_on(last_name(name)) ? of(f, call.args[0]) : Symbol{};
+}
+
+Symbol ObjectClasses::of_parameter(const Function& f, std::int32_t param) {
+    // `self` is of the class or of one derived from it.
+    if (param == 0 && !f.parent_class.empty() && f.params[0].name.str() == "self") return {};
+    const auto callers = callers_.find(f.usr);
+    if (callers == callers_.end()) return {};
+    Symbol common;
+    for (const Caller& c : callers->second) {
+        const Operand* argument = argument_for(*c.call, f, param);
+        const Symbol found = argument ? of(*c.function, *argument) : Symbol{};
+        if (found.empty() || (!common.empty() && found != common)) return {};
+        common = found;
+    }
+    return common;
+}
+
+Symbol ObjectClasses::of_returned(const Function& f) {
+    Symbol common;
+    for (const Operand& o : f.returned) {
+        const Symbol found = of(f, o);
+        if (found.empty() || (!common.empty() && found != common)) return {};
+        common = found;
+    }
+    return common;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,50 @@
+#pragma once
+
+// Of which class of the program an object is, followed through calls, parameters and results.
+
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/region/names.hpp"
+
+namespace mp::lint {
+
+// Methods of a module that return the module: cuda, to, half, train, ...
+bool passes_itself_on(std::string_view method);
+
+class ObjectClasses {
+public:
+    ObjectClasses(const std::vector<Unit>& units, const Names& names);
+
+    // Empty when it is not known, or not one class everywhere.
+    Symbol of(const Function&, const Operand&);
+
+private:
+    struct Caller {
+        const Function* function = nullptr;
+        const Call* call = nullptr;
+    };
+    struct Key {
+        const void* fact = nullptr;
+        std::int32_t index = 0;
+        friend bool operator==(const Key&, const Key&) = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& k) const noexcept {
+            return std::hash<const void*>()(k.fact) * 31 + static_cast<std::size_t>(k.index);
+        }
+    };
+
+    Symbol of_call(const Function&, const Call&);
+    Symbol of_parameter(const Function&, std::int32_t param);
+    Symbol of_returned(const Function&);
+    template <class Find>
+    Symbol once(Key, Find);
+
+    const Names& names_;
+    std::unordered_map<Symbol, std::vector<Caller>> callers_;  // by usr of the callee
+    std::unordered_map<Key, Symbol, Hash> known_;
+    int depth_ = 0;
+};
+
+}  // namespace mp::lint
