@@ -45,14 +45,16 @@ std::vector<Note> notes_of(const Context& region) {
 }
 
 bool reads_autocast_state(const Function& f) {
-    constexpr std::array<std::string_view, 5> kReads{
-        "is_autocast_enabled", "get_autocast_dtype", "get_autocast_gpu_dtype",
-        "get_autocast_cpu_dtype", "at::autocast::is_enabled"};
+    constexpr std::array<std::string_view, 7> kReads{
+        "is_autocast_enabled",    "get_autocast_dtype",       "get_autocast_gpu_dtype",
+        "get_autocast_cpu_dtype", "at::autocast::is_enabled", "is_autocast_cpu_enabled",
+        "is_autocast_xla_enabled"};
     return calls_any(f, kReads);
 }
 
 bool is_inference(const Function& f) {
-    constexpr std::array<std::string_view, 2> kGuards{"NoGradGuard", "InferenceMode"};
+    constexpr std::array<std::string_view, 4> kGuards{"NoGradGuard", "InferenceMode", "no_grad",
+                                                      "inference_mode"};
     return calls_any(f, kGuards);
 }
 

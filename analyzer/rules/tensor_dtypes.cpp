@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -21,6 +22,36 @@ constexpr std::array<std::string_view, 46> kKeeps{
     "roll",        "select",     "sigmoid",   "silu",      "slice",     "squeeze", "t",
     "tanh",        "transpose",  "unsqueeze", "unflatten", "view",      "view_as", "where",
     "mean",        "var",        "std",       "amax"};
+
+// Ops whose second input may be a tensor too. In Python nothing tells a tensor from a number or a
+// dimension, so that the other ops are judged by their first input alone.
+constexpr std::array<std::string_view, 23> kSeveralInputs{
+    "add",     "sub",     "rsub",    "mul",        "div",        "pow",   "where",  "maximum",
+    "minimum", "atan2",   "dot",     "vdot",       "cross",      "lerp",  "matmul", "mm",
+    "bmm",     "baddbmm", "addmm",   "addcmul",    "addcdiv",    "cat",   "stack"};
+
+bool is_display(const Call& call) {
+    const std::string_view name = call.name.str();
+    return call.kind == CallKind::constructor && (name == "list" || name == "tuple");
+}
+
+bool is_number(const Operand& o) { return !o.constant.empty() || o.shape == Shape::scalar; }
+
+// Whether an argument of an op can be one of its inputs.
+bool may_be_input(const Function& f, const Call& call, std::size_t at) {
+    const Operand& argument = call.args[at];
+    if (argument.shape == Shape::tensor) return true;
+    if (!is_python(f) || argument.shape != Shape::other || !argument.keyword.empty() ||
+        is_number(argument))
+        return false;
+    const bool after_module = at == 1 && call.args[0].shape == Shape::module;
+    return at == 0 || after_module || any_of(call.op.name(), kSeveralInputs);
+}
+
+const Call* call_of(const Function& f, const Operand& o) {
+    const bool known = o.call >= 0 && static_cast<std::size_t>(o.call) < f.calls.size();
+    return known ? &f.calls[static_cast<std::size_t>(o.call)] : nullptr;
+}
 
 bool is_known_op(const RuleContext& context, Op op) {
     return any_of(op.name(), kKeeps) || context.cuda.category(op) != Category::unlisted ||
@@ -74,22 +105,53 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call,
                                     std::vector<DType>* inputs) {
     TensorDType common = unknown();
     bool first = true;
-    for (const Operand& argument : call.args) {
-        if (argument.shape != Shape::tensor) continue;
-        TensorDType input = of(f, argument);
+    const auto take = [&](const Operand& operand) {
+        TensorDType input = of(f, operand);
         inputs->push_back(input.dtype);
-        if (is_integer(input.dtype) || input.dtype == DType::boolean) continue;
+        if (is_integer(input.dtype) || input.dtype == DType::boolean) return;
         if (first)
             common = std::move(input);
         else if (input.dtype != common.dtype)
             common = unknown();
+        else
+            common.proven = common.proven && input.proven;
         first = false;
+    };
+    const bool several = is_python(f) && any_of(call.op.name(), kSeveralInputs);
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+        const Call* made = several ? call_of(f, call.args[i]) : nullptr;
+        if (made && is_display(*made)) {
+            for (const Operand& item : made->args) take(item);
+        } else if (may_be_input(f, call, i)) {
+            take(call.args[i]);
+        }
     }
+    // Without autocast a module refuses inputs of another dtype than its parameters'.
+    const bool of_module = is_python(f) && !call.args.empty() &&
+                           call.args[0].shape == Shape::module;
+    if (of_module && common.dtype == DType::unknown && inputs->size() <= 1)
+        return of_module_operand(f, call.args[0]);
     return common;
+}
+
+// What the parameters of a module have: told by the facts, or, for a part of `self`, by whoever calls
+// the method on a module cast as a whole.
+TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module) {
+    TensorDType found = of(f, module);
+    if (found.dtype != DType::unknown || !module.name.str().starts_with("self.") ||
+        f.params.empty() || f.params[0].name.str() != "self")
+        return found;
+    Operand self;
+    self.param = 0;
+    self.shape = Shape::module;
+    found = of(f, self);
+    found.proven = false;  // the part may have been cast by itself
+    return found;
 }
 
 TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     if (!is_known_op(context_, call.op)) return unknown();
+    if (call.in_place && !call.args.empty()) return of(f, call.args[0]);
     std::vector<DType> inputs;
     TensorDType common = of_inputs(f, call, &inputs);
     const Context* region = context_.program.enabled_context(f, call);
@@ -134,10 +196,8 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
         bool agree = true, first = true;
         for (const Call* call : context_.program.callers(f.usr)) {
             const Function* caller = context_.program.owner(*call);
-            const std::size_t index =
-                static_cast<std::size_t>(param) + (call->kind == CallKind::method ? 1 : 0);
-            TensorDType found =
-                caller && index < call->args.size() ? of(*caller, call->args[index]) : unknown();
+            const Operand* argument = argument_for(*call, f, param);
+            TensorDType found = caller && argument ? of(*caller, *argument) : unknown();
             agree = agree && (first || found.dtype == low.dtype);
             if (first || (is_low_precision(found.dtype) && !is_low_precision(low.dtype))) {
                 low = std::move(found);

@@ -28,6 +28,7 @@ private:
     TensorDType of_result(const Function&, const Call&);
     TensorDType of_op(const Function&, const Call&);
     TensorDType of_returned(const Function& callee);
+    TensorDType of_module_operand(const Function&, const Operand& module);
     TensorDType of_parameter(const Function&, std::int32_t param);
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
 
