@@ -180,8 +180,13 @@ void Builder::weaken(Node loop) {
             node = node.next_outside();
             continue;
         }
-        if (kind == Kind::assignment || kind == Kind::for_statement)
-            weaken_target(node.part(Part::left), false);
+        if (kind == Kind::assignment) {
+            const Node target = node.part(Part::left), right = node.part(Part::right);
+            const bool sum = right.kind() == Kind::binary_operator &&
+                             right.part(Part::left).text() == target.text();
+            weaken_target(target, sum);
+        }
+        if (kind == Kind::for_statement) weaken_target(node.part(Part::left), false);
         if (kind == Kind::augmented_assignment) weaken_target(node.part(Part::left), true);
         if (kind == Kind::named_expression) weaken_target(node.part(Part::name), false);
         if (kind == Kind::as_pattern_target) weaken_target(node, false);

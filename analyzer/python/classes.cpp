@@ -92,6 +92,8 @@ Method describe(Node statement, Node definition) {
     return method;
 }
 
+std::size_t scope_size(const Scope* scope) { return scope ? scope->last.size() : 0; }
+
 }  // namespace
 
 AttributeInfo& ClassInfo::add_attribute(Symbol leaf) {
@@ -157,6 +159,18 @@ AttributeInfo* Classes::attribute(const ClassInfo& of, Symbol leaf) const {
     std::vector<const ClassInfo*> open{&of};
     for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i) {
         if (AttributeInfo* it = const_cast<ClassInfo*>(open[i])->attribute(leaf)) return it;
+        for (const Symbol base : open[i]->bases)
+            if (const ClassInfo* up = find(base)) open.push_back(up);
+    }
+    return nullptr;
+}
+
+const Value* Classes::constant(const ClassInfo& of, Symbol leaf) const {
+    std::vector<const ClassInfo*> open{&of};
+    for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i) {
+        const Scope* scope = open[i]->scope;
+        const std::uint32_t at = scope ? scope->index.find(leaf) : FlatMap::kAbsent;
+        if (at < scope_size(scope) && scope->bindings[at].is_fixed()) return &scope->last[at];
         for (const Symbol base : open[i]->bases)
             if (const ClassInfo* up = find(base)) open.push_back(up);
     }

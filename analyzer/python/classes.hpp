@@ -62,6 +62,8 @@ public:
     // The class that defines the method: this one, or one of its bases in this file. Null when none does.
     const ClassInfo* owner_of(const ClassInfo& of, Symbol method) const;
     AttributeInfo* attribute(const ClassInfo& of, Symbol leaf) const;
+    // What the class body binds the name to, in it or in a base of this file, when it does so once.
+    const Value* constant(const ClassInfo& of, Symbol leaf) const;
     // The first base of the class that is not in this file; empty when there is none.
     Symbol outer_base(const ClassInfo& of) const;
 

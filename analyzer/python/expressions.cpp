@@ -188,8 +188,14 @@ Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node
             v.is.name = name;
             return v;
         }
-        if (const AttributeInfo* known = file_.classes.attribute(*type, leaf); known && known->set) {
-            v = known->value;
+        const AttributeInfo* set_by_method = file_.classes.attribute(*type, leaf);
+        if (set_by_method && set_by_method->set) {
+            v = set_by_method->value;
+            v.is.name = name;
+            return v;
+        }
+        if (const Value* of_class = set_by_method ? nullptr : file_.classes.constant(*type, leaf)) {
+            v = *of_class;
             v.is.name = name;
             return v;
         }

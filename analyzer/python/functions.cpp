@@ -73,8 +73,8 @@ void Builder::bind_parameters(Node parameters, bool has_self, bool is_class_meth
         if (!name) continue;
         Value v;
         v.is.param = static_cast<std::int32_t>(f_.params.size());
-        const bool plain = node.kind() != Kind::list_splat_pattern &&
-                           node.kind() != Kind::dictionary_splat_pattern;
+        const Kind held = node.child(0).kind();  // `*args: Tensor` is a tuple
+        const bool plain = held != Kind::list_splat_pattern && held != Kind::dictionary_splat_pattern;
         if (const Node type = node.part(Part::type); type && plain) v = annotated(v, type);
         if (f_.params.empty() && scope_.owner && is_class_method) {
             v.entity = scope_.owner->name;

@@ -296,11 +296,12 @@ void Builder::visit_return(Node node) {
 }
 
 void Builder::visit_import(Node node) {
+    // What a module imports, others can import from it.
     const bool exports =
         scope_.kind == Scope::Kind::module && node.kind() == Kind::import_from_statement;
     file_.names.each_import(node, [&](Node bound, Symbol entity) {
         const std::string_view name = bound ? bound.text() : std::string_view("*");
-        if (exports && file_.is_project_name(entity)) {
+        if (exports && (file_.is_project_name(entity) || file_.is_library_name(entity))) {
             const Symbol from = bound ? entity : file_.names.join(entity, "*");
             TypeUse& exported = f_.types.emplace_back();
             exported.span = node.span();

@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/analyzer/python/facts_of.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+constexpr std::string_view kNet =
+    "import torch\n"
+    "from torch import nn\n"
+    "class Net(nn.Module):\n"
+    "  def forward(self, x):\n"
+    "    return self.head(self.fc(x), self.scale)\n"
+    "  def reset(self):\n"
+    "    self.head = nn.Linear(1, 1)\n"
+    "  def __init__(self):\n"
+    "    super().__init__()\n"
+    "    self.fc = nn.Linear(2, 2)\n"
+    "    self.head = nn.Conv2d(1, 1, 1)\n"
+    "    self.scale = torch.ones(1, dtype=torch.float16)\n";
+
+TEST(PythonClasses, AttributesAreKnownToAllMethods) {
+    EXPECT_THAT(calls_of(kNet, "Net.forward"),
+                ElementsAre("torch.nn.Linear.forward(self.fc:module, x)",
+                            "torch.nn.Module.forward(self.head:module, #0:tensor, self.scale:tensor fp16)"));
+}
+
+TEST(PythonClasses, MethodsSayWhoTheyBelongTo) {
+    const Unit unit = unit_of(kNet);
+    const Function* forward = nullptr;
+    for (const Function& f : unit.functions)
+        if (f.name.str() == "m.Net.forward") forward = &f;
+    ASSERT_TRUE(forward);
+    EXPECT_EQ(forward->parent_class.str(), "m.Net");
+    EXPECT_THAT(forward->bases, ElementsAre(Symbol("torch.nn.Module")));
+    EXPECT_THAT(forward->overrides, ElementsAre(Symbol("torch.nn.Module.forward")));
+}
+
+TEST(PythonClasses, SuperIsTheBase) {
+    constexpr auto kSource = "from lib import Base\nclass A(Base):\n  def f(self):\n    super().f(1)\n"
+                             "class B(A):\n  def f(self):\n    super(B, self).f(2)\n";
+    EXPECT_THAT(calls_of(kSource, "A.f"), ElementsAre("lib.Base.f(super(), 1)"));
+    EXPECT_THAT(calls_of(kSource, "B.f"), ElementsAre("m.A.f(super(B, self), 2)"));
+}
+
+TEST(PythonClasses, ObjectsKeepTheirClass) {
+    constexpr auto kSource = "import torch\n"
+                             "class Net(torch.nn.Module):\n  def loss(self, x): pass\n  def forward(self, x): pass\n"
+                             "def f(x):\n  net = Net().cuda()\n  net(x)\n  net.loss(x)\n  net.half()\n";
+    EXPECT_THAT(calls_of(kSource, "f"),
+                ElementsAre("m.Net()", "torch.nn.Module.cuda(#0:module)",
+                            "m.Net.forward(#1:module, x)", "m.Net.loss(#1:module, x)",
+                            "torch.nn.Module.half(#1:module)"));
+}
+
+TEST(PythonClasses, ModulesAreCastInPlace) {
+    constexpr auto kSource = "from torch import nn\ndef f(x):\n  net = nn.Linear(1, 1)\n  net.half()\n  net(x)\n";
+    EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.nn.Linear.forward(#0:module fp16, x)"));
+}
+
+TEST(PythonClasses, APropertyIsCalled) {
+    constexpr auto kSource = "class C:\n  @property\n  def ctx(self): pass\n"
+                             "  def f(self, o):\n    o.g(self.ctx)\n";
+    EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("m.C.ctx(self)", "?.g(o, #0)"));
+}
+
+TEST(PythonClasses, FirstParametersOfOtherMethods) {
+    constexpr auto kSource = "class C:\n  def g(self): pass\n  @staticmethod\n  def s(x):\n    x.g()\n"
+                             "  @classmethod\n  def c(cls):\n    return cls()\n";
+    EXPECT_THAT(calls_of(kSource, "C.s"), ElementsAre("?.g(x)"));
+    EXPECT_THAT(calls_of(kSource, "C.c"), ElementsAre("m.C()"));
+}
+
+TEST(PythonClasses, ClassBodiesRunOnce) {
+    constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n  w = torch.zeros(3)\n"
+                             "  def f(self, x):\n    x.to(self.half)\n";
+    EXPECT_THAT(calls_of(kSource, "C.<class>"), ElementsAre("torch.zeros(3)"));
+    EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("?.to(x, torch.float16)"));
+}
+
+}  // namespace
+}  // namespace mp::lint::python

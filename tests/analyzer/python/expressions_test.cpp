@@ -1,0 +1,156 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/analyzer/python/facts_of.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string constant_of(std::string_view expression) {
+    const Unit unit = unit_of("import torch\nf(" + std::string(expression) + ")\n");
+    const Call& call = unit.functions[0].calls.back();
+    return std::string(call.args.back().constant.str());
+}
+
+TEST(PythonExpressions, ConstantsAreFolded) {
+    EXPECT_EQ(constant_of("1e-8"), "1e-08");
+    EXPECT_EQ(constant_of("-1e9"), "-1e+09");
+    EXPECT_EQ(constant_of("2 ** 30"), "1073741824");
+    EXPECT_EQ(constant_of("(1 << 4) + 0x10"), "32");
+    EXPECT_EQ(constant_of("1_000"), "1000");
+    EXPECT_EQ(constant_of("float('-inf')"), "-inf");
+    EXPECT_EQ(constant_of("float(\"Infinity\")"), "inf");
+    EXPECT_EQ(constant_of("1 / 0"), "");
+    EXPECT_EQ(constant_of("\"16-mixed\""), "'16-mixed'");
+    EXPECT_EQ(constant_of("True"), "true");
+    EXPECT_EQ(constant_of("None"), "None");
+    EXPECT_EQ(constant_of("torch.float16"), "torch.float16");
+    EXPECT_EQ(constant_of("f'{x}'"), "");
+    EXPECT_EQ(constant_of("1e400"), "inf");
+    EXPECT_EQ(constant_of("3j"), "");
+}
+
+TEST(PythonExpressions, ConstantsOfTheModuleAreKnownInFunctions) {
+    EXPECT_THAT(calls_of("EPS = 1e-8\ndef f(x):\n  g(x + EPS)\n", "f"), Contains("?.__add__(x, 1e-08)"));
+    EXPECT_THAT(calls_of("EPS = 1e-8\nEPS = 1\ndef f(x):\n  g(x + EPS)\n", "f"),
+                Contains("?.__add__(x, EPS)"));
+}
+
+TEST(PythonExpressions, CallsStandInTheOrderOfEvaluation) {
+    EXPECT_THAT(calls_of("def f(x):\n  return a.b(x.c(), k=x.d())[x.e()]\n", "f"),
+                ElementsAre("?.c(x)", "?.d(x)", "?.b(a, #0, k=#1)", "?.e(x)", "?.__getitem__(#2, #3)"));
+}
+
+TEST(PythonExpressions, OperandsFollowDefinitions) {
+    constexpr auto kSource = "import torch\ndef f(x):\n  y = x.half()\n  z = y\n  torch.relu(z)\n  y = 1\n  torch.relu(y)\n";
+    EXPECT_THAT(calls_of(kSource, "f"),
+                ElementsAre("?.half(x)", "torch.relu(#0)", "torch.relu(1)"));
+}
+
+TEST(PythonExpressions, TwoDefinitionsAreNone) {
+    constexpr auto kSource = "import torch\ndef f(x, c):\n  y = x.half()\n  if c:\n    y = x.float()\n  torch.relu(y)\n";
+    EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.relu(y)"));
+}
+
+TEST(PythonExpressions, WhatALoopAssignsIsNotKnownAtItsStart) {
+    constexpr auto kSource = "import torch\ndef f(x, xs):\n  y = x.half()\n  for i in xs:\n"
+                             "    torch.relu(y)\n    y = x.float()\n";
+    EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.relu(y)"));
+}
+
+TEST(PythonExpressions, ResultsAreNamed) {
+    EXPECT_THAT(facts_of("def f(self, x):\n  self.y = x.g()\n", "f"),
+                ElementsAre("call ?.g kind=method args=[{other param=1 name=x}] result.shape=other result.name=self.y"));
+    EXPECT_THAT(facts_of("def f(x):\n  a, b = x.g()\n", "f"), ElementsAre(HasSubstr("result.name=\"a, b\"")));
+}
+
+TEST(PythonExpressions, ATupleIsAssignedItemByItem) {
+    constexpr auto kSource = "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n  torch.relu(a)\n  torch.relu(b)\n";
+    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.half(x)", "?.float(x)", "torch.relu(#0)", "torch.relu(#1)"));
+}
+
+TEST(PythonExpressions, ParametersHaveTheTypeTheySay) {
+    EXPECT_THAT(calls_of("import torch\nfrom torch import Tensor\nfrom typing import Optional\n"
+                         "def f(a: torch.Tensor, b: Optional[Tensor] = None, c: 'Tensor' = 1, *d: Tensor):\n"
+                         "  a.half()\n  b.half()\n  d.half()\n", "f"),
+                ElementsAre("torch.Tensor.half(a:tensor)", "torch.Tensor.half(b:tensor)", "?.half(d)"));
+}
+
+TEST(PythonExpressions, Displays) {
+    EXPECT_THAT(calls_of("def f(o):\n  o.s({'m': o.d(), **o}, [1, *o], (2,))\n", "f"),
+                ElementsAre("?.d(o)", "dict(m=#0, **=o)", "list(1, *=o)", "tuple(2)", "?.s(o, #1, #2, #3)"));
+}
+
+TEST(PythonExpressions, ScalarsAndTextAreNoTensors) {
+    EXPECT_THAT(calls_of("def f(x):\n  a = 1 + 2 * 3\n  b = 'x' + x\n  c = 'a' if x is None else 'b'\n  d = x in 'y'\n", "f"),
+                IsEmpty());
+}
+
+TEST(PythonExpressions, OperatorsAreNamedByTheirMethod) {
+    EXPECT_THAT(calls_of("def f(x, y):\n  -x @ y\n  x < y\n  x[0] = y\n  x += y\n", "f"),
+                ElementsAre("?.__neg__(x)", "?.__matmul__(#0, y)", "?.__lt__(x, y)", "?.__setitem__(x, 0, y)",
+                            "?.__iadd__(x, y)"));
+}
+
+TEST(PythonExpressions, FunctionsAsArguments) {
+    const Unit unit = unit_of("def g(): pass\nclass C:\n  def m(self): pass\n  def f(self):\n"
+                              "    run(g, self.m, lambda: 1)\n");
+    for (const Function& f : unit.functions)
+        if (f.name.str() == "m.C.f")
+            EXPECT_THAT(f.calls.back().lambdas, ElementsAre(Symbol("m.g"), Symbol("m.C.m"), Symbol("m.C.f.<lambda:5:20>")));
+}
+
+TEST(PythonExpressions, InterpolationsAreEvaluated) {
+    EXPECT_THAT(calls_of("def f(x):\n  print(f'{x.item():.2f} {x.max()!r}')\n", "f"),
+                ElementsAre("?.item(x)", "?.max(x)", HasSubstr("print(")));
+}
+
+TEST(PythonExpressions, SumsInLoopsAccumulate) {
+    constexpr auto kSource = "import torch\ndef f(xs):\n  t = torch.zeros((), dtype=torch.bfloat16)\n  n = 0\n  s = 0.0\n"
+                             "  for x in xs:\n    t += x\n    n += 1\n    s = s + x\n    u = x.a()\n    u += x\n";
+    const auto facts = facts_of(kSource, "f");
+    EXPECT_THAT(facts, Contains("accumulate t dtype=bf16 shape=tensor loop_depth=1 call=2"));
+    EXPECT_THAT(facts, Contains(HasSubstr("accumulate s form=assign loop_depth=1")));
+    EXPECT_THAT(facts, Not(Contains(HasSubstr("accumulate n"))));
+    EXPECT_THAT(facts, Not(Contains(HasSubstr("accumulate u"))));
+}
+
+TEST(PythonExpressions, SettingsOfLibraries) {
+    EXPECT_THAT(facts_of("import os, torch\ntorch.backends.cuda.matmul.allow_tf32 = True\nos.environ['A'] = '1'\n"
+                         "os.environ.setdefault('B', '2')\n"),
+                testing::IsSupersetOf({"setting torch.backends.cuda.matmul.allow_tf32 value.constant=true",
+                                       "setting os.environ.A value.shape=object value.constant='1'",
+                                       "setting os.environ.B value.shape=object value.constant='2'"}));
+}
+
+TEST(PythonExpressions, ConfigurationsHandedToALibraryAreFlattened) {
+    EXPECT_THAT(facts_of("import deepspeed\ncfg = {'fp16': {'enabled': True, 'loss_scale': 0}}\n"
+                         "def f(m):\n  deepspeed.initialize(model=m, config=cfg)\n", "f"),
+                testing::IsSupersetOf({"setting fp16.enabled value.shape=other value.constant=true",
+                                       "setting fp16.loss_scale value.shape=other value.constant=0"}));
+}
+
+TEST(PythonExpressions, DeepNestingEnds) {
+    const std::string deep = "def f(x):\n  y = " + std::string(100000, '(') + "x.a()" + std::string(100000, ')') + "\n  x.b()\n";
+    EXPECT_THAT(calls_of(deep, "f"), ElementsAre("?.b(x)"));
+    std::string sum = "def f(x):\n  y = x";
+    for (int i = 0; i < 20000; ++i) sum += " + x";
+    EXPECT_EQ(functions_of(sum + "\n").size(), 2u);
+}
+
+TEST(PythonExpressions, BrokenCodeIsCountedAndTheRestIsThere) {
+    const Unit unit = unit_of("def f(:\n  pass\n\ndef g(x):\n  return x.a()\n");
+    EXPECT_EQ(unit.state, UnitState::partial);
+    EXPECT_GT(unit.coverage.errors, 0u);
+    EXPECT_EQ(unit.functions.back().name.str(), "m.g");
+    EXPECT_EQ(unit.functions.back().calls.size(), 1u);
+}
+
+}  // namespace
+}  // namespace mp::lint::python
