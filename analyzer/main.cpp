@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -28,6 +29,7 @@
 #include "analyzer/driver/output.hpp"
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/facts/text.hpp"
+#include "analyzer/fix/adopt.hpp"
 #include "analyzer/report/display.hpp"
 #include "kernels/numerics/suggest.hpp"
 
@@ -49,6 +51,10 @@ constexpr std::string_view kExamples =
   mp-lint kernels.cu -- -DENABLE_BF16 -Iinclude
   mp-lint --output text --output sarif=lint.sarif src
   mp-lint --select ALL --ignore MP602 src      off-by-default rules too
+  mp-lint --fix train.py                       make the fixes that are safe; --diff shows them
+  mp-lint baseline make known.json src         adopt: what is there now does not count with
+  mp-lint --baseline known.json src            this option; 'update' drops what was fixed since
+  mp-lint --diff-base origin/main src          only what is on changed lines
   mp-lint rules                                every rule, a line each
   mp-lint rule MP401                           why, bad and good code, the fix, how to suppress
   mp-lint facts norm.cu                        what mp-lint knows about a file
@@ -59,10 +65,11 @@ or with --strict a unit that did not parse. Notes never count.
 
 )";
 
-constexpr std::array<std::string_view, 4> kVerbs{"facts", "rules", "rule", "help"};
+constexpr std::array<std::string_view, 5> kVerbs{"facts", "rules", "rule", "baseline", "help"};
 
 struct CommandLine {
     LintOptions lint;
+    AdoptOptions adopt;
     std::vector<Output> outputs;
     std::string config;
     std::string color = "auto";
@@ -96,9 +103,15 @@ struct OptionText {
 
 constexpr OptionText kOptions[] = {
     {"database,p", "BUILD", "directory or file of compile_commands.json"},
-    {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit or markdown; repeatable", true},
+    {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit, markdown",
+     true},
     {"select", "RULES", "run these: ids, names, families (MP4), patterns, ALL", true},
     {"ignore", "RULES", "run all but these", true},
+    {"fix", nullptr, "change the files: make the fixes that are safe"},
+    {"unsafe-fixes", nullptr, "with --fix or --diff: those too that may change results"},
+    {"diff", nullptr, "print what --fix would change, change nothing"},
+    {"baseline", "FILE", "findings listed in this file do not count"},
+    {"diff-base", "REV", "only findings on lines changed since a git revision"},
     {"strict", nullptr, "exit 2 when a unit did not parse cleanly"},
     {"exit-zero", nullptr, "exit 0 when there are findings"},
     {"inference", nullptr, "no training here: same as --profile inference"},
@@ -234,6 +247,21 @@ Status read_profile(const po::variables_map& map, LintOptions& lint) {
     return ok;
 }
 
+Status read_adoption(const po::variables_map& map, AdoptOptions& adopt) {
+    adopt.how.only_show = map.count("diff") > 0;
+    adopt.how.with_unsafe = map.count("unsafe-fixes") > 0;
+    adopt.fix = map.count("fix") > 0 || adopt.how.only_show;
+    if (adopt.how.with_unsafe && !adopt.fix)
+        return Error{"--unsafe-fixes: with --fix or --diff only", "--fix changes files"};
+    for (const auto& [name, into] :
+         {std::pair{"baseline", &adopt.baseline}, {"diff-base", &adopt.diff_base}}) {
+        if (!map.count(name)) continue;
+        *into = map[name].as<std::string>();
+        if (into->empty()) return Error{"--" + std::string(name) + ": the value is empty", ""};
+    }
+    return Done{};
+}
+
 Status fill(const po::variables_map& map, CommandLine& line) {
     static constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
     auto text = [&map](const char* name, std::string& into) {
@@ -258,7 +286,8 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     line.show_command = map.count("show-command") > 0;
     for (const Status& status :
          {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
-          read_profile(map, line.lint), read_device(map, line.lint), one_of("--color", line.color, kColors)}) {
+          read_profile(map, line.lint), read_device(map, line.lint),
+          read_adoption(map, line.adopt), one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }
     return Done{};
@@ -451,12 +480,17 @@ int lint(CommandLine& line, const Parts& parts) {
         files.back().emplace(std::move(*file));
     }
     if (::isatty(STDERR_FILENO) && !is_dumb() && !line.quiet) line.lint.progress = show_progress;
-    const Result<Report> report = run_lint(line.lint, parts);
+    FixOutcome fixes;
+    const Result<Report> report = run_adopted(line.lint, parts, line.adopt, fixes);
     if (!report) return fail(report.error());
     for (const std::string& warning : report->warnings) say("warning", warning);
+    for (const std::string& message : fixes.messages) say("warning", message);
+    const bool show = line.adopt.how.only_show;  // then standard output is a diff, nothing else
+    if (show && !print(fixes.diff)) return kUsage;
 
     bool written = true;
     for (std::size_t i = 0; i < files.size(); ++i) {
+        if (show && !files[i]) continue;
         const std::string text = render(*report, line.outputs[i], line);
         if (!files[i]) {
             written &= print(text);
@@ -472,8 +506,26 @@ int lint(CommandLine& line, const Parts& parts) {
         return fail(
             {"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
     }
+    const std::string fixed = fix_summary(fixes, line.adopt.how);
+    if (!fixed.empty()) say("fix", fixed);
     const int code = exit_code(*report, line.strict);
     return code == 1 && line.exit_zero ? kClean : code;
+}
+
+int baseline(const std::vector<std::string>& words, const CommandLine& line, const Parts& parts) {
+    const Result<BaselineAnswer> answer = run_baseline(words, line.lint, parts);
+    if (!answer) return fail(answer.error());
+    if (!answer->said.empty()) say("baseline", answer->said);
+    if (!print(answer->out)) return kUsage;
+    return line.exit_zero ? kClean : answer->code;
+}
+
+// The words of "baseline make FILE": what follows them is linted.
+std::vector<std::string> take_words(std::vector<std::string>& inputs, std::size_t most) {
+    const auto end = inputs.begin() + static_cast<std::ptrdiff_t>(std::min(most, inputs.size()));
+    std::vector<std::string> out(inputs.begin(), end);
+    inputs.erase(inputs.begin(), end);
+    return out;
 }
 
 Status add_config(CommandLine& line) {
@@ -515,9 +567,12 @@ int run(std::vector<std::string> arguments) {
     if (verb == "rule") return print_rule(inputs);
     const Status first = check_first_word(inputs);
     if (!first) return fail(first.error());
+    const std::vector<std::string> words =
+        verb == "baseline" ? take_words(inputs, 2) : std::vector<std::string>{};
     const Status configured = add_config(line);
     if (!configured) return fail(configured.error());
     if (verb == "facts") return print_facts_of(line.lint, parts);
+    if (verb == "baseline") return baseline(words, line, parts);
     if (!line.show_command) return lint(line, parts);
     const Result<std::string> commands = show_command(line.lint, parts);
     if (!commands) return fail(commands.error());

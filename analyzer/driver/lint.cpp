@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "analyzer/cache/file_state.hpp"
@@ -38,14 +39,37 @@ bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& r
     return false;
 }
 
+void load_source(const std::string& path, Sources& sources) {
+    if (path.empty() || sources.has(path)) return;
+    std::string text;
+    read_file(path, text, kLargestSource);
+    sources.add(path, std::move(text));
+}
+
 void load_sources(const Findings& findings, Sources& sources) {
     for (const Finding& f : findings) {
-        const std::string path(f.span.file.str());
-        if (path.empty() || sources.has(path)) continue;
-        std::string text;
-        read_file(path, text, kLargestSource);
-        sources.add(path, std::move(text));
+        load_source(std::string(f.span.file.str()), sources);
+        for (const Edit& e : f.edits) load_source(std::string(e.at.file.str()), sources);
     }
+}
+
+// Files of which everything was analysed: only there it is known what a comment silences.
+std::set<std::string> whole_files(const Report& report) {
+    std::set<std::string> out, lost;
+    for (const UnitResult& u : report.units) {
+        if (u.state != UnitState::ok) lost.insert(u.path);
+        if (u.may_suppress) out.insert(u.path);
+    }
+    for (const std::string& path : lost) out.erase(path);
+    return out;
+}
+
+bool stands_before(const Finding& a, const Finding& b) {
+    const auto place = [](const Finding& f) {
+        return std::tuple(f.span.file.str(), f.span.line, f.span.column, f.rule,
+                          std::string_view(f.message));
+    };
+    return place(a) < place(b);
 }
 
 // One run from plan to report.
@@ -102,18 +126,24 @@ private:
 
     void sort_out(Findings findings, const std::vector<std::string>& named) {
         load_sources(findings, report_.sources);
-        for (Finding& f : findings) sort_out(std::move(f), named);
+        Suppressions suppressions(report_.sources);
+        for (Finding& f : findings) sort_out(std::move(f), named, suppressions);
+        for (const std::string& path : whole_files(report_)) {
+            load_source(path, report_.sources);
+            for (Finding& f : suppressions.problems(path, rules_, parts_.rules))
+                sort_out(std::move(f), named, suppressions);
+        }
+        std::sort(report_.findings.begin(), report_.findings.end(), stands_before);
     }
 
-    void sort_out(Finding f, const std::vector<std::string>& named) {
+    void sort_out(Finding f, const std::vector<std::string>& named, Suppressions& suppressions) {
         const auto rule = std::find_if(rules_.begin(), rules_.end(),
                                        [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;
-        const bool silenced =
-            rule != rules_.end() && is_suppressed(report_.sources, file, f.span.line, **rule);
+        const bool silenced = rule != rules_.end() && suppressions.silences(f.span, **rule);
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 

@@ -59,6 +59,7 @@ Findings merge_findings(Findings findings, const std::string& working_directory)
     for (Finding& f : findings) {
         paths.fix(f.span);
         for (Note& n : f.notes) paths.fix(n.span);
+        for (Edit& e : f.edits) paths.fix(e.at);
     }
     std::sort(findings.begin(), findings.end(), before);
     Findings out;

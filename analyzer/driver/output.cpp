@@ -30,7 +30,7 @@ Result<Output> parse_output(std::string_view text) {
         return out;
     }
     std::string hint = did_you_mean(name, kNames);
-    if (hint.empty()) hint = "formats are text, json, sarif, github, gitlab, rdjson, junit and markdown";
+    if (hint.empty()) hint = "'mp-lint --help' lists the formats";
     return Error{"--output: unknown format '" + std::string(name) + "'", hint};
 }
 

@@ -21,7 +21,7 @@ struct FixPlan {
     std::size_t fixed = 0;
     std::size_t need_unsafe = 0;  // their edits may change what the program does
     std::size_t conflicting = 0;  // they overlap an edit before them
-    std::size_t not_ours = 0;     // in notebooks, outside the project, where no text is, in two files
+    std::size_t not_ours = 0;     // in notebooks, in two files, outside the project, out of place
 };
 
 // Turns the edits of the findings into new texts of files. Pure: reads report.sources, writes

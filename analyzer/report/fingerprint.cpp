@@ -79,6 +79,29 @@ private:
     std::vector<std::string> hashes_;
 };
 
+std::string hashed(std::string_view text) {
+    const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+    char out[40];
+    std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                  static_cast<unsigned long long>(hash.low64));
+    return out;
+}
+
+// The line of a finding without blanks.
+std::string code_of(const Report& report, const Finding& f) {
+    std::string out;
+    for (const char c : report.sources.line(f.span.file.str(), f.span.line)) {
+        if (c != ' ' && c != '\t') out += c;
+    }
+    return out;
+}
+
+std::string what_of(const Report& report, const Finding& f) {
+    return std::string(f.rule) + '\n' +
+           relative_path(f.span.file.str(), report.project_root) + '\n' +
+           std::string(f.function.str()) + '\n' + code_of(report, f);
+}
+
 }  // namespace
 
 std::vector<std::string> line_hashes(std::string_view text) {
@@ -98,19 +121,22 @@ std::vector<std::string> line_hashes(std::string_view text) {
     return hasher.finish();
 }
 
+std::string fingerprint_of(const Report& report, const Finding& f) {
+    return hashed(what_of(report, f) + "\n0");
+}
+
+std::string code_hash(const Report& report, const Finding& f) {
+    std::string_view name = f.function.str();
+    name = name.substr(0, name.find('<'));
+    const std::size_t scope = name.find_last_of(".:");
+    if (scope != std::string_view::npos) name.remove_prefix(scope + 1);
+    return hashed(std::string(f.rule) + '\n' + std::string(name) + '\n' + code_of(report, f));
+}
+
 std::string Fingerprints::next(const Finding& f) {
-    std::string what(f.rule);
-    what += '\n' + relative_path(f.span.file.str(), report_.project_root) + '\n' +
-            std::string(f.function.str()) + '\n';
-    for (const char c : report_.sources.line(f.span.file.str(), f.span.line)) {
-        if (c != ' ' && c != '\t') what += c;
-    }
+    std::string what = what_of(report_, f);
     what += '\n' + std::to_string(seen_[what]++);
-    const XXH128_hash_t hash = XXH3_128bits(what.data(), what.size());
-    char out[40];
-    std::snprintf(out, sizeof out, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                  static_cast<unsigned long long>(hash.low64));
-    return out;
+    return hashed(what);
 }
 
 }  // namespace mp::lint

@@ -14,6 +14,13 @@ namespace mp::lint {
 // repeats. Computing it ourselves keeps alerts stable when the file is not at hand for the upload.
 std::vector<std::string> line_hashes(std::string_view text);
 
+// What Fingerprints gives the first of equal findings.
+std::string fingerprint_of(const Report&, const Finding&);
+
+// The finding wherever its file is: over rule, the function's own name, and the text of the line
+// without blanks. Recognises findings of a file that moved.
+std::string code_hash(const Report&, const Finding&);
+
 // mpLint/v1: survives edits elsewhere in the file and changes of blanks. Over rule, path below the
 // project, enclosing function, the text of the line without blanks, and which of equal ones it is.
 class Fingerprints {

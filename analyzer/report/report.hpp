@@ -22,6 +22,7 @@ struct UnitResult {
     std::vector<std::string> warnings;  // of its command line
     bool cached = false;
     double seconds = 0;
+    bool may_suppress = true;  // its text may hold a suppression comment
 };
 
 std::string_view name_of(UnitState);  // "ok", "partial", "failed", "timeout", "crashed"
@@ -50,6 +51,7 @@ struct Report {
     bool clean = true;  // the run itself succeeded (exit code below 2)
     Findings baselined{};        // known before: listed in the baseline file
     bool used_baseline = false;  // there was one; what is in `findings` is then new
+    std::size_t outside_diff = 0;  // findings left out: not on lines changed since --diff-base
 };
 
 std::size_t count(const Findings&, Severity);

@@ -206,6 +206,12 @@ private:
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         if (!report_.baselined.empty())
             out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
+        const auto fixable = std::ranges::count_if(report_.findings, [](const Finding& f) {
+            return !f.edits.empty() && f.safe_edits;
+        });
+        if (fixable) out_ += " · " + std::to_string(fixable) + " fixable with --fix";
+        if (report_.outside_diff)
+            out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
         char seconds[32];

@@ -8,6 +8,8 @@
 
 namespace mp::lint {
 
+extern const Rule kUnusedSuppression;
+extern const Rule kSuppressionWithoutReason;
 extern const Rule kManualCastInAutocast;
 extern const Rule kFp32OpInLowPrecision;
 extern const Rule kBannedOpInAutocast;
@@ -36,6 +38,8 @@ extern const Rule kImplicitHalfNarrowing;
 namespace {
 
 constexpr std::array kRules{
+    &kUnusedSuppression,                 // MP001
+    &kSuppressionWithoutReason,          // MP002
     &kManualCastInAutocast,              // MP101
     &kFp32OpInLowPrecision,              // MP102
     &kBannedOpInAutocast,                // MP103

@@ -1,0 +1,28 @@
+// MP001 unused-suppression
+//
+// What   A comment asks for silence where nothing is reported: for rules that ran, over a file that was
+//        analysed in full. Or it is not understood, names no rule, or a range has one end.
+// Why    The next defect on that line is silenced with it, and nobody wrote the comment for that one.
+// Fix    Remove the comment, or repair it.
+// Silent Rules that did not run; comments for other tools; files that did not parse.
+// Tests  testdata/lint/MP001.md, tests/analyzer/driver/suppress_test.cpp
+
+#include "analyzer/rules/rule.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Comments are no facts: the driver, which sees them, reports this one. It is a rule so that it can
+// be selected, ignored and explained like any other.
+void check(const RuleContext&, Findings&) {}
+
+}  // namespace
+
+extern constinit const Rule kUnusedSuppression{.id = "MP001",
+                                               .name = "unused-suppression",
+                                               .severity = Severity::note,
+                                               .on_by_default = true,
+                                               .confirmed_by = "",
+                                               .check = check};
+
+}  // namespace mp::lint

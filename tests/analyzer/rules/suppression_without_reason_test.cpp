@@ -1,0 +1,14 @@
+// What it reports is tested where comments are read: tests/analyzer/driver/suppress_test.cpp.
+
+#include "tests/analyzer/rules/rule_test.hpp"
+
+namespace mp::lint::test {
+
+TEST(SuppressionWithoutReason, IsANoteThatFactsNeverGive) {
+    const Rule* rule = find_rule("MP002");
+    ASSERT_NE(rule, nullptr);
+    EXPECT_EQ(rule->severity, Severity::note) << "comments fail no build";
+    EXPECT_THAT(lint("MP002", {kernel("cast 5:9 fp32->fp16 form=implicit")}), IsEmpty());
+}
+
+}  // namespace mp::lint::test
