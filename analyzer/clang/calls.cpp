@@ -38,8 +38,9 @@ Operand tensor_result(const Call& call, const clang::Expr& e, const Callee& call
     if (e.getType()->isVoidType() && !callee.library) return {};
     const ElementType type = e.getType()->isVoidType() ? ElementType{DType::unknown, Shape::scalar}
                                                        : element_type(e.getType());
-    Operand result{
-        .dtype = type.dtype, .shape = type.shape, .name = {}, .constant = {}, .text = {}};
+    Operand result;
+    result.dtype = type.dtype;
+    result.shape = type.shape;
     if (!callee.library || type.dtype != DType::unknown) return result;
     for (std::size_t i = call.kind == CallKind::method ? 1 : 0; i < arguments.size(); ++i)
         if (const DType named = dtype_named_by(*arguments[i], state); named != DType::unknown)
@@ -244,10 +245,9 @@ void add_constructor(const clang::CXXConstructExpr& e, State& state) {
 
 void add_assembly(const clang::GCCAsmStmt& e, State& state) {
     Call call = new_call(CallKind::assembly, span_of(e.getSourceRange(), state.ast), Symbol("asm"));
-    Operand text{.shape = Shape::other,
-                 .name = {},
-                 .constant = Symbol(std::string_view(e.getAsmString()->getString())),
-                 .text = {}};
+    Operand text;
+    text.shape = Shape::other;
+    text.constant = Symbol(std::string_view(e.getAsmString()->getString()));
     call.args.push_back(text);
     for (unsigned i = 0; i < e.getNumOutputs(); ++i)
         call.args.push_back(make_operand(*e.getOutputExpr(i), state));

@@ -239,8 +239,9 @@ private:
                          std::uint32_t index, std::uint32_t position) {
         const auto* record = type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
         if (!record) return;
-        Operand object{
-            .shape = Shape::object, .name = Symbol(name), .constant = {}, .text = Symbol(name)};
+        Operand object;
+        object.shape = Shape::object;
+        object.name = object.text = Symbol(name);
         for (Call& call : destructor_calls(*record, object, span_of(at, state_.ast), state_))
             placed_.push_back({index, position, placed_.size(), kNone, std::move(call)});
     }
