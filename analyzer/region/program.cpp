@@ -1,5 +1,6 @@
 #include "analyzer/region/program.hpp"
 
+#include "analyzer/region/bindings.hpp"
 #include "analyzer/region/contexts.hpp"
 #include "analyzer/region/dtypes.hpp"
 #include "analyzer/region/leaks.hpp"
@@ -31,6 +32,7 @@ Program::~Program() = default;
 Program Program::link(std::vector<Unit> units, const RegionConfig& config) {
     Program program;
     link_names(units);
+    link_bindings(units);
     program.impl_ = std::make_unique<Impl>(std::move(units), config);
     return program;
 }

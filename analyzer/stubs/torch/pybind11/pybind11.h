@@ -43,11 +43,12 @@ template <class T> struct enum_ : object { enum_(object, const char*); enum_& va
 void exec(const char*);
 namespace literals { arg operator""_a(const char*, size_t); }
 }  // namespace pybind11
-#define PYBIND11_MODULE(name, m) \
-    static void mp_pybind_module(pybind11::module_&); \
+#define MP_PYBIND_MODULE(name, m) \
+    static void pybind11_init_##name(pybind11::module_&); \
     extern "C" void* mp_pybind_init(); \
-    void mp_pybind_module(pybind11::module_& m)
-#define PYBIND11_EMBEDDED_MODULE(name, m) static void mp_pybind_embedded(pybind11::module_& m)
+    void pybind11_init_##name(pybind11::module_& m)
+#define PYBIND11_MODULE(name, m) MP_PYBIND_MODULE(name, m)
+#define PYBIND11_EMBEDDED_MODULE(name, m) static void pybind11_init_##name(pybind11::module_& m)
 #ifndef TORCH_EXTENSION_NAME
 #define TORCH_EXTENSION_NAME mp_extension
 #endif

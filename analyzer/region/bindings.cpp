@@ -1,0 +1,171 @@
+#include "analyzer/region/bindings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/python_regions.hpp"
+
+namespace mp::lint {
+namespace {
+
+std::optional<std::string_view> after(std::string_view text, std::string_view prefix) {
+    if (!text.starts_with(prefix)) return std::nullopt;
+    return text.substr(prefix.size());
+}
+
+// "ns" of what TORCH_LIBRARY(ns, m), _FRAGMENT and _IMPL(ns, key, m) name their functions, in libtorch
+// ("TORCH_LIBRARY_IMPL_init_ns_CUDA_12") and in our stubs ("mp_library_CUDA_ns"); and the key.
+struct Library {
+    std::string_view space;
+    std::string_view key;
+};
+std::optional<Library> library_of(std::string_view name) {
+    if (const auto impl = after(name, "TORCH_LIBRARY_IMPL_init_")) {
+        const std::string_view with_key = impl->substr(0, impl->rfind('_'));
+        const std::size_t at = with_key.rfind('_');
+        if (at == std::string_view::npos) return std::nullopt;
+        return Library{with_key.substr(0, at), with_key.substr(at + 1)};
+    }
+    if (const auto fragment = after(name, "TORCH_LIBRARY_FRAGMENT_init_"))
+        return Library{fragment->substr(0, fragment->rfind('_')), {}};
+    if (const auto library = after(name, "TORCH_LIBRARY_init_")) return Library{*library, {}};
+    const auto stub = after(name, "mp_library_");
+    const std::size_t at = stub ? stub->find('_') : std::string_view::npos;
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view tag = stub->substr(0, at);
+    return Library{stub->substr(at + 1), tag == "lib" || tag == "fragment" ? "" : tag};
+}
+
+// The module of "pybind11_init_NAME"; empty when the build system names it.
+std::optional<std::string_view> module_exported_by(std::string_view name) {
+    const auto module = after(name, "pybind11_init_");
+    if (!module) return std::nullopt;
+    return *module == "mp_extension" || *module == "TORCH_EXTENSION_NAME" ? std::string_view{}
+                                                                          : *module;
+}
+
+// The literal that names what is exported: "exp" of "myops::exp.out(Tensor x) -> Tensor".
+std::string_view exported_name(const Operand& o) {
+    std::string_view text = unquoted(o.constant.empty() ? o.text.str() : o.constant.str());
+    if (const std::size_t scope = text.find("::"); scope < text.find('('))
+        text.remove_prefix(scope + 2);
+    return text.substr(0, text.find_first_of("(. "));
+}
+
+class Bindings {
+public:
+    explicit Bindings(std::vector<Unit>& units) {
+        for (Unit& unit : units) {
+            if (unit.language == Language::python) continue;
+            for (Function& f : unit.functions) read(f);
+        }
+    }
+    bool empty() const { return exports_.empty(); }
+
+    void connect(const Function& f, Call& call) const {
+        const std::string_view name = call.name.str();
+        if (const auto op = after(name, "torch.ops.")) return connect_op(*op, call);
+        const std::string_view leaf = last_name(name);
+        if (leaf.size() == name.size()) return;
+        std::string_view module = name.substr(0, name.size() - leaf.size() - 1);
+        if (module == "?") {
+            module = loaded_by(f, call);
+            if (module.empty()) return;
+        } else if (module == "torch" || module.starts_with("torch.")) {
+            return;
+        }
+        Symbol target = find(std::string(last_name(module)) + "." + std::string(leaf));
+        if (target.empty() && call.kind == CallKind::function)
+            target = find("." + std::string(leaf));
+        if (!target.empty()) call.callee = target;
+    }
+
+private:
+    void read(Function& f) {
+        const std::string_view name = last_name(f.name.str());
+        if (const auto module = module_exported_by(name)) {
+            for (Call& c : f.calls)
+                if (last_name(c.name.str()) == "def" && c.args.size() > 1)
+                    add(std::string(*module) + "." + std::string(exported_name(c.args[1])), c, {});
+        } else if (const auto library = library_of(name)) {
+            for (Call& c : f.calls)
+                if (is_within_library(c.name.str()) && c.args.size() > 1)
+                    add("torch.ops." + std::string(library->space) + "." +
+                            std::string(exported_name(c.args[1])),
+                        c, library->key);
+        }
+    }
+
+    static bool is_within_library(std::string_view name) {
+        return name == "torch::Library::def" || name == "torch::Library::impl";
+    }
+
+    void add(const std::string& name, Call& call, std::string_view key) {
+        if (call.lambdas.empty() || key == "Meta") return;
+        const Symbol usr = call.lambdas.front();
+        call.lambdas.clear();  // registering a function does not call it
+        const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});
+        // Of several kernels of one op, CUDA's stands for all: its regions are the usual ones.
+        if (!is_new && key == "CUDA" && !entry->second.cuda)
+            entry->second = {usr, true};
+        else if (!is_new && name.front() == '.' && entry->second.usr != usr)
+            entry->second.usr = {};  // two modules without a name export it
+    }
+
+    Symbol find(const std::string& name) const {
+        const auto found = exports_.find(name);
+        return found == exports_.end() ? Symbol{} : found->second.usr;
+    }
+
+    // torch.ops.ns.name(...), or one overload of it.
+    void connect_op(std::string_view op, Call& call) const {
+        const std::size_t dot = op.find('.');
+        if (dot == std::string_view::npos) return;
+        op = op.substr(0, op.find('.', dot + 1));
+        if (const Symbol target = find("torch.ops." + std::string(op)); !target.empty())
+            call.callee = target;
+    }
+
+    // ext = torch.utils.cpp_extension.load(name="ext", ...); ext.f(x)
+    static std::string_view loaded_by(const Function& f, const Call& call) {
+        if (call.args.empty() || call.args[0].call < 0 ||
+            static_cast<std::size_t>(call.args[0].call) >= f.calls.size())
+            return {};
+        const Call& made = f.calls[static_cast<std::size_t>(call.args[0].call)];
+        if (!made.name.str().starts_with("torch.utils.cpp_extension.load")) return {};
+        const Operand* name = python_argument(made, "name", 0, 0);
+        return name ? unquoted(name->constant.str()) : std::string_view{};
+    }
+
+    struct Export {
+        Symbol usr;
+        bool cuda = false;
+    };
+    std::unordered_map<std::string, Export> exports_;  // "ext.f", ".f" of a nameless one
+};
+
+}  // namespace
+
+void link_bindings(std::vector<Unit>& units) {
+    const bool python = std::ranges::any_of(
+        units, [](const Unit& u) { return u.language == Language::python; });
+    if (!python) return;
+    const Bindings bindings(units);
+    if (bindings.empty()) return;
+    std::unordered_map<Symbol, bool> defined;
+    for (const Unit& unit : units)
+        for (const Function& f : unit.functions) defined.emplace(f.usr, true);
+    for (Unit& unit : units) {
+        if (unit.language != Language::python) continue;
+        for (Function& f : unit.functions)
+            for (Call& call : f.calls)
+                if (call.callee.empty() || !defined.contains(call.callee))
+                    bindings.connect(f, call);
+    }
+}
+
+}  // namespace mp::lint

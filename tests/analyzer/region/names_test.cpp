@@ -1,0 +1,141 @@
+// What names of one Python file mean in the whole program.
+
+#include "tests/analyzer/region/linked.hpp"
+
+namespace mp::lint {
+namespace {
+
+std::string caller(std::string_view call, std::string_view module = "t") {
+    const std::string m(module);
+    return "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" +
+           "  func 2:1 " + m + ".f kind=python params=[{other name=x}]\n    call 3:3 " +
+           std::string(call) + "\n";
+}
+
+// "name callee" of the call.
+std::string meaning(const std::vector<std::string>& units, std::string_view function = "t.f") {
+    const Program p = linked(units);
+    const Call& c = function_named(p, function).calls.back();
+    return std::string(c.name.str()) + " " + std::string(c.callee.str());
+}
+
+const std::string kLosses =
+    "unit losses.py language=python\n  func 1:1 pkg.losses.<module> kind=python\n"
+    "  func 2:1 pkg.losses.kl kind=python\n"
+    "  func 5:1 pkg.losses.Base.loss kind=python parent_class=pkg.losses.Base "
+    "bases=[torch.nn.Module] params=[{module name=self}]\n"
+    "  func 9:1 pkg.losses.Net.forward kind=python parent_class=pkg.losses.Net "
+    "bases=[pkg.losses.Base] params=[{module name=self} {other name=x}]\n";
+
+std::string exports(std::string_view types) {
+    return "unit init.py language=python\n  func 1:1 pkg.<module> kind=python\n" +
+           std::string(types);
+}
+
+TEST(PythonNames, ReExportsAreFollowed) {
+    const std::string init = exports("    type 1:1 pkg.losses.kl alias=pkg.kl\n"
+                                     "    type 2:1 torch.cuda.amp.autocast alias=pkg.ac\n");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}),
+              "pkg.losses.kl pkg.losses.kl");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.ac.__enter__ kind=method callee=pkg.ac.__enter__")}),
+              "torch.cuda.amp.autocast.__enter__ ");
+}
+
+TEST(PythonNames, StarsReExportWhatTheModuleHas) {
+    const std::string init = exports("    type 1:1 pkg.losses.* alias=pkg.*\n");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}),
+              "pkg.losses.kl pkg.losses.kl");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.mse callee=pkg.mse")}), "pkg.mse pkg.mse");
+}
+
+TEST(PythonNames, CyclesOfReExportsEnd) {
+    const std::string init =
+        exports("    type 1:1 pkg.b alias=pkg.a\n    type 1:1 pkg.a alias=pkg.b\n");
+    EXPECT_NE(meaning({init, caller("pkg.a callee=pkg.a")}), "");
+}
+
+TEST(PythonNames, ModulesBesideAScriptAreFound) {
+    const std::string helper =
+        "unit h.py language=python\n  func 1:1 scripts.helpers.<module> kind=python\n"
+        "  func 2:1 scripts.helpers.go kind=python\n";
+    EXPECT_EQ(meaning({helper, caller("helpers.go callee=helpers.go", "scripts.train")},
+                      "scripts.train.f"),
+              "scripts.helpers.go scripts.helpers.go");
+}
+
+TEST(PythonNames, MethodsAreInheritedFromTheProgramAndFromLibraries) {
+    EXPECT_EQ(meaning({kLosses, caller("pkg.losses.Net.loss kind=method "
+                                       "callee=pkg.losses.Net.loss args=[{module}]")}),
+              "pkg.losses.Base.loss pkg.losses.Base.loss");
+    EXPECT_EQ(meaning({kLosses, caller("pkg.losses.Net.half kind=method "
+                                       "callee=pkg.losses.Net.half args=[{module}]")}),
+              "torch.nn.Module.half ");
+}
+
+TEST(PythonNames, ApplyOfAFunctionRunsItsForward) {
+    const std::string function =
+        "unit m.py language=python\n  func 1:1 m.<module> kind=python\n"
+        "  func 2:1 m.Mul.forward kind=python parent_class=m.Mul "
+        "bases=[torch.autograd.Function] annotations=[staticmethod] params=[{other name=ctx} "
+        "{other name=a}]\n    call 3:3 torch.exp op=exp args=[{other param=1}]\n";
+    const Program p =
+        linked({function, caller("m.Mul.apply callee=m.Mul.apply args=[{fp16 tensor}]")});
+    const Function& forward = function_named(p, "m.Mul.forward");
+    EXPECT_EQ(p.dtype_of(forward, forward.calls[0].args[0]).dtype, DType::fp16);
+}
+
+TEST(PythonNames, ObjectsKeepTheirClassThroughCallsAndResults) {
+    const std::string maker =
+        "unit k.py language=python\n  func 1:1 k.make kind=python\n"
+        "    call 2:3 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
+        "    call 2:9 ?.cuda kind=method args=[{object call=0}]\n    return object call=1\n"
+        "  func 5:1 k.use kind=python params=[{other name=net}]\n"
+        "    call 6:3 ?.__call__ kind=method args=[{other param=0}]\n"
+        "  func 7:1 k.main kind=python\n    call 7:3 k.make callee=k.make\n"
+        "    call 8:3 k.use callee=k.use args=[{other call=0}]\n";
+    EXPECT_EQ(meaning({kLosses, maker}, "k.use"),
+              "pkg.losses.Net.forward pkg.losses.Net.forward");
+}
+
+TEST(PythonNames, AnObjectOfTwoClassesIsOfNone) {
+    const std::string user =
+        "unit k.py language=python\n  func 1:1 k.use kind=python params=[{other name=net}]\n"
+        "    call 6:3 ?.__call__ kind=method args=[{other param=0}]\n"
+        "  func 7:1 k.main kind=python\n"
+        "    call 7:1 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
+        "    call 7:2 pkg.losses.Base kind=constructor callee=pkg.losses.Base.__init__\n"
+        "    call 8:3 k.use callee=k.use args=[{object call=0}]\n"
+        "    call 8:3 k.use callee=k.use args=[{object call=1}]\n";
+    EXPECT_EQ(meaning({kLosses, user}, "k.use"), "?.__call__ ");
+}
+
+TEST(PythonNames, AFunctionThatReturnsAContextIsEnteredAsThatContext) {
+    const std::string text =
+        "unit c.py language=python\n  func 1:1 c.<module> kind=python\n"
+        "  func 2:1 c.amp kind=python params=[{other name=on}]\n"
+        "    call 3:3 torch.cuda.amp.autocast kind=constructor args=[{other param=0 text=on "
+        "keyword=enabled}]\n    return object call=0\n"
+        "  func 5:1 c.f kind=python\n"
+        "    call 6:3 c.amp callee=c.amp args=[{constant=true}]\n"
+        "    call 6:3 c.amp.__enter__ kind=method callee=c.amp.__enter__ args=[{object call=0} "
+        "{constant=true}]\n    call 7:3 torch.exp\n"
+        "    call 6:3 c.amp.__exit__ kind=method callee=c.amp.__exit__ args=[{object call=1}]\n"
+        "    call 8:3 torch.exp\n";
+    const Program p = linked({text});
+    EXPECT_EQ(states(p, "c.f", 2), "on:fp16");
+    EXPECT_EQ(states(p, "c.f", 4), "off");
+}
+
+TEST(PythonNames, ThreadsStartFresh) {
+    const std::string text =
+        "unit c.py language=python\n  func 2:1 c.work kind=python\n    call 3:3 torch.exp\n"
+        "  func 5:1 c.f kind=python\n"
+        "    call 6:3 torch.cuda.amp.autocast kind=constructor\n"
+        "    call 6:3 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n"
+        "    call 7:3 threading.Thread kind=constructor args=[{other keyword=target}] "
+        "lambdas=[c.work]\n";
+    EXPECT_EQ(states(linked({text}), "c.work", 0), "off");
+}
+
+}  // namespace
+}  // namespace mp::lint
