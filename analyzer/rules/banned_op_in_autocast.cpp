@@ -21,9 +21,10 @@ Op op_of(const Call& call) {
     const std::string_view name = call.name.str();
     const bool forward =
         leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
-    if (forward && (mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::")))
-        return Op("binary_cross_entropy");
-    return {};
+    const bool is_loss = mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::") ||
+                         name.starts_with("torch.nn.BCELoss.") ||
+                         name.starts_with("torch.nn.modules.loss.BCELoss.");
+    return forward && is_loss ? Op("binary_cross_entropy") : Op{};
 }
 
 void check(const RuleContext& context, Findings& out) {

@@ -1,3 +1,4 @@
+#include "tests/analyzer/rules/python_facts.hpp"
 #include "tests/analyzer/rules/region_facts.hpp"
 
 namespace mp::lint::test {
@@ -49,6 +50,26 @@ TEST(BannedOpInAutocast, TheChainFromTheRegionIsShown) {
     ASSERT_GE(found[0].notes.size(), 2u);
     EXPECT_EQ(found[0].notes[0].span.line, 3u);
     EXPECT_EQ(found[0].notes[1].span.line, 4u);
+}
+
+TEST(BannedOpInAutocast, PythonsFunctionAndModuleAreErrors) {
+    EXPECT_THAT(lint("MP103", {python(open() +
+                                      "call 5:9 torch.nn.functional.binary_cross_entropy "
+                                      "op=binary_cross_entropy args=[{tensor name=p}]\n"
+                                      "call 6:9 torch.nn.BCELoss.forward kind=method "
+                                      "args=[{module name=loss} {tensor name=p}]\n"
+                                      "call 7:9 torch.nn.BCEWithLogitsLoss.forward kind=method "
+                                      "args=[{module name=loss} {tensor name=p}]\n" +
+                                      close())}),
+                ElementsAre("error 5", "error 6"));
+}
+
+TEST(BannedOpInAutocast, AFlaggedRegionOfPythonIsAWarning) {
+    EXPECT_THAT(lint("MP103", {python(open("{other name=amp text=amp keyword=enabled}") +
+                                      "call 5:9 torch.nn.functional.binary_cross_entropy "
+                                      "op=binary_cross_entropy args=[{tensor name=p}]\n" +
+                                      close())}),
+                ElementsAre("warning 5"));
 }
 
 }  // namespace

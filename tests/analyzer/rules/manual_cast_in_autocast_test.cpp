@@ -1,3 +1,4 @@
+#include "tests/analyzer/rules/python_facts.hpp"
 #include "tests/analyzer/rules/region_facts.hpp"
 
 namespace mp::lint::test {
@@ -64,6 +65,55 @@ TEST(ManualCastInAutocast, AfterTheRegionIsClosedItIsSilent) {
              {step() + "    call 6:5 at::Tensor::to op=to args=[{tensor name=x}] result.dtype=fp16 "
                        "result.shape=tensor\n"}),
         IsEmpty());
+}
+
+constexpr const char* kHalf =
+    "call 5:15-23 ?.half kind=method op=to args=[{other name=x param=1 span=5:15-16}] "
+    "result.dtype=fp16 result.shape=tensor\n";
+
+TEST(ManualCastInAutocast, APythonCastIsAWarningAndItsFixRemovesIt) {
+    const auto found = findings("MP101", {python(open() + kHalf + close())});
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(found[0].edits.size(), 1u);
+    EXPECT_TRUE(found[0].safe_edits);
+    EXPECT_EQ(found[0].edits[0].at.column, 16u);
+    EXPECT_EQ(found[0].edits[0].at.end_column, 23u);
+    EXPECT_EQ(found[0].edits[0].text, "");
+}
+
+TEST(ManualCastInAutocast, UnderNoGradItIsSilent) {
+    const std::string no_grad =
+        "call 1:10 torch.no_grad kind=constructor\n"
+        "call 1:10 torch.no_grad.__enter__ kind=method args=[{object call=0}]\n";
+    EXPECT_THAT(lint("MP101", {python(no_grad +
+                                      "call 2:10 torch.autocast kind=constructor "
+                                      "args=[{constant=\"'cuda'\"}]\n"
+                                      "call 2:10 torch.autocast.__enter__ kind=method "
+                                      "args=[{object call=2} {constant=\"'cuda'\"}]\n" +
+                                      kHalf)}),
+                IsEmpty());
+}
+
+TEST(ManualCastInAutocast, AModuleCastBeforeItRunsInARegionIsAWarning) {
+    const std::string cast =
+        "call 1:5 torch.nn.Module.half kind=method args=[{module name=net}] result.dtype=fp16 "
+        "result.shape=module\n";
+    EXPECT_THAT(
+        lint("MP101", {python(cast +
+                              "call 2:10 torch.autocast kind=constructor "
+                              "args=[{constant=\"'cuda'\"}]\n"
+                              "call 2:10 torch.autocast.__enter__ kind=method args=[{object "
+                              "call=1} {constant=\"'cuda'\"}]\n"
+                              "call 5:9 torch.nn.Linear.forward kind=method args=[{fp16 module "
+                              "name=net} {other name=x}]\n")}),
+        ElementsAre("warning 1"));
+    EXPECT_THAT(lint("MP101", {python(cast + "call 5:9 torch.nn.Linear.forward kind=method "
+                                             "args=[{fp16 module name=net} {other name=x}]\n")}),
+                IsEmpty());
+}
+
+TEST(ManualCastInAutocast, TheInferenceProfileIsSilent) {
+    EXPECT_THAT(lint("MP101", {python(open() + kHalf + close())}, Profile::inference), IsEmpty());
 }
 
 }  // namespace

@@ -1,0 +1,147 @@
+// MP111 autocast-cache-not-cleared
+//
+// What   C++ runs a module's forward inside an autocast region and then an optimizer step, with no
+//        at::autocast::clear_cache() on the way.
+// Why    Only Python's context manager clears the cache of cast weights. In C++ the next forward
+//        reads the half copies of the old weights: the weights move and the loss does not.
+// Fix    at::autocast::clear_cache() where the region is closed.
+// Silent A clear on the way, also in a guard's destructor or a helper; the cache switched off;
+//        programs without an optimizer step.
+// Tests  testdata/lint/MP111.md, tests/analyzer/rules/autocast_cache_not_cleared_test.cpp
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/regions.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_clear(const Call& call) { return call.name.str() == "at::autocast::clear_cache"; }
+
+// The forward of a module of libtorch: what reads weights.
+bool is_module_forward(const Call& call) {
+    const std::string_view name = call.name.str();
+    if (!is_within(name, "torch::nn")) return false;
+    if (mentions(name, "Impl::forward")) return true;
+    return mentions(name, "ModuleHolder") && leaf(name) == "operator()";
+}
+
+bool is_step(const Call& call) {
+    const std::string_view name = call.name.str();
+    return leaf(name) == "step" && is_within(name, "torch::optim") && !mentions(name, "Scheduler");
+}
+
+class Search {
+public:
+    Search(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
+
+    void run() {
+        if (cache_is_off()) return;
+        find_clearing();
+        for (const Function* f : functions())
+            for (const Call& call : f->calls)
+                if (is_module_forward(call) && context_.program.enabled_context(*f, call))
+                    follow(*f, call, call);
+        // A function that leaves with a stale cache is a forward of its callers.
+        for (std::size_t at = 0; at < stale_.size(); ++at) {
+            const auto [usr, forward] = stale_[at];
+            for (const Call* call : context_.program.callers(usr))
+                if (const Function* caller = context_.program.owner(*call))
+                    follow(*caller, *call, *forward);
+        }
+    }
+
+private:
+    std::vector<const Function*> functions() const {
+        std::vector<const Function*> found;
+        for (const Function* f : context_.program.functions())
+            if (f->kind != FunctionKind::python) found.push_back(f);
+        return found;
+    }
+
+    bool cache_is_off() const {
+        constexpr std::array<std::string_view, 2> kOff{"at::autocast::set_autocast_cache_enabled",
+                                                       "at::autocast::set_cache_enabled"};
+        return std::ranges::any_of(functions(), [&](const Function* f) {
+            return std::ranges::any_of(f->calls, [&](const Call& call) {
+                return any_of(call.name.str(), kOff) && !call.args.empty() &&
+                       call.args[0].constant.str() == "false";
+            });
+        });
+    }
+
+    // Functions that may clear, by themselves or through what they call.
+    void find_clearing() {
+        std::vector<Symbol> pending;
+        const auto add = [&](const Function& f) {
+            if (clearing_.insert(f.usr).second) pending.push_back(f.usr);
+        };
+        for (const Function* f : functions())
+            if (std::ranges::any_of(f->calls, is_clear)) add(*f);
+        while (!pending.empty()) {
+            const Symbol usr = pending.back();
+            pending.pop_back();
+            for (const Call* call : context_.program.callers(usr))
+                if (const Function* caller = context_.program.owner(*call)) add(*caller);
+        }
+    }
+
+    bool clears(const Call& call) const {
+        return is_clear(call) || (!call.callee.empty() && clearing_.contains(call.callee));
+    }
+
+    void follow(const Function& f, const Call& from, const Call& forward) {
+        const auto index = static_cast<std::size_t>(&from - f.calls.data());
+        const Reached reached =
+            calls_until(f, index, [this](const Call& call) { return clears(call); });
+        for (const std::size_t i : reached.calls)
+            if (is_step(f.calls[i])) report(f, f.calls[i], forward);
+        if (reached.leaves && known_stale_.insert(f.usr).second)
+            stale_.emplace_back(f.usr, &forward);
+    }
+
+    void report(const Function& f, const Call& step, const Call& forward) {
+        if (!reported_.insert(&step).second) return;
+        const Function* owner = context_.program.owner(forward);
+        std::vector<Note> notes;
+        if (const Context* region =
+                owner ? context_.program.enabled_context(*owner, forward) : nullptr)
+            notes = notes_of(*region);
+        notes.push_back({forward.span, "the forward that fills the cache"});
+        emit(context_, f,
+             {.rule = "MP111",
+              .severity = Severity::error,
+              .span = step.span,
+              .message = "autocast keeps its half copies of the weights that this step changes: the "
+                         "next forward reads the old ones",
+              .fix = "call at::autocast::clear_cache() where the region is closed",
+              .notes = std::move(notes),
+              .function = {}},
+             out_);
+    }
+
+    const RuleContext& context_;
+    Findings& out_;
+    std::unordered_set<Symbol> clearing_, known_stale_;
+    std::vector<std::pair<Symbol, const Call*>> stale_;
+    std::unordered_set<const Call*> reported_;
+};
+
+void check(const RuleContext& context, Findings& out) {
+    if (!context.inference) Search(context, out).run();
+}
+
+}  // namespace
+
+extern constinit const Rule kAutocastCacheNotCleared{.id = "MP111",
+                                                     .name = "autocast-cache-not-cleared",
+                                                     .severity = Severity::error,
+                                                     .on_by_default = true,
+                                                     .confirmed_by = "MPT060",
+                                                     .check = check};
+
+}  // namespace mp::lint

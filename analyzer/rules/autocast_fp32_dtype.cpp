@@ -1,0 +1,71 @@
+// MP106 autocast-fp32-dtype
+//
+// What   Autocast is asked for fp32: autocast(dtype=torch.float32), set_autocast_dtype(.., kFloat).
+// Why    It does not force fp32. The CPU refuses and switches the region off, CUDA warns, and
+//        tensors that are half already stay half.
+// Fix    enabled=False, and .float() on the inputs that must be fp32.
+// Silent enabled=False beside it; a dtype that is a variable; states restored from a variable.
+// Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/support.hpp"
+
+#include "analyzer/region/autocast_api.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_wide_constant(const Operand& value) {
+    return !value.constant.empty() && is_wide(dtype_of_constant(value));
+}
+
+// The argument of a C++ setter that says fp32.
+const Operand* set_to_fp32(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    const bool is_setter = is_within(call.name.str(), "at::autocast") &&
+                           name.starts_with("set_autocast_") && name.ends_with("_dtype");
+    if (!is_setter || call.args.empty() || !is_wide_constant(call.args.back())) return nullptr;
+    return &call.args.back();
+}
+
+const Operand* asked_for_fp32(const Call& call) {
+    if (const auto region = autocast_call(call)) {
+        // Under a flag it may be off whenever the dtype is fp32.
+        const bool may_be_off = region->enabled && !is_true(region->enabled);
+        const bool is_wide = region->dtype && is_wide_constant(*region->dtype);
+        return is_wide && !may_be_off ? region->dtype : nullptr;
+    }
+    return set_to_fp32(call);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const Operand* dtype = asked_for_fp32(call);
+        if (!dtype) return;
+        Finding finding{.rule = "MP106",
+                        .severity = Severity::warning,
+                        .span = call.span,
+                        .message = "autocast to fp32 does not force fp32: the CPU switches the region "
+                                   "off, and what is half already stays half",
+                        .fix = "disable the region (enabled=False) and call .float() on its inputs",
+                        .notes = {},
+                        .function = {}};
+        // Without the upcasts, which nobody can place, this only says what happens anyway.
+        if (dtype->span.known() && dtype->keyword.str() == "dtype" &&
+            !keyword_argument(call, "enabled"))
+            finding.edits = {{dtype->span, "enabled=False"}};
+        emit(context, f, std::move(finding), out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kAutocastFp32Dtype{.id = "MP106",
+                                               .name = "autocast-fp32-dtype",
+                                               .severity = Severity::warning,
+                                               .on_by_default = true,
+                                               .confirmed_by = "MPT060",
+                                               .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,24 @@
+#pragma once
+
+// Hand-written autograd functions: the forward and backward of a subclass of
+// torch.autograd.Function, in Python and in C++.
+
+#include <vector>
+
+#include "analyzer/region/program.hpp"
+
+namespace mp::lint {
+
+struct AutogradClass {
+    Symbol name;
+    const Function* forward = nullptr;
+    const Function* backward = nullptr;
+    bool has_setup_context = false;
+};
+
+std::vector<AutogradClass> autograd_classes(const Program&);
+
+// A decorator of this name, by whatever module: "custom_fwd".
+bool has_decorator(const Function&, std::string_view name);
+
+}  // namespace mp::lint

@@ -1,0 +1,90 @@
+// MP107 backward-under-autocast
+//
+// What   backward(), torch.autograd.grad or manual_backward runs inside an enabled autocast region.
+// Why    Autograd replays the dtypes of the forward pass. A region around it casts once more, and
+//        what torch.compile traced under it inherits the region into its backward: gradients
+//        overflow to inf.
+// Fix    End the region after the loss.
+// Silent Regions that a framework opens around its hooks, and regions of the whole process
+//        (hmp.convert); disabled regions; the program's own methods named backward.
+// Tests  testdata/lint/MP107.md, tests/analyzer/rules/backward_under_autocast_test.cpp
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/regions.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_backward(const Program& program, const Call& call) {
+    if (program.definition(call.callee)) return false;
+    const std::string_view name = call.name.str();
+    constexpr std::array<std::string_view, 2> kFunctions{"backward", "grad"};
+    if (is_within(name, "torch.autograd") || is_within(name, "torch::autograd"))
+        return call.kind == CallKind::function && any_of(leaf(name), kFunctions);
+    if (call.kind != CallKind::method) return false;
+    if (leaf(name) == "manual_backward") return true;
+    // Of a tensor, of an object that nobody knows, or of an engine that runs it on a loss.
+    constexpr std::array<std::string_view, 9> kOwners{
+        "at::Tensor", "torch::Tensor", "torch.Tensor",     "?",        "accelerate",
+        "deepspeed",  "lightning",     "lightning_fabric", "at::TensorBase"};
+    return leaf(name) == "backward" && std::ranges::any_of(kOwners, [&](std::string_view owner) {
+               return is_within(name, owner);
+           });
+}
+
+bool is_compiled(const Program& program, const Function& f, const Call& call) {
+    if (const Function* callee = program.definition(call.callee))
+        if (std::ranges::any_of(callee->annotations, [](Symbol annotation) {
+                return annotation.str().starts_with("torch.compile");
+            }))
+            return true;
+    if (call.args.empty() || call.args[0].call == kNone) return false;
+    const Call* made = source_call(f, call.args[0]);
+    return made && made->name.str() == "torch.compile";
+}
+
+// Code that torch.compile made runs in the region that is open here.
+bool wraps_compiled(const Program& program, const Function& f, const Context& region) {
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        if (!is_compiled(program, f, call)) return false;
+        const Context* around = written_region(program, f, call);
+        return around && around->opened == region.opened;
+    });
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (!is_backward(context.program, call)) return;
+        const Context* region = written_region(context.program, f, call);
+        if (!region) return;
+        const bool compiled = wraps_compiled(context.program, f, *region);
+        emit(context, f,
+             {.rule = "MP107",
+              .severity = compiled && region->proven ? Severity::error : Severity::warning,
+              .span = call.span,
+              .message = "backward runs inside " + describe(*region) +
+                         (compiled ? ": compiled code takes the region into its gradients, which "
+                                     "overflow to inf"
+                                   : ": gradients are cast by the region a second time"),
+              .fix = "end the region after the loss and call backward outside it",
+              .notes = notes_of(*region),
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kBackwardUnderAutocast{.id = "MP107",
+                                                   .name = "backward-under-autocast",
+                                                   .severity = Severity::error,
+                                                   .on_by_default = true,
+                                                   .confirmed_by = "MPT060",
+                                                   .check = check};
+
+}  // namespace mp::lint

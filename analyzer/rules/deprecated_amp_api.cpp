@@ -1,0 +1,102 @@
+// MP120 deprecated-amp-api
+//
+// What   torch.cuda.amp and torch.cpu.amp, deprecated in PyTorch 2.4, or apex.amp, which is gone
+//        from apex.
+// Why    They warn on every use, know one device only, and stop working one day.
+// Fix    torch.amp with the device as an argument.
+// Silent Programs for a torch older than 2.4, where the new names do not all exist.
+// Tests  testdata/lint/MP120.md, tests/analyzer/rules/deprecated_amp_api_test.cpp
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+struct Deprecated {
+    std::string_view name;
+    std::string_view replacement;  // of the name and the opening parenthesis
+    std::string_view first;        // parameter that the first positional argument fills, if it moved
+};
+
+constexpr std::array<Deprecated, 6> kDeprecated{{
+    {"torch.cuda.amp.autocast", "torch.amp.autocast('cuda'", "enabled"},
+    {"torch.cpu.amp.autocast", "torch.amp.autocast('cpu'", "enabled"},
+    {"torch.cuda.amp.GradScaler", "torch.amp.GradScaler('cuda'", ""},
+    {"torch.cpu.amp.GradScaler", "torch.amp.GradScaler('cpu'", ""},
+    {"torch.cuda.amp.custom_fwd", "torch.amp.custom_fwd(device_type='cuda'", "fwd"},
+    {"torch.cuda.amp.custom_bwd", "torch.amp.custom_bwd(device_type='cuda'", "bwd"},
+}};
+
+const Deprecated* deprecated(const Call& call) {
+    if (call.kind == CallKind::method) return nullptr;
+    const auto* found = std::ranges::find(kDeprecated, call.name.str(), &Deprecated::name);
+    return found == kDeprecated.end() ? nullptr : found;
+}
+
+bool is_apex(const Call& call) {
+    constexpr std::array<std::string_view, 2> kEntries{"apex.amp.initialize",
+                                                       "apex.amp.scale_loss"};
+    return call.kind != CallKind::method && any_of(call.name.str(), kEntries);
+}
+
+// The call's text up to its first argument is the full name and a parenthesis: it is spelled out,
+// not through an imported name, and can be replaced.
+std::optional<Edit> replaced_name(const Call& call, const Deprecated& is) {
+    const SourceSpan& span = call.span;
+    const auto length = static_cast<std::uint32_t>(is.name.size()) + 1;
+    if (!span.known() || span.end_column == 0) return std::nullopt;
+    Edit edit{span, std::string(is.replacement)};
+    edit.at.end_line = span.line;
+    edit.at.end_column = span.column + length;
+    if (call.args.empty()) {
+        const bool is_exact = span.line == span.end_line && span.end_column == span.column + length + 1;
+        return is_exact ? std::optional(edit) : std::nullopt;
+    }
+    const Operand& first = call.args.front();
+    const bool follows = first.span.line == span.line && first.span.column == span.column + length;
+    const bool has_second = call.args.size() > 1 && call.args[1].keyword.empty();
+    if (!follows || has_second) return std::nullopt;
+    edit.text += ", ";
+    if (first.keyword.empty() && !is.first.empty()) edit.text += std::string(is.first) + "=";
+    return edit;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    if (context.older_than({2, 4})) return;
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const Deprecated* is = deprecated(call);
+        if (!is && !is_apex(call)) return;
+        Finding finding{.rule = "MP120",
+                        .severity = Severity::note,
+                        .span = call.span,
+                        .message = std::string(call.name.str()) +
+                                   (is ? " is deprecated since PyTorch 2.4"
+                                       : " is removed from current apex"),
+                        .fix = is ? "use " + std::string(is->replacement) + ", ...)"
+                                  : "use torch.amp.autocast and torch.amp.GradScaler",
+                        .notes = {},
+                        .function = {}};
+        if (is)
+            if (auto edit = replaced_name(call, *is)) {
+                finding.edits.push_back(std::move(*edit));
+                finding.safe_edits = true;
+            }
+        emit(context, f, std::move(finding), out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kDeprecatedAmpApi{.id = "MP120",
+                                              .name = "deprecated-amp-api",
+                                              .severity = Severity::note,
+                                              .on_by_default = true,
+                                              .confirmed_by = "",
+                                              .check = check};
+
+}  // namespace mp::lint
