@@ -61,7 +61,7 @@ void Builder::assign_name(Symbol name, Value value) {
     const std::uint32_t slot = scope_.index.find(name);
     if (slot == FlatMap::kAbsent || scope_.bindings[slot].elsewhere) return;
     value.is.name = {};
-    if (!dotted_names_.empty()) forget_parts_of(name);
+    if (!parts_.empty()) forget_parts_of(name);
     set(slot, std::move(value));
 }
 

@@ -60,6 +60,7 @@ Value Builder::from_outer(Scope* scope, Symbol name) {
     }
     Value v;
     if (is_builtin(name.str())) v.entity = name;
+    else if (!file_.star.empty()) return entity_value(file_.names.join(file_.star, name.str()), Binding::Kind::import);
     return v;
 }
 
@@ -75,8 +76,8 @@ std::uint32_t Builder::slot_of(Symbol dotted) {
     if (i != FlatMap::kAbsent) return i;
     i = static_cast<std::uint32_t>(env_.size());
     dotted_.insert(dotted, i);
-    dotted_names_.push_back(dotted);
     env_.emplace_back();
+    parts_[Symbol(first_part(dotted.str()))].push_back(i);
     return i;
 }
 
@@ -86,12 +87,10 @@ const Value* Builder::known_dotted(Symbol dotted) const {
 }
 
 void Builder::forget_parts_of(Symbol name) {
-    for (std::size_t i = 0; i < dotted_names_.size(); ++i) {
-        const std::string_view text = dotted_names_[i].str();
-        const std::size_t length = name.str().size();
-        if (text.size() > length && text[length] == '.' && text.starts_with(name.str()))
-            set(static_cast<std::uint32_t>(bindings_ + i), {});
-    }
+    const auto known = parts_.find(name);
+    if (known == parts_.end()) return;
+    for (const std::uint32_t slot : known->second)
+        if (env_[slot].set) set(slot, {});
 }
 
 Builder::Delta Builder::take(std::size_t since) {

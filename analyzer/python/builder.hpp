@@ -5,6 +5,7 @@
 // (blocks, branches, try), contexts.cpp (with).
 
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -203,7 +204,7 @@ private:
     std::vector<Slot> env_;      // by binding of the scope, then attributes
     std::vector<Slot>::size_type bindings_ = 0;
     FlatMap dotted_;             // slots of `x.a`
-    std::vector<Symbol> dotted_names_;
+    std::unordered_map<Symbol, std::vector<std::uint32_t>> parts_;  // slots of `x.a` by x
     Delta journal_;              // old slots
     std::uint32_t taken_ = 0;    // how often take() ran
     std::vector<std::pair<Symbol, Value>> inner_;  // names of comprehensions

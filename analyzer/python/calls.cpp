@@ -174,6 +174,10 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
         add_argument(arguments, {}, call, values);
         return;
     }
+    std::size_t count = call.args.size();
+    for (const Node argument : arguments.children()) count += argument.is_token() ? 0 : 1;
+    call.args.reserve(count);
+    values.reserve(count);
     for (const Node argument : arguments.children()) {
         if (argument.is_token()) continue;
         switch (argument.kind()) {

@@ -387,6 +387,7 @@ Value Builder::eval_lambda(Node node) {
     Value v;
     v.entity = file_.names.join(scope_.prefix, name);
     v.callable = true;
+    scope_.has_inner = true;
     file_.pending.push_back({.node = node, .around = &scope_, .usr = v.entity});
     return v;
 }

@@ -25,6 +25,8 @@ Unit extract(const Source& source) {
     File file(source, unit);
     if (!file.tree.root()) {
         unit.state = UnitState::failed;
+        unit.coverage.errors = 1;
+        unit.coverage.messages = {Symbol(source.path + ":1:1: the parser gave up")};
         return unit;
     }
     extract_module(file);

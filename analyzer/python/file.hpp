@@ -45,6 +45,7 @@ public:
     bool is_context_generator(Symbol usr) const { return context_generators.contains(usr); }
 
     std::unordered_set<Symbol> context_generators;
+    Symbol star;  // the one module of which all names are imported; empty when there are several
     std::uint32_t builders = 0;       // made so far
     bool sets_default_dtype = false;  // torch.set_default_dtype is called somewhere
 

@@ -136,6 +136,8 @@ void Builder::finish(Node body) {
     }
     if (!yields_.empty()) return finish_generator();
     if (f_.flow.size() == 1) f_.flow.clear();
+    f_.calls.shrink_to_fit();  // all facts of a program are held at once
+    f_.flow.shrink_to_fit();
     file_.unit.functions.push_back(std::move(f_));
 }
 
@@ -156,7 +158,6 @@ void Builder::read_attributes(ClassInfo& type) {
 
 void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
     type.scope = &file.add_scope(Scope::Kind::class_, &around, type.name);
-    around.has_inner = true;
     type.scope->owner = &type;
     const Node body = node.part(Part::body);
     scan_bindings(*type.scope, body, file.names);
@@ -187,7 +188,6 @@ void extract_body(File& file, const Pending& pending) {
         file.unit.coverage.unresolved = unresolved;
     }
     Scope& scope = file.add_scope(Scope::Kind::function, pending.around, pending.usr);
-    pending.around->has_inner = true;
     const bool is_lambda = pending.node.kind() == Kind::lambda;
     const Node parameters = pending.node.part(Part::parameters), body = pending.node.part(Part::body);
     bind_parameter_names(scope, parameters, file.names);
@@ -211,6 +211,7 @@ void extract_module(File& file) {
     const Node root = file.tree.root();
     Scope& scope = file.add_scope(Scope::Kind::module, nullptr, file.names.module());
     scan_bindings(scope, root, file.names);
+    if (scope.stars.size() == 1) file.star = scope.stars[0];
     const Pending here{.node = root, .usr = file.names.join(file.names.module(), "<module>")};
     SourceSpan span = root.span();
     span.end_line = span.line, span.end_column = span.column;

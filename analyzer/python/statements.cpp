@@ -334,6 +334,7 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
         if (last_part(decorator.child(0).text()).ends_with("contextmanager"))
             file_.context_generators.insert(usr);
     ClassInfo* const owner = scope_.kind == Scope::Kind::class_ ? scope_.owner : nullptr;
+    scope_.has_inner = true;
     file_.pending.push_back({.node = node,
                              .decorators = std::move(decorators),
                              .around = &scope_,

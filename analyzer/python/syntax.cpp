@@ -59,6 +59,8 @@ const Numbers& numbers() {
     return it;
 }
 
+constexpr std::uint64_t kMaxParseMicroseconds = 10'000'000;
+
 bool is_action(Kind kind) {
     return kind == Kind::call || kind == Kind::await || kind == Kind::yield ||
            kind == Kind::named_expression;
@@ -197,6 +199,8 @@ Tree::Tree(std::string_view text, Symbol file) : text_(text), file_(file) {
     const std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(),
                                                                         &ts_parser_delete);
     if (!ts_parser_set_language(parser.get(), tree_sitter_python())) return;
+    // Some broken texts cost the parser quadratic time.
+    ts_parser_set_timeout_micros(parser.get(), kMaxParseMicroseconds);
     TSTree* const parsed = ts_parser_parse_string(parser.get(), nullptr, text.data(),
                                                   static_cast<std::uint32_t>(text.size()));
     if (!parsed) return;

@@ -72,6 +72,18 @@ TEST(PythonNames, FunctionsAreNamedByTheirScope) {
                 ElementsAre("m.<module>", "m.C.m", "m.C.m.inner", "m.C.m.<lambda:4:7>"));
 }
 
+TEST(PythonNames, TheOneStarImportGivesTheOtherNames) {
+    EXPECT_THAT(calls_of("from lib.ops import *\nfuse(1)\nlen(2)\n"), ElementsAre("lib.ops.fuse(1)", "len(2)"));
+    EXPECT_THAT(calls_of("from lib import *\nfrom b import *\nfuse(1)\n"), ElementsAre("?.__call__(fuse, 1)"));
+}
+
+TEST(PythonNames, NestedFunctionsSeeWhatIsAroundThem) {
+    constexpr auto kSource = "import torch\ndef f():\n  s = torch.amp.GradScaler()\n  def g():\n    s.update()\n"
+                             "  return lambda: s.step(1)\n";
+    EXPECT_THAT(calls_of(kSource, "f.g"), ElementsAre("torch.amp.GradScaler.update(s)"));
+    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"), ElementsAre("torch.amp.GradScaler.step(s, 1)"));
+}
+
 TEST(PythonNames, GlobalNamesBelongToTheModule) {
     constexpr auto kSource = "import torch\nctx = torch.no_grad()\n"
                              "def f():\n  global ctx\n  ctx = 1\n"
