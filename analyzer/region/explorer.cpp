@@ -59,9 +59,12 @@ void Explorer::find_tracked() {
     tracked_.assign(edges, 0);
     if (f_.flow.empty()) return;
     std::vector<char> touching(block_count(), 0);
-    for (std::size_t c = 0; c < f_.calls.size(); ++c)
+    for (std::size_t c = 0; c < f_.calls.size(); ++c) {
+        // A `with` block undoes what it does: the way around it ends in the same state.
+        if (is_enter(f_.calls[c]) || is_exit(f_.calls[c])) continue;
         if (f_.calls[c].block < touching.size() && effects_.touches(index_, c))
             touching[f_.calls[c].block] = 1;
+    }
 
     struct Known {
         const Edge* edge = nullptr;

@@ -106,6 +106,26 @@ TEST(PythonRegion, ManyFlagsDoNotMultiply) {
     EXPECT_EQ(states(linked({python(lines)}), "a.f", 90), "off");
 }
 
+TEST(PythonRegion, ManyBlocksUnderConditionsDoNotMultiply) {
+    std::string blocks, calls;
+    for (int i = 0; i < 20; ++i) {
+        const std::string inside = std::to_string(2 * i + 1), next = std::to_string(2 * i + 2);
+        const std::string condition = "c" + std::to_string(i);
+        blocks += "    block to=[{" + inside + " condition=" + condition + "} {" + next +
+                  " condition=" + condition + " when=false}]\n    block to=[" + next + "]\n";
+        calls += "    call 2:6 torch.no_grad kind=constructor block=" + inside +
+                 "\n    call 2:6 torch.no_grad.__enter__ kind=method args=[{object call=" +
+                 std::to_string(3 * i) + "}] block=" + inside +
+                 "\n    call 2:6 torch.no_grad.__exit__ kind=method args=[{object call=" +
+                 std::to_string(3 * i + 1) + "}] block=" + inside + "\n";
+    }
+    const Program p = linked({python(blocks + "    block leaves\n" + calls +
+                                     "    call 9:9 torch.relu op=relu block=40\n")});
+    EXPECT_EQ(states(p, "a.f", 60), "off");
+    const Function& f = function_named(p, "a.f");
+    EXPECT_EQ(p.contexts(f, f.calls[60])[0].grad, Switch::on);
+}
+
 TEST(PythonRegion, AnIslandIsOffAndSaysWho) {
     const Program p = linked({python(
         "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
