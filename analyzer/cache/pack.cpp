@@ -43,6 +43,9 @@ void write_record(SegmentWriter& out, const PackedFile& file, const Unit& unit) 
     out.value(file.id.mtime_ns);
     out.number(file.id.inode);
     out.number(file.hash);
+    out.value(file.may_suppress);
+    out.number(file.mentions.size());
+    for (const std::string_view name : file.mentions) out.text(name);
     write_unit(out, unit);
     out.end_record();
 }
@@ -55,6 +58,8 @@ PackedFile read_head(RecordReader& in) {
     in.value(file.id.mtime_ns);
     file.id.inode = in.number();
     file.hash = in.number();
+    in.value(file.may_suppress);
+    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) file.mentions.push_back(in.text());
     return file;
 }
 

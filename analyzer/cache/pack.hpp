@@ -20,6 +20,8 @@ struct PackedFile {
     std::string_view module;
     FileId id;  // mtime_ns 0: too fresh to be trusted, compare the content
     std::uint64_t hash = 0;
+    bool may_suppress = true;  // its text may hold a suppression comment
+    std::vector<std::string_view> mentions{};  // names of configuration files its code gives
 };
 
 void write_record(SegmentWriter&, const PackedFile&, const Unit&);

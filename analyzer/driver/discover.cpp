@@ -106,6 +106,10 @@ bool is_header(std::string_view path) {
 
 bool is_python(std::string_view path) { return path.ends_with(".py") || path.ends_with(".ipynb"); }
 
+bool is_configuration(std::string_view path) {
+    return path.ends_with(".json") || path.ends_with(".txt");
+}
+
 std::string absolute_path(std::string_view path, std::string_view working_directory) {
     fs::path out =
         path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
@@ -129,7 +133,7 @@ Result<Discovered> discover(const std::vector<std::string>& inputs,
             return Error{input + ": neither a file nor a directory", ""};
         } else if (walker.first_time(info)) {
             out.named.push_back(path);
-            if (is_python(path)) out.python.push_back({path, id_of(info)});
+            if (is_python(path) || is_configuration(path)) out.python.push_back({path, id_of(info)});
         }
     }
     const auto named_python = static_cast<std::ptrdiff_t>(out.python.size());

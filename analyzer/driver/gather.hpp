@@ -19,7 +19,8 @@ struct ReadFile {
 struct Gathered {
     std::vector<Unit> units;
     std::vector<UnitResult> results;  // one per unit
-    std::vector<ReadFile> python;     // as read, in the plan's order
+    std::vector<ReadFile> python;     // as read, in the plan's order; then configuration files
+    std::vector<std::string> absent;  // where a configuration file would have been read
     std::vector<std::string> warnings;
 };
 

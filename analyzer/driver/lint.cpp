@@ -120,7 +120,7 @@ private:
         Findings raw;
         for (const Rule* rule : rules_) rule->check(context, raw);
         Findings merged = merge_findings(std::move(raw), options_.working_directory);
-        replay.save(gathered.python, report_.units, merged);
+        replay.save(gathered.python, gathered.absent, report_.units, merged);
         return merged;
     }
 
@@ -140,6 +140,8 @@ private:
         const auto rule = std::find_if(rules_.begin(), rules_.end(),
                                        [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
+        // What is Python to a rule is text in JSON there: nobody may paste into it.
+        if (file.ends_with(".ipynb")) f.edits.clear();
         const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;

@@ -174,10 +174,11 @@ void add_python(Plan& plan, const Discovered& found, const Parts& parts) {
         plan.python.push_back({.path = f.path, .module = names.of(f.path), .id = f.id});
 }
 
+bool needs_command(const std::string& path) { return !is_python(path) && !is_configuration(path); }
+
 bool has_cpp(const Discovered& found) {
     return !found.sources.empty() || !found.headers.empty() ||
-           std::any_of(found.named.begin(), found.named.end(),
-                       [](const std::string& path) { return !is_python(path); });
+           std::any_of(found.named.begin(), found.named.end(), needs_command);
 }
 
 }  // namespace
@@ -215,7 +216,7 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
     plan.named = found->named;
     plan.headers = found->headers;
     for (const std::string& path : found->named) {
-        if (!is_python(path)) add_units(plan, *database, path);
+        if (needs_command(path)) add_units(plan, *database, path);
     }
     for (const std::string& path : found->sources) add_units(plan, *database, path);
     add_python(plan, *found, parts);

@@ -8,11 +8,13 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/suppress.hpp"
 
 namespace mp::lint {
 namespace {
@@ -24,7 +26,10 @@ constexpr int kBatchesPerWorker = 1000;
 // Nobody wrote a larger one by hand.
 constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 
-using Batch = std::vector<std::size_t>;  // indices of plan.python
+using Batch = std::vector<std::size_t>;  // indices of the files
+
+// Directories above a file in which a name that its code mentions is looked for.
+constexpr int kLevels = 4;
 
 Unit empty_unit(const std::string& path, UnitState state, std::string_view message) {
     Unit unit;
@@ -56,7 +61,7 @@ class PythonGatherer {
 public:
     PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
                    const PythonRun& run, Gathered& out)
-        : plan_(plan), options_(options), parts_(parts), out_(out), done_(run.done) {
+        : files_(plan.python), options_(options), parts_(parts), out_(out), done_(run.done) {
         if (!run.directory.empty()) {
             pack_.emplace(run.directory,
                           run.directory + "/" + key_of(plan, options, run) + ".pack");
@@ -64,25 +69,63 @@ public:
     }
 
     void run() {
-        units_.resize(plan_.python.size());
-        results_.resize(plan_.python.size());
-        out_.python.resize(plan_.python.size());
-        total_ = done_ + plan_.python.size();
-        std::vector<std::size_t> missing;
-        for (std::size_t i = 0; i < plan_.python.size(); ++i) {
-            if (!from_pack(i)) missing.push_back(i);
-        }
-        extract(batches_of(missing));
-        std::vector<Batch> again;
-        for (const std::size_t i : std::exchange(lost_, {})) again.push_back({i});
-        extract(again);
+        process(0);
+        const std::size_t found = files_.size();
+        add_configuration_files();
+        process(found);
         save();
         std::move(units_.begin(), units_.end(), std::back_inserter(out_.units));
         std::move(results_.begin(), results_.end(), std::back_inserter(out_.results));
     }
 
 private:
-    const PythonFile& file(std::size_t i) const { return plan_.python[i]; }
+    const PythonFile& file(std::size_t i) const { return files_[i]; }
+
+    void process(std::size_t first) {
+        units_.resize(files_.size());
+        results_.resize(files_.size());
+        mentions_.resize(files_.size());
+        out_.python.resize(files_.size());
+        total_ = done_ + files_.size() - first;
+        std::vector<std::size_t> missing;
+        for (std::size_t i = first; i < files_.size(); ++i) {
+            if (!from_pack(i)) missing.push_back(i);
+        }
+        extract(batches_of(missing));
+        std::vector<Batch> again;
+        for (const std::size_t i : std::exchange(lost_, {})) again.push_back({i});
+        extract(again);
+    }
+
+    // Files that the code names, beside it or above: "ds_config.json".
+    void add_configuration_files() {
+        std::set<std::string> known;
+        for (const PythonFile& f : files_) known.insert(f.path);
+        std::set<std::string> absent;
+        const std::size_t found = files_.size();
+        for (std::size_t i = 0; i < found; ++i) {
+            for (const std::string& name : mentions_[i]) look_for(name, i, known, absent);
+        }
+        out_.absent.assign(absent.begin(), absent.end());
+    }
+
+    void look_for(const std::string& name, std::size_t from, std::set<std::string>& known,
+                  std::set<std::string>& absent) {
+        if (name.starts_with('/') || name.find('\0') != std::string::npos) return;
+        std::string directory = file(from).path;
+        for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
+            directory.resize(std::max<std::size_t>(directory.rfind('/'), 1));
+            const std::string path = absolute_path(name, directory);
+            struct ::stat info {};
+            if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+                if (known.insert(path).second)
+                    files_.push_back({.path = path, .module = {}, .id = id_of(info)});
+                return;
+            }
+            absent.insert(path);
+            if (directory == options_.working_directory) return;
+        }
+    }
 
     bool from_pack(std::size_t i) {
         if (!pack_) return false;
@@ -99,8 +142,10 @@ private:
             out_.python[i] = {.path = file(i).path, .id = trusted(file(i).id), .hash = known->hash};
             refreshed_.push_back(i);
         }
+        mentions_[i].assign(known->mentions.begin(), known->mentions.end());
         keep(i, pack_->read(file(i).path));
         results_[i].cached = true;
+        results_[i].may_suppress = known->may_suppress;
         return true;
     }
 
@@ -155,9 +200,17 @@ private:
                 ::stat(file(i).path.c_str(), &info) == 0 && id_of(info) == file(i).id;
             if (same) head.id = trusted(file(i).id);
             head.hash = hash_bytes(text);
+            const std::vector<std::string> mentions = mentions_of(unit);
+            head.mentions.assign(mentions.begin(), mentions.end());
+            head.may_suppress = mentions_suppression(text);
             write_record(out, head, unit);
         }
         return out.take();
+    }
+
+    std::vector<std::string> mentions_of(const Unit& unit) const {
+        if (!parts_.configuration_files || unit.functions.empty()) return {};
+        return parts_.configuration_files(unit);
     }
 
     Unit extract_one(const PythonFile& f, std::string& text) const {
@@ -166,7 +219,7 @@ private:
             return empty_unit(f.path, UnitState::failed,
                               large ? "larger than 16 MiB" : "cannot be read");
         }
-        if (parts_.is_relevant && !parts_.is_relevant(text))
+        if (!is_configuration(f.path) && parts_.is_relevant && !parts_.is_relevant(text))
             return empty_unit(f.path, UnitState::ok, "");
         return parts_.extract_python({.path = f.path, .module = f.module, .text = text});
     }
@@ -193,7 +246,9 @@ private:
             RecordReader in(segment, segment.record(n));
             const PackedFile head = read_head(in);
             out_.python[i] = {.path = file(i).path, .id = head.id, .hash = head.hash};
+            mentions_[i].assign(head.mentions.begin(), head.mentions.end());
             keep(i, read_unit(in));
+            results_[i].may_suppress = head.may_suppress;
             results_[i].seconds = outcome.seconds / static_cast<double>(batch.size());
         }
         if (pack_) pack_->add(std::move(outcome.output));
@@ -205,22 +260,24 @@ private:
         SegmentWriter touched;
         for (const std::size_t i : refreshed_) {
             const ReadFile& now = out_.python[i];
-            write_record(touched,
-                         {.path = now.path, .module = file(i).module, .id = now.id, .hash = now.hash},
-                         units_[i]);
+            PackedFile head{.path = now.path, .module = file(i).module, .id = now.id, .hash = now.hash};
+            head.mentions.assign(mentions_[i].begin(), mentions_[i].end());
+            head.may_suppress = results_[i].may_suppress;
+            write_record(touched, head, units_[i]);
         }
         if (!refreshed_.empty()) pack_->add(touched.take());
         if (!pack_->save())
             out_.warnings.push_back(std::string("cache: cannot be written: ") + std::strerror(errno));
     }
 
-    const Plan& plan_;
+    std::vector<PythonFile> files_;  // the plan's, then the configuration files they name
     const LintOptions& options_;
     const Parts& parts_;
     Gathered& out_;
     std::optional<FactsPack> pack_;
     std::vector<Unit> units_;
     std::vector<UnitResult> results_;
+    std::vector<std::vector<std::string>> mentions_;
     std::vector<std::size_t> refreshed_;
     std::vector<std::size_t> lost_;
     std::size_t done_ = 0;

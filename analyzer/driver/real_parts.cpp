@@ -1,4 +1,5 @@
 #include "analyzer/driver/parts.hpp"
+#include "analyzer/python/config_files.hpp"
 
 namespace mp::lint {
 
@@ -9,6 +10,10 @@ Parts real_parts() {
             .default_command = default_command,
             .load_database = CompileDatabase::load,
             .find_database = CompileDatabase::find,
+            .extract_python = python::extract_file,
+            .is_relevant = python::is_relevant,
+            .configuration_files = python::configuration_files,
+            .module_name = python::module_name,
             .rules = all_rules(),
             .rule_page = rule_page};
 }

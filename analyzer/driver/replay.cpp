@@ -1,5 +1,8 @@
 #include "analyzer/driver/replay.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -48,17 +51,26 @@ bool is_complete(const UnitResult& unit) {
     return unit.state != UnitState::crashed && unit.state != UnitState::timeout;
 }
 
-void write_files(SegmentWriter& out, const Plan& plan, const std::vector<ReadFile>& files) {
+void write_inputs(SegmentWriter& out, const Plan& plan, const std::vector<ReadFile>& files,
+                  const std::vector<std::string>& absent) {
     out.number(files.size());
     for (std::size_t i = 0; i < files.size(); ++i) {
         out.text(files[i].path);
-        out.text(plan.python[i].module);
+        out.text(i < plan.python.size() ? plan.python[i].module : "");
         out.number(files[i].id.size);
         out.value(files[i].id.mtime_ns);
         out.number(files[i].id.inode);
         out.number(files[i].hash);
     }
+    out.value(absent);
     out.end_record();
+}
+
+// What a file is now; of the plan's files the plan has asked already.
+FileId id_now(const Plan& plan, std::size_t index, const std::string& path) {
+    if (index < plan.python.size()) return plan.python[index].id;
+    struct ::stat info {};
+    return ::stat(path.c_str(), &info) == 0 ? id_of(info) : FileId{};
 }
 
 void write_units(SegmentWriter& out, const std::vector<UnitResult>& units) {
@@ -68,6 +80,7 @@ void write_units(SegmentWriter& out, const std::vector<UnitResult>& units) {
         out.value(u.state);
         out.text(u.message);
         out.value(u.coverage);
+        out.value(u.may_suppress);
     }
     out.end_record();
 }
@@ -80,6 +93,7 @@ std::vector<UnitResult> read_units(RecordReader& in) {
         in.value(u.state);
         in.value(u.message);
         in.value(u.coverage);
+        in.value(u.may_suppress);
         u.cached = true;
     }
     return out;
@@ -148,51 +162,58 @@ Replay::Replay(const Plan& plan, const LintOptions& options, const std::vector<c
 }
 
 // The files of the last run are those of this one, with the same content.
-bool Replay::same_files(RecordReader& in, std::vector<ReadFile>& now, bool& touched) const {
-    if (in.number() != plan_.python.size()) return false;
-    for (const PythonFile& file : plan_.python) {
-        if (in.text() != file.path || in.text() != file.module) return false;
-        FileId id;
-        id.size = in.number();
-        in.value(id.mtime_ns);
-        id.inode = in.number();
-        const std::uint64_t hash = in.number();
+bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
+    const std::uint64_t count = in.number();
+    if (count < plan_.python.size()) return false;
+    for (std::size_t i = 0; i < count && in.ok; ++i) {
+        ReadFile file;
+        in.value(file.path);
+        const std::string_view module = in.text();
+        file.id.size = in.number();
+        in.value(file.id.mtime_ns);
+        file.id.inode = in.number();
+        file.hash = in.number();
+        if (i < plan_.python.size() &&
+            (file.path != plan_.python[i].path || module != plan_.python[i].module))
+            return false;
+        const FileId id = id_now(plan_, i, file.path);
         if (id != file.id) {
             std::string content;
             if (id.size != file.id.size || !read_file(file.path, content) ||
-                hash_bytes(content) != hash)
+                hash_bytes(content) != file.hash)
                 return false;
-            touched = true;
-            id = file.id;
-            id.mtime_ns = trusted_mtime(id.mtime_ns);
+            now.touched = true;
+            file.id = id;
+            file.id.mtime_ns = trusted_mtime(id.mtime_ns);
         }
-        now.push_back({.path = file.path, .id = id, .hash = hash});
+        now.files.push_back(std::move(file));
     }
-    return in.ok;
+    in.value(now.absent);
+    return in.ok && std::none_of(now.absent.begin(), now.absent.end(), [](const std::string& path) {
+               return ::access(path.c_str(), F_OK) == 0;
+           });
 }
 
 std::optional<Replayed> Replay::load() {
     std::string bytes;
     Segment segment;
     if (path_.empty() || !read_file(path_, bytes) || !segment.open(bytes)) return std::nullopt;
-    RecordReader files(segment, segment.record(0));
-    std::vector<ReadFile> now;
-    now.reserve(plan_.python.size());
-    bool touched = false;
-    if (!same_files(files, now, touched)) return std::nullopt;
+    RecordReader inputs(segment, segment.record(0));
+    Inputs now;
+    if (!same_inputs(inputs, now)) return std::nullopt;
     RecordReader units(segment, segment.record(1));
     RecordReader findings(segment, segment.record(2));
     Replayed out{.units = read_units(units), .findings = read_findings(findings, rules_)};
     if (!units.ok || !findings.ok) return std::nullopt;
-    if (touched) save(now, out.units, out.findings);
+    if (now.touched) save(now.files, now.absent, out.units, out.findings);
     return out;
 }
 
-void Replay::save(const std::vector<ReadFile>& files, const std::vector<UnitResult>& units,
-                  const Findings& findings) {
+void Replay::save(const std::vector<ReadFile>& files, const std::vector<std::string>& absent,
+                  const std::vector<UnitResult>& units, const Findings& findings) {
     if (path_.empty() || !std::all_of(units.begin(), units.end(), is_complete)) return;
     SegmentWriter out;
-    write_files(out, plan_, files);
+    write_inputs(out, plan_, files, absent);
     write_units(out, units);
     write_findings(out, findings);
     replace_file(directory_, path_, out.take());  // a run that cannot be kept is only slower next time

@@ -22,12 +22,18 @@ public:
     Replay(const Plan&, const LintOptions&, const std::vector<const Rule*>& rules);
 
     std::optional<Replayed> load();
-    // `files` are the plan's, as they were read. Runs that lost a unit are not kept.
-    void save(const std::vector<ReadFile>& files, const std::vector<UnitResult>& units,
-              const Findings& findings);
+    // `files` are those read, the plan's first; `absent` are paths that were looked for in vain. Runs
+    // that lost a unit are not kept.
+    void save(const std::vector<ReadFile>& files, const std::vector<std::string>& absent,
+              const std::vector<UnitResult>& units, const Findings& findings);
 
 private:
-    bool same_files(class RecordReader&, std::vector<ReadFile>& now, bool& touched) const;
+    struct Inputs {
+        std::vector<ReadFile> files;
+        std::vector<std::string> absent;
+        bool touched = false;  // an equal file has another time than it had
+    };
+    bool same_inputs(class RecordReader&, Inputs& now) const;
 
     const Plan& plan_;
     const std::vector<const Rule*>& rules_;

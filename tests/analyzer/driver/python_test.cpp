@@ -202,6 +202,23 @@ TEST_F(PythonTest, ADamagedPackIsMadeAnew) {
     EXPECT_THAT(extracted(), ElementsAre("b.py")) << "the pack is whole again";
 }
 
+TEST_F(PythonTest, ConfigurationFilesThatCodeNamesAreUnits) {
+    write_old("p/ops.txt", "fn top\n");
+    write_old("p/other.txt", "fn other\n");
+    write_old("p/a/b/m.py", "fn ops.txt\n");
+    options_.inputs = {"a"};
+    EXPECT_THAT(places(run().findings), ElementsAre("a/b/m.py:1", "ops.txt:1"));
+    run();
+    EXPECT_EQ(judged, 1);
+    write_old("p/ops.txt", "fn top\nfn more\n");
+    EXPECT_THAT(places(run().findings), SizeIs(3)) << "it is an input like any other";
+    write_old("p/a/ops.txt", "fn near\n");
+    EXPECT_THAT(places(run().findings), ElementsAre("a/b/m.py:1", "a/ops.txt:1"))
+        << "one that appears nearer is seen";
+    options_.inputs = {"other.txt"};
+    EXPECT_THAT(places(run().findings), ElementsAre("other.txt:1")) << "or it is named";
+}
+
 TEST_F(PythonTest, ManyFilesMakeFewJobs) {
     for (int i = 0; i < 200; ++i) write("p/f" + std::to_string(i) + ".py", "fn one\n");
     const Report report = run();

@@ -109,6 +109,15 @@ inline Unit toy_python(const python::Source& source) {
     return unit;
 }
 
+// "fn ops.txt" names a file.
+inline std::vector<std::string> toy_configuration_files(const Unit& unit) {
+    std::vector<std::string> out;
+    for (const Function& f : unit.functions) {
+        if (f.name.str().ends_with(".txt")) out.emplace_back(f.name.str());
+    }
+    return out;
+}
+
 inline std::string toy_module(const std::string& path, const std::string& root) {
     std::string name = fs::path(path).lexically_relative(root).replace_extension().string();
     std::replace(name.begin(), name.end(), '/', '.');
@@ -138,6 +147,7 @@ protected:
                 },
             .extract_python = toy_python,
             .is_relevant = [](std::string_view text) { return text != "dull\n"; },
+            .configuration_files = toy_configuration_files,
             .module_name = toy_module,
             .rules = kRules,
             .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
