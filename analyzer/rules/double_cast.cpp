@@ -8,13 +8,18 @@
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
 //        anyway; constants that the narrow format holds exactly. Functions named as quantisation
-//        are notes.
+//        are notes. In Python also tests, and values whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>
+#include <array>
 
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -102,7 +107,35 @@ void check_sink(const RuleContext& context, const Function& f, const Call& call,
     }
 }
 
+// x.half().float(): in Python a conversion is a call, its result the new dtype.
+bool is_conversion(const Call& call) {
+    static constexpr std::array<std::string_view, 6> kNames{"half",   "bfloat16", "float",
+                                                            "double", "to",       "type"};
+    return call.kind == CallKind::method && any_of(leaf(call.name.str()), kNames) &&
+           is_float(call.result.dtype) && !call.args.empty();
+}
+
+void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+                 const Call& outer, Findings& out) {
+    if (!is_conversion(outer)) return;
+    const Call* inner = source_call(f, outer.args[0]);
+    if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
+    if (code_kind(f.span.file.str()) == CodeKind::test) return;  // parity on purpose
+    const DType from = dtypes.of(f, inner->args[0]).dtype;
+    const DType through = inner->result.dtype, to = outer.result.dtype;
+    if (through == to || !loses(from, through, to)) return;
+    report(context, f, outer.span,
+           "value goes " + path(from, through, to) + ": " + loss(from, through) +
+               (is_wide(to) ? " for nothing" : ""),
+           "drop the conversion to " + std::string(label(through)), {}, out);
+}
+
 void check(const RuleContext& context, Findings& out) {
+    TensorDTypes dtypes(context);
+    for (const Function* f : context.program.functions()) {
+        if (!is_python(*f)) continue;
+        for (const Call& call : f->calls) check_calls(context, dtypes, *f, call, out);
+    }
     for_each(context, &Function::casts,
              [&](const Function& f, const Cast& c) { check_chain(context, f, c, out); });
     for_each(context, &Function::calls,

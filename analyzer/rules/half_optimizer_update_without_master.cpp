@@ -1,20 +1,28 @@
 // MP501 half-optimizer-update-without-master
 //
 // What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
-//        copy of the weight, stochastic rounding or compensation keeps what the rounding loses.
+//        copy of the weight, stochastic rounding or compensation keeps what the rounding loses. In
+//        Python: an optimizer of torch over parameters that are half, or an engine that is told to
+//        keep them so ("bf16-true").
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
 // Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
 //        helpers whose body is not seen; in-place normalisation, which has statistics or no second
-//        array to read a gradient from; averages (EMA). All of it in the inference profile.
+//        array to read a gradient from; averages (EMA). Python: engines that keep fp32 masters
+//        (DeepSpeed, apex), frozen models and adapters (peft), tests. All of it in the inference
+//        profile.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
 #include <cmath>
 
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/engines.hpp"
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -74,8 +82,89 @@ std::string message_of(const Update& u) {
     return text + ": a step below " + lost_below(u.dtype) + " of the weight rounds away";
 }
 
+// torch.optim.X(model.parameters(), lr=...), where the parameters are half.
+constexpr double kLargeRate = 1e-2;  // its steps survive for a while
+
+const Operand* half_module(const Function& f, const Operand& parameters) {
+    const Call* call = source_call(f, parameters);
+    if (parameters.shape == Shape::parameters && parameters.dtype != DType::unknown) return &parameters;
+    const bool gives_all = call && leaf(call->name.str()) == "parameters" && !call->args.empty();
+    return gives_all ? &call->args[0] : nullptr;
+}
+
+// Engines that keep fp32 master weights themselves, and adapters that train few parameters of many.
+bool keeps_masters(const Program& program, const std::vector<Engine>& engines, Symbol file) {
+    for (const Engine& e : engines) {
+        const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex;
+        if (masters && e.at.file == file) return true;
+    }
+    for (const Function* f : program.functions()) {
+        if (f->span.file != file) continue;
+        for (const Call& c : f->calls)
+            if (is_within(c.name.str(), "peft") || leaf(c.name.str()) == "requires_grad_") return true;
+    }
+    return false;
+}
+
+void check_optimizer(const RuleContext& context, TensorDTypes& dtypes,
+                     const std::vector<Engine>& engines, const Function& f, const Call& call,
+                     Findings& out) {
+    if (!call.name.str().starts_with("torch.optim.") || call.args.empty()) return;
+    if (is_within(call.name.str(), "torch.optim.lr_scheduler")) return;
+    const Operand* parameters = argument(call, 0, "params");
+    const Operand* module = parameters ? half_module(f, *parameters) : nullptr;
+    if (!module) return;
+    const TensorDType found = module->dtype != DType::unknown
+                                  ? TensorDType{.dtype = module->dtype, .proven = true, .chain = {}}
+                                  : dtypes.of(f, *module);
+    if (!is_low_precision(found.dtype) || keeps_masters(context.program, engines, f.span.file)) return;
+    const Operand* rate = argument(call, 1, "lr");
+    const bool large = rate && number_of(*rate).value_or(0) >= kLargeRate;
+    const bool certain = found.proven && !large && code_kind(f.span.file.str()) == CodeKind::product;
+    emit(context, f,
+         {.rule = "MP501",
+          .severity = certain ? error_if_proven(found.dtype) : Severity::warning,
+          .span = call.span,
+          .message = std::string(leaf(call.name.str())) + " updates " +
+                     std::string(label(found.dtype)) +
+                     " parameters without fp32 master weights: a step below " +
+                     lost_below(found.dtype) + " of a weight rounds away",
+          .fix = "keep the parameters in fp32 and compute under autocast",
+          .notes = found.chain,
+          .function = {}},
+         out);
+}
+
+// Trainer(precision="bf16-true"): the weights themselves are half, and so are their updates.
+void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
+    const bool direct = e.kind == EngineKind::lightning || e.kind == EngineKind::fabric;
+    if (!direct || !e.weights || !is_low_precision(e.dtype) || !e.function) return;
+    emit(context, *e.function,
+         {.rule = "MP501",
+          .severity = Severity::warning,
+          .span = e.at,
+          .message = std::string(name_of(e.kind)) + " keeps the weights in " +
+                     std::string(label(e.dtype)) + " and no fp32 copy: a step below " +
+                     lost_below(e.dtype) + " of a weight rounds away",
+          .fix = "use the mixed precision of this dtype, which keeps fp32 weights",
+          .notes = {},
+          .function = {}},
+         out);
+}
+
+void check_optimizers(const RuleContext& context, Findings& out) {
+    const std::vector<Engine> engines = engines_of(context.program);
+    TensorDTypes dtypes(context);
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (code_kind(f.span.file.str()) != CodeKind::test)
+            check_optimizer(context, dtypes, engines, f, call, out);
+    });
+    for (const Engine& engine : engines) check_engine(context, engine, out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
+    check_optimizers(context, out);
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
         if (u.has_master && !u.master_optional) return;

@@ -1,6 +1,6 @@
 // Every page in testdata/lint is a test of its rule: its code is linted as a user would lint it,
 // with mp-lint's own headers, and what it reports must be what the `// expect: MPxxx severity`
-// comments say.
+// comments (`# expect: ...` in Python) say.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,10 +33,17 @@ struct Example {
 
 bool is_unit(const std::string& name) { return name.ends_with(".cu") || name.ends_with(".cpp"); }
 
+bool has_python(const Example& example) {
+    return std::ranges::any_of(example.files, [](const File& f) {
+        return f.name.ends_with(".py") || f.name.ends_with(".ipynb");
+    });
+}
+
 // "```cuda file=a.cuh" -> the file's name; by default by language.
 std::string file_name(const std::string& info) {
     const auto at = info.find("file=");
     if (at != std::string::npos) return info.substr(at + 5);
+    if (info.starts_with("python")) return "example.py";
     return info.starts_with("cuda") ? "example.cu" : "example.cpp";
 }
 
@@ -74,12 +81,14 @@ using Lines = std::vector<std::string>;
 Lines expected_of(const Example& example) {
     Lines expected;
     for (const File& file : example.files) {
+        const bool hash = file.name.ends_with(".py") || file.name.ends_with(".txt");
+        const std::string_view mark = hash ? "#" : "//";
         std::istringstream in(file.text);
         std::string line;
         for (int number = 1; std::getline(in, line); ++number) {
-            const auto at = line.find("// expect: ");
-            if (at == std::string::npos) continue;
-            std::istringstream list(line.substr(at + 11));
+            const auto at = line.find(" expect: ");
+            if (at == std::string::npos || !line.substr(0, at).ends_with(mark)) continue;
+            std::istringstream list(line.substr(at + 9));
             for (std::string one; std::getline(list, one, ',');) {
                 one.erase(0, one.find_first_not_of(' '));
                 expected.push_back(file.name + ":" + std::to_string(number) + " " + one);
@@ -110,8 +119,12 @@ private:
 
 LintOptions options_for(const Example& example, const Rule& rule, const fs::path& folder) {
     LintOptions options;
-    for (const File& file : example.files)
-        if (is_unit(file.name)) options.inputs.push_back((folder / file.name).string());
+    // Modules are named from the directory that is linted, so Python is given as a directory.
+    if (has_python(example)) options.inputs.push_back(folder.string());
+    for (const File& file : example.files) {
+        if (is_unit(file.name) && !has_python(example))
+            options.inputs.push_back((folder / file.name).string());
+    }
     options.working_directory = folder.string();
     options.flags = std::vector<std::string>{};
     options.cuda = CudaHeaders::stubs;
@@ -123,12 +136,12 @@ LintOptions options_for(const Example& example, const Rule& rule, const fs::path
     return options;
 }
 
-Lines found_in(const Report& report, const Rule& rule) {
+Lines found_in(const Report& report, const Rule& rule, const fs::path& folder) {
     Lines found;
     for (const Finding& f : report.findings) {
         if (f.severity == Severity::note && f.rule != rule.id) continue;
-        found.push_back(fs::path(std::string(f.span.file.str())).filename().string() + ":" +
-                        std::to_string(f.span.line) + " " + std::string(f.rule) + " " +
+        const fs::path file(std::string(f.span.file.str()));
+        found.push_back(file.lexically_relative(folder).string() + ":" + std::to_string(f.span.line) + " " + std::string(f.rule) + " " +
                         std::string(name_of(f.severity)));
     }
     std::ranges::sort(found);
@@ -140,7 +153,10 @@ void check(const Example& example, const Rule& rule) {
                  example.section + ")");
     const Folder folder;
     ASSERT_FALSE(folder.path().empty());
-    for (const File& file : example.files) std::ofstream(folder.path() / file.name) << file.text;
+    for (const File& file : example.files) {
+        fs::create_directories((folder.path() / file.name).parent_path());
+        std::ofstream(folder.path() / file.name) << file.text;
+    }
     const auto report = run_lint(options_for(example, rule, folder.path()), real_parts());
     ASSERT_TRUE(report) << report.error().message;
     for (const UnitResult& unit : report->units) {
@@ -149,7 +165,7 @@ void check(const Example& example, const Rule& rule) {
             why += "\n" + std::string(message.str());
         EXPECT_EQ(unit.state, UnitState::ok) << unit.path << ": " << why;
     }
-    const Lines found = found_in(*report, rule);
+    const Lines found = found_in(*report, rule, folder.path());
     EXPECT_EQ(expected_of(example), found);
     if (example.section == "Bad") {
         EXPECT_FALSE(found.empty());
@@ -182,6 +198,15 @@ TEST(LintPageReader, FencesBecomeProgramsAndCommentsExpectations) {
     EXPECT_EQ(expected_of(examples[1]), Lines{"a.cuh:1 MP401 note"});
     EXPECT_EQ(examples[2].section, "Good");
     EXPECT_EQ(examples[2].files[0].name, "example.cpp");
+}
+
+TEST(LintPageReader, PythonHasItsOwnComments) {
+    const auto examples = examples_of(
+        "## Bad\n\n```python\nx  # expect: MP101 error\n# y // expect: MP102 error\n```\n\n"
+        "```python file=pkg/a.py\nz  # why  # expect: MP103 note\n```\n");
+    ASSERT_EQ(examples.size(), 2u);
+    EXPECT_EQ(expected_of(examples[0]), Lines{"example.py:1 MP101 error"});
+    EXPECT_EQ(expected_of(examples[1]), Lines{"pkg/a.py:1 MP103 note"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/analyzer/rules/rule_test.hpp"
+#include "tests/analyzer/rules/python_facts.hpp"
 
 namespace mp::lint::test {
 namespace {
@@ -61,6 +61,21 @@ TEST(DoubleCast, QuantisationIsANote) {
     EXPECT_THAT(lint("MP601", {"unit a.cu\n  func 1:1 fake_quantize kind=device\n" +
                                chain("fp32", "fp16", "fp32")}),
                 ElementsAre("note 5"));
+}
+
+std::vector<std::string> python_chain(std::string from, std::string unit = "train.py") {
+    return lint("MP601", {"unit " + unit + " language=python\n  func 1:5 train.step kind=python\n"
+                          "    call 5:9-17 torch.Tensor.half kind=method args=[{" + from +
+                          " tensor name=x}] result.dtype=fp16 result.shape=tensor\n"
+                          "    call 5:9-25 torch.Tensor.float kind=method args=[{fp16 tensor call=0}] "
+                          "result.dtype=fp32 result.shape=tensor\n"});
+}
+
+TEST(DoubleCast, PythonConversionsAreCalls) {
+    EXPECT_THAT(python_chain("fp32"), ElementsAre("warning 5"));
+    EXPECT_THAT(python_chain("fp16"), IsEmpty()) << "nothing is lost";
+    EXPECT_THAT(python_chain("unknown"), IsEmpty()) << "not proven";
+    EXPECT_THAT(python_chain("fp32", "tests/test_parity.py"), IsEmpty());
 }
 
 TEST(DoubleCast, MessageShowsThePathAndTheBits) {

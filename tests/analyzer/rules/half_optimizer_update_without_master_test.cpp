@@ -1,4 +1,4 @@
-#include "tests/analyzer/rules/rule_test.hpp"
+#include "tests/analyzer/rules/python_facts.hpp"
 
 namespace mp::lint::test {
 namespace {
@@ -82,6 +82,37 @@ TEST(HalfOptimizerUpdate, SmallestStepIsDerivedFromTheFormat) {
         findings("MP501", {std::string(kSgd) + "update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts"});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_THAT(found[0].message, HasSubstr("a step below 0.2 % of the weight rounds away"));
+}
+
+std::string optimizer(std::string dtype, std::string more = "") {
+    return "    call 3:5 torch.nn.Module.parameters kind=method args=[{" + dtype +
+           " module name=model}] result.shape=parameters result.dtype=" + dtype + "\n" +
+           "    call 3:5-60 torch.optim.AdamW kind=constructor args=[{" + dtype + " parameters call=0}" +
+           more + "]\n";
+}
+
+TEST(HalfOptimizerUpdate, PythonOptimizerOverHalfParameters) {
+    EXPECT_THAT(lint("MP501", {python(optimizer("bf16"))}), ElementsAre("error 3"));
+    EXPECT_THAT(lint("MP501", {python(optimizer("fp16", " {constant=1e-05 keyword=lr}"))}),
+                ElementsAre("error 3"));
+    EXPECT_THAT(lint("MP501", {python(optimizer("fp16", " {constant=0.1 keyword=lr}"))}),
+                ElementsAre("warning 3"));
+    EXPECT_THAT(lint("MP501", {python(optimizer("fp32"))}), IsEmpty());
+    EXPECT_THAT(lint("MP501", {python(optimizer("unknown"))}), IsEmpty());
+    EXPECT_THAT(lint("MP501", {python(optimizer("bf16"))}, Profile::inference), IsEmpty());
+}
+
+TEST(HalfOptimizerUpdate, AdaptersAndFrozenModelsAreSilent) {
+    EXPECT_THAT(lint("MP501", {python(optimizer("bf16") + "    call 9:1 peft.get_peft_model\n")}), IsEmpty());
+    EXPECT_THAT(lint("MP501", {python(optimizer("bf16") +
+                                      "    call 9:1 torch.nn.Module.requires_grad_ kind=method\n")}),
+                IsEmpty());
+}
+
+TEST(HalfOptimizerUpdate, SchedulersAndOtherArgumentsAreNoOptimizers) {
+    EXPECT_THAT(lint("MP501", {python("    call 3:5 torch.optim.lr_scheduler.StepLR kind=constructor "
+                                      "args=[{bf16 parameters}]\n")}),
+                IsEmpty());
 }
 
 }  // namespace

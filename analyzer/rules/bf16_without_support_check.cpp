@@ -1,0 +1,136 @@
+// MP604 bf16-without-support-check
+//
+// What   bf16 is chosen for a CUDA device without a check that the device has it, or after a bare
+//        `torch.cuda.is_bf16_supported()`.
+// Why    Devices before compute capability 8.0 emulate bf16: newer torch answers True for a T4, and
+//        the training runs many times slower than in fp16 without saying so.
+// Fix    Ask `torch.cuda.is_bf16_supported(including_emulation=False)`, or for capability 8.0.
+// Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
+//        is not constant: it comes from a configuration; devices other than CUDA; torch before 2.4,
+//        which did not count emulation; tests.
+// Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+#include <vector>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr TorchVersion kEmulationCounts{2, 4};
+
+// Questions about the device that a program decides by.
+constexpr std::array<std::string_view, 8> kChecks{
+    "get_device_capability",   "get_device_properties",  "getCurrentDeviceProperties",
+    "getDeviceProperties",     "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
+    "is_bf16_supported",       "is_torch_bf16_gpu_available"};
+
+bool asks_for_support(const Call& call) {
+    const std::string_view name = call.name.str();
+    return name == "torch.cuda.is_bf16_supported" || name == "torch.cuda.amp.is_bf16_supported";
+}
+
+bool asks_for_capability(const Function& f) {
+    return std::ranges::any_of(f.calls, [](const Call& c) {
+        const std::string_view name = leaf(c.name.str());
+        return name == "get_device_capability" || name == "get_device_properties";
+    });
+}
+
+bool is_bare(const Call& call) {
+    return call.args.empty() ||
+           (!argument(call, 0, "including_emulation") && !has_unpacked(call)) ||
+           is_true(argument(call, 0, "including_emulation"));
+}
+
+// The region that a call opens is bf16 on CUDA, and both stand in the text.
+bool opens_bf16(const Call& call) {
+    if (const auto autocast = autocast_call(call)) {
+        return autocast->device == "cuda" && autocast->dtype && !is_disabled(*autocast) &&
+               region_dtype(*autocast) == DType::bf16;
+    }
+    const std::string_view name = leaf(call.name.str());
+    if (name != "set_autocast_gpu_dtype" && name != "set_autocast_dtype") return false;
+    if (!is_within(call.name.str(), "at") || call.args.empty()) return false;
+    if (name == "set_autocast_dtype" && !mentions(call.args[0].constant.str(), "cuda")) return false;
+    const Operand& dtype = call.args.back();
+    return dtype.dtype == DType::bf16 || mentions(dtype.constant.str(), "BFloat16");
+}
+
+// Files in which something asks what the device can do, directly or in a function that they call.
+std::unordered_set<Symbol> checking_files(const Program& program) {
+    std::unordered_set<Symbol> direct;
+    for (const Function* f : program.functions())
+        for (const Call& c : f->calls)
+            if (any_of(leaf(c.name.str()), kChecks)) direct.insert(f->span.file);
+    std::unordered_set<Symbol> out = direct;
+    for (const Function* f : program.functions()) {
+        for (const Call& c : f->calls) {
+            const Function* callee = c.callee.empty() ? nullptr : program.definition(c.callee);
+            if (callee && direct.contains(callee->span.file)) out.insert(f->span.file);
+        }
+    }
+    return out;
+}
+
+void report(const RuleContext& context, const Function& f, const Call& call, std::string message,
+            Findings& out) {
+    const bool relaxed = code_kind(f.span.file.str()) == CodeKind::benchmark;
+    Finding finding{.rule = "MP604",
+                    .severity = relaxed ? Severity::note : Severity::warning,
+                    .span = call.span,
+                    .message = std::move(message),
+                    .fix = "ask torch.cuda.is_bf16_supported(including_emulation=False), or for "
+                           "compute capability 8.0",
+                    .notes = {},
+                    .function = {}};
+    emit(context, f, std::move(finding), out);
+}
+
+// The first region of each file: the others are the same choice.
+struct Region {
+    const Function* function = nullptr;
+    const Call* call = nullptr;
+};
+
+void check(const RuleContext& context, Findings& out) {
+    if (!context.device.empty() && context.device != "cuda") return;
+    std::vector<Region> regions;
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (asks_for_support(call)) {
+            if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
+                code_kind(f.span.file.str()) != CodeKind::test)
+                report(context, f, call,
+                       "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
+        } else if (opens_bf16(call) && code_kind(f.span.file.str()) != CodeKind::test) {
+            if (regions.empty() || regions.back().function->span.file != f.span.file)
+                regions.push_back({&f, &call});
+        }
+    });
+    if (regions.empty()) return;
+    const std::unordered_set<Symbol> checking = checking_files(context.program);
+    for (const Region& region : regions) {
+        if (checking.contains(region.function->span.file)) continue;
+        report(context, *region.function, *region.call,
+               "bf16 is chosen for CUDA without asking whether the device has it; before compute "
+               "capability 8.0 it is emulated",
+               out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kBf16WithoutSupportCheck{.id = "MP604",
+                                                     .name = "bf16-without-support-check",
+                                                     .severity = Severity::warning,
+                                                     .on_by_default = true,
+                                                     .confirmed_by = "",
+                                                     .check = check};
+
+}  // namespace mp::lint

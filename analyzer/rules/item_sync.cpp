@@ -1,0 +1,71 @@
+// MP605 item-sync
+//
+// What   Every step waits for the GPU because of precision bookkeeping: `scaler.get_scale()`,
+//        `torch.isnan(loss).item()`, `if torch.isinf(x).any():` in the loop.
+// Why    Reading a value of the device stops the host until all work before it is done: the queue of
+//        kernels runs empty once per step.
+// Fix    Ask every N steps, or keep the answer on the device.
+// Silent Outside of loops; in a function that divides a step counter (`step % 100`) around it. Off by
+//        default: sometimes the answer is worth the wait.
+// Tests  testdata/lint/MP605.md, tests/analyzer/rules/item_sync_test.cpp
+
+#include <array>
+
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFiniteTests{"isnan", "isinf", "isfinite", "isneginf"};
+
+bool is_finite_test(const Call& call) { return any_of(call.op.name(), kFiniteTests); }
+
+bool reads_scale(const Call& call) {
+    return call.name.str().ends_with("GradScaler.get_scale");
+}
+
+// `.item()` of a test for NaN, whatever was reduced in between.
+bool reads_finite_test(const Function& f, const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    if ((name != "item" && name != "__bool__") || call.args.empty()) return false;
+    return origin(f, call.args[0], is_finite_test) != nullptr;
+}
+
+// `step % n`, in another block than the call: it runs only now and then.
+bool is_thinned_out(const Function& f, const Call& call) {
+    for (const Call& c : f.calls)
+        if (leaf(c.name.str()) == "__mod__" && c.block != call.block) return true;
+    return false;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (call.loop_depth == 0 || !is_python(f)) return;
+        const bool scale = reads_scale(call);
+        if (!scale && !reads_finite_test(f, call)) return;
+        if (is_thinned_out(f, call)) return;
+        emit(context, f,
+             {.rule = "MP605",
+              .severity = Severity::note,
+              .span = call.span,
+              .message = std::string(scale ? "get_scale()" : "the answer of a test for NaN or inf") +
+                         " is read on the host in every iteration, which waits for the GPU",
+              .fix = "read it every N steps, or keep it on the device",
+              .notes = {},
+              .function = {}},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kItemSync{.id = "MP605",
+                                      .name = "item-sync",
+                                      .severity = Severity::note,
+                                      .on_by_default = false,
+                                      .confirmed_by = "",
+                                      .check = check};
+
+}  // namespace mp::lint

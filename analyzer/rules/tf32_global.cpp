@@ -1,0 +1,158 @@
+// MP603 tf32-global
+//
+// What   TF32 is switched on for every fp32 matrix product of the process: `allow_tf32 = True`,
+//        `set_float32_matmul_precision("high")`, NVIDIA_TF32_OVERRIDE, a cuBLAS math mode.
+// Why    TF32 keeps 10 bits of mantissa. Training products survive that; inverses, decompositions,
+//        solves and distances amplify it to errors of per cents, without a change of dtype that
+//        anything would show.
+// Fix    Switch it on around what may lose bits, or off around the solve; or solve in fp64.
+// Silent Switches set to False; the switch of cuDNN convolutions, which is on by default; values that
+//        are not constant. Without a sensitive operation that the same code reaches, a note.
+// Tests  testdata/lint/MP603.md, tests/analyzer/rules/tf32_global_test.cpp
+
+#include <array>
+#include <unordered_set>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr std::array<std::string_view, 3> kPrecisionSettings{
+    "torch.backends.fp32_precision", "torch.backends.cuda.fp32_precision",
+    "torch.backends.cuda.matmul.fp32_precision"};
+
+// What a small error of the input or of a product becomes a large one in.
+constexpr std::array<std::string_view, 24> kSensitive{
+    "inverse",      "linalg_inv",   "linalg_inv_ex", "pinverse",     "linalg_pinv",  "cholesky",
+    "linalg_cholesky", "cholesky_solve", "svd",      "linalg_svd",   "linalg_svdvals", "solve",
+    "linalg_solve", "linalg_solve_ex", "lstsq",      "linalg_lstsq", "cdist",        "eigh",
+    "linalg_eigh",  "linalg_eig",   "linalg_det",    "linalg_slogdet", "linalg_qr",  "linalg_lu_solve"};
+
+bool switches_on(const Setting& s) {
+    const std::string_view key = s.key.str();
+    if (key == "torch.backends.cuda.matmul.allow_tf32") return is_true(&s.value);
+    if (any_of(key, kPrecisionSettings)) return spelled(s.value) == "tf32";
+    return (key == "os.environ.NVIDIA_TF32_OVERRIDE" ||
+            key == "os.environ.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE") &&
+           spelled(s.value) == "1";
+}
+
+bool switches_on(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    if (name == "set_float32_matmul_precision" || name == "setFloat32MatmulPrecision") {
+        const Operand* precision = argument(call, 0, "precision");
+        const std::string_view value = precision ? spelled(*precision) : "";
+        return value == "high" || value == "medium";
+    }
+    if (name == "setAllowTF32CuBLAS") return is_true(argument(call, 0, "allow"));
+    for (const Operand& o : call.args) {
+        const std::string_view constant = o.constant.str();
+        if (constant == "CUBLAS_TF32_TENSOR_OP_MATH" || constant == "CUBLAS_COMPUTE_32F_FAST_TF32")
+            return true;
+    }
+    return false;
+}
+
+bool switches_off(const Function& f) {
+    for (const Setting& s : f.settings)
+        if (s.key.str() == "torch.backends.cuda.matmul.allow_tf32" && is_false(&s.value)) return true;
+    for (const Call& c : f.calls) {
+        const std::string_view name = leaf(c.name.str());
+        if (name == "setAllowTF32CuBLAS" && is_false(argument(c, 0, "allow"))) return true;
+        const Operand* precision = argument(c, 0, "precision");
+        if (name == "set_float32_matmul_precision" && precision && spelled(*precision) == "highest")
+            return true;
+    }
+    return false;
+}
+
+struct Sensitive {
+    const Function* function = nullptr;
+    const Call* call = nullptr;
+};
+
+class Search {
+public:
+    explicit Search(const RuleContext& context) : context_(context), dtypes_(context) {}
+
+    // The nearest sensitive operation in the file of the switch or in what its functions call.
+    Sensitive from(Symbol file) {
+        std::vector<const Function*> pending;
+        std::unordered_set<const Function*> seen;
+        for (const Function* f : context_.program.functions())
+            if (f->span.file == file && seen.insert(f).second) pending.push_back(f);
+        for (std::size_t i = 0; i < pending.size(); ++i) {
+            const Function& f = *pending[i];
+            if (switches_off(f) && !switches_on_here(f)) continue;
+            for (const Call& call : f.calls) {
+                if (is_sensitive(f, call)) return {&f, &call};
+                const Function* callee = context_.program.definition(call.callee);
+                if (callee && seen.insert(callee).second) pending.push_back(callee);
+            }
+        }
+        return {};
+    }
+
+private:
+    static bool switches_on_here(const Function& f) {
+        for (const Setting& s : f.settings)
+            if (switches_on(s)) return true;
+        for (const Call& c : f.calls)
+            if (switches_on(c)) return true;
+        return false;
+    }
+
+    bool is_sensitive(const Function& f, const Call& call) {
+        if (!any_of(call.op.name(), kSensitive) || call.args.empty()) return false;
+        if (call.callee != Symbol() && context_.program.definition(call.callee)) return false;
+        return dtypes_.of(f, call.args[0]).dtype != DType::fp64;  // TF32 is for fp32 products
+    }
+
+    const RuleContext& context_;
+    TensorDTypes dtypes_;
+};
+
+void report(const RuleContext& context, const Function& f, const SourceSpan& span,
+            const Sensitive& sensitive, Findings& out) {
+    std::string message = "every fp32 matrix product of the process may run in TF32, with 10 bits of "
+                          "mantissa";
+    std::vector<Note> notes;
+    if (sensitive.call) {
+        message += ", and " + std::string(sensitive.call->op.name()) + " amplifies such errors";
+        notes.push_back({sensitive.call->span, "the operation that amplifies them"});
+    }
+    emit(context, f,
+         {.rule = "MP603",
+          .severity = sensitive.call ? Severity::warning : Severity::note,
+          .span = span,
+          .message = std::move(message),
+          .fix = sensitive.call ? "switch TF32 off around it, or compute it in fp64"
+                                : "switch it on only around products that may lose bits",
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    Search search(context);
+    for (const Function* f : context.program.functions()) {
+        for (const Setting& s : f->settings)
+            if (switches_on(s)) report(context, *f, s.span, search.from(f->span.file), out);
+        for (const Call& c : f->calls)
+            if (switches_on(c)) report(context, *f, c.span, search.from(f->span.file), out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kTf32Global{.id = "MP603",
+                                        .name = "tf32-global",
+                                        .severity = Severity::warning,
+                                        .on_by_default = true,
+                                        .confirmed_by = "",
+                                        .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,64 @@
+#include "tests/analyzer/rules/python_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string module(std::string_view init, std::string_view more = "") {
+    return "unit m.py language=python\n"
+           "  func 1:5 m.Rotary.__init__ kind=python parent_class=m.Rotary bases=[torch.nn.Module] "
+           "params=[{name=self} {name=dim}]\n" +
+           std::string(init) + std::string(more);
+}
+
+const std::string kTable =
+    "    call 3:9 torch.arange op=arange args=[{scalar constant=0} {other name=dim}] result.shape=tensor\n"
+    "    call 3:9 torch.Tensor.__truediv__ kind=op op=div args=[{tensor call=0} {other name=dim}] "
+    "result.shape=tensor\n"
+    "    call 3:9 torch.Tensor.__rpow__ kind=op op=pow args=[{tensor call=1} {constant=10000}] "
+    "result.shape=tensor\n"
+    "    call 4:9-50 torch.nn.Module.register_buffer kind=method args=[{module name=self} "
+    "{object constant=\"'inv_freq'\"} {tensor call=2}]\n";
+
+std::string method(std::string name, std::string_view facts = "") {
+    return "  func 9:5 m.Rotary." + name + " kind=python parent_class=m.Rotary params=[{name=self}]\n" +
+           std::string(facts);
+}
+
+std::vector<std::string> mp503(std::string_view init, std::string_view more = "") {
+    return lint("MP503", {module(init, more)});
+}
+
+TEST(BufferFollowsModelCast, ATableOfFrequenciesIsAWarning) {
+    EXPECT_THAT(mp503(kTable), ElementsAre("warning 4"));
+}
+
+TEST(BufferFollowsModelCast, MasksAndPositionsAreSilent) {
+    EXPECT_THAT(mp503("    call 3:9 torch.ones op=ones result.shape=tensor result.dtype=fp32\n"
+                      "    call 4:9 torch.nn.Module.register_buffer kind=method args=[{module name=self} "
+                      "{object constant=\"'mask'\"} {fp32 tensor call=0}]\n"),
+                IsEmpty());
+    EXPECT_THAT(mp503("    call 3:9 torch.arange op=arange result.shape=tensor\n"
+                      "    call 4:9 torch.nn.Module.register_buffer kind=method args=[{module name=self} "
+                      "{object constant=\"'ids'\"} {tensor call=0}]\n"),
+                IsEmpty());
+}
+
+TEST(BufferFollowsModelCast, AModuleThatOverridesTheCastIsSilent) {
+    EXPECT_THAT(mp503(kTable, method("_apply")), IsEmpty());
+    EXPECT_THAT(mp503(kTable, method("forward")), ElementsAre("warning 4"));
+}
+
+TEST(BufferFollowsModelCast, WideningItsUseIsANote) {
+    EXPECT_THAT(mp503(kTable, method("forward", "    call 10:9 torch.Tensor.float kind=method "
+                                                "args=[{tensor name=self.inv_freq}] result.dtype=fp32\n")),
+                ElementsAre("note 4"));
+}
+
+TEST(BufferFollowsModelCast, ATableThatIsMadeAgainIsSilent) {
+    EXPECT_THAT(mp503(kTable, method("forward", "    call 10:9 torch.arange op=arange "
+                                                "result.name=self.inv_freq\n")),
+                IsEmpty());
+}
+
+}  // namespace
+}  // namespace mp::lint::test
