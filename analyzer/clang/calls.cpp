@@ -6,6 +6,7 @@
 #include "analyzer/clang/operands.hpp"
 #include "analyzer/clang/types.hpp"
 #include "clang/AST/DeclCXX.h"
+#include "clang/AST/DeclTemplate.h"
 #include "clang/AST/ExprCXX.h"
 #include "clang/AST/Stmt.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -75,6 +76,17 @@ const clang::Expr* before_wrapping(const clang::Expr* e) {
     }
 }
 
+// A function that a class carries as a template argument: TORCH_FN(f).
+const clang::FunctionDecl* function_in_type(clang::QualType type) {
+    const auto* record = type->getAsCXXRecordDecl();
+    const auto* instance = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(record);
+    if (!instance || !in_system_header(*instance)) return nullptr;
+    for (const clang::TemplateArgument& argument : instance->getTemplateArgs().asArray())
+        if (argument.getKind() == clang::TemplateArgument::Declaration)
+            return llvm::dyn_cast<clang::FunctionDecl>(argument.getAsDecl());
+    return nullptr;
+}
+
 // Lambdas and functions given as arguments: the callee may call them.
 void add_callables(const clang::Expr& argument, Call& call, State& state) {
     const clang::Expr* e = before_wrapping(&argument);
@@ -84,6 +96,11 @@ void add_callables(const clang::Expr& argument, Call& call, State& state) {
                 call.lambdas.push_back(state.usrs.of(*instance));
         else if (const auto* body = closure->getLambdaCallOperator())
             call.lambdas.push_back(state.usrs.of(*body));
+        return;
+    }
+    if (const auto* carried = function_in_type(e->getType());
+        carried && !in_system_header(*carried)) {
+        call.lambdas.push_back(state.usrs.of(*carried));
         return;
     }
     e = e->IgnoreParenCasts();

@@ -238,6 +238,19 @@ TEST(Calls, AFunctionGivenToAThreadMayRunThere) {
     EXPECT_THAT(c.lambdas, ElementsAre(function_named(unit, "work").usr));
 }
 
+TEST(Calls, RegisteringAFunctionNamesItHoweverItIsGiven) {
+    const Unit unit = facts_of("int op(int);\nint op(int x) { return x; }\n"
+                               "void f(torch::Library& m) {\n"
+                               "  m.impl(\"op\", &op);\n"
+                               "  m.impl(\"op\", torch::Carried<decltype(op), op>());\n}");
+    const Function& f = function_named(unit, "f");
+    ASSERT_EQ(f.calls.size(), 2u);
+    for (const Call& c : f.calls) {
+        EXPECT_EQ(c.args[1].text.str(), "\"op\"");
+        EXPECT_THAT(c.lambdas, ElementsAre(function_named(unit, "op").usr));
+    }
+}
+
 TEST(Calls, ACallThroughAPointerIsUnresolvedButThere) {
     const Function f = function("void f(void (*run)(int)) { run(1); }");
     EXPECT_THAT(calls(f), ElementsAre("function run(1)"));
