@@ -100,7 +100,8 @@ void Builder::assign_items(Node targets, const Value& value) {
                 const Value held = given.name.empty() ? Value{} : load_dotted(given.name);
                 if (item.object.empty()) item.object = held.object;
                 if (item.is.shape == Shape::other) item.is.shape = given.shape;
-                item.is.dtype = given.dtype;
+                // An engine may cast what it is given.
+                if (is_half(given.dtype)) item.is.dtype = given.dtype;
             }
         }
         ++i;
@@ -140,10 +141,7 @@ void Builder::note_self_attribute(Symbol leaf, const Value& value) {
     if (!scope_.owner) return;
     AttributeInfo* it = scope_.owner->attribute(leaf);
     if (!it) return;
-    Value kept = file_.detached(value, f_.calls);
-    kept.is.name = {};
-    // A module's dtype is what its owner was cast to, not what it was made with.
-    if (kept.is.shape == Shape::module && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
+    Value kept = file_.held_by_attribute(value, f_.calls);
     it->value = it->set ? join(it->value, kept, {}, true) : kept;
     it->set = true;
 }

@@ -122,6 +122,12 @@ Builder::Callee Builder::callee_of(const Value& value, Node node) {
     if (!value.entity.empty()) {
         Callee callee{.name = value.entity};
         if (!file_.is_project_name(value.entity)) return callee;
+        const std::string_view whole = value.entity.str(), leaf = last_part(whole);
+        if (leaf.size() < whole.size()) {  // `Net.apply(x)`
+            const Symbol type = symbol(whole.substr(0, whole.size() - leaf.size() - 1));
+            if (file_.classes.find(type)) callee.usr = method_of_class(type, symbol(leaf)).usr;
+            if (file_.classes.find(type)) return callee;
+        }
         callee.usr = value.entity;
         if (is_capitalised(last_part(value.entity.str()))) {
             callee.kind = CallKind::constructor;
@@ -184,6 +190,7 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
             case Kind::keyword_argument:
                 add_argument(argument.part(Part::value), file_.names.of(argument.part(Part::name)), call,
                              values);
+                call.args.back().span = argument.span();  // an edit takes all of `dtype=x`
                 break;
             case Kind::list_splat: add_argument(argument.child(0), symbol("*"), call, values); break;
             case Kind::dictionary_splat:

@@ -74,6 +74,15 @@ Value File::detached(Value v, const std::vector<Call>& calls) {
     return v;
 }
 
+Value File::held_by_attribute(const Value& v, const std::vector<Call>& calls) {
+    Value kept = detached(v, calls);
+    kept.is.name = {};
+    const bool follows = kept.is.shape == Shape::module || last_part(kept.object.str()) == "Parameter";
+    // Its dtype is what its owner was cast to, not what it was made with.
+    if (follows && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
+    return kept;
+}
+
 bool is_display(const Call& call) {
     if (call.kind != CallKind::constructor) return false;
     const std::string_view name = call.name.str();

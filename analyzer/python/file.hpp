@@ -34,6 +34,8 @@ public:
     Symbol text_of(Node node);
     // Makes `v` mean the same outside of the function that `calls` belong to.
     Value detached(Value v, const std::vector<Call>& calls);
+    // ... and as an attribute of an object that may be cast as a whole.
+    Value held_by_attribute(const Value& v, const std::vector<Call>& calls);
 
     Tree tree;
     Names names;

@@ -146,9 +146,7 @@ void Builder::finish(Node body) {
 void Builder::read_attributes(ClassInfo& type) {
     for (AttributeInfo& it : type.attributes) {
         for (const Node right : it.assigned) {
-            Value v = file_.detached(eval(right), f_.calls);
-            v.is.name = {};
-            if (v.is.shape == Shape::module && !is_half(v.is.dtype)) v.is.dtype = DType::unknown;
+            const Value v = file_.held_by_attribute(eval(right), f_.calls);
             it.value = it.set ? join(it.value, v, {}, true) : v;
             it.set = true;
         }

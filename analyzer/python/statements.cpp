@@ -328,8 +328,13 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
     if (!name) return;
     for (const Node parameter : node.part(Part::parameters).children())
         if (parameter.has_call()) eval(parameter.part(Part::value));
-    const Symbol usr = file_.names.join(scope_.prefix, name.text());
+    Symbol usr = file_.names.join(scope_.prefix, name.text());
     assign_name(file_.names.of(name), entity_value(usr, Binding::Kind::function));
+    for (const Node decorator : decorators) {
+        const std::string_view leaf = last_part(decorator.child(0).text());
+        if (leaf == "overload") return;  // a declaration
+        if (leaf == "setter" || leaf == "deleter") usr = file_.names.join(usr, leaf);
+    }
     for (const Node decorator : decorators)
         if (last_part(decorator.child(0).text()).ends_with("contextmanager"))
             file_.context_generators.insert(usr);

@@ -75,6 +75,26 @@ TEST(PythonClasses, FirstParametersOfOtherMethods) {
     EXPECT_THAT(calls_of(kSource, "C.c"), ElementsAre("m.C()"));
 }
 
+TEST(PythonClasses, SettersAndOverloadsAreNotTheMethod) {
+    EXPECT_THAT(functions_of("class C:\n  @property\n  def x(self): pass\n  @x.setter\n  def x(self, v): pass\n"
+                             "  @overload\n  def y(self): ...\n  def y(self): pass\n"),
+                ElementsAre("m.<module>", "m.C.x", "m.C.x.setter", "m.C.y"));
+}
+
+TEST(PythonClasses, InheritedFunctionsOfAClassHaveNoBodyHere) {
+    const Unit unit = unit_of("import torch\nclass F(torch.autograd.Function):\n  pass\nF.apply(1)\n");
+    const Call& call = unit.functions[0].calls.back();
+    EXPECT_EQ(call.name.str(), "m.F.apply");
+    EXPECT_TRUE(call.callee.empty());
+}
+
+TEST(PythonClasses, ParametersFollowTheModule) {
+    EXPECT_THAT(calls_of("import torch\nfrom torch import nn\nclass C(nn.Module):\n  def __init__(self):\n"
+                         "    self.w = nn.Parameter(torch.zeros(3))\n    self.s = torch.zeros(3)\n"
+                         "  def f(self):\n    self.w.sum()\n    self.s.sum()\n", "C.f"),
+                ElementsAre("torch.Tensor.sum(self.w:tensor)", "torch.Tensor.sum(self.s:tensor fp32)"));
+}
+
 TEST(PythonClasses, ClassBodiesRunOnce) {
     constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n  w = torch.zeros(3)\n"
                              "  def f(self, x):\n    x.to(self.half)\n";

@@ -53,6 +53,13 @@ TEST(PythonExpressions, OperandsFollowDefinitions) {
                 ElementsAre("?.half(x)", "torch.relu(#0)", "torch.relu(1)"));
 }
 
+TEST(PythonExpressions, SpansOfKeywordArgumentsBeginAtTheKeyword) {
+    const Unit unit = unit_of("f(1, dtype = x)\n");
+    const Operand& keyword = unit.functions[0].calls[0].args.back();
+    EXPECT_EQ(keyword.span.column, 6u);
+    EXPECT_EQ(keyword.text.str(), "x");
+}
+
 TEST(PythonExpressions, TwoDefinitionsAreNone) {
     constexpr auto kSource = "import torch\ndef f(x, c):\n  y = x.half()\n  if c:\n    y = x.float()\n  torch.relu(y)\n";
     EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.relu(y)"));
