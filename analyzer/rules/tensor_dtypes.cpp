@@ -48,6 +48,18 @@ bool may_be_input(const Function& f, const Call& call, std::size_t at) {
     return at == 0 || after_module || any_of(call.op.name(), kSeveralInputs);
 }
 
+// Python's factories and moves that take the dtype of their first argument unless told otherwise.
+bool follows_first(const Function& f, const Call& call) {
+    constexpr std::array<std::string_view, 17> kNames{
+        "new_zeros",  "new_ones",  "new_full",   "new_empty", "zeros_like", "ones_like",
+        "full_like",  "empty_like", "rand_like", "randn_like", "cuda",      "cpu",
+        "contiguous", "clone",     "detach",     "pin_memory", "requires_grad_"};
+    if (!is_python(f) || call.args.empty()) return false;
+    const bool told = std::ranges::any_of(
+        call.args, [](const Operand& o) { return o.keyword.str() == "dtype"; });
+    return !told && any_of(leaf(call.name.str()), kNames);
+}
+
 const Call* call_of(const Function& f, const Operand& o) {
     const bool known = o.call >= 0 && static_cast<std::size_t>(o.call) < f.calls.size();
     return known ? &f.calls[static_cast<std::size_t>(o.call)] : nullptr;
@@ -95,6 +107,7 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
         return {.dtype = call.result.dtype, .proven = true, .chain = {}};
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
+        if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
         const Function* callee = context_.program.definition(call.callee);
         return callee ? of_returned(*callee) : unknown();
     });

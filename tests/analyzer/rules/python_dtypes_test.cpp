@@ -69,6 +69,18 @@ TEST(PythonDTypes, ListsAreTheirItems) {
               "unknown");
 }
 
+TEST(PythonDTypes, FactoriesOfATensorTakeItsDtypeUnlessTold) {
+    const std::string exp = "    call 4:3 ?.exp kind=method op=exp args=[{other call=1}]\n";
+    EXPECT_EQ(after_half("    call 3:3 ?.new_zeros kind=method args=[{other call=0} {constant=3}]\n" +
+                         exp),
+              "fp16");
+    EXPECT_EQ(after_half("    call 3:3 torch.zeros_like args=[{other call=0}]\n" + exp), "fp16");
+    EXPECT_EQ(after_half("    call 3:3 torch.zeros_like args=[{other call=0} {other name=d "
+                         "keyword=dtype}]\n" +
+                         exp),
+              "unknown");
+}
+
 TEST(PythonDTypes, InPlaceOpsKeepTheirReceivers) {
     EXPECT_EQ(after_half("    call 3:3 ?.__iadd__ kind=op op=add in_place args=[{other call=0} {fp32 "
                          "tensor}]\n"
