@@ -89,8 +89,19 @@ std::int32_t nth_argument(const Call& call, std::size_t item) {
     return std::ranges::any_of(call.args, is_unpacked) ? kNone : static_cast<std::int32_t>(index);
 }
 
+// A class of another file of the project: when it is a module, these methods give it back, and hardly
+// another class has methods of these names.
+bool is_module_of_project(const Call& call) {
+    constexpr std::array<std::string_view, 9> kChains{"bfloat16", "cpu",   "cuda", "double",         "eval",
+                                                      "float",    "half", "to",   "requires_grad_"};
+    const std::string_view name = call.name.str();
+    return call.args[0].shape == Shape::object && name[0] != '?' && !is_library(root_of(name)) &&
+           std::ranges::find(kChains, last_name(name)) != kChains.end();
+}
+
 bool gives_receiver(const Call& call) {
     if (call.kind != CallKind::method || call.args.empty()) return false;
+    if (is_module_of_project(call)) return true;
     const std::string_view name = call.name.str();
     const std::string_view leaf = last_name(name);
     const Shape shape = call.args[0].shape;

@@ -20,11 +20,15 @@ bool is_string(std::string_view text) {
     return text.size() >= 2 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0];
 }
 
-// "0x1F" and "12" but not "1e3", "1.0", "inf".
+// "0x1F", "12" and "2**30" but not "1e3", "1.0", "inf", "n".
 bool is_integral(std::string_view text) {
-    if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     if (text.starts_with("0x") || text.starts_with("0X")) return true;
-    return text.find_first_of(".eEn") == std::string_view::npos;
+    return text.find_first_not_of("0123456789_+-*%<>() ") == std::string_view::npos;
+}
+
+// A constant has the shortest form of its number: whether 1 was written 1.0 is in the text.
+bool is_integer_constant(const Operand& value) {
+    return is_integral(value.text.empty() ? value.constant.str() : value.text.str());
 }
 
 const Call* source_of(const Operand& operand, const Function& function) {
@@ -90,7 +94,13 @@ DType wider(DType a, DType b) {
 DType dtype_of_number(const Operand& value, DType default_float) {
     const std::string_view constant = value.constant.str();
     if (constant == "true" || constant == "false") return DType::boolean;
-    if (is_number(constant)) return is_integral(constant) ? DType::int64 : default_float;
+    if (is_integer(value.dtype)) return DType::int64;
+    const bool is_literal = value.text.empty() || is_number(value.text.str());
+    if (is_number(constant)) {
+        if (is_integer_constant(value)) return DType::int64;
+        const bool is_float_form = constant.find_first_of(".ein") != std::string_view::npos;
+        return is_literal || is_float_form ? default_float : DType::unknown;
+    }
     if (value.shape != Shape::scalar) return DType::unknown;
     return is_float(value.dtype) ? default_float : value.dtype;
 }

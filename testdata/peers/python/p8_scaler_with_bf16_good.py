@@ -2,6 +2,8 @@ import torch
 
 
 def train(net, batches):
+    if torch.cuda.get_device_capability() < (8, 0):
+        raise RuntimeError("this device has no bf16")
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for features, target in batches:
         optimizer.zero_grad()

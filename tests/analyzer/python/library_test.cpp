@@ -57,6 +57,10 @@ TEST(Library, ValuesHaveTheKindOfTheirNumbers) {
     EXPECT_EQ(gives("call 1:1 torch.arange args=[{other name=n}]"), "tensor unknown");
     EXPECT_EQ(gives("call 1:1 torch.arange args=[{scalar int64 name=n}]"), "tensor int64");
     EXPECT_EQ(gives("call 1:1 torch.tensor args=[constant=1.5]"), "tensor fp32");
+    EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1 text=1.0}]"), "tensor fp32");
+    EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1 text=1}]"), "tensor int64");
+    EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1024 text=2**10}]"), "tensor int64");
+    EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1 text=ONE}]"), "tensor unknown");
     EXPECT_EQ(gives("call 1:1 torch.full args=[constant=3 constant=1e-8]"), "tensor fp32");
     EXPECT_EQ(gives("call 1:1 torch.full args=[{other name=shape} {constant=0 keyword=fill_value}]"),
               "tensor int64");
@@ -258,6 +262,8 @@ TEST(Library, WrappersAndEnginesPassObjectsOn) {
     EXPECT_EQ(wrapped.result.dtype, DType::bf16);
     EXPECT_EQ(passes_on(last("call 1:1 torch.nn.Module.eval kind=method args=[{fp32 module}]")), 0);
     EXPECT_EQ(passes_on(last("call 1:1 torch.nn.Module.state_dict kind=method args=[{fp32 module}]")), kNone);
+    EXPECT_EQ(passes_on(last("call 1:1 model.Net.cuda kind=method args=[{object name=n}]\n")), 0);
+    EXPECT_EQ(passes_on(last("call 1:1 model.Net.fit kind=method args=[{object name=n}]\n")), kNone);
     EXPECT_EQ(passes_on_item(last("call 1:1 apex.amp.initialize args=[{module name=m} {object name=o}]"), 1), 1);
 }
 

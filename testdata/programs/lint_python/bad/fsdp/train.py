@@ -44,7 +44,7 @@ class LanguageModel(nn.Module):
 
 def shard(net):
     wrap = functools.partial(size_based_auto_wrap_policy, min_num_params=100_000)
-    return FSDP(net, auto_wrap_policy=wrap, mixed_precision=fp16_policy,  # expect: MP212 error
+    return FSDP(net, auto_wrap_policy=wrap, mixed_precision=fp16_policy,
                 sharding_strategy=ShardingStrategy.FULL_SHARD, device_id=torch.cuda.current_device())
 
 
