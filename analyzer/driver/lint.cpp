@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "analyzer/cache/file_state.hpp"
@@ -109,6 +110,7 @@ private:
         Gathered gathered = gather(plan, options_, parts_);
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
+        for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
         const Program program = Program::link(std::move(gathered.units), options_.regions);
         const RuleContext context{.program = program,
                                   .cuda = *policies.of("cuda"),
@@ -142,11 +144,29 @@ private:
         const std::string file(f.span.file.str());
         // What is Python to a rule is text in JSON there: nobody may paste into it.
         if (file.ends_with(".ipynb")) f.edits.clear();
+        for (const Edit& e : f.edits) {
+            if (!is_as_analysed(std::string(e.at.file.str()))) {
+                f.edits.clear();
+                break;
+            }
+        }
         const bool asked_for = std::find(named.begin(), named.end(), file) != named.end();
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;
         const bool silenced = rule != rules_.end() && suppressions.silences(f.span, **rule);
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
+    }
+
+    // Edits are places in the text that the facts are of.
+    bool is_as_analysed(const std::string& path) {
+        const auto read = read_.find(path);
+        if (read == read_.end() || read->second == 0) return true;
+        if (hash_bytes(report_.sources.text(path)) == read->second) return true;
+        std::string said = path + ": changed while it was analysed, run mp-lint again";
+        std::vector<std::string>& warnings = report_.warnings;
+        if (std::find(warnings.begin(), warnings.end(), said) == warnings.end())
+            warnings.push_back(std::move(said));
+        return false;
     }
 
     void describe(const Plan& plan) {
@@ -165,6 +185,7 @@ private:
     const LintOptions& options_;
     const Parts& parts_;
     std::vector<const Rule*> rules_;
+    std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;
 };
 

@@ -31,7 +31,7 @@ import   os   # odd formatting stays
 def train( model,batches , optimizer ):
     scaler = torch.cuda.amp.GradScaler()   # the scaler
     for batch in batches:
-        with torch.cuda.amp.autocast(dtype = torch.float16 ):   # é
+        with torch.cuda.amp.autocast() :   # é
             loss = model(batch).float().sum()
         scaler.scale(loss).backward()
         scaler.step(optimizer) ; scaler.update()
@@ -167,7 +167,7 @@ class Adopt(unittest.TestCase):
             after = self.read(name)
             self.assertEqual(after.count("\r\n"), text.count("\r\n"))
             for kept in ("   # the scaler", "def train( model,batches , optimizer ):", "import   os   # odd",
-                         "dtype = torch.float16 ):   # é", "scaler.step(optimizer) ; scaler.update()"):
+                         ") :   # é", "scaler.step(optimizer) ; scaler.update()"):
                 self.assertIn(kept, after)
             self.assertEqual(os.stat(os.path.join(self.cwd, name)).st_mode & 0o777, 0o750)
             self.lint("--select", "MP120", name, code=0)

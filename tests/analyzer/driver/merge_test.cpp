@@ -35,6 +35,13 @@ TEST(Merge, TheSameFunctionInSeveralUnitsIsNotAnotherInstantiation) {
     EXPECT_EQ(out[0].span.file.str(), "/p/a.h");
 }
 
+TEST(Merge, EditsAreOfTheSameFilesAsFindings) {
+    Finding f = finding("x/../a.py", 3, "f");
+    f.edits = {{.at = {.file = Symbol("x/../a.py"), .line = 3}, .text = "t"}};
+    const Findings out = merge_findings({f}, "/p");
+    EXPECT_EQ(out[0].edits[0].at.file.str(), "/p/a.py");
+}
+
 TEST(Merge, OtherWordsAreAnotherFinding) {
     EXPECT_EQ(
         merge_findings({finding("/a", 3, "f", "in fp16"), finding("/a", 3, "f", "in bf16")}, "/p")
