@@ -28,6 +28,7 @@
 #include "analyzer/driver/lint.hpp"
 #include "analyzer/driver/output.hpp"
 #include "analyzer/driver/plan.hpp"
+#include "analyzer/driver/policy_command.hpp"
 #include "analyzer/facts/text.hpp"
 #include "analyzer/fix/adopt.hpp"
 #include "analyzer/report/display.hpp"
@@ -57,6 +58,7 @@ constexpr std::string_view kExamples =
   mp-lint --diff-base origin/main src          only what is on changed lines
   mp-lint rules                                every rule, a line each
   mp-lint rule MP401                           why, bad and good code, the fix, how to suppress
+  mp-lint policy list                          op lists; 'show NAME' one, 'dump --from-torch' yours
   mp-lint facts norm.cu                        what mp-lint knows about a file
   mp-lint --show-command norm.cu               the clang command lines it would use
 
@@ -65,7 +67,8 @@ or with --strict a unit that did not parse. Notes never count.
 
 )";
 
-constexpr std::array<std::string_view, 5> kVerbs{"facts", "rules", "rule", "baseline", "help"};
+constexpr std::array<std::string_view, 6> kVerbs{"facts", "rules",    "rule",
+                                                  "policy", "baseline", "help"};
 
 struct CommandLine {
     LintOptions lint;
@@ -549,7 +552,16 @@ Status check_first_word(const std::vector<std::string>& inputs) {
     return Error{"neither a command nor a file: '" + inputs[0] + "'", hint};
 }
 
+int policy(const std::vector<std::string>& words) {
+    const Result<std::string> answer = run_policy_command(words);
+    if (!answer) return fail(answer.error());
+    return print(*answer) ? kClean : kUsage;
+}
+
 int run(std::vector<std::string> arguments) {
+    // Its options are its own.
+    if (!arguments.empty() && arguments[0] == "policy")
+        return policy({arguments.begin() + 1, arguments.end()});
     Result<CommandLine> parsed = parse(std::move(arguments));
     if (!parsed) return fail(parsed.error());
     CommandLine& line = *parsed;

@@ -22,6 +22,7 @@ constexpr TorchList kTorchLists[] = {
     {"cuda", {1, 13}, "-1.13"}, {"cuda", {2, 4}, "-2.4"}, {"cuda", {2, 5}, "-2.5"},
     {"cpu", {1, 13}, "-1.13"},  {"cpu", {2, 4}, "-2.4"},  {"cpu", {2, 5}, "-2.5"},
     {"xpu", {2, 4}, "-2.4"},    {"xpu", {2, 5}, "-2.5"},  {"mps", {2, 5}, "-2.5"},
+    {"mps", {2, 11}, "-2.11"},
     {"hpu", {2, 0}, "-2.0"},    {"xla", {2, 0}, "-2.0"}};
 constexpr std::string_view kExtension = ".txt";
 constexpr std::string_view kNotAPolicy = "ops.txt";
@@ -116,6 +117,10 @@ Result<Policy> Policy::for_torch(std::string_view device, std::string_view versi
                          printable(version),
                      "the oldest one is that of torch " + std::string(oldest->suffix.substr(1))};
     return built_in(name + std::string(best->suffix));
+}
+
+void Policy::keep_only(const std::function<bool(Op)>& wanted) {
+    std::erase_if(entries_, [&](const Entry& entry) { return !wanted(entry.op); });
 }
 
 std::string Policy::text() const {

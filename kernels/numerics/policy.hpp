@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,8 @@ public:
 
     std::string_view name() const { return name_; }
     std::string_view device() const { return device_; }  // "cuda"; empty when the list does not say
+    // Drops the entries of other ops.
+    void keep_only(const std::function<bool(Op)>& wanted);
     // The list in the sectioned format: parsing it gives the same policy.
     std::string text() const;
     DType low_precision() const { return low_; }  // the region's default dtype: bf16 or fp16

@@ -40,7 +40,8 @@ TEST(Policies, EveryDeviceHasItsOwnList) {
     EXPECT_EQ(category(all, "hpu", "softmax"), Category::lower);
     EXPECT_EQ(category(all, "hmp", "softmax"), Category::fp32);
     EXPECT_EQ(category(all, "mps", "batch_norm"), Category::fp32);
-    EXPECT_EQ(category(all, "mps", "conv3d"), Category::unlisted);
+    EXPECT_EQ(category(all, "mps", "conv3d"), Category::lower);
+    EXPECT_EQ(category(Policies::load("2.6").value(), "mps", "conv3d"), Category::unlisted);
     EXPECT_EQ(category(all, "xla", "relu"), Category::lower);
     EXPECT_EQ(category(all, "xpu", "binary_cross_entropy"), Category::banned);
     EXPECT_EQ(category(all, "mps", "binary_cross_entropy"), Category::unlisted);
