@@ -129,6 +129,7 @@ private:
         const Symbol in_class = objects.of(f, call.args[0]);
         if (in_class.empty()) return false;
         std::string_view method = name.substr(kUnknown.size());
+        if (!names_.classes().knows(in_class)) return name_library_method(call, in_class, method);
         const bool called = method == "__call__";
         if (called && !names_.classes().method(in_class, "__call__")) method = "forward";
         const Meaning meaning = names_.find_method(in_class, method);
@@ -137,6 +138,27 @@ private:
             call.args[0].shape = Shape::module;
             if (passes_itself_on(method)) call.result.shape = Shape::module;
         }
+        return true;
+    }
+
+    static bool name_library_method(Call& call, Symbol in_class, std::string_view method) {
+        const std::string_view made = in_class.str();
+        if (made.starts_with("torch.nn.") && !made.starts_with("torch.nn.utils."))
+            return name_module_method(call, made, method);
+        // What entering does depends on the arguments that made the object.
+        if (method.starts_with("__")) return false;
+        call.name = Symbol(std::string(made) + "." + std::string(method));
+        return true;
+    }
+
+    static bool name_module_method(Call& call, std::string_view made, std::string_view method) {
+        call.args[0].shape = Shape::module;
+        if (method == "__call__") {
+            call.name = Symbol(std::string(made) + ".forward");
+            return true;
+        }
+        call.name = Symbol("torch.nn.Module." + std::string(method));
+        if (passes_itself_on(method)) call.result.shape = Shape::module;
         return true;
     }
 

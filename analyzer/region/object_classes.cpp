@@ -63,9 +63,14 @@ Symbol ObjectClasses::of(const Function& f, const Operand& o) {
 }
 
 Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
-    if (call.kind == CallKind::constructor && names_.classes().knows(call.name)) return call.name;
     const std::string_view name = call.name.str();
     if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
+    // A display has no dot; a context manager is entered, not called.
+    const bool of_library = name.find('.') != std::string_view::npos && !name.starts_with('?') &&
+                            call.result.shape != Shape::tensor &&
+                            !last_name(name).ends_with("Parameter");
+    if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
+        return call.name;
     if (const Function* callee = names_.function(call.callee))
         return once({callee, kNone}, [&] { return of_returned(*callee); });
     const bool is_method = call.kind == CallKind::method && !call.args.empty();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Of which class of the program an object is, followed through calls, parameters and results.
+// Of which class an object is, the program's or a library's, followed through calls, parameters and results.
 
 #include <unordered_map>
 #include <vector>
@@ -16,7 +16,7 @@ class ObjectClasses {
 public:
     ObjectClasses(const std::vector<Unit>& units, const Names& names);
 
-    // Empty when it is not known, or not one class everywhere.
+    // Empty when it is not known, or not one class everywhere; the name of what made it for a library's.
     Symbol of(const Function&, const Operand&);
 
 private:

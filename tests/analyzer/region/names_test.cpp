@@ -97,6 +97,24 @@ TEST(PythonNames, ObjectsKeepTheirClassThroughCallsAndResults) {
               "pkg.losses.Net.forward pkg.losses.Net.forward");
 }
 
+TEST(PythonNames, ObjectsOfLibrariesKeepTheirClassToo) {
+    const auto method = [](std::string_view maker, std::string_view name) {
+        return meaning({"unit k.py language=python\n"
+                        "  func 1:1 k.use kind=python params=[{other name=o}]\n    call 6:3 ?." +
+                            std::string(name) +
+                            " kind=method args=[{other param=0}]\n"
+                            "  func 7:1 k.main kind=python\n    call 7:1 " +
+                            std::string(maker) +
+                            " kind=constructor\n    call 8:3 k.use callee=k.use args=[{object "
+                            "call=0}]\n"},
+                       "k.use");
+    };
+    EXPECT_EQ(method("torch.amp.GradScaler", "unscale_"), "torch.amp.GradScaler.unscale_ ");
+    EXPECT_EQ(method("torch.nn.Linear", "__call__"), "torch.nn.Linear.forward ");
+    EXPECT_EQ(method("torch.nn.Linear", "half"), "torch.nn.Module.half ");
+    EXPECT_EQ(method("list", "append"), "?.append ");
+}
+
 TEST(PythonNames, AnObjectOfTwoClassesIsOfNone) {
     const std::string user =
         "unit k.py language=python\n  func 1:1 k.use kind=python params=[{other name=net}]\n"
