@@ -1,4 +1,5 @@
-"""mp-lint against the tools people have, on testdata/peers: 8 of 8 and 6 of 6, clean twins silent.
+"""mp-lint against the tools people have, on testdata/peers: 8 of 8 and 6 of 6 in CUDA, 8 of 8 in Python, clean
+twins silent.
 
 Usage: peers_test.py MP_LINT REPOSITORY. Prints the table; fails when mp-lint misses a marked line or
 speaks on an unmarked one. The other tools are run where installed and never decide the result: one
@@ -14,7 +15,7 @@ import sys
 lint, root = sys.argv[1], sys.argv[2]
 folder = os.path.join(root, "testdata", "peers")
 stubs = os.path.join(root, "analyzer", "stubs", "cuda")
-MARK = re.compile(r"// defect (\w+): (MP\d+)")
+MARK = re.compile(r"(?://|#) defect (\w+): (MP\d+)")
 ABOUT = re.compile(r"narrow|precision|overflow|underflow|conver|lose|accumul|half|bfloat|float|infin", re.I)
 # `q / n` with an int n is not the defect of any marked line.
 INT_TO_FLOAT = re.compile(r"'int' to 'float'|from 'int'|narrowing conversion from 'int'")
@@ -28,8 +29,8 @@ def marks(path):
         return {n: m.groups() for n, line in enumerate(f, 1) if (m := MARK.search(line))}
 
 
-def text_of(command):
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+def text_of(command, where=folder):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=where)
     return done.stdout + done.stderr
 
 
@@ -52,6 +53,49 @@ PEERS = {
                                    "-Wfloat-conversion", "-isystem", stubs, "-include", "mp_cuda_stub.h", f],
     "cppcheck": lambda f: ["cppcheck", "--enable=all", "--inconclusive", "--language=c++", f],
 }
+
+
+def installed(name):
+    """Where a Python tool is: on the path, or in the environment of the peers' measurement."""
+    here = os.path.join(root, "build", "peers-venv", "bin", name)
+    return here if os.path.exists(here) else shutil.which(name)
+
+
+PYTHON_PEERS = {
+    "ruff": ["check", "--isolated", "--no-cache", "--select", "ALL", "--preview", "--output-format", "concise"],
+    "torchfix": ["--select", "ALL"],
+    "pylint": ["--enable=all", "--disable=import-error", "--score=n"],
+}
+
+
+def check_python():
+    """The same for Python. Each file is a program of its own. Prints the table, gives the problems."""
+    where = os.path.join(folder, "python")
+    files = sorted(n for n in os.listdir(where) if n.endswith(".py"))
+    peers = {name: text_of([tool, *options, *files], where) for name, options in PYTHON_PEERS.items()
+             if (tool := installed(name))}
+    print("\n| defect | " + " | ".join(["mp-lint", *peers]) + " |\n" + "|---" * (len(peers) + 2) + "|")
+    problems, planted = [], 0
+    for name in files:
+        done = subprocess.run([lint, "--no-cache", "--isolated", "--select", "ALL", "--output", "json", name],
+                              cwd=where, capture_output=True, text=True)
+        assert done.returncode in (0, 1), f"mp-lint {name}: exit {done.returncode}\n{done.stderr}"
+        found = {}
+        for f in json.loads(done.stdout)["findings"]:
+            found.setdefault(f["line"], set()).add((f["rule"], f["severity"]))
+        marked = marks(os.path.join(where, name))
+        for line, (defect, rule) in marked.items():
+            planted += 1
+            hit = rule in {r for r, _ in found.get(line, ())}
+            cells = ["found" if hit else "-"]
+            cells += ["found" if line in lines_about(text, name) else "-" for text in peers.values()]
+            print(f"| {defect} {rule} {name}:{line} | " + " | ".join(cells) + " |")
+            if not hit:
+                problems.append(f"{name}:{line}: {rule} not found")
+        problems += [f"{name}:{line}: unexpected {sorted(said)}" for line, said in sorted(found.items())
+                     if line not in marked and any(severity != "note" for _, severity in said)]
+    assert planted == 8, f"{planted} Python defects are marked, not 8"
+    return problems
 
 
 def main():
@@ -78,6 +122,7 @@ def main():
                 missed.append(f"{name}:{line}: {rule} not found")
     loud = [f"{n}:{line}: unexpected {sorted(r)}" for (n, line), r in sorted(found.items())
             if (n, line) not in planted]
+    missed += check_python()
     print("\n".join(missed + loud))
     assert len(planted) == 14, f"{len(planted)} defects are marked, not 8 + 6"
     return 1 if missed or loud else 0

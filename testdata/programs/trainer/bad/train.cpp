@@ -52,7 +52,7 @@ int main() {
         const Batch batch = next_batch(config);
         const auto loss = forward_and_loss(model, batch);
         optimizer.zero_grad();
-        scaler.scale(loss).backward();
+        scaler.scale(loss).backward();  // plant: MP107 the region that leaks is still open
         communicator.average_gradients(model->parameters());
         scaler.unscale_(model->parameters());
         torch::nn::utils::clip_grad_norm_(model->parameters(), 1.0);
