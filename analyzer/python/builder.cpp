@@ -73,11 +73,12 @@ void Builder::set(std::uint32_t slot, Value value, bool fresh) {
 
 std::uint32_t Builder::slot_of(Symbol dotted) {
     std::uint32_t i = dotted_.find(dotted);
-    if (i != FlatMap::kAbsent) return i;
-    i = static_cast<std::uint32_t>(env_.size());
-    dotted_.insert(dotted, i);
-    env_.emplace_back();
-    parts_[Symbol(first_part(dotted.str()))].push_back(i);
+    if (i == FlatMap::kAbsent) {
+        i = static_cast<std::uint32_t>(env_.size());
+        dotted_.insert(dotted, i);
+        env_.emplace_back();
+    }
+    if (!env_[i].set) parts_[Symbol(first_part(dotted.str()))].push_back(i);
     return i;
 }
 
@@ -89,8 +90,11 @@ const Value* Builder::known_dotted(Symbol dotted) const {
 void Builder::forget_parts_of(Symbol name) {
     const auto known = parts_.find(name);
     if (known == parts_.end()) return;
-    for (const std::uint32_t slot : known->second)
-        if (env_[slot].set) set(slot, {});
+    for (const std::uint32_t slot : known->second) {
+        journal_.emplace_back(slot, env_[slot]);
+        env_[slot] = {};
+    }
+    known->second.clear();
 }
 
 Builder::Delta Builder::take(std::size_t since) {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -212,6 +213,7 @@ private:
     std::vector<bool> entered_blocks_;
     std::vector<std::uint32_t> raised_from_;       // by block: 1 + the handler it has an edge to
     std::vector<std::pair<std::uint32_t, std::uint32_t>> yields_;  // blocks before and after a yield
+    std::unordered_set<std::uint32_t> flattened_;  // dictionaries whose settings are there
     std::vector<Entered> by_hand_;                 // `ctx.__enter__()`
     std::uint32_t block_ = 0;
     std::int32_t handler_ = kNone;                 // block that exceptions lead to

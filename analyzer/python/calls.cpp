@@ -285,7 +285,8 @@ void Builder::after_call(std::int32_t index, const Callee& callee, const std::ve
     if (call.name.str().starts_with("os.")) add_environment(callee, call, arguments);
     if (!file_.is_library_name(call.name)) return;
     for (const Value& value : values)
-        if (value.display.kind() == Kind::dictionary) flatten(value.display, {}, 0);
+        if (value.display.kind() == Kind::dictionary && flattened_.insert(value.display.index()).second)
+            flatten(value.display, {}, 0);
 }
 
 // A configuration that is handed to a library, one setting per entry: "fp16.enabled".

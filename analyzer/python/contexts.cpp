@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::size_t kMaxChoices = 8;  // of one variable; more say nothing any more
 
+constexpr std::size_t kMaxCalls = 100'000;  // in one function: hostile code has no exits any more
+
 // What `with X()` calls the methods of: the class of a constructor, else the function itself.
 Symbol context_usr(const Call& made) {
     const std::string_view usr = made.callee.str();
@@ -99,6 +101,7 @@ void Builder::emit_exit(const Entered& entered, const SourceSpan& span) {
 }
 
 void Builder::emit_exits(const Frame& frame, const SourceSpan& span) {
+    if (f_.calls.size() > kMaxCalls) return;
     for (std::size_t i = frame.entered.size(); i-- > 0;) emit_exit(frame.entered[i], span);
 }
 

@@ -53,6 +53,11 @@ TEST(PythonExpressions, OperandsFollowDefinitions) {
                 ElementsAre("?.half(x)", "torch.relu(#0)", "torch.relu(1)"));
 }
 
+TEST(PythonExpressions, AttributesOfAnotherObjectAreForgotten) {
+    EXPECT_THAT(calls_of("def f(o, a):\n  a.x = o.half()\n  o.use(a.x)\n  a = o\n  o.use(a.x)\n", "f"),
+                ElementsAre("?.half(o)", "?.use(o, #0)", "?.use(o, a.x)"));
+}
+
 TEST(PythonExpressions, SpansOfKeywordArgumentsBeginAtTheKeyword) {
     const Unit unit = unit_of("f(1, dtype = x)\n");
     const Operand& keyword = unit.functions[0].calls[0].args.back();

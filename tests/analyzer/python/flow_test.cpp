@@ -110,6 +110,14 @@ TEST(PythonFlow, LoopDepthIsCounted) {
     EXPECT_THAT(depths, ElementsAre(0, 1, 2, 1));
 }
 
+TEST(PythonFlow, ExitsOfHostileCodeAreBounded) {
+    std::string source = "def f(o):\n  with o.a()";
+    for (int i = 0; i < 2000; ++i) source += ", o.a()";
+    source += ":\n";
+    for (int i = 0; i < 1000; ++i) source += "    if o: return\n";
+    EXPECT_LT(unit_of(source).functions.back().calls.size(), 110000u);
+}
+
 TEST(PythonFlow, TenThousandBranchesEndInTime) {
     std::string source = "def f(o, x):\n  if x: o.a()\n";
     for (int i = 0; i < 10000; ++i) source += "  elif x: y = o.a()\n";
