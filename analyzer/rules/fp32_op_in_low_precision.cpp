@@ -18,6 +18,8 @@
 #include <array>
 #include <span>
 
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/norm_stats.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
@@ -67,13 +69,24 @@ Need need_of(std::string_view op) {
 }
 
 // sum(x, kFloat): the call itself asks for fp32.
-bool asks_for_fp32(const Call& call) {
+bool asks_for_fp32(const Function& f, const Call& call) {
     if (is_wide(call.result.dtype)) return true;
+    // In Python any dtype argument decides; MP411 has those that ask for half.
+    if (is_python(f))
+        return std::ranges::any_of(call.args, [](const Operand& a) {
+            return a.shape == Shape::dtype || a.keyword.str() == "dtype";
+        });
     constexpr std::array<std::string_view, 4> kNames{"kFloat", "kDouble", "Float", "Double"};
     return std::ranges::any_of(call.args, [&](const Operand& a) {
         const bool is_dtype = a.shape == Shape::options || a.shape == Shape::other;
         return any_of(leaf(a.constant.str()), kNames) || (is_dtype && is_wide(a.dtype));
     });
+}
+
+// Python: MP404 judges sums by index, MP405 the statistics of a normalisation.
+bool others_rule(const Function& f, const Call& call) {
+    return call.op.name() == "index_add" || is_part_of_norm(f, call) ||
+           is_mean_of_squares(f, call) || variance_under_root(f, call);
 }
 
 struct LowOperand {
@@ -83,7 +96,9 @@ struct LowOperand {
 
 LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
-        if (argument.shape != Shape::tensor) continue;
+        const bool may_be = is_python(f) && argument.shape == Shape::other &&
+                            argument.keyword.empty() && argument.constant.empty();
+        if (argument.shape != Shape::tensor && !may_be) continue;
         TensorDType found = dtypes.of(f, argument);
         if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
     }
@@ -131,7 +146,8 @@ public:
 
     void tensor_op(const Function& f, const Call& call) {
         const Need need = need_of(call.op.name());
-        if (need == Need::none || asks_for_fp32(call)) return;
+        if (need == Need::none || asks_for_fp32(f, call)) return;
+        if (is_python(f) && others_rule(f, call)) return;
         LowOperand low = low_operand(dtypes_, f, call);
         if (!low.operand) return;
         const Context* region = context_.program.enabled_context(f, call);
@@ -146,8 +162,9 @@ public:
                        : ": ";
         message += consequence(need, low.is.dtype);
         report(f, call, severity_of(need, low, region), std::move(message),
-               region ? "upcast the operand (.to(torch::kFloat)) or leave the region for this call"
-                      : "upcast the operand (.to(torch::kFloat)) or ask for an fp32 result",
+               std::string("upcast the operand ") +
+                   (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
+                   (region ? " or leave the region for this call" : " or ask for an fp32 result"),
                std::move(notes));
     }
 

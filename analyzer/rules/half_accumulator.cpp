@@ -11,7 +11,9 @@
 //        range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
+#include "analyzer/rules/accumulators.hpp"
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -65,9 +67,29 @@ std::vector<Note> notes_of(const Accumulation& a) {
     return notes;
 }
 
+// Python: tensors that a loop adds up. Where autocast decides the dtype, the terms are few as a rule
+// and their number is not known.
+void check_python(const RuleContext& context, Findings& out) {
+    for (const Accumulator& a : python_accumulators(context)) {
+        if (a.over_steps || !a.proven) continue;
+        Accumulation known = *a.fact;
+        known.dtype = a.dtype;
+        emit(context, *a.function,
+             {.rule = "MP401",
+              .severity = severity_of(context, known),
+              .span = known.span,
+              .message = message_of(known),
+              .fix = "keep the accumulator in fp32 and convert once, after the loop",
+              .notes = a.notes,
+              .function = {}},
+             out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
+    check_python(context, out);
     for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
-        if (!is_sum(a)) return;
+        if (is_python(f) || !is_sum(a)) return;
         emit(context, f,
              {.rule = "MP401",
               .severity = severity_of(context, a),

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "analyzer/rules/constants.hpp"
+#include "analyzer/rules/dataflow.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -41,7 +42,7 @@ bool has_limit(const ConstantUse& use) {
 std::vector<Edit> edits_of(const ConstantUse& use) {
     if (use.role != Role::mask_fill || !has_limit(use) || !use.constant) return {};
     if (!use.constant->span.known()) return {};
-    return {{use.constant->span, limit_of(use)}};
+    return {{use.constant->span, rewritten(*use.constant, limit_of(use))}};
 }
 
 std::string fix_of(const ConstantUse& use) {

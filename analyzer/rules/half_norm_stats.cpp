@@ -15,8 +15,12 @@
 #include <array>
 #include <cmath>
 
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/norm_stats.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -161,8 +165,71 @@ private:
     std::vector<SourceSpan> reported_;
 };
 
+// Python: statistics written in tensor ops. What a region runs in fp32 has an fp32 result.
+class TensorJudge {
+public:
+    TensorJudge(const RuleContext& context, Findings& out)
+        : context_(context), dtypes_(context), out_(out) {}
+
+    void look_at(const Function& f, const Call& call) {
+        if (is_mean_of_squares(f, call))
+            return held(f, call, call.args.front(), Stat::variance, "mean of squares");
+        if (variance_under_root(f, call))
+            return held(f, call, call.args.front(), Stat::variance, "root of a variance");
+        cast_of_batch_norm(f, call);
+    }
+
+private:
+    void held(const Function& f, const Call& call, const Operand& value, Stat stat,
+              std::string_view what) {
+        TensorDType is = dtypes_.of(f, value);
+        if (!is_low_precision(is.dtype)) return;
+        const bool certain = is.proven && is_proven_low(is.dtype) &&
+                             !context_.program.enabled_context(f, call);
+        report(f, call, certain ? Severity::error : Severity::warning,
+               std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
+                   cost(stat, DType::fp32, is.dtype),
+               kFix, std::move(is.chain));
+    }
+
+    // BatchNorm2d(c).half(): the running mean and variance become half with the weights.
+    void cast_of_batch_norm(const Function& f, const Call& call) {
+        const bool casts = call.result.shape == Shape::module && !call.args.empty() &&
+                           is_low_precision(call.result.dtype);
+        const Call* made = casts ? source_call(f, call.args.front()) : nullptr;
+        if (!made || !made->name.str().starts_with("torch.nn.BatchNorm")) return;
+        report(f, call, Severity::warning,
+               "the running statistics of " + std::string(leaf(made->name.str())) + " become " +
+                   std::string(label(call.result.dtype)) + ": " +
+                   cost(Stat::variance, DType::fp32, call.result.dtype),
+               "leave batch norms in fp32 when the model is cast", {});
+    }
+
+    void report(const Function& f, const Call& call, Severity severity, std::string message,
+                std::string_view fix, std::vector<Note> notes) {
+        emit(context_, f,
+             {.rule = "MP405",
+              .severity = context_.inference ? Severity::note : severity,
+              .span = call.span,
+              .message = std::move(message),
+              .fix = std::string(fix),
+              .notes = std::move(notes),
+              .function = {}},
+             out_);
+    }
+
+    const RuleContext& context_;
+    TensorDTypes dtypes_;
+    Findings& out_;
+};
+
 void check(const RuleContext& context, Findings& out) {
+    TensorJudge tensors(context, out);
     for (const Function* function : context.program.functions()) {
+        if (is_python(*function)) {
+            for (const Call& c : function->calls) tensors.look_at(*function, c);
+            continue;
+        }
         Judge judge(context, *function, out);
         for (const Accumulation& a : function->accumulations) judge.accumulated(a);
         for (const Cast& c : function->casts) judge.cast(c);

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_counts.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -59,6 +60,7 @@ std::string message_of(const Cast& cast, const Cast& from) {
 }
 
 void check(const RuleContext& context, Findings& out) {
+    python_int_in_half(context, out);
     for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
         if (!is_low_precision(cast.to)) return;
         const Cast* from = integer_source(f, cast);

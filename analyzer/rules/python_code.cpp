@@ -35,8 +35,8 @@ bool asks_for_dtype(const Call& call) {
 }
 
 bool names_precision(std::string_view condition) {
-    constexpr std::array<std::string_view, 6> kWords{"fp16", "bf16", "half", "float16", "amp",
-                                                     "precision"};
+    constexpr std::array<std::string_view, 7> kWords{"fp16", "bf16",    "half",     "float16",
+                                                     "amp",  "float32", "precision"};
     return std::ranges::any_of(kWords,
                                [&](std::string_view word) { return mentions(condition, word); });
 }

@@ -173,6 +173,16 @@ private:
     std::vector<ConstantUse>& out_;
 };
 
+// An attribute of a call's result begins where the call does.
+const Call* begins_with(const Function& f, const Operand& value) {
+    if (!value.span.known()) return nullptr;
+    const auto found = std::ranges::find_if(f.calls, [&](const Call& call) {
+        return call.span.file == value.span.file && call.span.line == value.span.line &&
+               call.span.column == value.span.column;
+    });
+    return found == f.calls.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
@@ -183,6 +193,7 @@ void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, cons
 
 Limit limit_of(const Function& f, const Operand& value) {
     const Call* call = source_call(f, value);
+    if (!call) call = begins_with(f, value);
     if (!call || call->name.str() != "torch.finfo" || call->args.empty()) return {};
     const std::string_view spelling = naming(value);
     const auto dot = spelling.rfind('.');

@@ -1,7 +1,8 @@
 // MP409 reduce-in-half
 //
 // What   Gradients or activations are summed or averaged across ranks in fp16, bf16 or fp8: NCCL,
-//        MPI or a c10d process group.
+//        MPI, torch.distributed, or an engine that is told so: FSDP's reduce_dtype, a compressing
+//        hook of DDP, DeepSpeed's communication_data_type, Megatron's grad_reduce_in_fp32.
 // Why    Each rank's addend rounds to the format, and a sum over ranks is as many times larger:
 //        fp16 that is near 65504 on one rank is inf on two, and every rank then skips or diverges.
 // Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its
@@ -13,8 +14,12 @@
 
 #include <array>
 
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/reduce_settings.hpp"
 #include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -83,9 +88,27 @@ Collective c10d(const Function& f, const Call& call, const Program& program) {
     return {};
 }
 
-bool same_value(const Operand& a, const Operand& b) {
-    if (!a.name.empty() || !b.name.empty()) return a.name == b.name;
-    return a.param != kNone && a.param == b.param;
+// torch.distributed.all_reduce(tensor, op), reduce_scatter_tensor(out, in, op), reduce(tensor, dst, op):
+// the default operation is a sum.
+Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes) {
+    constexpr std::array<std::string_view, 3> kOps{"all_reduce", "reduce_scatter", "reduce"};
+    if (!is_within(call.name.str(), "torch.distributed") || !any_of(call.op.name(), kOps) ||
+        call.args.empty())
+        return {};
+    Collective c{.reduction = Reduction::sum, .buffer = 0};
+    for (const Operand& value : call.args) {
+        const std::string_view named = value.constant.empty() ? value.name.str()
+                                                              : value.constant.str();
+        if (!mentions(named, "ReduceOp.")) {
+            if (value.keyword.str() == "op") return {};
+            continue;
+        }
+        if (leaf(named) == "AVG") c.reduction = Reduction::average;
+        else if (leaf(named) != "SUM") return {};
+    }
+    const TensorDType is = dtypes.of(f, call.args.front());
+    if (is.proven) c.dtype = is.dtype;
+    return c;
 }
 
 // The result is divided, or multiplied, in place after the collective: the sum came first.
@@ -125,8 +148,10 @@ std::string message_of(const Call& call, const Collective& c) {
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
+    TensorDTypes dtypes(context);
+    reduced_by_setting(context, out);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        Collective c = nccl(call);
+        Collective c = is_python(f) ? distributed(f, call, dtypes) : nccl(call);
         if (c.reduction == Reduction::none) c = mpi(call);
         if (c.reduction == Reduction::none) c = c10d(f, call, context.program);
         if (c.reduction == Reduction::none || !is_low_precision(c.dtype)) return;

@@ -1,0 +1,112 @@
+#include "analyzer/rules/accumulators.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
+
+namespace mp::lint {
+namespace {
+
+// The rounding of so few terms stays near the format's own; as in MP401.
+constexpr std::uint64_t kFewTerms = 32;
+
+bool adds(const Accumulation& a) {
+    return (a.op == AccumulateOp::add || a.op == AccumulateOp::subtract) &&
+           (a.trips == 0 || a.trips > kFewTerms);
+}
+
+// Its two operands: the total, and what is added.
+struct Sides {
+    const Operand* total = nullptr;
+    const Operand* added = nullptr;
+};
+
+Sides sides_of(const Accumulation& a, const Call& call) {
+    if (call.args.size() < 2) return {};
+    const bool reversed = call.args[1].name == a.name && call.args[0].name != a.name;
+    return {&call.args[reversed ? 1 : 0], &call.args[reversed ? 0 : 1]};
+}
+
+// A loop that trains or evaluates: it steps, goes backward, or what is added is a loss.
+bool is_step_loop(const Function& f, const Call& addition) {
+    constexpr std::array<std::string_view, 4> kSteps{"backward", "zero_grad", "train_batch",
+                                                     "training_step"};
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return call.loop_depth > 0 && call.loop_depth <= addition.loop_depth &&
+               any_of(leaf(call.name.str()), kSteps);
+    });
+}
+
+bool is_loss(const Call& call) {
+    constexpr std::array<std::string_view, 5> kOthers{"cross_entropy", "kl_div", "nll_loss2d",
+                                                      "binary_cross_entropy",
+                                                      "binary_cross_entropy_with_logits"};
+    return call.op.name().ends_with("_loss") || any_of(call.op.name(), kOthers);
+}
+
+class Finder {
+public:
+    explicit Finder(const RuleContext& context) : dtypes_(context) {}
+
+    void look_at(const Function& f, const Accumulation& a, std::vector<Accumulator>& out) {
+        const auto index = static_cast<std::size_t>(a.call);
+        if (!adds(a) || a.call == kNone || index >= f.calls.size()) return;
+        const Call& call = f.calls[index];
+        const Sides sides = sides_of(a, call);
+        if (!sides.total || computed_from_total(f, a, *sides.added)) return;
+        TensorDType is = dtype_of(f, a, call, sides);
+        if (!is_low_precision(is.dtype)) return;
+        const bool steps = a.form == AccumulateForm::member || is_step_loop(f, call) ||
+                           origin(f, *sides.added, is_loss);
+        if (a.declared.known())
+            is.chain.insert(is.chain.begin(), {a.declared, "the total starts here"});
+        out.push_back({.function = &f,
+                       .fact = &a,
+                       .dtype = is.dtype,
+                       .proven = is.proven && is_proven_low(is.dtype),
+                       .over_steps = steps,
+                       .added = sides.added,
+                       .notes = std::move(is.chain)});
+    }
+
+private:
+    static bool computed_from_total(const Function& f, const Accumulation& a,
+                                    const Operand& added) {
+        return derives_from(f, added,
+                            [&](const Operand& one) { return one.name == a.name; });
+    }
+
+    // In place the total decides. Otherwise the sum is the total of the next round, and it is as wide
+    // as its widest part; a total that starts as a number takes the dtype of what is added.
+    TensorDType dtype_of(const Function& f, const Accumulation& a, const Call& call,
+                         const Sides& sides) {
+        if (is_low_precision(a.dtype)) return {.dtype = a.dtype, .proven = true, .chain = {}};
+        if (a.dtype != DType::unknown) return {};
+        TensorDType total = dtypes_.of(f, *sides.total);
+        if (call.in_place && total.dtype != DType::unknown) return total;
+        TensorDType added = dtypes_.of(f, *sides.added);
+        const bool is_number = number_of(*sides.total).has_value() || a.shape == Shape::scalar;
+        if (is_number || total.dtype == added.dtype) return added;
+        return {};
+    }
+
+    TensorDTypes dtypes_;
+};
+
+}  // namespace
+
+std::vector<Accumulator> python_accumulators(const RuleContext& context) {
+    std::vector<Accumulator> found;
+    Finder finder(context);
+    for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
+        if (is_python(f)) finder.look_at(f, a, found);
+    });
+    return found;
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,123 @@
+// MP305 bf16-to-fp16
+//
+// What   A bf16 tensor, module or value is narrowed to fp16.
+// Why    bf16 has fp32's range: weights and activations above 65504 become inf, and those below 6e-8
+//        become 0. Models trained in bf16 hold such values.
+// Fix    Stay in bf16 or go to fp32; where fp16 is needed, clamp first and check the loss.
+// Silent Values that are clamped first, and results that stay in [-1, 1] or sum to 1.
+// Tests  testdata/lint/MP305.md, tests/analyzer/rules/bf16_to_fp16_test.cpp
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool is_bounded(const Call& call) {
+    constexpr std::array<std::string_view, 12> kOps{
+        "clamp", "clip",    "clamp_max",  "sigmoid",  "softmax", "log_softmax",
+        "tanh",  "softmin", "nan_to_num", "hardtanh", "cos",     "sin"};
+    return any_of(call.op.name(), kOps);
+}
+
+// A conversion of a tensor or a module, and nothing else: args[0] is what it converts.
+bool converts(const Call& call) {
+    constexpr std::array<std::string_view, 5> kNames{"half", "to", "type", "type_as", "toType"};
+    return !call.args.empty() && any_of(leaf(call.name.str()), kNames);
+}
+
+DType converted_to(const Call& call, TensorDTypes& dtypes, const Function& f) {
+    if (leaf(call.name.str()) == "half") return DType::fp16;
+    if (call.result.dtype != DType::unknown) return call.result.dtype;
+    for (std::size_t i = 1; i < call.args.size(); ++i)
+        if (call.args[i].shape == Shape::dtype) return dtypes.of(f, call.args[i]).dtype;
+    return DType::unknown;
+}
+
+// Up and down again is the same narrowing: w.float().half().
+const Operand& before_upcast(const Function& f, const Operand& value) {
+    const Call* call = source_call(f, value);
+    const bool upcast = call && !call->args.empty() &&
+                        (leaf(call->name.str()) == "float" || is_wide(call->result.dtype)) &&
+                        (leaf(call->name.str()) == "float" || converts(*call));
+    return upcast ? call->args.front() : value;
+}
+
+bool holds_values(const Operand& value) {
+    return value.shape == Shape::tensor || value.shape == Shape::module ||
+           value.shape == Shape::other;
+}
+
+std::string message_of(std::string_view what, const Operand& value) {
+    return "bf16 " + std::string(what) + quoted(value.name.str()) +
+           " is narrowed to fp16: what is above 65504 becomes inf, what is below 3e-08 becomes 0";
+}
+
+void emit_finding(const RuleContext& context, const Function& f, const SourceSpan& span,
+                  std::string message, std::vector<Note> notes, Findings& out) {
+    emit(context, f,
+         {.rule = "MP305",
+          .severity = Severity::warning,
+          .span = span,
+          .message = std::move(message),
+          .fix = "stay in bf16 or fp32, or clamp to the range of fp16 first",
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
+void in_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f, Findings& out) {
+    for (const Call& call : f.calls) {
+        if (!converts(call) || converted_to(call, dtypes, f) != DType::fp16) continue;
+        const Operand& value = before_upcast(f, call.args.front());
+        if (!holds_values(value)) continue;
+        TensorDType is = dtypes.of(f, value);
+        if (is.dtype != DType::bf16 || !is.proven) continue;
+        const Call* made = producer(f, value);
+        const Call* direct = producer(f, call.args.front());
+        if ((made && is_bounded(*made)) || (direct && is_bounded(*direct))) continue;
+        if (is_python(f) && is_dtype_guarded(f, call.block)) continue;
+        emit_finding(context, f, call.span,
+                     message_of(value.shape == Shape::module ? "module" : "tensor", value),
+                     std::move(is.chain), out);
+    }
+}
+
+// __float2half(__bfloat162float(x))
+void in_casts(const RuleContext& context, const Function& f, Findings& out) {
+    for (const Cast& cast : f.casts) {
+        if (cast.to != DType::fp16) continue;
+        const bool has_inner =
+            cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
+        const Cast& first =
+            has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
+        if (first.from != DType::bf16 || !first.source.constant.empty()) continue;
+        emit_finding(context, f, cast.span, message_of("value", first.source), {}, out);
+    }
+}
+
+void check(const RuleContext& context, Findings& out) {
+    TensorDTypes dtypes(context);
+    for (const Function* f : context.program.functions()) {
+        in_calls(context, dtypes, *f, out);
+        in_casts(context, *f, out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kBf16ToFp16{.id = "MP305",
+                                        .name = "bf16-to-fp16",
+                                        .severity = Severity::warning,
+                                        .on_by_default = true,
+                                        .confirmed_by = "MPT001",
+                                        .check = check};
+
+}  // namespace mp::lint

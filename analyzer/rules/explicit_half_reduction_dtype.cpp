@@ -1,0 +1,82 @@
+// MP411 explicit-half-reduction-dtype
+//
+// What   A sum, mean, norm or softmax is asked to compute in fp16 or bf16: `dtype=torch.float16`.
+// Why    The input is rounded before the reduction, and the result ends at 65504. Autocast keeps
+//        these ops in fp32 and respects the argument, so it also switches that off for this call.
+// Fix    Ask for fp32 and cast the result.
+// Silent A dtype that is taken from another tensor; fp32; the dtype of a factory or a cast.
+// Tests  testdata/lint/MP411.md, tests/analyzer/rules/explicit_half_reduction_dtype_test.cpp
+
+#include <array>
+
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool reduces(std::string_view op) {
+    constexpr std::array<std::string_view, 15> kOps{
+        "sum",     "mean",        "prod",    "cumsum",             "cumprod",
+        "softmax", "log_softmax", "softmin", "norm",               "nansum",
+        "nanmean", "logsumexp",   "std",     "linalg_vector_norm", "linalg_matrix_norm"};
+    return any_of(op, kOps);
+}
+
+DType dtype_named(const Operand& value) {
+    const std::string_view constant = leaf(value.constant.str());
+    if (constant == "kHalf" || constant == "Half") return DType::fp16;
+    if (constant == "kBFloat16" || constant == "BFloat16") return DType::bf16;
+    return DType::unknown;
+}
+
+// The argument that names a half; a literal, so that the text itself decides.
+const Operand* half_dtype(const Function& f, const Call& call, DType& dtype) {
+    for (const Operand& value : call.args) {
+        if (value.constant.empty()) continue;
+        const bool is_dtype = value.shape == Shape::dtype;
+        dtype = is_dtype ? value.dtype : is_python(f) ? DType::unknown : dtype_named(value);
+        if (is_low_precision(dtype)) return &value;
+    }
+    return nullptr;
+}
+
+std::vector<Edit> edits_of(const Function& f, const Operand& dtype) {
+    if (!is_python(f) || !dtype.span.known()) return {};
+    return {{dtype.span, rewritten(dtype, "torch.float32")}};
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        DType dtype = DType::unknown;
+        if (!reduces(call.op.name())) return;
+        const Operand* asked = half_dtype(f, call, dtype);
+        if (!asked) return;
+        emit(context, f,
+             {.rule = "MP411",
+              .severity = Severity::error,
+              .span = call.span,
+              .message = std::string(call.op.name()) + " is asked to compute in " +
+                         std::string(label(dtype)) + ": its input is rounded to " +
+                         std::to_string(significant_bits(dtype)) + " bits first" +
+                         and_overflows(dtype, "the result"),
+              .fix = "ask for fp32 and cast the result",
+              .notes = {},
+              .function = {},
+              .edits = edits_of(f, *asked)},
+             out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kExplicitHalfReductionDtype{.id = "MP411",
+                                                        .name = "explicit-half-reduction-dtype",
+                                                        .severity = Severity::error,
+                                                        .on_by_default = true,
+                                                        .confirmed_by = "MPT010",
+                                                        .check = check};
+
+}  // namespace mp::lint

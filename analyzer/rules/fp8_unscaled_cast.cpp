@@ -1,0 +1,138 @@
+// MP307 fp8-unscaled-cast
+//
+// What   A tensor is cast to fp8 without a scale or a clamp before it, or a CUDA conversion is told
+//        not to saturate.
+// Why    e4m3 ends at 448 and e5m2 at 57344: beyond, the value is NaN or inf, or it saturates,
+//        depending on the library. Below 2^-10 (e4m3) it is 0.
+// Fix    Multiply by a scale that is derived from the largest magnitude, clamp, then cast.
+// Silent A product, a quotient or a clamp before the cast; results that are bounded by themselves;
+//        library wrappers that scale. A parameter, whose caller may have scaled it, is a warning.
+// Tests  testdata/lint/MP307.md, tests/analyzer/rules/fp8_unscaled_cast_test.cpp
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Scaled, clamped, or small by nature.
+bool is_tamed(const Call& call) {
+    constexpr std::array<std::string_view, 20> kOps{
+        "mul",     "div",     "clamp",      "clip",  "clamp_max", "clamp_min", "sigmoid",
+        "softmax", "tanh",    "nan_to_num", "round", "zeros",     "normalize", "hardtanh",
+        "minimum", "maximum", "lerp",       "exp2",  "ldexp",     "where"};
+    constexpr std::array<std::string_view, 10> kFactories{
+        "torch.zeros", "torch.ones",       "torch.empty",      "torch.rand",  "torch.randn",
+        "torch.full",  "torch.zeros_like", "torch.empty_like", "torch.randn_like", "torch.eye"};
+    return any_of(call.op.name(), kOps) || any_of(call.name.str(), kFactories);
+}
+
+bool converts(const Call& call) {
+    constexpr std::array<std::string_view, 3> kNames{"to", "type", "_to_copy"};
+    return !call.args.empty() && any_of(leaf(call.name.str()), kNames);
+}
+
+DType converted_to(const Call& call) {
+    if (is_fp8(call.result.dtype)) return call.result.dtype;
+    for (std::size_t i = 1; i < call.args.size(); ++i)
+        if (call.args[i].shape == Shape::dtype && is_fp8(call.args[i].dtype))
+            return call.args[i].dtype;
+    return DType::unknown;
+}
+
+// What the cast value is made of, where the function shows it.
+enum class Source { tamed, raw, unknown };
+
+Source source_of(const Function& f, const Operand& value) {
+    const Call* made = producer(f, value);
+    while (made && converts(*made)) {
+        if (is_fp8(made->args.front().dtype)) return Source::tamed;
+        made = producer(f, made->args.front());
+    }
+    if (!made) return Source::unknown;
+    if (is_tamed(*made)) return Source::tamed;
+    // An op computes new values; any other function may have scaled them.
+    return made->op.known() ? Source::raw : Source::unknown;
+}
+
+std::string message_of(DType dtype, const Operand& value) {
+    return (value.name.empty() ? "a tensor" : "'" + std::string(value.name.str()) + "'") +
+           " is cast to " + std::string(label(dtype)) + " without a scale: values above " +
+           shown(largest_value(dtype)) + " become nan, inf or the limit, and those below " +
+           shown(vanishes_below(dtype), 3) + " become 0";
+}
+
+void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
+            std::string message, Findings& out) {
+    emit(context, f,
+         {.rule = "MP307",
+          .severity = severity,
+          .span = call.span,
+          .message = std::move(message),
+          .fix = "multiply by a scale derived from the largest magnitude and clamp before the cast",
+          .notes = {},
+          .function = {}},
+         out);
+}
+
+void tensor_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
+    const DType dtype = converts(call) ? converted_to(call) : DType::unknown;
+    if (!is_fp8(dtype)) return;
+    const Operand& value = call.args.front();
+    if (is_fp8(value.dtype) || is_integer(value.dtype)) return;
+    const Source source = source_of(f, value);
+    if (source == Source::tamed || (source == Source::unknown && value.param == kNone)) return;
+    // Scaled by an assignment in place: x.mul_(scale), x.clamp_(-448, 448).
+    const bool in_place = std::ranges::any_of(f.calls, [&](const Call& other) {
+        return &other < &call && other.in_place && !other.args.empty() && is_tamed(other) &&
+               same_value(other.args.front(), value);
+    });
+    if (in_place) return;
+    report(context, f, call, source == Source::raw ? Severity::error : Severity::warning,
+           message_of(dtype, value), out);
+}
+
+// __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E4M3)
+void cuda_conversion(const RuleContext& context, const Function& f, const Call& call,
+                     Findings& out) {
+    const std::string_view name = leaf(call.name.str());
+    if (!name.starts_with("__nv_cvt_") || !(name.ends_with("_to_fp8") || name.ends_with("_to_fp8x2")))
+        return;
+    const auto has = [&](std::string_view constant) {
+        return std::ranges::any_of(call.args, [&](const Operand& value) {
+            return leaf(value.constant.str()) == constant;
+        });
+    };
+    if (!has("__NV_NOSAT")) return;
+    const DType dtype = has("__NV_E5M2") ? DType::e5m2 : DType::e4m3;
+    report(context, f, call, Severity::error,
+           std::string(name) + " does not saturate: values above " + shown(largest_value(dtype)) +
+               " become " + (dtype == DType::e4m3 ? "nan" : "inf"),
+           out);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (is_python(f))
+            tensor_cast(context, f, call, out);
+        else
+            cuda_conversion(context, f, call, out);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kFp8UnscaledCast{.id = "MP307",
+                                             .name = "fp8-unscaled-cast",
+                                             .severity = Severity::error,
+                                             .on_by_default = true,
+                                             .confirmed_by = "MPT001",
+                                             .check = check};
+
+}  // namespace mp::lint

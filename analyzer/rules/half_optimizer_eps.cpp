@@ -1,0 +1,132 @@
+// MP303 half-optimizer-eps
+//
+// What   Adam, RMSprop or another optimizer that divides by `sqrt(v) + eps` works on fp16 parameters
+//        with an eps that is 0 in fp16; the default 1e-8 is.
+// Why    v of a parameter without gradient is 0, so the step is 0 / 0: the weights become NaN.
+// Fix    eps=1e-4, or fp32 parameters.
+// Silent fp32 and bf16 parameters; an eps that fp16 holds; fused=True, which computes in fp32;
+//        optimizers with fp32 copies of their own (apex, bitsandbytes, DeepSpeed).
+// Tests  testdata/lint/MP303.md, tests/analyzer/rules/half_optimizer_eps_test.cpp
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/engines.hpp"
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/tensor_dtypes.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Optimizers of torch.optim that divide by eps, where they take it, and its default.
+struct Optimizer {
+    std::string_view name;
+    std::size_t position = 0;
+    double standard = 0;
+};
+constexpr std::array<Optimizer, 8> kOptimizers{{{"Adam", 3, 1e-8},
+                                                {"AdamW", 3, 1e-8},
+                                                {"NAdam", 3, 1e-8},
+                                                {"RAdam", 3, 1e-8},
+                                                {"Adamax", 3, 1e-8},
+                                                {"RMSprop", 3, 1e-8},
+                                                {"Adagrad", 5, 1e-10},
+                                                {"SparseAdam", 3, 1e-8}}};
+
+const Optimizer* optimizer_of(const Call& call) {
+    if (!is_within(call.name.str(), "torch.optim")) return nullptr;
+    const auto found = std::ranges::find(kOptimizers, leaf(call.name.str()), &Optimizer::name);
+    return found == kOptimizers.end() ? nullptr : &*found;
+}
+
+class Judge {
+public:
+    Judge(const RuleContext& context, Findings& out)
+        : context_(context), dtypes_(context), engines_(engines_of(context.program)), out_(out) {}
+
+    void look_at(const Function& f, const Call& call) {
+        const Optimizer* optimizer = optimizer_of(call);
+        if (!optimizer || is_true(keyword_argument(call, "fused"))) return;
+        const Operand* eps = argument(call, optimizer->position, "eps");
+        if (!eps && has_unpacked(call)) return;
+        const auto value = eps ? number_of(*eps) : std::optional(optimizer->standard);
+        if (!value || rounded(DType::fp16, *value) != 0) return;
+        const Operand* params = argument(call, 0, "params");
+        if (!params) return;
+        TensorDType is = parameters(f, *params);
+        if (is.dtype == DType::unknown) is = from_engine(f);
+        if (is.dtype != DType::fp16) return;
+        report(f, call, *optimizer, eps, *value, std::move(is));
+    }
+
+private:
+    // The parameters of a model, also in the groups of a list: [{"params": m.parameters()}].
+    TensorDType parameters(const Function& f, const Operand& value) {
+        TensorDType found;
+        derives_from(f, value, [&](const Operand& one) {
+            const Call* call = source_call(f, one);
+            const bool display = call && call->kind == CallKind::constructor &&
+                                 (call->name.str() == "list" || call->name.str() == "dict");
+            if (!display) found = dtypes_.of(f, one);
+            return found.dtype != DType::unknown;
+        });
+        return found;
+    }
+
+    // Lightning's "16-true" casts the weights before configure_optimizers sees them.
+    TensorDType from_engine(const Function& f) const {
+        if (leaf(f.name.str()) != "configure_optimizers") return {};
+        for (const Engine& engine : engines_)
+            if (engine.kind == EngineKind::lightning && engine.weights)
+                return {.dtype = engine.dtype,
+                        .proven = engines_.size() == 1,
+                        .chain = {{engine.at, "the trainer casts the weights here"}}};
+        return {};
+    }
+
+    void report(const Function& f, const Call& call, const Optimizer& optimizer,
+                const Operand* eps, double value, TensorDType is) {
+        std::vector<Edit> edits;
+        if (eps && eps->span.known()) edits.push_back({eps->span, rewritten(*eps, "1e-4")});
+        emit(context_, f,
+             {.rule = "MP303",
+              .severity = is.proven ? Severity::error : Severity::warning,
+              .span = call.span,
+              .message = std::string(optimizer.name) + " on fp16 parameters with " +
+                         (eps ? "eps " : "the default eps ") + shown(value, 3) +
+                         ", which is 0 in fp16: a parameter without gradient becomes 0 / 0 = nan",
+              .fix = "use eps=1e-4, or keep the parameters in fp32",
+              .notes = std::move(is.chain),
+              .function = {},
+              .edits = std::move(edits)},
+             out_);
+    }
+
+    const RuleContext& context_;
+    TensorDTypes dtypes_;
+    std::vector<Engine> engines_;
+    Findings& out_;
+};
+
+void check(const RuleContext& context, Findings& out) {
+    if (context.inference) return;
+    Judge judge(context, out);
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (is_python(f)) judge.look_at(f, call);
+    });
+}
+
+}  // namespace
+
+extern constinit const Rule kHalfOptimizerEps{.id = "MP303",
+                                              .name = "half-optimizer-eps",
+                                              .severity = Severity::error,
+                                              .on_by_default = true,
+                                              .confirmed_by = "MPT040",
+                                              .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,19 @@
+#pragma once
+
+// The statistics of a normalisation that is written in tensor ops, and which calls belong to it.
+
+#include "analyzer/facts/model.hpp"
+
+namespace mp::lint {
+
+// mean(x * x), x.pow(2).mean()
+bool is_mean_of_squares(const Function&, const Call&);
+
+// The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr
+// when the call is no such root.
+const Call* variance_under_root(const Function&, const Call& root);
+
+// A square below such a mean, or a variance below such a root: MP405 judges it together with that.
+bool is_part_of_norm(const Function&, const Call&);
+
+}  // namespace mp::lint

@@ -1,0 +1,58 @@
+#include "tests/analyzer/rules/python_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string half(std::string value) {
+    return "    call 5:3 torch.Tensor.half kind=method args=[{" + value +
+           "}] result.dtype=fp16 result.shape=tensor\n";
+}
+
+TEST(Bf16ToFp16, OnlyBf16IsNarrowed) {
+    EXPECT_THAT(lint("MP305", {python(half("bf16 tensor name=w"))}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP305", {python(half("fp32 tensor name=w"))}), IsEmpty());
+    EXPECT_THAT(lint("MP305", {python(half("lowp tensor name=w"))}), IsEmpty());
+    EXPECT_THAT(lint("MP305", {python(half("other name=w"))}), IsEmpty());
+}
+
+TEST(Bf16ToFp16, ModulesAndTheGeneralCast) {
+    EXPECT_THAT(lint("MP305", {python("    call 5:3 torch.nn.Module.to kind=method args=[{bf16 "
+                                      "module name=m} {fp16 dtype constant=torch.float16}] "
+                                      "result.dtype=fp16 result.shape=module\n")}),
+                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP305", {python("    call 5:3 torch.nn.Module.to kind=method args=[{bf16 "
+                                      "module name=m} {fp32 dtype constant=torch.float32}] "
+                                      "result.dtype=fp32 result.shape=module\n")}),
+                IsEmpty());
+}
+
+TEST(Bf16ToFp16, ThroughFp32IsTheSameNarrowingUnlessClamped) {
+    const std::string up =
+        "    call 3:3 torch.Tensor.float kind=method args=[{bf16 tensor name=w}] result.dtype=fp32 "
+        "result.shape=tensor\n";
+    EXPECT_THAT(lint("MP305", {python(up + half("fp32 tensor call=0"))}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP305", {python(up +
+                                      "    call 4:3 torch.Tensor.clamp kind=method op=clamp "
+                                      "args=[{fp32 tensor call=0} {constant=-65504} "
+                                      "{constant=65504}] result.dtype=fp32 result.shape=tensor\n" +
+                                      half("fp32 tensor call=1"))}),
+                IsEmpty());
+}
+
+TEST(Bf16ToFp16, BoundedResultsAreSilent) {
+    EXPECT_THAT(lint("MP305", {python("    call 3:3 torch.Tensor.softmax kind=method op=softmax "
+                                      "args=[{bf16 tensor name=w}] result.dtype=bf16 "
+                                      "result.shape=tensor\n" +
+                                      half("bf16 tensor call=0"))}),
+                IsEmpty());
+}
+
+TEST(Bf16ToFp16, CastsOfCuda) {
+    EXPECT_THAT(lint("MP305", {kernel("cast 4:3 bf16->fp32 source.name=x\n"
+                                      "cast 4:3 fp32->fp16 source.name=x inner=0")}),
+                ElementsAre("warning 4"));
+    EXPECT_THAT(lint("MP305", {kernel("cast 4:3 fp32->fp16 source.name=x")}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mp::lint::test

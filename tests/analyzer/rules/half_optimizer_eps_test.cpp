@@ -1,0 +1,72 @@
+#include "tests/analyzer/rules/python_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string optimizer(std::string params, std::string more = "", std::string name = "Adam") {
+    return "    call 5:3 torch.optim." + name + " kind=constructor args=[{" + params + "}" + more +
+           "] result.shape=object\n";
+}
+
+TEST(HalfOptimizerEps, TheDefaultIsZeroInFp16Only) {
+    const auto adam = [](std::string dtype) {
+        return lint("MP303", {python(optimizer(dtype + " parameters"))});
+    };
+    EXPECT_THAT(adam("fp16"), ElementsAre("error 5"));
+    EXPECT_THAT(adam("bf16"), IsEmpty());
+    EXPECT_THAT(adam("fp32"), IsEmpty());
+    EXPECT_THAT(adam("unknown"), IsEmpty());
+}
+
+TEST(HalfOptimizerEps, TheEpsThatTheCallGives) {
+    const auto eps = [](std::string value) {
+        return lint("MP303", {python(optimizer("fp16 parameters",
+                                               " {keyword=eps constant=" + value + "}"))});
+    };
+    EXPECT_THAT(eps("0.0001"), IsEmpty());
+    EXPECT_THAT(eps("1e-07"), IsEmpty());
+    EXPECT_THAT(eps("1e-09"), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=eps name=eps}"))}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=** name=k}"))}),
+                IsEmpty());
+}
+
+TEST(HalfOptimizerEps, FusedAndOptimizersWithoutEpsAreSilent) {
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters",
+                                                " {keyword=fused constant=true}"))}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", "", "SGD"))}), IsEmpty());
+    EXPECT_THAT(lint("MP303", {python("    call 5:3 apex.optimizers.FusedAdam kind=constructor "
+                                      "args=[{fp16 parameters}]\n")}),
+                IsEmpty());
+}
+
+TEST(HalfOptimizerEps, GroupsAreLookedInto) {
+    const auto groups = [](std::string dtype) {
+        return lint("MP303",
+                    {python("    call 3:3 torch.nn.Module.parameters kind=method args=[{" + dtype +
+                            " module name=m}] result.dtype=" + dtype +
+                            " result.shape=parameters\n"
+                            "    call 4:3 dict kind=constructor args=[{" +
+                            dtype +
+                            " parameters call=0 keyword=params}] result.shape=object\n"
+                            "    call 4:2 list kind=constructor args=[{object call=1}] "
+                            "result.shape=object\n" +
+                            optimizer("object call=2"))});
+    };
+    EXPECT_THAT(groups("fp16"), ElementsAre("error 5"));
+    EXPECT_THAT(groups("fp32"), IsEmpty());
+}
+
+TEST(HalfOptimizerEps, FixRaisesTheEpsThatIsWritten) {
+    const auto found = findings(
+        "MP303", {python(optimizer("fp16 parameters",
+                                   " {keyword=eps constant=1e-08 span=5:30-38}"))});
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(found[0].edits.size(), 1u);
+    EXPECT_EQ(found[0].edits[0].text, "eps=1e-4");
+}
+
+}  // namespace
+}  // namespace mp::lint::test
