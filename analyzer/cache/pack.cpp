@@ -44,6 +44,10 @@ void write_record(SegmentWriter& out, const PackedFile& file, const Unit& unit) 
     out.number(file.id.inode);
     out.number(file.hash);
     out.value(file.may_suppress);
+    out.value(file.has_facts);
+    out.value(file.relevant);
+    out.value(file.wanted);
+    out.value(file.imports);
     out.number(file.mentions.size());
     for (const std::string_view name : file.mentions) out.text(name);
     write_unit(out, unit);
@@ -59,6 +63,10 @@ PackedFile read_head(RecordReader& in) {
     file.id.inode = in.number();
     file.hash = in.number();
     in.value(file.may_suppress);
+    in.value(file.has_facts);
+    in.value(file.relevant);
+    in.value(file.wanted);
+    in.value(file.imports);
     for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) file.mentions.push_back(in.text());
     return file;
 }

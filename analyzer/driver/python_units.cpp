@@ -14,6 +14,8 @@
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_reach.hpp"
+#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/driver/suppress.hpp"
 
 namespace mp::lint {
@@ -23,6 +25,8 @@ namespace {
 constexpr std::size_t kBatchFiles = 64;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 constexpr int kBatchesPerWorker = 1000;
+// Smaller trees are extracted whole: that is quicker than to ask which of their files matter.
+constexpr std::uint64_t kLargeTree = std::uint64_t{8} << 20;
 // Nobody wrote a larger one by hand.
 constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 
@@ -84,17 +88,70 @@ private:
     void process(std::size_t first) {
         units_.resize(files_.size());
         results_.resize(files_.size());
+        heads_.resize(files_.size());
         mentions_.resize(files_.size());
         out_.python.resize(files_.size());
         total_ = done_ + files_.size() - first;
-        std::vector<std::size_t> missing;
+        std::vector<std::size_t> all;
         for (std::size_t i = first; i < files_.size(); ++i) {
+            known_in_pack(i);
+            all.push_back(i);
+        }
+        if (first == 0 && is_large()) {
+            make_what_is_reached();
+        } else {
+            make(all);
+        }
+    }
+
+    bool is_large() const {
+        std::uint64_t bytes = 0;
+        for (const PythonFile& f : files_) bytes += f.id.size;
+        return bytes > kLargeTree;
+    }
+
+    // Most files of a large tree neither speak of precision nor are reached from where it is spoken of.
+    void make_what_is_reached() {
+        PythonReach reach;
+        for (std::size_t i = 0; i < files_.size(); ++i) {
+            if (!heads_[i].known) scan(i);
+            const Head& head = heads_[i];
+            reach.add(file(i).module, head.wanted, head.relevant, head.imports);
+        }
+        for (std::vector<std::size_t> next = reach.next(); !next.empty(); next = reach.next()) {
+            make(next);
+            for (const std::size_t i : next) reach.take(i, units_[i]);
+        }
+        for (std::size_t i = 0; i < files_.size(); ++i) {
+            if (heads_[i].made) continue;
+            keep(i, empty_unit(file(i).path, heads_[i].unreadable ? UnitState::failed : UnitState::ok,
+                               heads_[i].unreadable ? "cannot be read" : ""));
+            results_[i].cached = heads_[i].known;
+            if (!heads_[i].known) heads_only_.push_back(i);
+        }
+    }
+
+    // From the pack, else from workers.
+    void make(const std::vector<std::size_t>& files) {
+        std::vector<std::size_t> missing;
+        for (const std::size_t i : files) {
             if (!from_pack(i)) missing.push_back(i);
         }
         extract(batches_of(missing));
         std::vector<Batch> again;
         for (const std::size_t i : std::exchange(lost_, {})) again.push_back({i});
         extract(again);
+    }
+
+    void scan(std::size_t i) {
+        std::string text;
+        Head& head = heads_[i];
+        head.unreadable = !read_file(file(i).path, text, kLargestFile);
+        head.relevant = !head.unreadable && (!parts_.is_relevant || parts_.is_relevant(text));
+        head.wanted = head.relevant && mentions_precision(text);
+        if (head.relevant) head.imports = imported_names(text);
+        head.may_suppress = mentions_suppression(text);
+        out_.python[i] = {.path = file(i).path, .id = trusted(file(i).id), .hash = hash_bytes(text)};
     }
 
     // Files that the code names, beside it or above: "ds_config.json".
@@ -127,25 +184,34 @@ private:
         }
     }
 
-    bool from_pack(std::size_t i) {
-        if (!pack_) return false;
-        const PackedFile* known = pack_->find(file(i).path);
-        if (!known || known->module != file(i).module) return false;
-        if (known->id == file(i).id) {
-            out_.python[i] = {.path = file(i).path, .id = file(i).id, .hash = known->hash};
-        } else {
+    // What the pack says of an unchanged file.
+    void known_in_pack(std::size_t i) {
+        const PackedFile* known = pack_ ? pack_->find(file(i).path) : nullptr;
+        if (!known || known->module != file(i).module) return;
+        FileId id = file(i).id;
+        if (known->id != id) {
             std::string content;
-            if (known->id.size != file(i).id.size || !read_file(file(i).path, content) ||
+            if (known->id.size != id.size || !read_file(file(i).path, content) ||
                 hash_bytes(content) != known->hash)
-                return false;
+                return;
             // The same content under a new time, as after a checkout: remembered for the next run.
-            out_.python[i] = {.path = file(i).path, .id = trusted(file(i).id), .hash = known->hash};
+            id = trusted(id);
             refreshed_.push_back(i);
         }
+        out_.python[i] = {.path = file(i).path, .id = id, .hash = known->hash};
         mentions_[i].assign(known->mentions.begin(), known->mentions.end());
+        heads_[i] = {.known = true,
+                     .has_facts = known->has_facts,
+                     .relevant = known->relevant,
+                     .wanted = known->wanted,
+                     .may_suppress = known->may_suppress,
+                     .imports = known->imports};
+    }
+
+    bool from_pack(std::size_t i) {
+        if (!heads_[i].known || !heads_[i].has_facts) return false;
         keep(i, pack_->read(file(i).path));
         results_[i].cached = true;
-        results_[i].may_suppress = known->may_suppress;
         return true;
     }
 
@@ -156,6 +222,8 @@ private:
 
     void keep(std::size_t i, Unit unit) {
         results_[i] = result_of(file(i), unit);
+        results_[i].may_suppress = heads_[i].may_suppress;
+        heads_[i].made = true;
         units_[i] = std::move(unit);
         ++done_;
         if (options_.progress) options_.progress(done_, total_, file(i).path);
@@ -203,6 +271,9 @@ private:
             const std::vector<std::string> mentions = mentions_of(unit);
             head.mentions.assign(mentions.begin(), mentions.end());
             head.may_suppress = mentions_suppression(text);
+            head.relevant = !parts_.is_relevant || parts_.is_relevant(text);
+            head.wanted = head.relevant && mentions_precision(text);
+            if (head.relevant) head.imports = imported_names(text);
             write_record(out, head, unit);
         }
         return out.take();
@@ -247,8 +318,8 @@ private:
             const PackedFile head = read_head(in);
             out_.python[i] = {.path = file(i).path, .id = head.id, .hash = head.hash};
             mentions_[i].assign(head.mentions.begin(), head.mentions.end());
+            heads_[i].may_suppress = head.may_suppress;
             keep(i, read_unit(in));
-            results_[i].may_suppress = head.may_suppress;
             results_[i].seconds = outcome.seconds / static_cast<double>(batch.size());
         }
         if (pack_) pack_->add(std::move(outcome.output));
@@ -257,18 +328,39 @@ private:
 
     void save() {
         if (!pack_) return;
-        SegmentWriter touched;
-        for (const std::size_t i : refreshed_) {
-            const ReadFile& now = out_.python[i];
-            PackedFile head{.path = now.path, .module = file(i).module, .id = now.id, .hash = now.hash};
-            head.mentions.assign(mentions_[i].begin(), mentions_[i].end());
-            head.may_suppress = results_[i].may_suppress;
-            write_record(touched, head, units_[i]);
-        }
-        if (!refreshed_.empty()) pack_->add(touched.take());
+        SegmentWriter heads;
+        for (const std::size_t i : refreshed_) write_head(heads, i, heads_[i].has_facts);
+        for (const std::size_t i : heads_only_) write_head(heads, i, false);
+        if (!refreshed_.empty() || !heads_only_.empty()) pack_->add(heads.take());
         if (!pack_->save())
             out_.warnings.push_back(std::string("cache: cannot be written: ") + std::strerror(errno));
     }
+
+    // A file of which nothing was extracted, or whose facts are known under another time.
+    void write_head(SegmentWriter& out, std::size_t i, bool has_facts) {
+        const ReadFile& now = out_.python[i];
+        PackedFile head{.path = now.path, .module = file(i).module, .id = now.id, .hash = now.hash};
+        head.mentions.assign(mentions_[i].begin(), mentions_[i].end());
+        head.may_suppress = heads_[i].may_suppress;
+        head.has_facts = has_facts;
+        head.relevant = heads_[i].relevant;
+        head.wanted = heads_[i].wanted;
+        head.imports = heads_[i].imports;
+        const bool made = heads_[i].known && has_facts && !units_[i].functions.empty();
+        write_record(out, head, made || !has_facts ? units_[i] : pack_->read(now.path));
+    }
+
+    // What is known of a file without its facts.
+    struct Head {
+        bool known = false;  // the pack has it, unchanged
+        bool has_facts = false;
+        bool relevant = true;
+        bool wanted = true;
+        bool may_suppress = true;
+        bool unreadable = false;
+        bool made = false;  // its unit is there
+        std::vector<std::uint64_t> imports;
+    };
 
     std::vector<PythonFile> files_;  // the plan's, then the configuration files they name
     const LintOptions& options_;
@@ -278,6 +370,8 @@ private:
     std::vector<Unit> units_;
     std::vector<UnitResult> results_;
     std::vector<std::vector<std::string>> mentions_;
+    std::vector<Head> heads_;
+    std::vector<std::size_t> heads_only_;
     std::vector<std::size_t> refreshed_;
     std::vector<std::size_t> lost_;
     std::size_t done_ = 0;

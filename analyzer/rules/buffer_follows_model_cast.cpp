@@ -31,7 +31,7 @@ bool is_curve(const Call& call) {
     return any_of(call.op.name(), kCurves) || any_of(leaf(call.name.str()), kCurves);
 }
 
-bool is_position(const Call& call) { return any_of(call.op.name(), kPositions); }
+bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPositions); }
 
 // Positions that went through a curve: what rounding to few bits destroys.
 bool is_table(const Function& f, const Operand& value) {

@@ -10,7 +10,7 @@
 // Silent An fp32 master stored beside it; stochastic rounding, here or in the helper that stores;
 //        helpers whose body is not seen; in-place normalisation, which has statistics or no second
 //        array to read a gradient from; averages (EMA). Python: engines that keep fp32 masters
-//        (DeepSpeed, apex), frozen models and adapters (peft), tests. All of it in the inference
+//        (DeepSpeed, apex, Accelerate), frozen models and adapters (peft), tests. All of it in the inference
 //        profile.
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
@@ -95,7 +95,9 @@ const Operand* half_module(const Function& f, const Operand& parameters) {
 // Engines that keep fp32 master weights themselves, and adapters that train few parameters of many.
 bool keeps_masters(const Program& program, const std::vector<Engine>& engines, Symbol file) {
     for (const Engine& e : engines) {
-        const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex;
+        // Accelerate makes the parameters fp32 before it shards them.
+        const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex ||
+                             e.kind == EngineKind::accelerate;
         if (masters && e.at.file == file) return true;
     }
     for (const Function* f : program.functions()) {

@@ -219,6 +219,22 @@ TEST_F(PythonTest, ConfigurationFilesThatCodeNamesAreUnits) {
     EXPECT_THAT(places(run().findings), ElementsAre("other.txt:1")) << "or it is named";
 }
 
+TEST_F(PythonTest, OfALargeTreeOnlyWhatMattersIsExtracted) {
+    const std::string padding(3 << 20, '#');
+    write_old("p/a.py", "fn half\n" + padding);
+    write_old("p/b.py", "fn plain\n" + padding);
+    write_old("p/c.py", "fn other\n" + padding);
+    const Report report = run();
+    EXPECT_THAT(places(report.findings), ElementsAre("a.py:1"));
+    EXPECT_THAT(extracted(), ElementsAre("a.py"));
+    EXPECT_EQ(report.files, 3u);
+    write_old("p/b.py", "fn half\n" + padding, 500);
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1", "b.py:1"));
+    EXPECT_THAT(extracted(), ElementsAre("b.py")) << "what is known of the others is kept";
+    options_.inputs = {"c.py"};
+    EXPECT_THAT(places(run().findings), ElementsAre("c.py:1")) << "alone it is no large tree";
+}
+
 TEST_F(PythonTest, ManyFilesMakeFewJobs) {
     for (int i = 0; i < 200; ++i) write("p/f" + std::to_string(i) + ".py", "fn one\n");
     const Report report = run();

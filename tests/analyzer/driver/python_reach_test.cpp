@@ -1,0 +1,106 @@
+#include "analyzer/driver/python_reach.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyzer/driver/python_scan.hpp"
+#include "analyzer/facts/text.hpp"
+
+namespace mp::lint {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(MentionsPrecision, CodeCountsAndProseDoesNot) {
+    EXPECT_TRUE(mentions_precision("x = y.half()\n"));
+    EXPECT_TRUE(mentions_precision("trainer = T(kind=\"bf16-mixed\")\n"));
+    EXPECT_FALSE(mentions_precision("# in bf16\nx = 1\n"));
+    EXPECT_FALSE(mentions_precision("def f():\n    \"\"\"Runs in\n    float16.\"\"\"\n    return 1\n"));
+    EXPECT_FALSE(mentions_precision("    r'''bf16'''\n"));
+    EXPECT_TRUE(mentions_precision("def f():\n    \"\"\"Doc.\"\"\"\n    return x.half()\n"));
+    EXPECT_TRUE(mentions_precision("s = 1\n'''never closed\nbf16\n")) << "wrong towards yes at most";
+    EXPECT_FALSE(mentions_precision(""));
+}
+
+std::vector<std::uint64_t> names(std::string_view text) { return imported_names(text); }
+bool imports(std::string_view text, std::string_view name) {
+    const auto one = names("import " + std::string(name) + "\n");
+    const auto all = names(text);
+    for (const std::uint64_t word : one) {
+        if (!std::binary_search(all.begin(), all.end(), word)) return false;
+    }
+    return true;
+}
+
+TEST(ImportedNames, EveryForm) {
+    EXPECT_TRUE(imports("import a.b as c\n", "b"));
+    EXPECT_TRUE(imports("from a import (\n    x,\n    y,\n)\n", "y"));
+    EXPECT_TRUE(imports("from a import x, \\\n    y\n", "y"));
+    EXPECT_TRUE(imports("def f():\n    from .tools import low\n", "low"));
+    EXPECT_FALSE(imports("from .tools import low\n", "tools")) << "only what it names";
+    EXPECT_TRUE(imports("from .tools import *\n", "tools"));
+    EXPECT_FALSE(imports("important = 1\nx = y\n", "x"));
+}
+
+Unit unit(std::string_view facts) {
+    auto parsed = parse_facts(facts);
+    EXPECT_TRUE(parsed);
+    return parsed ? std::move(*parsed) : Unit{};
+}
+
+class Reach : public testing::Test {
+protected:
+    void add(std::string_view module, bool wanted, std::string_view text = "") {
+        reach_.add(module, wanted, true, imported_names(text));
+    }
+    PythonReach reach_;
+};
+
+TEST_F(Reach, WhatSpeaksOfPrecisionIsNeeded) {
+    add("a", true);
+    add("b", false);
+    EXPECT_THAT(reach_.next(), ElementsAre(0u));
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n"));
+    EXPECT_THAT(reach_.next(), IsEmpty());
+}
+
+TEST_F(Reach, WhatItCallsIsNeededAndWhatThatCalls) {
+    add("a", true);
+    add("pkg.b", false);
+    add("pkg.c", false);
+    add("pkg.d", false);
+    EXPECT_THAT(reach_.next(), ElementsAre(0u));
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n"
+                        "    call 2:1 pkg.b.g callee=pkg.b.g\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+    reach_.take(1, unit("unit b.py language=python\n"
+                        "  func 1:1 pkg.b.N.g kind=python parent_class=pkg.b.N bases=[pkg.c.Base]\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(2u));
+}
+
+TEST_F(Reach, ReExportsLeadOn) {
+    add("a", true);
+    add("pkg", false);
+    add("pkg.impl", false);
+    reach_.next();
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n    call 2:1 pkg.g callee=pkg.g\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+    reach_.take(1, unit("unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
+                        "    type 1:1 pkg.impl.g alias=pkg.g\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(2u));
+}
+
+TEST_F(Reach, WhoImportsWhatGivesHalfIsNeeded) {
+    add("a", true);
+    add("b", false, "from a import low\n");
+    add("c", false, "from a import other\n");
+    add("d", false, "import torch\n");
+    reach_.next();
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.low kind=python\n"
+                        "    return fp16 tensor\n  func 5:1 a.other kind=python\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+}
+
+}  // namespace
+}  // namespace mp::lint
