@@ -105,6 +105,9 @@ private:
     void step_out_of_with(std::size_t call, State&);
     bool enter_when(std::size_t call, State&, std::vector<State>& out);
     bool branches_on(Symbol condition) const;
+    static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+    void unwind(std::uint32_t block, State&);
+    bool is_inside(std::int32_t entered, std::uint32_t block);
     void add_with_conditions(std::vector<Symbol>& matter) const;
     void step_body(std::size_t call, const Target&, bool alone, const State&,
                    std::vector<State>& out);
@@ -130,6 +133,7 @@ private:
     std::vector<std::pair<std::uint32_t, State>> pending_;
     std::size_t states_ = 0;
     bool returns_saved_ = true;
+    std::unordered_map<std::uint64_t, bool> inside_;  // of is_inside
     Exploration out_;
 };
 

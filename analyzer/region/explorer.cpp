@@ -73,14 +73,18 @@ void Explorer::find_tracked() {
     std::unordered_map<std::uint64_t, Known> known;
     std::vector<Symbol> matter;
     add_with_conditions(matter);
+    const bool any = std::ranges::find(touching, 1) != touching.end();
     for (const Block& b : f_.flow) {
         for (const Edge& e : b.to) {
-            if (e.condition.empty() || !branches(b)) continue;
+            if (!any || e.condition.empty() || !branches(b)) continue;
             const std::uint64_t key = std::uint64_t{e.condition.id()} << 1 | (e.when ? 1 : 0);
             const auto [entry, is_new] = known.try_emplace(key);
             if (!is_new) continue;
             // Each distinct branch costs a walk over the function.
-            if (known.size() > kMaxStates) return overflow();
+            if (known.size() > kMaxStates) {
+                if (!is_python(f_)) return overflow();
+                break;  // what is not told apart is taken both ways
+            }
             if (!reaches_all(touching, &e)) matter.push_back(e.condition);
         }
     }
@@ -161,12 +165,16 @@ void Explorer::leave(std::uint32_t block, const State& state) {
         const Edge& e = from.to[i];
         if (e.to >= block_count()) continue;
         State after = state;
+        if (e.raises) unwind(e.to, after);
         if (tracked_[first_edge_[block] + i] && !assume(after, {e.condition, e.when})) continue;
         enter(e.to, std::move(after));
     }
 }
 
-void Explorer::exit(const State& state, const SourceSpan& span) {
+void Explorer::exit(const State& left, const SourceSpan& span) {
+    State state = left;
+    // Only what is for entering leaves a `with` block open.
+    if (is_python(f_) && last_name(f_.name.str()) != "__enter__") unwind(kNowhere, state);
     out_.exits.push_back({state.cells, state.assumed, span});
     const auto is_entry_state = [](const Cell& cell) {
         return cell.value == Value::entry && cell.dtype_entry;

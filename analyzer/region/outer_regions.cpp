@@ -40,12 +40,6 @@ std::string_view directory_of(std::string_view path) {
     return path.substr(0, path.find_last_of('/') + 1);
 }
 
-std::string_view package_of(const Function& f) {
-    const std::string_view usr = f.usr.str();
-    const std::size_t dot = usr.find('.');
-    return dot == std::string_view::npos ? std::string_view{} : usr.substr(0, dot);
-}
-
 class Finder {
 public:
     explicit Finder(const Graph& graph) : graph_(graph), classes_(graph.functions()) {}
@@ -113,11 +107,10 @@ private:
     }
 
     // hmp.convert() and amp.initialize() change how everything computes that belongs to the same
-    // program: its package, or the files beside and below.
+    // program: the files beside and below, and what they call. A tree may hold many programs.
     void add_process_wide(std::uint32_t from, const Call& call, Device device, DType dtype) {
         const Function& opener = graph_.function(from);
         const std::string_view directory = directory_of(opener.span.file.str());
-        const std::string_view package = package_of(opener);
         Symbol condition;
         for (const Block& block : opener.flow)
             for (const Edge& e : block.to)
@@ -125,9 +118,7 @@ private:
         for (std::uint32_t f = 0; f < graph_.size(); ++f) {
             const Function& function = graph_.function(f);
             if (!is_python(function) || !graph_.callers(f).empty()) continue;
-            const bool near = function.span.file.str().starts_with(directory) ||
-                              (!package.empty() && package_of(function) == package);
-            if (!near) continue;
+            if (!function.span.file.str().starts_with(directory)) continue;
             found_.push_back({.function = f,
                               .device = device,
                               .dtype = dtype,

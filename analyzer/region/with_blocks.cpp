@@ -105,6 +105,45 @@ void Explorer::step_out_of_with(std::size_t call, State& state) {
     std::erase_if(state.assumed, [&](const Assumption& a) { return a.condition == assumed; });
 }
 
+// An exception leaves the blocks that its handler is not in.
+void Explorer::unwind(std::uint32_t block, State& state) {
+    for (std::size_t i = 0; i < state.saved.size(); ++i) {
+        const Saved& saved = state.saved[i];
+        if (saved.guard != with_mark() || is_inside(saved.call, block)) continue;
+        state.cells = saved.cells;
+        state.saved.erase(state.saved.begin() + static_cast<std::ptrdiff_t>(i), state.saved.end());
+        return;
+    }
+}
+
+// Whether the block is within the `with` that this call enters: its __exit__ is still to come.
+bool Explorer::is_inside(std::int32_t entered, std::uint32_t block) {
+    if (block >= block_count() || f_.flow.empty()) return false;
+    const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(entered)} << 32 | block;
+    const auto [entry, is_new] = inside_.try_emplace(key, false);
+    if (!is_new) return entry->second;
+    const std::uint32_t begin = f_.calls[static_cast<std::size_t>(entered)].block;
+    std::vector<char> reached(block_count(), 0);
+    std::vector<std::uint32_t> pending{block};
+    reached[block] = 1;
+    if (begin < reached.size()) reached[begin] = 1;  // from there on it is another time
+    while (!pending.empty()) {
+        const std::uint32_t at = pending.back();
+        pending.pop_back();
+        for (const std::size_t c : block_calls_[at]) {
+            const Call& call = f_.calls[c];
+            if (is_exit(call) && !call.args.empty() && call.args[0].call == entered)
+                return inside_[key] = true;
+        }
+        for (const Edge& e : f_.flow[at].to) {
+            if (e.to >= reached.size() || reached[e.to]) continue;
+            reached[e.to] = 1;
+            pending.push_back(e.to);
+        }
+    }
+    return false;
+}
+
 bool Explorer::branches_on(Symbol condition) const {
     return std::ranges::any_of(f_.flow, [&](const Block& block) {
         return std::ranges::any_of(block.to,

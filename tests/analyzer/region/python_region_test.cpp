@@ -126,6 +126,34 @@ TEST(PythonRegion, ManyBlocksUnderConditionsDoNotMultiply) {
     EXPECT_EQ(p.contexts(f, f.calls[60])[0].grad, Switch::on);
 }
 
+TEST(PythonRegion, AnExceptionLeavesTheBlocksItsHandlerIsNotIn) {
+    // with A: try: with B: work()  except: handle()
+    const std::string manager = "torch.cuda.amp.autocast", cpu = "torch.cpu.amp.autocast";
+    const Program p = linked({python(
+        "    block to=[1]\n    block to=[{2} {3 raises}]\n    block to=[4]\n    block to=[4]\n"
+        "    block leaves\n"
+        "    call 2:6 " + manager + " kind=constructor\n"
+        "    call 2:6 " + manager + ".__enter__ kind=method args=[{object call=0}]\n"
+        "    call 3:6 " + cpu + " kind=constructor block=1\n"
+        "    call 3:6 " + cpu + ".__enter__ kind=method args=[{object call=2}] block=1\n"
+        "    call 4:6 work block=1\n"
+        "    call 3:6 " + cpu + ".__exit__ kind=method args=[{object call=3}] block=2\n"
+        "    call 6:6 handle block=3\n"
+        "    call 7:6 after block=4\n"
+        "    call 2:6 " + manager + ".__exit__ kind=method args=[{object call=1}] block=4\n")});
+    EXPECT_EQ(states(p, "a.f", 4), "on:fp16 on:bf16/cpu");
+    EXPECT_EQ(states(p, "a.f", 6), "on:fp16") << "the handler";
+    EXPECT_EQ(states(p, "a.f", 7), "on:fp16") << "after both";
+}
+
+TEST(PythonRegion, ABlockNeverOutlivesItsFunction) {
+    const Program p = linked({python(
+        "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+        "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n") +
+        "  func 5:1 a.g kind=python\n    call 6:3 a.f callee=a.f\n    call 7:3 torch.exp\n"});
+    EXPECT_EQ(states(p, "a.g", 1), "off");
+}
+
 TEST(PythonRegion, AnIslandIsOffAndSaysWho) {
     const Program p = linked({python(
         "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
