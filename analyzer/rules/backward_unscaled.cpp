@@ -1,10 +1,10 @@
 // MP202 backward-unscaled
 //
-// What   A scaler steps the optimizer, but the loss did not go through scaler.scale(): all of it, or one
-//        loss of two. In manual optimization of Lightning, and under Accelerate, loss.backward() instead
-//        of the engine's own backward is the same.
-// Why    scaler.step divides the gradients by the scale, 65536 at first. Adam hides it, SGD stands still,
-//        and with two losses one weighs 65536 times less than it should.
+// What   A scaler steps the optimizer, but the loss did not go through scaler.scale(): all of it,
+//        or one loss of two. In manual optimization of Lightning, and under Accelerate,
+//        loss.backward() instead of the engine's own backward is the same.
+// Why    scaler.step divides the gradients by the scale, 65536 at first. Adam hides it, SGD stands
+//        still, and with two losses one weighs 65536 times less than it should.
 // Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss).
 // Silent Disabled scalers; the branch without a scaler; a loss that comes from elsewhere and may be
 //        scaled there.
@@ -70,14 +70,16 @@ Owner owner_of_backward(const Protocol& protocol, const std::vector<Engine>& eng
     if (!engine || !engine->call || engine->function->span.file != f.span.file) return {};
     if ((protocol.mask(f) & mask_of(EventKind::scale)) || !calls(f, "prepare")) return {};
     const std::string name(engine->call->result.name.str());
-    Owner owner{"Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}};
+    Owner owner{
+        "Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}};
     owner.severity = Severity::warning;
     return judge(owner, engine) ? owner : Owner{};
 }
 
 void check_scalers(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::plain_backward)) {
-        const std::string name = shown(v.scaler, "the scaler");
+        const std::string name =
+            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP202",
                      .severity = Severity::error,
                      .span = v.at.call().span,
@@ -89,11 +91,10 @@ void check_scalers(const RuleContext& context, Findings& out) {
         add_note(made.notes, v.before, "the scaler steps here");
         add_note(made.notes, v.after, "this loss is scaled");
         const Call& call = v.at.call();
-        const bool same = v.before.function == v.at.function;
-        if (same && !call.args.empty() && call.args[0].span.known() &&
-            v.at.function->kind == FunctionKind::python && is_method_of_loss(call) &&
-            v.scaler.str().find('|') == std::string_view::npos)
-            made.edits = wrapped(call.args[0], std::string(v.scaler.str()) + ".scale");
+        const Symbol scaler = protocol_of(context).scaler_in(*v.at.function);
+        if (!scaler.empty() && !call.args.empty() && call.args[0].span.known() &&
+            v.at.function->kind == FunctionKind::python && is_method_of_loss(call))
+            made.edits = wrapped(call.args[0], std::string(scaler.str()) + ".scale");
         emit(context, *v.at.function, std::move(made), out);
     }
 }

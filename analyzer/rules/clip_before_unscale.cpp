@@ -1,11 +1,12 @@
 // MP203 clip-before-unscale
 //
 // What   Gradients of a scaled loss are clipped before the scaler divides them by its scale.
-// Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves gradients that
-//        are almost zero once they are unscaled, or cuts all of them.
+// Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves
+//        gradients that are almost zero once they are unscaled, or cuts all of them.
 // Fix    scaler.unscale_(optimizer) before the clip.
-// Silent After unscale_, in branches without a scaler, where the scale was read (somebody divides by
-//        hand), where the engine clips for itself. max_norm=inf measures and does not clip: a note.
+// Silent After unscale_, in branches without a scaler, where the scale was read (somebody divides
+//        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
+//        note.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
 #include "analyzer/rules/protocol.hpp"
@@ -38,22 +39,22 @@ Symbol optimizer_of(const Protocol& protocol, const Function& f) {
 Finding finding_of(const RuleContext& context, const Violation& v) {
     const Function& f = *v.at.function;
     const Symbol optimizer = optimizer_of(protocol_of(context), f);
-    const Symbol scaler = v.scaler;
+    const Symbol scaler = protocol_of(context).scaler_in(f);
     const std::string name = shown(scaler, "the scaler");
     const bool measures = only_measures(v.at.call());
     Finding made{.rule = "MP203",
                  .severity = measures ? Severity::note : Severity::error,
                  .span = v.at.call().span,
-                 .message = measures ? "norm of gradients that are still multiplied by the loss scale"
-                                     : "gradients are clipped while they are still multiplied by the "
-                                       "loss scale of " + name,
+                 .message = measures
+                                ? "norm of gradients that are still multiplied by the loss scale"
+                                : "gradients are clipped while they are still multiplied by the "
+                                  "loss scale of " +
+                                      name,
                  .fix = "call unscale_ of the scaler with the optimizer before the clip",
                  .notes = {},
                  .function = {}};
     add_note(made.notes, v.before, "backward of the scaled loss");
-    const bool same_names =
-        v.before.function == v.at.function && scaler.str().find('|') == std::string_view::npos;
-    if (same_names && !optimizer.empty() && !measures)
+    if (!scaler.empty() && !optimizer.empty() && !measures)
         made.edits = line_before(v.at, std::string(scaler.str()) + ".unscale_(" +
                                            std::string(optimizer.str()) + ")");
     return made;

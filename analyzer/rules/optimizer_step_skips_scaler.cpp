@@ -1,11 +1,11 @@
 // MP204 optimizer-step-skips-scaler
 //
 // What   The loss is scaled, and the optimizer steps without the scaler.
-// Why    The gradients are still multiplied by the scale: with 65536 the weights move 65536 times too far,
-//        and a step with infinite gradients is not skipped.
+// Why    The gradients are still multiplied by the scale: with 65536 the weights move 65536 times
+//        too far, and a step with infinite gradients is not skipped.
 // Fix    scaler.step(optimizer), then scaler.update().
-// Silent After unscale_ or where the scale was read: the gradients are divided. Disabled scalers, the
-//        branch without a scaler, another optimizer with a loss of its own.
+// Silent After unscale_ or where the scale was read: the gradients are divided. Disabled scalers,
+//        the branch without a scaler, another optimizer with a loss of its own.
 // Tests  testdata/lint/MP204.md, tests/analyzer/rules/optimizer_step_skips_scaler_test.cpp
 
 #include "analyzer/rules/protocol.hpp"
@@ -14,31 +14,32 @@
 namespace mp::lint {
 namespace {
 
-std::vector<Edit> through_scaler(const Violation& v) {
+std::vector<Edit> through_scaler(Symbol scaler, const Violation& v) {
     const Call& call = v.at.call();
-    const std::string_view scaler = v.scaler.str(), optimizer = v.optimizer.str();
-    const bool here = v.before.function == v.at.function &&
-                      v.at.function->kind == FunctionKind::python;
-    if (!here || call.args.size() != 1 || scaler.find('|') != std::string_view::npos ||
-        optimizer.empty() || optimizer.find('|') != std::string_view::npos)
+    const Symbol optimizer = key_of(call.args[0]);
+    if (v.at.function->kind != FunctionKind::python || call.args.size() != 1 || scaler.empty() ||
+        optimizer.empty() || call.span.end_line != call.span.line)
         return {};
-    if (call.span.end_line != call.span.line) return {};
-    return {{call.span, std::string(scaler) + ".step(" + std::string(optimizer) + ")"}};
+    return {{call.span,
+             std::string(scaler.str()) + ".step(" + std::string(optimizer.str()) + ")"}};
 }
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::step_around)) {
-        const std::string name = shown(v.scaler, "the scaler");
+        const std::string name =
+            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP204",
                      .severity = Severity::error,
                      .span = v.at.call().span,
-                     .message = "the optimizer steps with gradients that are still multiplied by the "
-                                "loss scale of " + name,
+                     .message =
+                         "the optimizer steps with gradients that are still multiplied by the "
+                         "loss scale of " +
+                         name,
                      .fix = "let the scaler step: step(optimizer) of the scaler, then its update()",
                      .notes = {},
                      .function = {}};
         add_note(made.notes, v.before, "backward of the scaled loss");
-        made.edits = through_scaler(v);
+        made.edits = through_scaler(protocol_of(context).scaler_in(*v.at.function), v);
         emit(context, *v.at.function, std::move(made), out);
     }
 }

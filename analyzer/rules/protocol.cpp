@@ -27,47 +27,101 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
 
 void Protocol::find_scalers() {
     for (const Function* f : program_.functions())
-        for (const Call& c : f->calls)
+        for (const Call& c : f->calls) {
             if (roles_.makes_scaler(c))
                 scalers_.push_back({f, &c, c.result.name, enabled_of(*f, c)});
-}
-
-Symbol Protocol::group(Symbol file) const {
-    for (auto found = groups_.find(file); found != groups_.end() && found->second != file;
-         found = groups_.find(file))
-        file = found->second;
-    return file;
+            if (roles_.makes_optimizer(c) && !c.result.name.empty())
+                optimizers_[c.result.name].emplace_back(f, &c);
+        }
 }
 
 void Protocol::connect_files() {
     for (const Function* f : program_.functions()) {
-        groups_.try_emplace(f->span.file, f->span.file);
-        for (const Call& c : f->calls) {
-            const Function* callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
-            if (!callee || callee->span.file == f->span.file) continue;
-            groups_.try_emplace(callee->span.file, callee->span.file);
-            groups_[group(callee->span.file)] = group(f->span.file);
-        }
-    }
-    for (const MadeScaler& s : scalers_) scaling_groups_[group(s.function->span.file)] = true;
-    for (const Function* f : program_.functions())
+        const Symbol file = f->span.file;
         for (const Call& c : f->calls) {
             const EventKind kind = roles_.event(*f, c).kind;
             if (kind == EventKind::scale || kind == EventKind::scaler_step)
-                scaling_groups_[group(f->span.file)] = true;
+                scaling_files_.insert(file);
+            const Function* callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
+            if (!callee || callee->span.file == file) continue;
+            auto& known = calls_[file];
+            if (std::ranges::find(known, callee->span.file) != known.end()) continue;
+            known.push_back(callee->span.file);
+            called_[callee->span.file].push_back(file);
         }
+    }
+    for (const MadeScaler& s : scalers_) scaling_files_.insert(s.function->span.file);
+}
+
+const std::vector<Symbol>& Protocol::files_near(const Function& f) const {
+    const auto [entry, is_new] = near_.try_emplace(f.span.file);
+    std::vector<Symbol>& files = entry->second;
+    if (!is_new) return files;
+    files.push_back(f.span.file);
+    std::unordered_set<Symbol> seen{f.span.file};
+    for (const Files* edges : {&called_, &calls_}) {
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            const auto next = edges->find(files[i]);
+            if (next == edges->end()) continue;
+            for (const Symbol file : next->second)
+                if (seen.insert(file).second) files.push_back(file);
+        }
+    }
+    return files;
 }
 
 bool Protocol::has_scaler_near(const Function& f) const {
-    return scaling_groups_.contains(group(f.span.file));
+    return std::ranges::any_of(files_near(f),
+                               [&](Symbol file) { return scaling_files_.contains(file); });
 }
 
-std::vector<Symbol> Protocol::files_near(const Function& f) const {
-    std::vector<Symbol> files;
-    const Symbol wanted = group(f.span.file);
-    for (const auto& [file, parent] : groups_)
-        if (group(file) == wanted) files.push_back(file);
-    return files;
+Symbol Protocol::scaler_in(const Function& f) const {
+    Symbol found;
+    for (const Call& c : f.calls) {
+        if (c.kind != CallKind::method || !roles_.is_scaler(f, c)) continue;
+        const Symbol name = key_of(c.args[0]);
+        if (!found.empty() && name != found) return {};
+        found = name;
+    }
+    return found;
+}
+
+namespace {
+
+// `AdamW(model.parameters())`, `SGD(params=model.parameters())`.
+DType parameters_dtype(const Program& program, const Function& f, const Call& made) {
+    const Operand* params = argument(made, 0, "params");
+    if (!params) return DType::unknown;
+    if (const DType known = program.dtype_of(f, *params).dtype; known != DType::unknown)
+        return params->shape == Shape::tensor ? DType::unknown : known;
+    const Call* from = source_call(f, *params);
+    if (!from || from->args.empty() || last_part(from->name.str()) != "parameters")
+        return DType::unknown;
+    return program.dtype_of(f, from->args[0]).dtype;
+}
+
+bool may_see(const Function& user, const Function& maker, Symbol name) {
+    if (&user == &maker) return true;
+    if (user.span.file != maker.span.file) return false;
+    const bool attribute = name.str().starts_with("self.");
+    return attribute ? user.parent_class == maker.parent_class && !user.parent_class.empty()
+                     : maker.name.str().ends_with(".<module>");
+}
+
+}  // namespace
+
+DType Protocol::parameters_of(const Function& user, Symbol optimizer) const {
+    DType found = DType::unknown;
+    if (optimizer.empty()) return found;
+    const auto made = optimizers_.find(optimizer);
+    if (made == optimizers_.end()) return found;
+    for (const auto& [f, call] : made->second) {
+        if (!may_see(user, *f, optimizer)) continue;
+        const DType dtype = parameters_dtype(program_, *f, *call);
+        if (found != DType::unknown && dtype != found) return DType::unknown;
+        found = dtype;
+    }
+    return found;
 }
 
 Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
@@ -86,7 +140,8 @@ Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
     const auto& best = exact.empty() ? alike : exact;
     if (best.empty()) return {};
     for (const MadeScaler* s : best)
-        if (s->enabled.always != best[0]->enabled.always || s->enabled.when != best[0]->enabled.when)
+        if (s->enabled.always != best[0]->enabled.always ||
+            s->enabled.when != best[0]->enabled.when)
             return {};
     return best[0]->enabled;
 }

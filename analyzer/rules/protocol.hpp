@@ -29,23 +29,30 @@ public:
     const std::vector<Violation>& violations() const { return paths_->violations(); }
     EventMask mask(const Function& f) const { return paths_->mask(f); }
 
-    // Whether a scaler is made or used in a file of the function, of what it calls, or of what calls
-    // it: the program it is part of, as far as calls tell.
+    // The dtype of the parameters that this optimizer was built from, as far as that is known.
+    DType parameters_of(const Function&, Symbol optimizer) const;
+    // The program that the function is part of, as far as calls tell: the files that lead to its
+    // own, and those that they call.
+    const std::vector<Symbol>& files_near(const Function&) const;
+    // Whether a scaler is made or used in one of these files.
     bool has_scaler_near(const Function&) const;
-    // The files of that program, and whether a file is one of them.
-    std::vector<Symbol> files_near(const Function&) const;
+    // What the function itself calls the scaler; empty when it has several or none.
+    Symbol scaler_in(const Function&) const;
 
 private:
     void find_scalers();
     void connect_files();
     Enabled enabled(const Function& root, Symbol scaler) const;
-    Symbol group(Symbol file) const;
 
     const Program& program_;
     Roles roles_;
     std::vector<MadeScaler> scalers_;
-    mutable std::unordered_map<Symbol, Symbol> groups_;  // union-find over files
-    std::unordered_map<Symbol, bool> scaling_groups_;
+    using Made = std::vector<std::pair<const Function*, const Call*>>;
+    std::unordered_map<Symbol, Made> optimizers_;  // by what they are assigned to
+    using Files = std::unordered_map<Symbol, std::vector<Symbol>>;
+    Files calls_, called_;  // between files
+    std::unordered_set<Symbol> scaling_files_;
+    mutable Files near_;
     std::unique_ptr<Paths> paths_;
 };
 

@@ -1,4 +1,5 @@
-// What the paths need to know about a function before they run it: what happens in which block, what
+// What the paths need to know about a function before they run it: what happens in which block,
+//        what
 // can still happen from there, and which conditions matter.
 
 #include <algorithm>
@@ -16,7 +17,8 @@ std::size_t block_count(const Function& f) { return f.flow.empty() ? 1 : f.flow.
 
 const std::array<DutyMasks, kDuties>& duty_masks() {
     static constexpr std::array<DutyMasks, kDuties> kMasks{{
-        {mask_of(backward), mask_of(unscale) | mask_of(read_scale), mask_of(clip) | mask_of(inspect)},
+        {mask_of(backward), mask_of(unscale) | mask_of(read_scale),
+         mask_of(clip) | mask_of(inspect)},
         {mask_of(scaler_step), mask_of(update), 0},
         {mask_of(unscale), mask_of(scaler_step) | mask_of(update), 0},
         {mask_of(backward), mask_of(scaler_step) | mask_of(unscale) | mask_of(read_scale),
@@ -179,7 +181,8 @@ void Paths::find_tracked(const Function& f, Body& body) const {
     std::vector<Symbol> conditions;
     for (const Block& b : f.flow)
         for (const Edge& e : b.to)
-            if (!e.condition.empty() && std::ranges::find(conditions, e.condition) == conditions.end())
+            if (!e.condition.empty() &&
+                std::ranges::find(conditions, e.condition) == conditions.end())
                 conditions.push_back(e.condition);
     const auto eventful = [&](std::size_t b) {
         return std::ranges::any_of(body.blocks[b], [](const Item& i) { return i.mask != 0; });

@@ -35,7 +35,7 @@ std::uint32_t method_bit(std::string_view leaf) {
 bool are_a_scalers(std::uint32_t methods) {
     if (methods & kScaledBackward) return true;
     const auto has = [&](std::uint32_t all) { return (methods & all) == all; };
-    return has(kScale | kUnscale) || has(kUnscale | kStep) || has(kScale | kStep | kUpdate);
+    return has(kScale | kUnscale) || has(kScale | kStep | kUpdate);
 }
 
 bool are_an_engines(std::uint32_t methods) { return (methods & kBackward) && (methods & kStep); }
@@ -72,20 +72,14 @@ bool is_clip(std::string_view leaf) {
     return any_of(leaf, kClips);
 }
 
-// "p.grad", "p.grad.data", "param->grad()".
-bool is_gradient(const Operand& o) {
-    const std::string_view name = o.name.str();
-    return name.ends_with(".grad") || name.ends_with(".grad.data");
-}
-
-EventKind gradient_event(const Call& call, std::string_view leaf) {
-    if (call.args.empty() || !is_gradient(call.args[0])) return none;
+EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
+    if (call.args.empty() || !is_gradient(f, call.args[0])) return none;
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
     constexpr std::array<std::string_view, 5> kWrites{"mul_", "clamp_", "copy_", "clip_",
                                                       "__imul__"};
     constexpr std::array<std::string_view, 4> kNoise{"add_", "__iadd__", "sub_", "normal_"};
     // Division is how gradients are unscaled or averaged by hand.
-    if (leaf == "div_" || leaf == "__itruediv__") return read_scale;
+    if (leaf == "div_" || leaf == "__itruediv__" || leaf == "operator/=") return read_scale;
     if (any_of(leaf, kWrites)) return clip;
     return any_of(leaf, kReads) || any_of(leaf, kNoise) ? inspect : none;
 }
@@ -122,6 +116,14 @@ std::string_view owner_of(std::string_view name) {
     return name.substr(0, at);
 }
 
+bool is_gradient(const Function& f, const Operand& o) {
+    const std::string_view name = o.name.str();
+    if (name.ends_with(".grad") || name.ends_with(".grad.data")) return true;
+    const Call* from = source_call(f, o);
+    const std::string_view leaf = from ? last_part(from->name.str()) : "";
+    return from && from->kind == CallKind::method && (leaf == "grad" || leaf == "mutable_grad");
+}
+
 Symbol key_of(const Operand& o) {
     if (!o.name.empty()) return o.name;
     std::string_view text = o.text.str();
@@ -133,8 +135,11 @@ Symbol key_of(const Operand& o) {
 
 Roles::Roles(const Program& program) {
     for (const Function* f : program.functions()) {
-        if (!f->parent_class.empty())
-            learn_class(f->parent_class, last_part(f->name.str()));
+        // scale() takes what it scales.
+        const std::size_t self = f->kind == FunctionKind::python ? 1 : 0;
+        const std::string_view method = last_part(f->name.str());
+        if (!f->parent_class.empty() && (method != "scale" || f->params.size() > self))
+            learn_class(f->parent_class, method);
         for (const Call& call : f->calls) learn(*f, call);
     }
     // What a scaler steps is an optimizer.
@@ -184,6 +189,7 @@ void Roles::learn(const Function& f, const Call& call) {
             receivers_[key(f, scaled->args[0])] |= kScaledBackward;
         if (call.args.size() > 1 && call.args[1].keyword.empty()) bit = kBackward;
     }
+    if (bit == kScale && call.args.size() < 2) return;
     if (bit == 0) return;
     if (n.owner.str() != "?" && n.kind == ClassKind::unknown) classes_[n.owner] |= bit;
     if (!key_of(call.args[0]).empty()) receivers_[key(f, call.args[0])] |= bit;
@@ -207,8 +213,11 @@ std::uint32_t Roles::methods_of(const Function& f, const Call& call) const {
 bool Roles::is_scaler(const Function& f, const Call& call) const {
     const Name& n = name(call.name);
     if (n.kind != ClassKind::unknown) return n.kind == ClassKind::scaler;
-    if (are_a_scalers(methods_of(f, call))) return true;
+    const std::uint32_t methods = methods_of(f, call);
+    if (are_a_scalers(methods)) return true;
     if (n.owner.str() != "?" || call.args.empty()) return false;
+    // A helper that finishes what its caller has scaled.
+    if ((methods & kUnscale) && (methods & kStep)) return true;
     return scaler_names_.contains(Symbol(last_part(key_of(call.args[0]).str())));
 }
 
@@ -220,6 +229,10 @@ bool Roles::makes_scaler(const Call& call) const {
         if (found != classes_.end() && are_a_scalers(found->second)) return true;
     }
     return false;
+}
+
+bool Roles::makes_optimizer(const Call& call) const {
+    return call.kind == CallKind::constructor && kind_of(call.name.str()) == ClassKind::optimizer;
 }
 
 bool Roles::is_optimizer(const Function& f, const Call& call) const {
@@ -246,9 +259,15 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
     }
     if (leaf == "manual_backward") return {managed, subject, {}, first};
     if (leaf == "zero_grad") return {zero_grad, subject, {}, nullptr};
-    if (leaf == "get_scale" || leaf == "_get_scale_async") return {read_scale, subject, {}, nullptr};
+    if (leaf == "get_scale" || leaf == "_get_scale_async")
+        return {read_scale, subject, {}, nullptr};
     if (leaf == "step") {
-        if (is_scaler(f, call)) return {first ? scaler_step : none, subject, target, nullptr};
+        if (is_scaler(f, call)) {
+            // A scaler of one's own may update its scale in the step.
+            const std::uint32_t own = n.kind == ClassKind::unknown ? methods_of(f, call) : kUpdate;
+            const bool updates = (own & kUpdate) || own == 0;
+            return {first ? scaler_step : none, subject, target, nullptr, updates};
+        }
         if (is_optimizer(f, call)) return {optimizer_step, subject, subject, nullptr};
         const bool schedules = n.kind == ClassKind::scheduler ||
                                (n.owner.str() == "?" &&
@@ -268,8 +287,6 @@ Event Roles::region_event(const Function& f, const Call& call) const {
         return {region, {}, {}, nullptr, false};
     if (!text.ends_with("autocast.__enter__") || !text.starts_with("torch.")) return {};
     if (call.args.empty()) return {};
-    for (const Operand& a : call.args)
-        if (a.keyword.str() == "<when>" && is_false(&a)) return {};
     const Call* made = source_call(f, call.args[0]);
     if (!made) return {};
     const Operand* enabled = keyword_argument(*made, "enabled");
@@ -279,7 +296,7 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     const Operand* device = old_cuda ? nullptr : argument(*made, 0, "device_type");
     const std::string_view on = device ? spelled(*device) : "";
     if (on == "cpu" || text.find("cpu.amp") != std::string_view::npos) return {};
-    const bool certain = !enabled || is_true(enabled);
+    const bool certain = (!enabled || is_true(enabled)) && !keyword_argument(call, "<when>");
     // Without a dtype CUDA's is fp16.
     if (!dtype && !old_cuda && on != "cuda") return {};
     if (!dtype || dtype->constant.str() == "None") return {region, {}, {}, nullptr, certain};
@@ -294,10 +311,11 @@ Event Roles::event(const Function& f, const Call& call) const {
     if (call.kind == CallKind::method && !call.args.empty()) {
         if (const Event e = method_event(f, call, n); e.kind != none) return e;
         // Accelerate unscales before it clips.
-        if (is_clip(leaf) && n.kind == ClassKind::engine) return {managed, key_of(call.args[0]), {}, nullptr};
+        if (is_clip(leaf) && n.kind == ClassKind::engine)
+            return {managed, key_of(call.args[0]), {}, nullptr};
     }
     if (is_clip(leaf)) return {clip, {}, {}, nullptr};
-    if (const EventKind g = gradient_event(call, leaf); g != none) return {g, {}, {}, nullptr};
+    if (const EventKind g = gradient_event(f, call, leaf); g != none) return {g, {}, {}, nullptr};
     const std::string_view text = call.name.str();
     if (text == "torch.autograd.backward" && !call.args.empty())
         return {backward, {}, {}, &call.args[0]};

@@ -1,8 +1,9 @@
 #pragma once
 
-// Which calls of a program are steps of the loss-scaling protocol, and what plays which part in them.
-// A scaler is an object of a known class, or one whose methods are those of a scaler: the project's
-// own classes and, where the class is not known, the methods called on a receiver of one file.
+// Which calls of a program are steps of the loss-scaling protocol, and what plays which part in
+// them. A scaler is an object of a known class, or one whose methods are those of a scaler: the
+// project's own classes and, where the class is not known, the methods called on a receiver of one
+// file.
 
 #include <cstdint>
 #include <string_view>
@@ -40,7 +41,8 @@ struct Event {
     Symbol subject;    // the receiver, as the function names it: "self.scaler"
     Symbol optimizer;  // of step and unscale_
     const Operand* loss = nullptr;  // of scale and backward
-    bool certain = true;  // region: the dtype is fp16 whatever the options say
+    // region: the dtype is fp16 whatever the options say; scaler_step: the scaler has an update()
+    bool certain = true;
 };
 
 // The last part of a dotted or scoped name.
@@ -49,6 +51,9 @@ std::string_view last_part(std::string_view name);
 std::string_view owner_of(std::string_view name);
 // How a receiver or argument is named: its name, or the text of a pointer without its operators.
 Symbol key_of(const Operand&);
+
+// "p.grad", "p.grad.data", the result of param.grad() in C++.
+bool is_gradient(const Function&, const Operand&);
 
 enum class ClassKind : std::uint8_t { unknown, scaler, optimizer, scheduler, engine, other };
 
@@ -59,7 +64,10 @@ public:
     Event event(const Function&, const Call&) const;
     // The constructor of a scaler's class.
     bool makes_scaler(const Call&) const;
+    bool makes_optimizer(const Call&) const;
+    // The receiver of a method call is one.
     bool is_scaler(const Function&, const Call&) const;
+    bool is_optimizer(const Function&, const Call&) const;
 
 private:
     struct Name {
@@ -74,7 +82,6 @@ private:
     void learn(const Function&, const Call&);
     void learn_class(Symbol owner, std::string_view method);
     std::uint32_t methods_of(const Function&, const Call&) const;
-    bool is_optimizer(const Function&, const Call&) const;
     Event method_event(const Function&, const Call&, const Name&) const;
     Event region_event(const Function&, const Call&) const;
 

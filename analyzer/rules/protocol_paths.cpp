@@ -34,7 +34,8 @@ bool assigns(const Function& f, std::string_view name) {
 }
 
 bool is_nested(const Function& f) {
-    return f.kind == FunctionKind::lambda || f.name.str().find("operator()") != std::string_view::npos;
+    return f.kind == FunctionKind::lambda ||
+           f.name.str().find("operator()") != std::string_view::npos;
 }
 
 }  // namespace

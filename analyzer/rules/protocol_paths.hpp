@@ -79,7 +79,8 @@ private:
     Bindings bind(const Frame&, const Call&, const Function& callee) const;
 
     Symbol canonical(const Frame&, Symbol key) const;
-    // The condition in the root's names; empty: not comparable. `decided`: what a constant makes of it.
+    // The condition in the root's names; empty: not comparable. `decided`: what a constant makes of
+    // it.
     Symbol condition(const Frame&, Symbol text, int& decided) const;
     Way assume(const Frame&, const Edge&, bool tracked, PathState&) const;
 

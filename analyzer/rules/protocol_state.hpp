@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "analyzer/rules/protocol_events.hpp"
@@ -21,7 +20,8 @@ struct Site {
     friend bool operator==(const Site&, const Site&) = default;
 };
 
-// What must follow an event (the opener) before another one (the claim) may come. A path that avoids
+// What must follow an event (the opener) before another one (the claim) may come. A path that
+//        avoids
 // it by a branch proves a defect only when the branch cannot be the twin of one that guards the
 // opener: it comes after the opener in any case. Otherwise there is doubt.
 enum class Duty : std::uint8_t {
@@ -57,13 +57,23 @@ struct Obligation {
 struct Stepped {
     Symbol optimizer;
     Site site;
+    bool again = false;  // a backward came after it
     friend bool operator==(const Stepped&, const Stepped&) = default;
+};
+
+// A scaled loss that waits for its backward.
+struct ScaledLoss {
+    Symbol name;  // that holds it; empty: it has none
+    Site site;    // of scale()
+    bool used = false;  // a backward took it
+
+    friend bool operator==(const ScaledLoss&, const ScaledLoss&) = default;
 };
 
 struct ScalerState {
     Symbol key;
-    std::vector<std::pair<Symbol, Site>> pending;  // names that hold a scaled loss
-    Site scaled;                                   // the last scaled backward since step or zero_grad
+    std::vector<ScaledLoss> pending;
+    Site scaled;  // the last scaled backward since step or zero_grad
     std::array<Obligation, kDuties> duties{};
     std::vector<Stepped> unscaled, stepped;  // since the last update
     Site early_update;                       // update() before the step of these gradients
@@ -93,7 +103,7 @@ struct PathState {
 
 // The defects the paths prove, each by the rule that reports it.
 enum class Defect : std::uint8_t {
-    unscaled_training,   // MP201: fp16 region, plain backward, optimizer.step
+    unscaled_training,   // MP201: plain backward, optimizer.step; `before` is its fp16 region
     plain_backward,      // MP202
     clip_scaled,         // MP203
     step_around,         // MP204

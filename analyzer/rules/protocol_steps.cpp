@@ -4,6 +4,7 @@
 
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/protocol_paths.hpp"
+#include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
 namespace {
@@ -16,6 +17,18 @@ Site site_of(const Function* f, std::int32_t call) { return {f, call}; }
 bool passes_on(const Call& call) {
     return call.kind == CallKind::op || call.kind == CallKind::method ||
            call.kind == CallKind::constructor;
+}
+
+// `loss * 1024`: a loss scale of one's own.
+bool is_multiplied(const Function& f, const Operand& loss) {
+    const Call* from = source_call(f, loss);
+    if (!from || last_part(from->name.str()) != "__mul__") return false;
+    return std::ranges::any_of(from->args, [](const Operand& a) {
+        const std::optional<double> factor = number_of(a);
+        // Anything but a number is a scale that is kept elsewhere, or a weight; both are left
+        // alone.
+        return factor ? *factor > 1 : a.call == kNone && a.shape != Shape::tensor;
+    });
 }
 
 }  // namespace
@@ -69,9 +82,11 @@ ScalerState* Paths::scaled_by(const Frame& frame, const Operand& loss, PathState
                               int depth) const {
     const Function& f = *frame.function;
     for (ScalerState& s : state.scalers)
-        for (const auto& [name, site] : s.pending) {
-            if (site.function == &f && loss.call == site.index) return &s;
-            if (!name.empty() && canonical(frame, key_of(loss)) == name) return &s;
+        for (ScaledLoss& p : s.pending) {
+            const bool direct = p.site.function == &f && loss.call == p.site.index;
+            if (!direct && (p.name.empty() || canonical(frame, key_of(loss)) != p.name)) continue;
+            p.used = true;
+            return &s;
         }
     const Call* from = source_call(f, loss);
     if (!from || depth > 6 || !passes_on(*from)) return nullptr;
@@ -101,11 +116,11 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
     const Symbol result = canonical(frame, c.result.name);
     if (!result.empty())  // assigned anew
         for (ScalerState& s : state.scalers)
-            std::erase_if(s.pending, [&](const auto& p) { return p.first == result; });
+            std::erase_if(s.pending, [&](const ScaledLoss& p) { return p.name == result; });
     switch (e.kind) {
         case scale: {
             const Symbol key = canonical(frame, e.subject);
-            if (!disabled(key, state)) slot(state, key).pending.emplace_back(result, here);
+            if (!disabled(key, state)) slot(state, key).pending.push_back({result, here});
             break;
         }
         case backward: on_backward(frame, block, item, state); break;
@@ -140,13 +155,26 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
 void Paths::on_backward(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Operand& loss = *item.event.loss;
+    for (ScalerState& s : state.scalers) {
+        for (Stepped& u : s.unscaled) u.again = true;
+        for (Stepped& t : s.stepped) t.again = true;
+    }
     ScalerState* scaler = scaled_by(frame, loss, state, 0);
     for (ScalerState& s : state.scalers)
-        for (const auto& [name, site] : s.pending)
+        for (ScaledLoss& p : s.pending) {
             // Kept in a list, or returned by a helper: this may be it.
-            if (!scaler && (name.empty() || site.function != frame.function)) scaler = &s;
+            if (scaler || p.used || (!p.name.empty() && p.site.function == frame.function))
+                continue;
+            p.used = true;
+            scaler = &s;
+        }
     if (!scaler) {
-        if (is_open_question(frame, loss)) return;
+        if (is_open_question(frame, loss) || is_multiplied(*frame.function, loss)) {
+            // Whatever these gradients are, they are not those of the backward before.
+            for (ScalerState& s : state.scalers)
+                s.duty(Duty::unscale).active = s.duty(Duty::scaler_step).active = false;
+            return;
+        }
         state.plain = here;
         state.plain_region = state.region;
         return;
@@ -156,7 +184,7 @@ void Paths::on_backward(Frame& frame, std::uint32_t block, const Item& item, Pat
     if (state.penalty.known() && state.region.known())
         report({Defect::penalty_unscaled, state.penalty, here, {}, scaler->key, {}});
     state.penalty = {};
-    std::erase_if(scaler->pending, [](const auto& p) { return p.first.empty(); });
+    std::erase_if(scaler->pending, [](const ScaledLoss& p) { return p.used && p.name.empty(); });
     scaler->scaled = here;
     scaler->early_update = scaler->early_scaled = scaler->just_stepped = {};
     for (const Duty d : {Duty::unscale, Duty::scaler_step, Duty::step_first})
@@ -183,7 +211,8 @@ void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, Path
     if (disabled(key, state)) return;
     ScalerState& s = slot(state, key);
     for (const Stepped& u : s.unscaled)
-        if (u.optimizer == optimizer && !optimizer.empty() && s.duty(Duty::finish).due())
+        if (u.optimizer == optimizer && u.again && !optimizer.empty() &&
+            s.duty(Duty::finish).due())
             report({Defect::unscaled_twice, here, u.site, {}, key, optimizer});
     std::erase_if(s.unscaled, [&](const Stepped& u) { return u.optimizer == optimizer; });
     s.unscaled.push_back({optimizer, here});
@@ -214,7 +243,7 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
     const Obligation& duty = s.duty(Duty::update);
     const bool guarded = duty.skipped && enabled_(*root_, key).always != Switch::on;
     for (const Stepped& t : s.stepped)
-        if (t.optimizer == optimizer && !optimizer.empty() && duty.due() && !guarded)
+        if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded)
             report({Defect::no_update, t.site, here, {}, key, optimizer});
     if (s.early_update.known() && !s.scaled.known())
         report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
@@ -224,7 +253,7 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
     s.early_update = s.early_scaled = {};
     std::erase_if(s.unscaled, [&](const Stepped& u) { return u.optimizer == optimizer; });
     std::erase_if(s.stepped, [&](const Stepped& t) { return t.optimizer == optimizer; });
-    s.stepped.push_back({optimizer, here});
+    if (item.event.certain) s.stepped.push_back({optimizer, here});
     for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
         s.duty(d).active = false;
     open(s, Duty::update, block, here);
@@ -256,7 +285,7 @@ void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) 
         for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
             s.duty(d).active = false;
     }
-    if (state.plain.known() && state.plain_region.known())
+    if (state.plain.known())
         report({Defect::unscaled_training, state.plain, state.plain_region, here, {}, optimizer});
     state.plain = state.plain_region = state.region = {};
 }

@@ -41,6 +41,7 @@ extern const Rule kScaledGradInspection;
 extern const Rule kScalerStateNotSaved;
 extern const Rule kSchedulerIgnoresSkippedStep;
 extern const Rule kFsdpFp16WithoutShardedScaler;
+extern const Rule kStaticLossScaleNoOverflowCheck;
 extern const Rule kHalfConstantOverflow;
 extern const Rule kHalfConstantUnderflow;
 extern const Rule kHalfOptimizerEps;
@@ -105,6 +106,7 @@ constexpr std::array kRules{
     &kScalerStateNotSaved,               // MP210
     &kSchedulerIgnoresSkippedStep,       // MP211
     &kFsdpFp16WithoutShardedScaler,      // MP212
+    &kStaticLossScaleNoOverflowCheck,    // MP213
     &kHalfConstantOverflow,              // MP301
     &kHalfConstantUnderflow,             // MP302
     &kHalfOptimizerEps,                  // MP303

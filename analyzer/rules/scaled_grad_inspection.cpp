@@ -1,9 +1,9 @@
 // MP209 scaled-grad-inspection
 //
-// What   Gradients are read or changed by hand between the scaled backward and unscale_, or a gradient
-//        penalty is built with torch.autograd.grad from a loss that is not scaled.
-// Why    The numbers are 65536 times too large, or infinite although the step would be skipped. A penalty
-//        without the scale underflows in its fp16 backward.
+// What   Gradients are read or changed by hand between the scaled backward and unscale_, or a
+//        gradient penalty is built with torch.autograd.grad from a loss that is not scaled.
+// Why    The numbers are 65536 times too large, or infinite although the step would be skipped. A
+//        penalty without the scale underflows in its fp16 backward.
 // Fix    After unscale_; for a penalty scale its outputs, divide the gradients by get_scale().
 // Silent After unscale_, where the scale was read, with disabled scalers.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
@@ -20,7 +20,7 @@ void check(const RuleContext& context, Findings& out) {
                      .severity = Severity::warning,
                      .span = v.at.call().span,
                      .message = "this gradient is still multiplied by the loss scale of " +
-                                shown(v.scaler, "the scaler"),
+                                shown(protocol_of(context).scaler_in(*v.at.function), "the scaler"),
                      .fix = "call unscale_ of the scaler before reading gradients",
                      .notes = {},
                      .function = {}};
@@ -28,14 +28,16 @@ void check(const RuleContext& context, Findings& out) {
         emit(context, *v.at.function, std::move(made), out);
     }
     for (const Violation& v : violations_of(context, Defect::penalty_unscaled)) {
-        Finding made{.rule = "MP209",
-                     .severity = Severity::warning,
-                     .span = v.at.call().span,
-                     .message = "the gradients of the penalty come from a loss that is not scaled: in "
-                                "fp16 they underflow",
-                     .fix = "pass scale(outputs) of the scaler, and divide the gradients by get_scale()",
-                     .notes = {},
-                     .function = {}};
+        Finding made{
+            .rule = "MP209",
+            .severity = Severity::warning,
+            .span = v.at.call().span,
+            .message =
+                "the gradients of the penalty come from a loss that is not scaled: in "
+                "fp16 they underflow",
+            .fix = "pass scale(outputs) of the scaler, and divide the gradients by get_scale()",
+            .notes = {},
+            .function = {}};
         add_note(made.notes, v.before, "the loss with the penalty");
         emit(context, *v.at.function, std::move(made), out);
     }

@@ -1,9 +1,9 @@
 // MP206 scaler-accumulation
 //
-// What   Gradients are accumulated over several backward passes, and unscale_ or update runs after each of
-//        them although the step comes only after the last.
-// Why    A second unscale_ before the update raises; an update in between changes the scale while gradients
-//        with the old one are still being added up.
+// What   Gradients are accumulated over several backward passes, and unscale_ or update runs after
+//        each of them although the step comes only after the last.
+// Why    A second unscale_ before the update raises; an update in between changes the scale while
+//        gradients with the old one are still being added up.
 // Fix    unscale_, clip, step and update together, once per step.
 // Silent All of it inside the condition of the step; gradients that are zeroed every time.
 // Tests  testdata/lint/MP206.md, tests/analyzer/rules/scaler_accumulation_test.cpp
@@ -26,20 +26,22 @@ Finding finding_of(const Violation& v, std::string message, std::string fix) {
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::unscaled_twice)) {
-        Finding made = finding_of(
-            v,
-            "unscale_ comes again before the step: a path leads from here past step and update back "
-            "to it",
-            "call unscale_ only when the step follows, under the same condition");
+        Finding made =
+            finding_of(v,
+                       "unscale_ comes again before the step: a path leads from here past step and "
+                       "update back "
+                       "to it",
+                       "call unscale_ only when the step follows, under the same condition");
         if (v.before != v.at) add_note(made.notes, v.before, "unscale_ before that");
         emit(context, *v.at.function, std::move(made), out);
     }
     for (const Violation& v : violations_of(context, Defect::update_per_backward)) {
-        Finding made = finding_of(
-            v,
-            "the loss scale is updated between two backward passes whose gradients are added up: they "
-            "carry different scales",
-            "call update() of the scaler after its step, under the same condition");
+        Finding made =
+            finding_of(v,
+                       "the loss scale is updated between two backward passes whose gradients are "
+                       "added up: they "
+                       "carry different scales",
+                       "call update() of the scaler after its step, under the same condition");
         add_note(made.notes, v.before, "the next backward adds to the same gradients");
         emit(context, *v.at.function, std::move(made), out);
     }

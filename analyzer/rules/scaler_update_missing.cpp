@@ -1,11 +1,13 @@
 // MP205 scaler-update-missing
 //
-// What   A scaler steps the same optimizer again without update() in between, or updates before it steps.
-// Why    update() is what lowers the scale after an overflow and what clears the state of the step: without
-//        it PyTorch raises at the second step, and a scaler of one's own repeats the overflow for ever.
+// What   A scaler steps the same optimizer again without update() in between, or updates before it
+//        steps.
+// Why    update() is what lowers the scale after an overflow and what clears the state of the step:
+//        without it PyTorch raises at the second step, and a scaler of one's own repeats the
+//        overflow for ever.
 // Fix    scaler.update() once at the end of the iteration, on every way to the next one.
-// Silent One update for several optimizers; an update that may be guarded like the step; updates in other
-//        methods of the class.
+// Silent One update for several optimizers; an update that may be guarded like the step; updates in
+//        other methods of the class.
 // Tests  testdata/lint/MP205.md, tests/analyzer/rules/scaler_update_missing_test.cpp
 
 #include "analyzer/rules/protocol.hpp"
@@ -16,15 +18,18 @@ namespace {
 
 void check_missing(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::no_update)) {
-        const std::string name = shown(v.scaler, "the scaler");
-        Finding made{.rule = "MP205",
-                     .severity = Severity::error,
-                     .span = v.at.call().span,
-                     .message = name + " comes to its next step without update(): its scale does not "
-                                       "follow overflows",
-                     .fix = "call update() of the scaler after the step, on every way to the next one",
-                     .notes = {},
-                     .function = {}};
+        const std::string name =
+            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
+        Finding made{
+            .rule = "MP205",
+            .severity = Severity::error,
+            .span = v.at.call().span,
+            .message = name +
+                       " comes to its next step without update(): its scale does not "
+                       "follow overflows",
+            .fix = "call update() of the scaler after the step, on every way to the next one",
+            .notes = {},
+            .function = {}};
         if (v.before != v.at) add_note(made.notes, v.before, "the next step");
         emit(context, *v.at.function, std::move(made), out);
     }
@@ -35,8 +40,9 @@ void check_early(const RuleContext& context, Findings& out) {
         Finding made{.rule = "MP205",
                      .severity = Severity::error,
                      .span = v.at.call().span,
-                     .message = "update() before step(): the scale changes while these gradients still "
-                                "carry the old one",
+                     .message =
+                         "update() before step(): the scale changes while these gradients still "
+                         "carry the old one",
                      .fix = "call update() of the scaler after its step",
                      .notes = {},
                      .function = {}};

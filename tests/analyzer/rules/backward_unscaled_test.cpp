@@ -47,7 +47,8 @@ std::string lightning(std::string_view precision) {
            "'\" keyword=precision}]\n"
            "  func 5:5 lit.Net.training_step kind=python parent_class=lit.Net "
            "bases=[lightning.LightningModule] params=[{name=self}]\n"
-           "    call 6:5-30 lightning.LightningModule.optimizers kind=method args=[{name=self param=0}]\n"
+           "    call 6:5-30 lightning.LightningModule.optimizers kind=method args=[{name=self "
+           "param=0}]\n"
            "    call 7:9-24 ?.backward kind=method args=[{name=loss text=loss span=7:9-13}]\n";
 }
 
@@ -64,17 +65,20 @@ std::string accelerated(std::string_view backward) {
     return "unit run.py language=python\n  func 1:5 run.main kind=python\n"
            "    call 2:5-30 accelerate.Accelerator kind=constructor args=[{constant=\"'fp16'\" "
            "keyword=mixed_precision}] result.name=accelerator\n"
-           "    call 3:5-30 accelerate.Accelerator.prepare kind=method args=[{name=accelerator call=0} "
+           "    call 3:5-30 accelerate.Accelerator.prepare kind=method args=[{name=accelerator "
+           "call=0} "
            "{name=model}]\n" +
            std::string(backward);
 }
 
 TEST(BackwardUnscaled, AccelerateHasItsOwnBackward) {
-    EXPECT_THAT(lint("MP202", {accelerated("    call 4:5-30 ?.backward kind=method args=[{name=loss}]\n")}),
-                ElementsAre("error 4"));
-    EXPECT_THAT(lint("MP202", {accelerated("    call 4:5-30 accelerate.Accelerator.backward kind=method "
-                                           "args=[{name=accelerator call=0} {name=loss}]\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP202", {accelerated("    call 4:5-30 ?.backward kind=method args=[{name=loss}]\n")}),
+        ElementsAre("error 4"));
+    EXPECT_THAT(
+        lint("MP202", {accelerated("    call 4:5-30 accelerate.Accelerator.backward kind=method "
+                                   "args=[{name=accelerator call=0} {name=loss}]\n")}),
+        IsEmpty());
 }
 
 }  // namespace

@@ -60,35 +60,48 @@ TEST(ClipBeforeUnscale, TwoGuardsThatMayBeTwinsProveNothing) {
 
 std::string helper(bool unscales) {
     return "unit engine.py language=python\n"
-           "  func 1:5 engine.finish kind=python params=[{name=grad_scaler} {name=optimizer} {name=params}]\n" +
-           std::string(unscales ? "    call 2:5-30 ?.unscale_ kind=method args=[{name=grad_scaler param=0} "
-                                  "{name=optimizer param=1}]\n"
-                                : "") +
-           "    call 3:5-30 torch.nn.utils.clip_grad_norm_ args=[{name=params param=2} {constant=1}]\n"
-           "    call 4:5-30 ?.step kind=method args=[{name=grad_scaler param=0} {name=optimizer param=1}]\n"
+           "  func 1:5 engine.finish kind=python params=[{name=grad_scaler} {name=optimizer} "
+           "{name=params}]\n" +
+           std::string(
+               unscales ? "    call 2:5-30 ?.unscale_ kind=method args=[{name=grad_scaler param=0} "
+                          "{name=optimizer param=1}]\n"
+                        : "") +
+           "    call 3:5-30 torch.nn.utils.clip_grad_norm_ args=[{name=params param=2} "
+           "{constant=1}]\n"
+           "    call 4:5-30 ?.step kind=method args=[{name=grad_scaler param=0} {name=optimizer "
+           "param=1}]\n"
            "    call 5:5-30 ?.update kind=method args=[{name=grad_scaler param=0}]\n";
 }
 
 TEST(ClipBeforeUnscale, FollowsTheScalerIntoAHelperOfAnotherFile) {
-    const std::string loop = training(
-        made_scaler() + scaled_backward(4) +
-        call_line(5, "engine.finish callee=engine.finish args=[{name=scaler} {name=opt} {parameters}] block=2"));
+    const std::string loop =
+        training(made_scaler() + scaled_backward(4) +
+                 call_line(5,
+                           "engine.finish callee=engine.finish args=[{name=scaler} {name=opt} "
+                           "{parameters}] block=2"));
     EXPECT_THAT(lint("MP203", {loop, helper(false)}), ElementsAre("error 3"));
     EXPECT_THAT(lint("MP203", {loop, helper(true)}), IsEmpty());
 }
 
 std::string home_made(bool unscaled) {
-    return "unit a.cpp\n  func 11:6 train usr=train params=[{object name=opt} {object name=scaler}]\n"
-           "    call 15:22-40 GradScaler::scale kind=method callee=s args=[{object param=1 name=scaler} "
+    return "unit a.cpp\n  func 11:6 train usr=train params=[{object name=opt} {object "
+           "name=scaler}]\n"
+           "    call 15:22-40 GradScaler::scale kind=method callee=s args=[{object param=1 "
+           "name=scaler} "
            "{tensor name=loss}] result.shape=tensor\n"
            "    call 15:22-51 at::Tensor::backward kind=method callee=b args=[{tensor call=0}]\n" +
-           std::string(unscaled ? "    call 16:9-20 GradScaler::unscale_ kind=method callee=u args=[{object "
-                                  "param=1 name=scaler} {object param=0 name=opt}]\n"
-                                : "") +
-           "    call 17:9-66 torch::nn::utils::clip_grad_norm_ callee=c args=[{object} {fp64 constant=1}]\n"
-           "    call 18:24-40 GradScaler::step kind=method callee=t args=[{object param=1 name=scaler} "
+           std::string(
+               unscaled
+                   ? "    call 16:9-20 GradScaler::unscale_ kind=method callee=u args=[{object "
+                     "param=1 name=scaler} {object param=0 name=opt}]\n"
+                   : "") +
+           "    call 17:9-66 torch::nn::utils::clip_grad_norm_ callee=c args=[{object} {fp64 "
+           "constant=1}]\n"
+           "    call 18:24-40 GradScaler::step kind=method callee=t args=[{object param=1 "
+           "name=scaler} "
            "{object name=opt}]\n"
-           "    call 19:42-57 GradScaler::update kind=method callee=v args=[{object param=1 name=scaler}]\n";
+           "    call 19:42-57 GradScaler::update kind=method callee=v args=[{object param=1 "
+           "name=scaler}]\n";
 }
 
 TEST(ClipBeforeUnscale, AHomeMadeScalerIsKnownByItsMethods) {

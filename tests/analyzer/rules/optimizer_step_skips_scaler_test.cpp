@@ -37,9 +37,10 @@ TEST(OptimizerStepSkipsScaler, TheOtherBranchOfTheSameConditionIsSilent) {
 
 TEST(OptimizerStepSkipsScaler, TheStepIsRewritten) {
     const Findings found = findings(
-        "MP204", {training(scaled_backward(4) +
-                           "    call 5:9-19 torch.optim.AdamW.step kind=method args=[{object name=opt}] "
-                           "block=2\n")});
+        "MP204",
+        {training(scaled_backward(4) +
+                  "    call 5:9-19 torch.optim.AdamW.step kind=method args=[{object name=opt}] "
+                  "block=2\n")});
     ASSERT_EQ(found.size(), 1u);
     ASSERT_EQ(found[0].edits.size(), 1u);
     EXPECT_EQ(found[0].edits[0].text, "scaler.step(opt)");

@@ -4,15 +4,17 @@ namespace mp::lint::test {
 namespace {
 
 std::string norm(int line) {
-    return call_line(line, "torch.Tensor.norm op=norm kind=method args=[{tensor name=p.grad}] block=2");
+    return call_line(line,
+                     "torch.Tensor.norm op=norm kind=method args=[{tensor name=p.grad}] block=2");
 }
 
 TEST(ScaledGradInspection, NormOfAScaledGradientIsAWarning) {
     const std::string end = on_scaler(7, "step") + on_scaler(8, "update");
     EXPECT_THAT(lint("MP209", {training(scaled_backward(4) + norm(5) + end)}),
                 ElementsAre("warning 5"));
-    EXPECT_THAT(lint("MP209", {training(scaled_backward(4) + on_scaler(5, "unscale_") + norm(6) + end)}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP209", {training(scaled_backward(4) + on_scaler(5, "unscale_") + norm(6) + end)}),
+        IsEmpty());
     EXPECT_THAT(lint("MP209", {training(plain_backward(4) + norm(5) + end)}), IsEmpty());
 }
 

@@ -13,6 +13,10 @@ TEST(ScalerAccumulation, UnscalePerMicroBatchIsAnError) {
                 ElementsAre("error 5"));
 }
 
+TEST(ScalerAccumulation, AListOfOptimizersIsNoSecondTime) {
+    EXPECT_THAT(lint("MP206", {training(on_scaler(5, "unscale_"))}), IsEmpty());
+}
+
 TEST(ScalerAccumulation, AllOfItUnderTheConditionIsSilent) {
     EXPECT_THAT(lint("MP206", {training(scaled_backward(4) + on_scaler(5, "unscale_", 4) +
                                             clip_line(6, 4) + on_scaler(6, "step", 4) +

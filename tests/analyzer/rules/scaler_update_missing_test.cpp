@@ -21,8 +21,8 @@ TEST(ScalerUpdateMissing, ContinuePastTheUpdateIsAnError) {
 
 TEST(ScalerUpdateMissing, AStepAndAnUpdateUnderLikeGuardsAreSilent) {
     // if k: step; if k: update
-    EXPECT_THAT(lint("MP205", {training(made_scaler() + scaled_backward(4) + on_scaler(5, "step", 4) +
-                                            on_scaler(7, "update", 6),
+    EXPECT_THAT(lint("MP205", {training(made_scaler() + scaled_backward(4) +
+                                            on_scaler(5, "step", 4) + on_scaler(7, "update", 6),
                                         "    block to=[4 5]\n    block to=[5]\n    block to=[6 7]\n"
                                         "    block to=[7]\n    block to=[1]\n")}),
                 IsEmpty());
@@ -36,11 +36,15 @@ TEST(ScalerUpdateMissing, AnExceptionIsNoBranch) {
 }
 
 TEST(ScalerUpdateMissing, OneUpdateForTwoOptimizersIsSilent) {
-    const std::string second =
-        call_line(6, "torch.amp.GradScaler.step kind=method args=[{name=scaler} {name=opt_g}] block=2");
+    const std::string second = call_line(
+        6, "torch.amp.GradScaler.step kind=method args=[{name=scaler} {name=opt_g}] block=2");
     EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step") + second +
                                         on_scaler(7, "update"))}),
                 IsEmpty());
+}
+
+TEST(ScalerUpdateMissing, AListOfOptimizersIsNoSecondStep) {
+    EXPECT_THAT(lint("MP205", {training(on_scaler(5, "step"))}), IsEmpty());
 }
 
 TEST(ScalerUpdateMissing, UpdateBeforeStepIsAnError) {
@@ -54,14 +58,16 @@ TEST(ScalerUpdateMissing, AnotherMethodOfTheClassMayUpdate) {
         "unit t.py language=python\n"
         "  func 1:5 t.T.fit kind=python parent_class=t.T params=[{name=self}]\n"
         "    block to=[1]\n    block to=[1 2]\n    block leaves\n"
+        "    call 2:5-30 ?.backward kind=method args=[{name=loss}] block=1\n"
         "    call 3:5-30 torch.amp.GradScaler.step kind=method args=[{name=self.scaler} "
         "{name=self.opt}] block=1\n";
     EXPECT_THAT(lint("MP205", {step}), ElementsAre("error 3"));
-    EXPECT_THAT(lint("MP205",
-                     {step + "  func 9:5 t.T.after kind=python parent_class=t.T params=[{name=self}]\n"
-                             "    call 10:5-30 torch.amp.GradScaler.update kind=method "
-                             "args=[{name=self.scaler}]\n"}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP205",
+             {step + "  func 9:5 t.T.after kind=python parent_class=t.T params=[{name=self}]\n"
+                     "    call 10:5-30 torch.amp.GradScaler.update kind=method "
+                     "args=[{name=self.scaler}]\n"}),
+        IsEmpty());
 }
 
 }  // namespace

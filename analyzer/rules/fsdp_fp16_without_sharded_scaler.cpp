@@ -1,0 +1,105 @@
+// MP212 fsdp-fp16-without-sharded-scaler
+//
+// What   FSDP computes or reduces gradients in fp16, and the training loop has no ShardedGradScaler
+//        (FSDP), no scaler at all (fully_shard), or a plain GradScaler under FSDP.
+// Why    Gradients below 6e-8 are zero. A plain GradScaler sees the infinities of its own shard
+//        only: ranks disagree about which steps to skip, and their weights drift apart.
+// Fix    torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler, or bf16.
+// Silent Policies that nothing takes, bf16, loops that are not there. A warning where another
+//        choice of policy is possible.
+// Tests  testdata/lint/MP212.md, tests/analyzer/rules/fsdp_fp16_without_sharded_scaler_test.cpp
+
+#include <algorithm>
+
+#include "analyzer/rules/engines.hpp"
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// The directory above the one of a file: policies are often kept in a package beside the loop.
+std::string_view project_of(const Function& f) {
+    std::string_view path = f.span.file.str();
+    for (int up = 0; up < 2; ++up) path = path.substr(0, std::min(path.rfind('/'), path.size()));
+    return path;
+}
+
+struct Training {
+    const Function* function = nullptr;
+    const Call* backward = nullptr;
+    bool plain_scaler = false;
+    bool sharded_scaler = false;
+};
+
+// What trains with this policy: in the files that calls connect with it, and in those of its
+//        project.
+Training training_near(const RuleContext& context, const Engine& engine) {
+    const Protocol& protocol = protocol_of(context);
+    const std::vector<Symbol>& files = protocol.files_near(*engine.function);
+    const std::string project = std::string(project_of(*engine.function)) + "/";
+    const auto is_near = [&](const Function& f) {
+        return std::ranges::find(files, f.span.file) != files.end() ||
+               f.span.file.str().starts_with(project);
+    };
+    Training found;
+    for (const Function* f : context.program.functions()) {
+        const EventMask mask = protocol.mask(*f);
+        const EventMask steps =
+            mask_of(EventKind::optimizer_step) | mask_of(EventKind::scaler_step);
+        if (found.backward || !(mask & mask_of(EventKind::backward)) || !(mask & steps) ||
+            !is_near(*f))
+            continue;
+        for (const Call& c : f->calls)
+            if (protocol.roles().event(*f, c).kind == EventKind::backward)
+                found.function = f, found.backward = &c;
+    }
+    for (const MadeScaler& s : protocol.scalers()) {
+        if (!is_near(*s.function) || s.enabled.always == Switch::off) continue;
+        (mentions(s.call->name.str(), "sharded") ? found.sharded_scaler : found.plain_scaler) =
+            true;
+    }
+    return found;
+}
+
+bool is_fp16(const Engine& e) { return e.dtype == DType::fp16 || e.reduce == DType::fp16; }
+
+void check(const RuleContext& context, Findings& out) {
+    if (context.inference) return;
+    for (const Engine& e : engines_of(context.program)) {
+        const bool fsdp1 = e.kind == EngineKind::fsdp1;
+        if ((!fsdp1 && e.kind != EngineKind::fsdp2) || !is_fp16(e) || !e.call ||
+            e.used == Switch::off)
+            continue;
+        const Training training = training_near(context, e);
+        if (!training.backward || training.sharded_scaler) continue;
+        if (!fsdp1 && training.plain_scaler) continue;
+        const std::string what =
+            e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
+        emit(context, *e.function,
+             {.rule = "MP212",
+              .severity = e.used == Switch::on ? Severity::error : Severity::warning,
+              .span = e.call->span,
+              .message = "this policy " + what +
+                         (training.plain_scaler
+                              ? ", and a plain GradScaler lets ranks disagree about skipped steps"
+                              : ", and no scaler keeps small gradients from becoming zero"),
+              .fix = fsdp1 ? "use ShardedGradScaler, or torch.bfloat16"
+                           : "use GradScaler, or torch.bfloat16",
+              .notes = {{training.backward->span, "the backward of the training loop"}},
+              .function = {}},
+             out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kFsdpFp16WithoutShardedScaler{
+    .id = "MP212",
+    .name = "fsdp-fp16-without-sharded-scaler",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,113 @@
+// MP201 missing-grad-scaler
+//
+// What   A loss from an fp16 region, or of a model with fp16 parameters, is differentiated and
+//        stepped, and nothing scales it.
+// Why    Gradients below 6e-8 are zero in fp16: part of the model does not train.
+// Fix    torch.amp.GradScaler around backward and step, or bf16.
+// Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
+//        DeepSpeed, the Trainers); a loss that is multiplied by hand; inference. A warning where
+//        fp16 is one choice of several, and in benchmarks and tests.
+// Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
+
+#include <algorithm>
+
+#include "analyzer/rules/engines.hpp"
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool names_a_scaler(const Function& f) {
+    const auto named = [](const Operand& o) {
+        return mentions(o.name.str(), "scaler") || mentions(o.text.str(), "scaler");
+    };
+    for (const Parameter& p : f.params)
+        if (mentions(p.name.str(), "scaler")) return true;
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        return mentions(c.name.str(), "scaler") || std::ranges::any_of(c.args, named);
+    });
+}
+
+// An engine of the same program scales for it.
+bool has_engine(const Protocol& protocol, const std::vector<Engine>& engines, const Function& f) {
+    const std::vector<Symbol>& files = protocol.files_near(f);
+    return std::ranges::any_of(engines, [&](const Engine& e) {
+        const bool scales = e.scales || e.kind == EngineKind::deepspeed ||
+                            e.kind == EngineKind::apex || e.kind == EngineKind::hf_trainer;
+        return scales &&
+               (!e.function || std::ranges::find(files, e.function->span.file) != files.end());
+    });
+}
+
+struct Cause {
+    Severity severity = Severity::warning;
+    std::string message;
+    Site region;
+};
+
+// Why the gradients are fp16; an empty message when that is not known.
+Cause cause_of(const RuleContext& context, const Violation& v) {
+    const Protocol& protocol = protocol_of(context);
+    if (v.before.known()) {
+        const Event region = protocol.roles().event(*v.before.function, v.before.call());
+        return {region.certain ? Severity::error : Severity::warning,
+                region.certain
+                    ? "backward of a loss from an fp16 autocast region without a loss scale: "
+                      "small gradients are zero"
+                    : "backward without a loss scale of a loss whose autocast region can be "
+                      "fp16: small gradients are zero then",
+                v.before};
+    }
+    if (protocol.parameters_of(*v.after.function, v.optimizer) == DType::fp16)
+        return {Severity::error,
+                "backward of a model with fp16 parameters without a loss scale: small gradients "
+                "are zero",
+                {}};
+    return {};
+}
+
+// Code that measures or tests is not what anybody trains with.
+Severity lowered(Severity severity, const Function& f) {
+    const std::string_view path = f.span.file.str();
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    const bool tests = file.starts_with("test_") || path.find("/tests/") != std::string_view::npos;
+    const bool measures =
+        file.starts_with("bench") || path.find("/benchmarks/") != std::string_view::npos;
+    if (tests) return severity == Severity::error ? Severity::warning : Severity::note;
+    return measures ? Severity::warning : severity;
+}
+
+void check(const RuleContext& context, Findings& out) {
+    if (context.inference) return;
+    const Protocol& protocol = protocol_of(context);
+    const std::vector<Engine> engines = engines_of(context.program);
+    for (const Violation& v : violations_of(context, Defect::unscaled_training)) {
+        Cause cause = cause_of(context, v);
+        const Function& f = *v.at.function;
+        if (cause.message.empty() || protocol.has_scaler_near(f)) continue;
+        if (names_a_scaler(f) || names_a_scaler(*v.after.function)) continue;
+        if (has_engine(protocol, engines, f)) continue;
+        Finding made{.rule = "MP201",
+                     .severity = lowered(cause.severity, f),
+                     .span = v.at.call().span,
+                     .message = std::move(cause.message),
+                     .fix = "scale the loss and let a GradScaler step, or compute in bf16",
+                     .notes = {},
+                     .function = {}};
+        add_note(made.notes, cause.region, "the fp16 region opens here");
+        add_note(made.notes, v.after, "the optimizer steps here");
+        emit(context, f, std::move(made), out);
+    }
+}
+
+}  // namespace
+
+extern constinit const Rule kMissingGradScaler{.id = "MP201",
+                                               .name = "missing-grad-scaler",
+                                               .severity = Severity::error,
+                                               .on_by_default = true,
+                                               .confirmed_by = "",
+                                               .check = check};
+
+}  // namespace mp::lint

@@ -1,0 +1,135 @@
+// MP210 scaler-state-not-saved
+//
+// What   A checkpoint holds the state of the optimizer but not that of the scaler; or the scaler's
+//        state is saved and never loaded.
+// Why    After a restart the scale is 65536 again: the first steps overflow and are skipped, and
+//        the run is not the one that was stopped.
+// Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
+// Silent Programs that save the scaler's state anywhere, engines that do. A note for scalers that
+//        depend on a flag.
+// Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
+
+#include <algorithm>
+
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool saves(const Call& call) {
+    const std::string_view leaf = last_part(call.name.str());
+    return leaf == "save" || leaf == "save_checkpoint" || leaf == "save_on_master";
+}
+
+bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call) {
+    return !call.args.empty() && (protocol.roles().is_scaler(f, call) ||
+                                  mentions(key_of(call.args[0]).str(), "scaler"));
+}
+
+// What the files of one program do with states.
+struct States {
+    bool saves_scaler = false;
+    bool loads_scaler = false;
+    bool loads_optimizer = false;
+    const Function* saving = nullptr;  // the scaler's
+    const Call* saved = nullptr;
+};
+
+States states_of(const RuleContext& context, const std::vector<Symbol>& files) {
+    const Protocol& protocol = protocol_of(context);
+    States found;
+    for (const Function* f : context.program.functions()) {
+        if (std::ranges::find(files, f->span.file) == files.end()) continue;
+        for (const Call& c : f->calls) {
+            const std::string_view leaf = last_part(c.name.str());
+            if (c.kind != CallKind::method) continue;
+            if (leaf == "state_dict" && is_of_scaler(protocol, *f, c)) {
+                found.saves_scaler = true;
+                found.saving = f;
+                found.saved = &c;
+            }
+            if (leaf != "load_state_dict") continue;
+            if (is_of_scaler(protocol, *f, c))
+                found.loads_scaler = true;
+            else if (protocol.roles().is_optimizer(*f, c))
+                found.loads_optimizer = true;
+        }
+    }
+    return found;
+}
+
+// A scaler of the file, of the class, or of what calls the function.
+const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
+    std::vector<const Function*> users{&f};
+    for (std::size_t i = 0; i < users.size() && users.size() < 32; ++i)
+        for (const Call* c : context.program.callers(users[i]->usr)) {
+            const Function* caller = context.program.owner(*c);
+            if (caller && std::ranges::find(users, caller) == users.end()) users.push_back(caller);
+        }
+    for (const MadeScaler& s : protocol_of(context).scalers())
+        for (const Function* user : users)
+            if (s.function->span.file == user->span.file && s.enabled.always != Switch::off)
+                return &s;
+    return nullptr;
+}
+
+void check_saves(const RuleContext& context, const Function& f, Findings& out) {
+    const Protocol& protocol = protocol_of(context);
+    if (!std::ranges::any_of(f.calls, saves)) return;
+    const auto state = std::ranges::find_if(f.calls, [&](const Call& c) {
+        return c.kind == CallKind::method && last_part(c.name.str()) == "state_dict" &&
+               protocol.roles().is_optimizer(f, c);
+    });
+    if (state == f.calls.end()) return;
+    const MadeScaler* scaler = scaler_of(context, f);
+    if (!scaler || states_of(context, protocol.files_near(f)).saves_scaler) return;
+    emit(context, f,
+         {.rule = "MP210",
+          .severity = scaler->enabled.always == Switch::on ? Severity::warning : Severity::note,
+          .span = state->span,
+          .message =
+              "the checkpoint holds the optimizer's state but not the scaler's: a restart begins "
+              "with the first loss scale",
+          .fix = "save state_dict() of the scaler too, and load it",
+          .notes = {{scaler->call->span, "the scaler"}},
+          .function = {}},
+         out);
+}
+
+void check_loads(const RuleContext& context, Findings& out) {
+    const Protocol& protocol = protocol_of(context);
+    std::vector<const Call*> told;
+    for (const MadeScaler& s : protocol.scalers()) {
+        const States states = states_of(context, protocol.files_near(*s.function));
+        if (!states.saved || states.loads_scaler || !states.loads_optimizer) continue;
+        if (std::ranges::find(told, states.saved) != told.end()) continue;
+        told.push_back(states.saved);
+        emit(context, *states.saving,
+             {.rule = "MP210",
+              .severity = Severity::warning,
+              .span = states.saved->span,
+              .message = "the scaler's state is saved and never loaded, the optimizer's is",
+              .fix = "call load_state_dict of the scaler where the checkpoint is read",
+              .notes = {},
+              .function = {}},
+             out);
+    }
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for (const Function* f : context.program.functions())
+        if (f->kind == FunctionKind::python) check_saves(context, *f, out);
+    check_loads(context, out);
+}
+
+}  // namespace
+
+extern constinit const Rule kScalerStateNotSaved{.id = "MP210",
+                                                 .name = "scaler-state-not-saved",
+                                                 .severity = Severity::warning,
+                                                 .on_by_default = true,
+                                                 .confirmed_by = "",
+                                                 .check = check};
+
+}  // namespace mp::lint

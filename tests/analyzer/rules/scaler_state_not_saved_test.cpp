@@ -1,0 +1,37 @@
+#include "tests/analyzer/rules/protocol_facts.hpp"
+
+namespace mp::lint::test {
+namespace {
+
+std::string saving(std::string_view more, std::string_view enabled = "") {
+    return "unit t.py language=python\n  func 1:5 t.main kind=python\n"
+           "    call 2:5-30 torch.amp.GradScaler kind=constructor args=[" + std::string(enabled) +
+           "] result.name=scaler\n"
+           "    call 3:5-30 torch.optim.AdamW.state_dict kind=method args=[{name=opt}]\n"
+           "    call 4:5-30 torch.save args=[{other}]\n" + std::string(more);
+}
+constexpr std::string_view kSaved =
+    "    call 5:5-30 torch.amp.GradScaler.state_dict kind=method args=[{name=scaler}]\n";
+constexpr std::string_view kLoadsOptimizer =
+    "    call 6:5-30 torch.optim.AdamW.load_state_dict kind=method args=[{name=opt}]\n";
+constexpr std::string_view kLoadsScaler =
+    "    call 7:5-30 torch.amp.GradScaler.load_state_dict kind=method args=[{name=scaler}]\n";
+
+TEST(ScalerStateNotSaved, ACheckpointWithoutTheScalerIsAWarning) {
+    EXPECT_THAT(lint("MP210", {saving("")}), ElementsAre("warning 3"));
+    EXPECT_THAT(lint("MP210", {saving(kSaved)}), IsEmpty());
+}
+
+TEST(ScalerStateNotSaved, AFlagMakesItANoteAndOffMakesItNothing) {
+    EXPECT_THAT(lint("MP210", {saving("", "{name=amp keyword=enabled}")}), ElementsAre("note 3"));
+    EXPECT_THAT(lint("MP210", {saving("", "{constant=false keyword=enabled}")}), IsEmpty());
+}
+
+TEST(ScalerStateNotSaved, SavedAndNeverLoaded) {
+    const std::string saved(kSaved), opt(kLoadsOptimizer), scaler(kLoadsScaler);
+    EXPECT_THAT(lint("MP210", {saving(saved + opt)}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP210", {saving(saved + opt + scaler)}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mp::lint::test
