@@ -53,8 +53,12 @@ void check(const RuleContext& context, Findings& out) {
                         .function = {}};
         // Without the upcasts, which nobody can place, this only says what happens anyway.
         if (dtype->span.known() && dtype->keyword.str() == "dtype" &&
-            !keyword_argument(call, "enabled"))
-            finding.edits = {{dtype->span, "enabled=False"}};
+            !keyword_argument(call, "enabled")) {
+            SourceSpan at = dtype->span;
+            at.line = at.end_line;
+            at.column = at.end_column;
+            finding.edits = {{at, ", enabled=False"}};
+        }
         emit(context, f, std::move(finding), out);
     });
 }

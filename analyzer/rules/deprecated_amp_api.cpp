@@ -58,7 +58,11 @@ std::optional<Edit> replaced_name(const Call& call, const Deprecated& is) {
         return is_exact ? std::optional(edit) : std::nullopt;
     }
     const Operand& first = call.args.front();
-    const bool follows = first.span.line == span.line && first.span.column == span.column + length;
+    // The span of a keyword argument is that of its value.
+    const auto key = static_cast<std::uint32_t>(
+        first.keyword.empty() ? 0 : first.keyword.str().size() + 1);
+    const bool follows =
+        first.span.line == span.line && first.span.column == span.column + length + key;
     const bool has_second = call.args.size() > 1 && call.args[1].keyword.empty();
     if (!follows || has_second) return std::nullopt;
     edit.text += ", ";

@@ -6,7 +6,7 @@
 //        region would have computed in fp32, and the gradient of the cast is half too.
 // Fix    Drop the cast; the region casts what should be half.
 // Silent Upcasts; functions that ask for the autocast state first, or that custom_fwd decorates;
-//        gradient-free scopes; casts
+//        gradient-free scopes; tests, which compare precisions; casts
 //        whose result goes straight to a raw pointer (a custom kernel that autocast does not know);
 //        disabled regions.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "analyzer/rules/autograd_classes.hpp"
+#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -130,6 +131,7 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     std::unordered_set<const Call*> reported;
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (code_kind(f.span.file.str()) == CodeKind::test) return;  // compares precisions
         if (is_cast_to_half(call)) check_cast(context, f, call, out);
         check_module(context, f, call, reported, out);
     });

@@ -24,6 +24,7 @@ extern const Rule kAutocastCacheNotCleared;
 extern const Rule kAutocastCacheNoGrad;
 extern const Rule kAutocastThread;
 extern const Rule kCustomFunctionWithoutCustomFwd;
+extern const Rule kCustomOpWithoutAutocastKernel;
 extern const Rule kInplaceInAutocast;
 extern const Rule kMixedHalfTypes;
 extern const Rule kNestedPrecisionEngine;
@@ -89,6 +90,7 @@ constexpr std::array kRules{
     &kAutocastCacheNoGrad,               // MP112
     &kAutocastThread,                    // MP113
     &kCustomFunctionWithoutCustomFwd,    // MP114
+    &kCustomOpWithoutAutocastKernel,     // MP115
     &kInplaceInAutocast,                 // MP116
     &kMixedHalfTypes,                    // MP117
     &kNestedPrecisionEngine,             // MP118

@@ -10,7 +10,7 @@ std::string python(const std::string& arguments) {
 }
 
 constexpr const char* kFp32 =
-    "{fp32 dtype constant=torch.float32 keyword=dtype span=3:31-50}";
+    "{fp32 dtype constant=torch.float32 keyword=dtype span=3:37-50}";
 
 TEST(AutocastFp32Dtype, ALiteralFp32IsAWarning) {
     EXPECT_THAT(lint("MP106", {python(kFp32)}), ElementsAre("warning 3"));
@@ -20,8 +20,9 @@ TEST(AutocastFp32Dtype, TheFixDisablesTheRegionAndIsNotSafe) {
     const auto found = findings("MP106", {python(kFp32)});
     ASSERT_EQ(found.size(), 1u);
     ASSERT_EQ(found[0].edits.size(), 1u);
-    EXPECT_EQ(found[0].edits[0].text, "enabled=False");
-    EXPECT_EQ(found[0].edits[0].at.column, 31u);
+    EXPECT_EQ(found[0].edits[0].text, ", enabled=False");
+    EXPECT_EQ(found[0].edits[0].at.column, 50u);
+    EXPECT_EQ(found[0].edits[0].at.end_column, 50u);
     EXPECT_FALSE(found[0].safe_edits);
 }
 

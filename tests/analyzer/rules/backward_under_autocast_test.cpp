@@ -40,6 +40,12 @@ TEST(BackwardUnderAutocast, AutogradGradAndManualBackwardCount) {
                 ElementsAre("warning 5", "warning 6"));
 }
 
+TEST(BackwardUnderAutocast, InATestOfTheUserItIsANote) {
+    std::string code = python(open() + kBackward + close());
+    code.replace(code.find("train.py"), 8, "tests/test_train.py");
+    EXPECT_THAT(lint("MP107", {code}), ElementsAre("note 5"));
+}
+
 TEST(BackwardUnderAutocast, AMethodOfTheProgramIsNotJudgedItself) {
     EXPECT_THAT(lint("MP107", {python(open() +
                                       "call 5:9 train.Layer.backward callee=train.Layer.backward "

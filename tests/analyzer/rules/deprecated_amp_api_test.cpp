@@ -20,7 +20,7 @@ TEST(DeprecatedAmpApi, TheCudaAutocastIsANoteWithAFix) {
 
 TEST(DeprecatedAmpApi, KeywordArgumentsStay) {
     EXPECT_EQ(first_edit("call 3:10-50 torch.cuda.amp.autocast kind=constructor "
-                         "args=[{other name=amp keyword=enabled span=3:34-49}]\n"),
+                         "args=[{other name=amp keyword=enabled span=3:42-49}]\n"),
               "10-34 torch.amp.autocast('cuda', ");
 }
 

@@ -81,6 +81,12 @@ TEST(ManualCastInAutocast, APythonCastIsAWarningAndItsFixRemovesIt) {
     EXPECT_EQ(found[0].edits[0].text, "");
 }
 
+TEST(ManualCastInAutocast, InATestOfTheUserItIsSilent) {
+    std::string code = python(open() + kHalf + close());
+    code.replace(code.find("train.py"), 8, "tests/test_train.py");
+    EXPECT_THAT(lint("MP101", {code}), IsEmpty());
+}
+
 TEST(ManualCastInAutocast, UnderNoGradItIsSilent) {
     const std::string no_grad =
         "call 1:10 torch.no_grad kind=constructor\n"

@@ -61,7 +61,7 @@ TEST(Registry, EveryRuleHasAPageWithEverySection) {
              {"What", "Why", "Bad", "Good", "Not a bug", "Fix", "Suppress"})
             EXPECT_THAT(page, HasSubstr("\n## " + section + "\n")) << rule->id;
         EXPECT_THAT(page, HasSubstr(rule->on_by_default ? "on by" : "off by")) << rule->id;
-        EXPECT_THAT(page, HasSubstr("// expect: " + std::string(rule->id))) << rule->id;
+        EXPECT_THAT(page, HasSubstr(" expect: " + std::string(rule->id))) << rule->id;
     }
 }
 
