@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
@@ -137,13 +139,13 @@ void Builder::add_setting(Symbol key, Operand value, Node node) {
     setting.block = block_;
 }
 
-void Builder::note_self_attribute(Symbol leaf, const Value& value) {
+void Builder::note_self_attributes() {
     if (!scope_.owner) return;
-    AttributeInfo* it = scope_.owner->attribute(leaf);
-    if (!it) return;
-    Value kept = file_.held_by_attribute(value, f_.calls);
-    it->value = it->set ? join(it->value, kept, {}, true) : kept;
-    it->set = true;
+    std::sort(of_self_.begin(), of_self_.end());
+    of_self_.erase(std::unique(of_self_.begin(), of_self_.end()), of_self_.end());
+    for (const auto& [leaf, slot] : of_self_)
+        if (AttributeInfo* it = scope_.owner->attribute(leaf); it && env_[slot].set)
+            file_.add_to_attribute(*it, env_[slot].value, f_.calls);
 }
 
 void Builder::assign_attribute(Node target, const Value& value, Node right) {
@@ -161,7 +163,8 @@ void Builder::assign_attribute(Node target, const Value& value, Node right) {
     Value kept = value;
     kept.is.name = {};
     set(slot_of(dotted), std::move(kept));
-    if (object.is_self && f_.name.str().ends_with(".__init__")) note_self_attribute(leaf, value);
+    if (object.is_self && f_.name.str().ends_with(".__init__"))
+        of_self_.emplace_back(leaf, slot_of(dotted));
 }
 
 void Builder::assign_subscript(Node target, const Value& value, Node right) {

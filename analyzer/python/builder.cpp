@@ -134,6 +134,12 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
         Slot merged = value_in(*branches[0], slot);
         for (std::size_t i = 1; i < branches.size(); ++i) {
             const Slot& next = value_in(*branches[i], slot);
+            // A variable that a branch leaves unbound is not read behind it.
+            if (!next.set && unbound_is_absent(slot)) continue;
+            if (!merged.set && unbound_is_absent(slot)) {
+                merged = next;
+                continue;
+            }
             merged.value = join(merged.value, next.value,
                                 branches.size() == 2 ? condition : Symbol{}, when);
             merged.loop = std::min(merged.loop, next.loop);
@@ -141,6 +147,11 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
         set(slot, std::move(merged.value));
         env_[slot].loop = merged.loop;
     }
+}
+
+// Attributes that a function does not assign have a value from before; those of a new object do not.
+bool Builder::unbound_is_absent(std::uint32_t slot) const {
+    return slot < bindings_ || f_.name.str().ends_with(".__init__");
 }
 
 Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {

@@ -54,6 +54,7 @@ private:
     std::size_t mark() const { return journal_.size(); }
     Delta take(std::size_t since);                  // undoes what was set since
     void merge(const std::vector<Branch>& branches, Symbol condition = {}, bool when = true);
+    bool unbound_is_absent(std::uint32_t slot) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
     void weaken(Node loop);                         // what a loop assigns, before its first pass
     void weaken_target(Node target, bool augmented);
@@ -123,7 +124,7 @@ private:
     void visit_augmented(Node node);
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
-    void note_self_attribute(Symbol leaf, const Value& value);
+    void note_self_attributes();  // what __init__ leaves in them
     void add_setting(Symbol key, Operand value, Node node);
 
     // -- statements -----------------------------------------------------------------------------------
@@ -205,6 +206,7 @@ private:
     std::vector<Slot> env_;      // by binding of the scope, then attributes
     std::vector<Slot>::size_type bindings_ = 0;
     FlatMap dotted_;             // slots of `x.a`
+    std::vector<std::pair<Symbol, std::uint32_t>> of_self_;  // attributes set in __init__, and slots
     std::unordered_map<Symbol, std::vector<std::uint32_t>> parts_;  // slots of `x.a` by x
     Delta journal_;              // old slots
     std::uint32_t taken_ = 0;    // how often take() ran

@@ -282,6 +282,13 @@ void Builder::after_call(std::int32_t index, const Callee& callee, const std::ve
         enter_on_stack(values[1], callee.receiver.is.name, arguments.child(0));
         return;
     }
+    if (callee.receiver.is_self && values.size() >= 3 && f_.name.str().ends_with(".__init__") &&
+        last_part(call.name.str()) == "register_buffer")
+        if (const auto name = string_content(arguments.child(0))) {
+            const Symbol leaf(*name);
+            of_self_.emplace_back(leaf, slot_of(file_.names.join(callee.receiver.is.name, leaf.str())));
+            set(of_self_.back().second, values[2]);
+        }
     if (call.name.str().starts_with("os.")) add_environment(callee, call, arguments);
     if (!file_.is_library_name(call.name)) return;
     for (const Value& value : values)

@@ -1,5 +1,6 @@
 #include "analyzer/python/classes.hpp"
 
+#include "analyzer/python/constants.hpp"
 #include "analyzer/python/file.hpp"
 #include "analyzer/python/library.hpp"
 
@@ -32,6 +33,19 @@ private:
         if (node.kind() == Kind::augmented_assignment) change(node.part(Part::left));
         if (node.kind() == Kind::for_statement) change(node.part(Part::left));
         if (node.kind() == Kind::as_pattern_target) change(node.child(0));
+        if (node.kind() == Kind::call) register_buffer(node);
+    }
+
+    // `self.register_buffer("x", t)`
+    void register_buffer(Node call) {
+        const Node function = call.part(Part::function), arguments = call.part(Part::arguments);
+        if (attribute_of_self(function).str() != "register_buffer") return;
+        const auto name = string_content(arguments.child(0));
+        if (!name || name->empty() || !arguments.child(1)) return;
+        AttributeInfo& it = into_.add_attribute(Symbol(*name));
+        it.outside_init |= !is_init_;
+        it.is_buffer = true;
+        if (!is_init_) it.assigned.push_back(arguments.child(1));
     }
 
     void assign(Node target, Node right) {

@@ -23,6 +23,7 @@ struct AttributeInfo {
     std::vector<Node> assigned{};  // right-hand sides outside of __init__
     bool set = false;              // `value` holds something
     bool outside_init = false;     // assigned by other methods too
+    bool is_buffer = false;        // registered: it is cast with its module
     bool changed = false;          // by something that is no plain assignment: `+=`, a loop target
 };
 

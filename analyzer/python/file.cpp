@@ -74,13 +74,21 @@ Value File::detached(Value v, const std::vector<Call>& calls) {
     return v;
 }
 
-Value File::held_by_attribute(const Value& v, const std::vector<Call>& calls) {
+void File::add_to_attribute(AttributeInfo& attribute, const Value& v, const std::vector<Call>& calls) {
     Value kept = detached(v, calls);
     kept.is.name = {};
-    const bool follows = kept.is.shape == Shape::module || last_part(kept.object.str()) == "Parameter";
+    const bool follows = kept.is.shape == Shape::module || attribute.is_buffer ||
+                         last_part(kept.object.str()) == "Parameter";
     // Its dtype is what its owner was cast to, not what it was made with.
     if (follows && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
-    return kept;
+    if (attribute.set) {
+        // `self.x = None` first, or on another path: whoever uses it has made sure.
+        const Symbol none("None");
+        if (kept.is.constant == none) return;
+        if (attribute.value.is.constant != none) kept = common(attribute.value, kept);
+    }
+    attribute.value = std::move(kept);
+    attribute.set = true;
 }
 
 bool is_display(const Call& call) {

@@ -35,7 +35,7 @@ public:
     // Makes `v` mean the same outside of the function that `calls` belong to.
     Value detached(Value v, const std::vector<Call>& calls);
     // ... and as an attribute of an object that may be cast as a whole.
-    Value held_by_attribute(const Value& v, const std::vector<Call>& calls);
+    void add_to_attribute(AttributeInfo& attribute, const Value& v, const std::vector<Call>& calls);
 
     Tree tree;
     Names names;

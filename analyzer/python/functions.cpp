@@ -129,6 +129,7 @@ void Builder::run_expression(Node body) {
 
 void Builder::finish(Node body) {
     unwind(Way::leave, end_of(body));
+    note_self_attributes();
     if (scope_.has_inner || scope_.kind != Scope::Kind::function) {
         scope_.last.resize(bindings_);
         for (std::size_t i = 0; i < bindings_; ++i)
@@ -146,9 +147,8 @@ void Builder::finish(Node body) {
 void Builder::read_attributes(ClassInfo& type) {
     for (AttributeInfo& it : type.attributes) {
         for (const Node right : it.assigned) {
-            const Value v = file_.held_by_attribute(eval(right), f_.calls);
-            it.value = it.set ? join(it.value, v, {}, true) : v;
-            it.set = true;
+            const Value v = eval(right);
+            file_.add_to_attribute(it, v, f_.calls);
         }
         if (it.changed) it.value.is.constant = {};
     }

@@ -95,6 +95,30 @@ TEST(PythonClasses, ParametersFollowTheModule) {
                 ElementsAre("torch.Tensor.sum(self.w:tensor)", "torch.Tensor.sum(self.s:tensor fp32)"));
 }
 
+TEST(PythonClasses, BuffersAreAttributesThatFollowTheModule) {
+    EXPECT_THAT(calls_of("import torch\nclass C(torch.nn.Module):\n  def __init__(self):\n"
+                         "    self.register_buffer('f', torch.arange(3.0))\n"
+                         "  def g(self):\n    self.f.sum()\n",
+                         "C.g"),
+                ElementsAre("torch.Tensor.sum(self.f:tensor)"));
+}
+
+TEST(PythonClasses, NoneIsNoOtherValue) {
+    EXPECT_THAT(calls_of("import torch\nclass C:\n  def __init__(self):\n    self.s = None\n"
+                         "  def start(self):\n    self.s = torch.amp.GradScaler()\n"
+                         "  def g(self):\n    self.s.update()\n",
+                         "C.g"),
+                ElementsAre("torch.amp.GradScaler.update(self.s)"));
+}
+
+TEST(PythonClasses, AnAttributeOfOneBranchIsWhatItIs) {
+    EXPECT_THAT(calls_of("import torch\nclass C:\n  def __init__(self, amp):\n    if amp:\n"
+                         "      self.s = torch.amp.GradScaler()\n"
+                         "  def g(self):\n    self.s.update()\n",
+                         "C.g"),
+                ElementsAre("torch.amp.GradScaler.update(self.s)"));
+}
+
 TEST(PythonClasses, ClassBodiesRunOnce) {
     constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n  w = torch.zeros(3)\n"
                              "  def f(self, x):\n    x.to(self.half)\n";

@@ -68,6 +68,16 @@ TEST(PythonRegions, AnAttributeHoldsAContext) {
                 ElementsAre("torch.autocast.__enter__(self.ctx, 'cuda', enabled=on)", "torch.autocast.__exit__(#0)"));
 }
 
+TEST(PythonRegions, AnAttributeHoldsOneOfTwoContexts) {
+    EXPECT_THAT(calls_of(with_torch("class C:\n  def __init__(self, on):\n    if on:\n"
+                                    "      self.ctx = torch.autocast('cuda')\n    else:\n"
+                                    "      self.ctx = nullcontext()\n"
+                                    "  def f(self):\n    with self.ctx:\n      pass\n"),
+                         "C.f"),
+                ElementsAre("torch.autocast.__enter__(self.ctx, 'cuda', <when>=on)",
+                            "torch.autocast.__exit__(#0)"));
+}
+
 TEST(PythonRegions, AStackOfContexts) {
     EXPECT_THAT(calls_of(with_torch("with ExitStack() as stack:\n  stack.enter_context(torch.no_grad())\n  torch.relu(1)\n")),
                 IsSupersetOf({"torch.no_grad.__enter__(#2)", "torch.relu(1)", "torch.no_grad.__exit__(#4)",
