@@ -6,7 +6,7 @@
 // Fix    torch.amp.GradScaler around backward and step, or bf16.
 // Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
 //        DeepSpeed, the Trainers); a loss that is multiplied by hand; inference. A warning where
-//        fp16 is one choice of several, and in benchmarks and tests.
+//        fp16 is one choice of several.
 // Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
 
 #include <algorithm>
@@ -67,17 +67,6 @@ Cause cause_of(const RuleContext& context, const Violation& v) {
     return {};
 }
 
-// Code that measures or tests is not what anybody trains with.
-Severity lowered(Severity severity, const Function& f) {
-    const std::string_view path = f.span.file.str();
-    const std::string_view file = path.substr(path.rfind('/') + 1);
-    const bool tests = file.starts_with("test_") || path.find("/tests/") != std::string_view::npos;
-    const bool measures =
-        file.starts_with("bench") || path.find("/benchmarks/") != std::string_view::npos;
-    if (tests) return severity == Severity::error ? Severity::warning : Severity::note;
-    return measures ? Severity::warning : severity;
-}
-
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     const Protocol& protocol = protocol_of(context);
@@ -89,7 +78,7 @@ void check(const RuleContext& context, Findings& out) {
         if (names_a_scaler(f) || names_a_scaler(*v.after.function)) continue;
         if (has_engine(protocol, engines, f)) continue;
         Finding made{.rule = "MP201",
-                     .severity = lowered(cause.severity, f),
+                     .severity = cause.severity,
                      .span = v.at.call().span,
                      .message = std::move(cause.message),
                      .fix = "scale the loss and let a GradScaler step, or compute in bf16",

@@ -264,8 +264,8 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
     if (leaf == "step") {
         if (is_scaler(f, call)) {
             // A scaler of one's own may update its scale in the step.
-            const std::uint32_t own = n.kind == ClassKind::unknown ? methods_of(f, call) : kUpdate;
-            const bool updates = (own & kUpdate) || own == 0;
+            const bool own = n.kind == ClassKind::unknown && n.owner.str() != "?";
+            const bool updates = !own || (methods_of(f, call) & kUpdate);
             return {first ? scaler_step : none, subject, target, nullptr, updates};
         }
         if (is_optimizer(f, call)) return {optimizer_step, subject, subject, nullptr};

@@ -269,6 +269,7 @@ void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
         s.early_scaled = s.scaled;
     }
     s.scaled = {};
+    s.pending.clear();  // whatever took them, their iteration is over
     s.stepped.clear();
     s.unscaled.clear();
     for (Obligation& o : s.duties) o.active = false;

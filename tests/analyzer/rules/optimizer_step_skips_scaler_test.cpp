@@ -35,6 +35,14 @@ TEST(OptimizerStepSkipsScaler, TheOtherBranchOfTheSameConditionIsSilent) {
     EXPECT_THAT(lint("MP204", {training(calls, fork("", ""))}), IsEmpty());
 }
 
+TEST(OptimizerStepSkipsScaler, WhatALoopBeforeHasScaledIsOver) {
+    // Somebody else took the scaled loss; the loop after it trains without a scaler.
+    EXPECT_THAT(lint("MP204", {training(scale_line(4) + on_scaler(5, "step") +
+                                        on_scaler(6, "update") + plain_backward(7, 3) +
+                                        on_optimizer(8, "step", 3))}),
+                IsEmpty());
+}
+
 TEST(OptimizerStepSkipsScaler, TheStepIsRewritten) {
     const Findings found = findings(
         "MP204",

@@ -53,6 +53,37 @@ TEST(ScalerUpdateMissing, UpdateBeforeStepIsAnError) {
                 ElementsAre("error 5"));
 }
 
+std::string helper(bool updates) {
+    return "unit t.py language=python\n"
+           "  func 1:5 t.train kind=python\n"
+           "    block to=[1]\n    block to=[1 2]\n    block leaves\n"
+           "    call 2:5-30 torch.amp.GradScaler kind=constructor result.name=scaler\n"
+           "    call 3:5-30 t.step callee=t.step args=[{name=opt} {name=scaler call=0}] block=1\n"
+           "  func 9:5 t.step kind=python params=[{name=o} {name=s}]\n"
+           "    call 10:5-20 ?.scale kind=method args=[{name=s param=1} {name=loss}]\n"
+           "    call 10:5-30 ?.backward kind=method args=[{call=0}]\n"
+           "    call 11:5-30 ?.step kind=method args=[{name=s param=1} {name=o param=0}]\n" +
+           std::string(updates ? "    call 12:5-30 ?.update kind=method args=[{name=s param=1}]\n"
+                               : "");
+}
+
+TEST(ScalerUpdateMissing, TheLoopMayBeInTheCaller) {
+    EXPECT_THAT(lint("MP205", {helper(false)}), ElementsAre("error 11"));
+    EXPECT_THAT(lint("MP205", {helper(true)}), IsEmpty());
+}
+
+TEST(ScalerUpdateMissing, AScalerWithoutUpdateUpdatesInItsStep) {
+    const std::string own =
+        "unit t.py language=python\n"
+        "  func 1:5 t.train kind=python\n"
+        "    block to=[1]\n    block to=[1 2]\n    block leaves\n"
+        "    call 3:5-20 t.S.scale kind=method args=[{name=s} {name=loss}] block=1\n"
+        "    call 3:5-30 ?.backward kind=method args=[{call=0}] block=1\n"
+        "    call 4:5-30 t.S.unscale_ kind=method args=[{name=s} {name=opt}] block=1\n"
+        "    call 5:5-30 t.S.step kind=method args=[{name=s} {name=opt}] block=1\n";
+    EXPECT_THAT(lint("MP205", {own}), IsEmpty());
+}
+
 TEST(ScalerUpdateMissing, AnotherMethodOfTheClassMayUpdate) {
     const std::string step =
         "unit t.py language=python\n"
