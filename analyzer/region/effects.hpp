@@ -57,7 +57,8 @@ private:
 // Runs one function on abstract states: all paths, with equal conditions taken the same way.
 class Explorer {
 public:
-    // More states than this in one function, and nothing is claimed about it.
+    // More states than this in one function, beside the first few of each block, and nothing is claimed
+    // about it.
     static constexpr std::size_t kMaxStates = 256;
 
     Explorer(const Effects&, std::uint32_t function);

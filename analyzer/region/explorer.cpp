@@ -62,6 +62,9 @@ void Explorer::find_tracked() {
     for (std::size_t c = 0; c < f_.calls.size(); ++c) {
         // A `with` block undoes what it does: the way around it ends in the same state.
         if (is_enter(f_.calls[c]) || is_exit(f_.calls[c])) continue;
+        const ApiKind kind = effects_.api().classify(f_, f_.calls[c]).kind;
+        const bool reads = kind == ApiKind::read_enabled || kind == ApiKind::read_dtype;
+        if (reads && is_python(f_)) continue;
         if (f_.calls[c].block < touching.size() && effects_.touches(index_, c))
             touching[f_.calls[c].block] = 1;
     }
@@ -120,7 +123,7 @@ void Explorer::overflow() {
 void Explorer::enter(std::uint32_t block, State state) {
     auto& seen = seen_[block];
     if (std::ranges::find(seen, state) != seen.end()) return;
-    if (++states_ > kMaxStates) return overflow();
+    if (!seen.empty() && ++states_ > kMaxStates + 4 * block_count()) return overflow();
     seen.push_back(state);
     pending_.emplace_back(block, std::move(state));
 }
