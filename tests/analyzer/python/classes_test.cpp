@@ -41,7 +41,8 @@ TEST(PythonClasses, MethodsSayWhoTheyBelongTo) {
 }
 
 TEST(PythonClasses, SuperIsTheBase) {
-    constexpr auto kSource = "from lib import Base\nclass A(Base):\n  def f(self):\n    super().f(1)\n"
+    constexpr auto kSource = "from lib import Base\nclass A(Base):\n  def f(self):\n"
+        "    super().f(1)\n"
                              "class B(A):\n  def f(self):\n    super(B, self).f(2)\n";
     EXPECT_THAT(calls_of(kSource, "A.f"), ElementsAre("lib.Base.f(super(), 1)"));
     EXPECT_THAT(calls_of(kSource, "B.f"), ElementsAre("m.A.f(super(B, self), 2)"));
@@ -49,8 +50,10 @@ TEST(PythonClasses, SuperIsTheBase) {
 
 TEST(PythonClasses, ObjectsKeepTheirClass) {
     constexpr auto kSource = "import torch\n"
-                             "class Net(torch.nn.Module):\n  def loss(self, x): pass\n  def forward(self, x): pass\n"
-                             "def f(x):\n  net = Net().cuda()\n  net(x)\n  net.loss(x)\n  net.half()\n";
+                             "class Net(torch.nn.Module):\n  def loss(self, x): pass\n"
+                             "  def forward(self, x): pass\n"
+                             "def f(x):\n  net = Net().cuda()\n  net(x)\n  net.loss(x)\n"
+                             "  net.half()\n";
     EXPECT_THAT(calls_of(kSource, "f"),
                 ElementsAre("m.Net()", "torch.nn.Module.cuda(#0:module)",
                             "m.Net.forward(#1:module, x)", "m.Net.loss(#1:module, x)",
@@ -58,7 +61,8 @@ TEST(PythonClasses, ObjectsKeepTheirClass) {
 }
 
 TEST(PythonClasses, ModulesAreCastInPlace) {
-    constexpr auto kSource = "from torch import nn\ndef f(x):\n  net = nn.Linear(1, 1)\n  net.half()\n  net(x)\n";
+    constexpr auto kSource = "from torch import nn\ndef f(x):\n  net = nn.Linear(1, 1)\n"
+        "  net.half()\n  net(x)\n";
     EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.nn.Linear.forward(#0:module fp16, x)"));
 }
 
@@ -69,30 +73,35 @@ TEST(PythonClasses, APropertyIsCalled) {
 }
 
 TEST(PythonClasses, FirstParametersOfOtherMethods) {
-    constexpr auto kSource = "class C:\n  def g(self): pass\n  @staticmethod\n  def s(x):\n    x.g()\n"
+    constexpr auto kSource = "class C:\n  def g(self): pass\n  @staticmethod\n  def s(x):\n"
+        "    x.g()\n"
                              "  @classmethod\n  def c(cls):\n    return cls()\n";
     EXPECT_THAT(calls_of(kSource, "C.s"), ElementsAre("?.g(x)"));
     EXPECT_THAT(calls_of(kSource, "C.c"), ElementsAre("m.C()"));
 }
 
 TEST(PythonClasses, SettersAndOverloadsAreNotTheMethod) {
-    EXPECT_THAT(functions_of("class C:\n  @property\n  def x(self): pass\n  @x.setter\n  def x(self, v): pass\n"
+    EXPECT_THAT(functions_of("class C:\n  @property\n  def x(self): pass\n  @x.setter\n"
+        "  def x(self, v): pass\n"
                              "  @overload\n  def y(self): ...\n  def y(self): pass\n"),
                 ElementsAre("m.<module>", "m.C.x", "m.C.x.setter", "m.C.y"));
 }
 
 TEST(PythonClasses, InheritedFunctionsOfAClassHaveNoBodyHere) {
-    const Unit unit = unit_of("import torch\nclass F(torch.autograd.Function):\n  pass\nF.apply(1)\n");
+    const Unit unit = unit_of("import torch\nclass F(torch.autograd.Function):\n  pass\n"
+        "F.apply(1)\n");
     const Call& call = unit.functions[0].calls.back();
     EXPECT_EQ(call.name.str(), "m.F.apply");
     EXPECT_TRUE(call.callee.empty());
 }
 
 TEST(PythonClasses, ParametersFollowTheModule) {
-    EXPECT_THAT(calls_of("import torch\nfrom torch import nn\nclass C(nn.Module):\n  def __init__(self):\n"
+    EXPECT_THAT(calls_of("import torch\nfrom torch import nn\nclass C(nn.Module):\n"
+        "  def __init__(self):\n"
                          "    self.w = nn.Parameter(torch.zeros(3))\n    self.s = torch.zeros(3)\n"
                          "  def f(self):\n    self.w.sum()\n    self.s.sum()\n", "C.f"),
-                ElementsAre("torch.Tensor.sum(self.w:tensor)", "torch.Tensor.sum(self.s:tensor fp32)"));
+                ElementsAre("torch.Tensor.sum(self.w:tensor)",
+                    "torch.Tensor.sum(self.s:tensor fp32)"));
 }
 
 TEST(PythonClasses, BuffersAreAttributesThatFollowTheModule) {
@@ -120,7 +129,8 @@ TEST(PythonClasses, AnAttributeOfOneBranchIsWhatItIs) {
 }
 
 TEST(PythonClasses, ClassBodiesRunOnce) {
-    constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n  w = torch.zeros(3)\n"
+    constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n"
+        "  w = torch.zeros(3)\n"
                              "  def f(self, x):\n    x.to(self.half)\n";
     EXPECT_THAT(calls_of(kSource, "C.<class>"), ElementsAre("torch.zeros(3)"));
     EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("?.to(x, torch.float16)"));

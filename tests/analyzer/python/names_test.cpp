@@ -39,7 +39,8 @@ TEST(PythonNames, FallbackImportsMeanTheFirst) {
 
 TEST(PythonNames, RelativeImportsAreOfThePackage) {
     const auto calls_in = [](std::string path, std::string module) {
-        const Unit unit = extract({path, module, "from .util import f\nfrom ..b import g\nf()\ng()\n"});
+        const Unit unit = extract({path, module, "from .util import f\nfrom ..b import g\nf()\n"
+            "g()\n"});
         std::vector<std::string> names;
         for (const Call& call : unit.functions[0].calls) names.emplace_back(call.callee.str());
         return names;
@@ -49,7 +50,8 @@ TEST(PythonNames, RelativeImportsAreOfThePackage) {
 }
 
 TEST(PythonNames, ImportsOfProjectCodeAreReExports) {
-    const auto facts = facts_of("from .net import Net as N\nfrom .ops import *\nfrom torch import nn\nimport os\n");
+    const auto facts = facts_of("from .net import Net as N\nfrom .ops import *\n"
+        "from torch import nn\nimport os\n");
     EXPECT_THAT(facts, ElementsAre("type net.Net alias=m.N", "type ops.* alias=m.*",
                                    "type torch.nn alias=m.nn"));
 }
@@ -68,20 +70,25 @@ TEST(PythonNames, ImportsInsideFunctionsStayThere) {
 }
 
 TEST(PythonNames, FunctionsAreNamedByTheirScope) {
-    EXPECT_THAT(functions_of("class C:\n  def m(self):\n    def inner(): pass\n    g(lambda x: x)\n"),
+    EXPECT_THAT(functions_of("class C:\n  def m(self):\n    def inner(): pass\n"
+        "    g(lambda x: x)\n"),
                 ElementsAre("m.<module>", "m.C.m", "m.C.m.inner", "m.C.m.<lambda:4:7>"));
 }
 
 TEST(PythonNames, TheOneStarImportGivesTheOtherNames) {
-    EXPECT_THAT(calls_of("from lib.ops import *\nfuse(1)\nlen(2)\n"), ElementsAre("lib.ops.fuse(1)", "len(2)"));
-    EXPECT_THAT(calls_of("from lib import *\nfrom b import *\nfuse(1)\n"), ElementsAre("?.__call__(fuse, 1)"));
+    EXPECT_THAT(calls_of("from lib.ops import *\nfuse(1)\nlen(2)\n"),
+        ElementsAre("lib.ops.fuse(1)", "len(2)"));
+    EXPECT_THAT(calls_of("from lib import *\nfrom b import *\nfuse(1)\n"),
+        ElementsAre("?.__call__(fuse, 1)"));
 }
 
 TEST(PythonNames, NestedFunctionsSeeWhatIsAroundThem) {
-    constexpr auto kSource = "import torch\ndef f():\n  s = torch.amp.GradScaler()\n  def g():\n    s.update()\n"
+    constexpr auto kSource = "import torch\ndef f():\n  s = torch.amp.GradScaler()\n  def g():\n"
+        "    s.update()\n"
                              "  return lambda: s.step(1)\n";
     EXPECT_THAT(calls_of(kSource, "f.g"), ElementsAre("torch.amp.GradScaler.update(s)"));
-    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"), ElementsAre("torch.amp.GradScaler.step(s, 1)"));
+    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"),
+        ElementsAre("torch.amp.GradScaler.step(s, 1)"));
 }
 
 TEST(PythonNames, GlobalNamesBelongToTheModule) {
@@ -92,9 +99,11 @@ TEST(PythonNames, GlobalNamesBelongToTheModule) {
 }
 
 TEST(PythonNames, ComprehensionsHaveTheirOwnNames) {
-    constexpr auto kSource = "import torch\ndef f(xs):\n  ys = [torch.relu(torch) for torch in xs]\n"
+    constexpr auto kSource = "import torch\ndef f(xs):\n"
+        "  ys = [torch.relu(torch) for torch in xs]\n"
                              "  return torch.relu(ys)\n";
-    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.relu(torch, torch)", "list(#0)", "torch.relu(#1)"));
+    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.relu(torch, torch)", "list(#0)",
+        "torch.relu(#1)"));
 }
 
 TEST(PythonNames, CyclicInheritanceEnds) {
