@@ -1,7 +1,7 @@
 #include "analyzer/driver/python_lines.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
 
 namespace mp::lint {
 namespace {
@@ -23,6 +23,8 @@ private:
     void step() {
         const char c = text_[at_];
         if (c == '\n') {
+            // A string in one pair of quotes cannot go on: it was never closed.
+            if (quote_.size() == 1) quote_ = {};
             end_line(quote_.empty() && depth_ == 0);
         } else if (c == '\\') {
             escape();
@@ -72,11 +74,6 @@ private:
     }
 
     void end_line(bool ends_statement) {
-        // A string in one pair of quotes cannot go on: it was never closed.
-        if (quote_.size() == 1 && text_[at_ - (at_ > 0)] != '\\') {
-            quote_ = {};
-            ends_statement = depth_ == 0;
-        }
         ++at_;
         line_start_ = at_;
         if (ends_statement || starts_definition()) {

@@ -161,7 +161,7 @@ bool has_python_comments(std::string_view path) {
 
 }  // namespace
 
-std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment) {
+std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment, bool python) {
     std::vector<Suppression> out;
     const bool alone = skip_blanks(line).size() == line.size() - comment || comment == 0;
     std::size_t said = comment;  // what stands between the last one and the next
@@ -170,7 +170,7 @@ std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comm
         std::string_view mark;
         for (const std::string_view candidate : kMarks) {
             const std::size_t found = line.find(candidate, said);
-            if (found < at) {
+            if (found < at && (python || candidate != "noqa:")) {
                 at = found;
                 mark = candidate;
             }
@@ -204,6 +204,7 @@ public:
         : path_(path),
           sources_(sources),
           count_(sources.line_count(path)),
+          is_cxx_(!has_python_comments(path) && !path.ends_with(".ipynb")),
           python_(has_python_comments(path) ? python_lines(sources.text(path))
                                             : std::vector<PythonLine>{}) {}
 
@@ -234,7 +235,7 @@ private:
 
     void read(std::size_t n, std::string_view line, std::size_t comment) {
         if (comment == std::string_view::npos) return;
-        for (Suppression& s : suppressions_of(line, comment)) {
+        for (Suppression& s : suppressions_of(line, comment, !is_cxx_)) {
             s.line = n;
             place(s);
             out_.push_back(std::move(s));
@@ -280,6 +281,7 @@ private:
     std::string_view path_;
     const Sources& sources_;
     std::size_t count_;
+    bool is_cxx_;
     std::vector<PythonLine> python_;
     std::vector<Suppression> out_;
 };

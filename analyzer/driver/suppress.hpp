@@ -37,7 +37,7 @@ struct Suppression {
 };
 
 // The comments of one line that silence something; `comment` is the offset of the comment in it.
-std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment);
+std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment, bool python);
 
 // Can this text hold any? Quick, for files that have no findings.
 bool mentions_suppression(std::string_view text);

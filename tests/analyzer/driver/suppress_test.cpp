@@ -1,5 +1,8 @@
 #include "analyzer/driver/suppress.hpp"
 
+#include <algorithm>
+#include <random>
+
 #include <gmock/gmock.h>
 
 #include "analyzer/driver/python_lines.hpp"
@@ -54,6 +57,11 @@ TEST(Suppress, OtherRulesAndOtherToolsSilenceNothing) {
     EXPECT_FALSE(silenced("\nx; // mp-lint: disable= MP401 like MP405\n"))
         << "a reason is not a rule";
     EXPECT_FALSE(silenced("\nx; // mp-lint: enable=MP405\n"));
+}
+
+TEST(Suppress, NoqaIsPythons) {
+    EXPECT_FALSE(silenced("\nx; // noqa: MP405\n"));
+    EXPECT_TRUE(silenced("\nx  # noqa: MP405\n", "/a.pyi"));
 }
 
 TEST(Suppress, OnlyCommentsCount) {
@@ -196,8 +204,26 @@ TEST(PythonLines, StatementsAreJoinedAsTheLexerDoes) {
     EXPECT_THAT(ends("s = '(\nc"), ElementsAre(1u, 2u)) << "a string that is never closed";
     EXPECT_THAT(ends("s = 'a\\\nb'\nc"), ElementsAre(2u, 2u, 3u));
     EXPECT_THAT(ends("f(\ndef g():\n  pass"), ElementsAre(1u, 2u, 3u)) << "never closed";
+    EXPECT_THAT(ends("s = 'a\\\r\nb'\r\nc"), ElementsAre(2u, 2u, 3u));
+    EXPECT_THAT(ends("f('(\n)\nc"), ElementsAre(2u, 2u, 3u)) << "the bracket is still open";
     EXPECT_THAT(ends(")\n}\nc"), ElementsAre(1u, 2u, 3u));
     EXPECT_THAT(ends("f(r'\\'', '(')\nc"), ElementsAre(1u, 2u));
+}
+
+TEST(PythonLines, AnyTextIsTaken) {
+    std::mt19937 random(7);
+    constexpr std::string_view kBytes = "a#'\"\\\n\r()[]{} @d";
+    for (int round = 0; round < 2000; ++round) {
+        std::string text;
+        for (unsigned n = random() % 40; n > 0; --n) text += kBytes[random() % kBytes.size()];
+        const std::vector<PythonLine> lines = python_lines(text);
+        ASSERT_EQ(lines.size(), 1u + static_cast<std::size_t>(std::ranges::count(text, '\n')));
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            ASSERT_LE(lines[i].first, i + 1) << text;
+            ASSERT_GE(lines[i].last, i + 1) << text;
+            ASSERT_LE(lines[i].last, lines.size()) << text;
+        }
+    }
 }
 
 TEST(PythonLines, CommentsAreFoundOutsideOfStrings) {
