@@ -76,6 +76,12 @@ CodeKind code_kind(std::string_view path) {
     return CodeKind::product;
 }
 
+Severity severity_in(CodeKind kind, Severity severity) {
+    if (severity == Severity::error && kind != CodeKind::product) return Severity::warning;
+    if (severity == Severity::warning && kind == CodeKind::test) return Severity::note;
+    return severity;
+}
+
 bool is_dtype_guarded(const Function& f, std::uint32_t block) {
     if (block >= f.flow.size()) return false;
     for (std::uint32_t b = 0; b < f.flow.size(); ++b) {

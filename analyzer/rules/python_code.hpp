@@ -8,12 +8,15 @@
 
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/finding.hpp"
 
 namespace mp::lint {
 
 // Tests compare precisions on purpose, benchmarks run without a training to protect.
 enum class CodeKind : std::uint8_t { product, test, benchmark };
 CodeKind code_kind(std::string_view path);
+// One level lower in tests; in benchmarks an error is a warning.
+Severity severity_in(CodeKind, Severity);
 
 // The block runs only on one side of a branch that asks for a floating dtype or for a precision flag:
 // `if x.dtype == torch.float16`, `if self.fp16`. What stands there was written for that side.
