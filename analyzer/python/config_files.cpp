@@ -16,9 +16,8 @@ bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
 }
 
 bool mentions_any(std::string_view text, std::span<const std::string_view> parts) {
-    return std::ranges::any_of(parts, [&](std::string_view part) {
-        return text.find(part) != std::string_view::npos;
-    });
+    return std::ranges::any_of(
+        parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
 Unit empty_unit(const Source& source) {
@@ -82,9 +81,13 @@ constexpr std::size_t kMostSettings = 2000;
 class SettingsReader : public JsonVisitor {
 public:
     SettingsReader(const Source& source, Function& function)
-        : text_(source.text), file_(source.path), lines_(line_starts(source.text)), function_(function) {}
+        : text_(source.text),
+          file_(source.path),
+          lines_(line_starts(source.text)),
+          function_(function) {}
 
-    void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end) override {
+    void on_string(const JsonPath& path, std::string_view value, std::size_t begin,
+                   std::size_t end) override {
         note_mark(path);
         std::string quoted = "'";
         quoted.append(value) += '\'';
@@ -94,7 +97,9 @@ public:
     void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin) override {
         note_mark(path);
         const bool is_null = value == "null";
-        add(path, constant(is_null ? Symbol("None") : Symbol(value), is_null ? Shape::object : Shape::scalar),
+        add(path,
+            constant(is_null ? Symbol("None") : Symbol(value),
+                     is_null ? Shape::object : Shape::scalar),
             begin, begin + value.size());
     }
 
@@ -108,11 +113,13 @@ private:
     }
 
     void add(const JsonPath& path, Operand value, std::size_t begin, std::size_t end) {
-        if (path.empty() || path.size() > kDeepest || function_.settings.size() >= kMostSettings) return;
+        if (path.empty() || path.size() > kDeepest || function_.settings.size() >= kMostSettings)
+            return;
         const Place first = place_of(lines_, begin), last = place_of(lines_, end);
         value.text = Symbol(text_.substr(begin, std::min<std::size_t>(end - begin, 80)));
         value.span = {file_, first.line, first.column, last.line, last.column};
-        function_.settings.push_back({.span = value.span, .key = Symbol(key_of(path)), .value = value});
+        function_.settings.push_back(
+            {.span = value.span, .key = Symbol(key_of(path)), .value = value});
     }
 
     std::string_view text_;
@@ -150,8 +157,8 @@ std::string_view trimmed(std::string_view line) {
 
 bool is_word(std::string_view text) {
     return std::ranges::all_of(text, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-               c == '.';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '.';
     });
 }
 
@@ -189,8 +196,9 @@ std::string_view file_named(const Operand& operand) {
     return text.ends_with(".json") || text.ends_with(".txt") ? text : std::string_view();
 }
 
-constexpr std::array<std::string_view, 11> kHints{"config",    "Config", "ds_",  "deepspeed", "DeepSpeed", "gaudi",
-                                                  "precision", "bf16",   "fp32", "hmp",       "OPS_LIST"};
+constexpr std::array<std::string_view, 11> kHints{"config",    "Config", "ds_",       "deepspeed",
+                                                  "DeepSpeed", "gaudi",  "precision", "bf16",
+                                                  "fp32",      "hmp",    "OPS_LIST"};
 
 class FileNames {
 public:

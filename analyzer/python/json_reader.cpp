@@ -157,7 +157,8 @@ JsonCharacter decode_character(std::string_view raw) {
 
 std::vector<std::size_t> line_starts(std::string_view text) {
     std::vector<std::size_t> starts{0};
-    for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    for (std::size_t at = text.find('\n'); at != std::string_view::npos;
+         at = text.find('\n', at + 1))
         starts.push_back(at + 1);
     return starts;
 }

@@ -17,7 +17,8 @@ using JsonPath = std::vector<std::string>;
 class JsonVisitor {
 public:
     virtual ~JsonVisitor() = default;
-    virtual void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end);
+    virtual void on_string(const JsonPath& path, std::string_view value, std::size_t begin,
+                           std::size_t end);
     // A number, true, false or null, as it is written.
     virtual void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin);
     virtual void on_object_end(const JsonPath& path);
@@ -26,8 +27,8 @@ public:
 // Nothing when all of it was read, else the offset where it is no JSON any more.
 std::optional<std::size_t> read_json(std::string_view text, JsonVisitor& visitor);
 
-// One character of the inside of a JSON string that is known to be valid: what it means, and how many
-// bytes it takes.
+// One character of the inside of a JSON string that is known to be valid: what it means, and how
+// many bytes it takes.
 struct JsonCharacter {
     std::size_t raw = 1;
     std::string decoded{};

@@ -1,5 +1,5 @@
-// What a library call gives: see library.hpp. A name is looked up once (Known); what depends on operands
-// is decided call by call.
+// What a library call gives: see library.hpp. A name is looked up once (Known); what depends on
+// operands is decided call by call.
 
 #include "analyzer/python/library.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 // What a name alone says of the result.
 enum class Gives : std::uint8_t {
     nothing,
-    floats,     // tensors, by the sections of the table
+    floats,  // tensors, by the sections of the table
     integers,
     values,
     like,
@@ -25,19 +25,19 @@ enum class Gives : std::uint8_t {
     scalars,
     counts,
     objects,
-    cast,       // to Known::dtype
+    cast,  // to Known::dtype
     retype,
-    same,       // the receiver
-    element,    // x[i]
-    keeps,      // ops, by what they do to dtypes
+    same,     // the receiver
+    element,  // x[i]
+    keeps,    // ops, by what they do to dtypes
     promotes,
     sums,
     truths,
     indices,
     extremes,
     several,
-    op,         // an op of which only that is known
-    made,       // an object of class Known::made
+    op,    // an op of which only that is known
+    made,  // an object of class Known::made
     parameters,
 };
 
@@ -47,9 +47,9 @@ struct Known {
     DType dtype = DType::unknown;
     Symbol made;
     bool in_place = false;
-    bool is_method = false;   // of a tensor, or of what may be one
+    bool is_method = false;  // of a tensor, or of what may be one
     bool is_operator = false;
-    bool of_module = false;   // a method of modules
+    bool of_module = false;  // a method of modules
 };
 
 struct Section {
@@ -122,7 +122,8 @@ void look_up_method(Known& known, std::string_view leaf) {
     else if (leaf == "__getitem__") known.gives = Gives::element;
     else if (holds(names_in("same tensor"), leaf)) known.gives = Gives::same;
     else known.gives = find(kFunctions, spelling);
-    if (known.gives == Gives::nothing && known.op.known()) known.gives = find(kOps, known.op.name());
+    if (known.gives == Gives::nothing && known.op.known())
+        known.gives = find(kOps, known.op.name());
 }
 
 void look_up_module_method(Known& known, std::string_view name, std::string_view leaf) {
@@ -243,7 +244,8 @@ void Completion::give(Shape shape, DType dtype) {
 }
 
 bool Completion::has_tensor() const {
-    return std::ranges::any_of(call_.args, [](const Operand& o) { return o.shape == Shape::tensor; });
+    return std::ranges::any_of(call_.args,
+                               [](const Operand& o) { return o.shape == Shape::tensor; });
 }
 
 // A method of an unknown receiver gives something unknown, not a proven tensor.
@@ -260,8 +262,7 @@ bool Completion::is_python_arithmetic() const {
     const auto is_plain = [](const Operand& o) {
         return o.shape == Shape::object || o.shape == Shape::scalar;
     };
-    return known_.is_operator ? std::ranges::all_of(call_.args, is_plain)
-                              : is_plain(call_.args[0]);
+    return known_.is_operator ? std::ranges::all_of(call_.args, is_plain) : is_plain(call_.args[0]);
 }
 
 DType Completion::first() const {
@@ -279,7 +280,8 @@ DType Completion::of_inputs() const {
     std::vector<Operand> inputs;
     for (const Operand& argument : call_.args) {
         const std::string_view keyword = argument.keyword.str();
-        if (!keyword.empty() && keyword != "input" && keyword != "other" && keyword != "tensors") continue;
+        if (!keyword.empty() && keyword != "input" && keyword != "other" && keyword != "tensors")
+            continue;
         const auto elements = elements_of(argument, function_);
         if (elements.empty()) inputs.push_back(argument);
         else inputs.insert(inputs.end(), elements.begin(), elements.end());
@@ -299,14 +301,16 @@ void Completion::values() {
         const std::string_view keyword = call_.args[i].keyword.str();
         const bool is_value = keyword == "data" || keyword == "fill_value" || keyword == "value" ||
                               keyword == "start" || keyword == "end" || keyword == "step";
-        const bool positional = keyword.empty() && (is_range || i == (is_full ? 1u : 0u) || known_.is_method);
+        const bool positional =
+            keyword.empty() && (is_range || i == (is_full ? 1u : 0u) || known_.is_method);
         if (is_value || positional) read.push_back(call_.args[i]);
     }
     factory(dtype_of_values(read, function_, default_));
 }
 
 void Completion::cast(DType dtype) {
-    const bool is_module = known_.of_module || (!call_.args.empty() && call_.args[0].shape == Shape::module);
+    const bool is_module =
+        known_.of_module || (!call_.args.empty() && call_.args[0].shape == Shape::module);
     if (is_python_arithmetic() && !is_module) return give(Shape::object, DType::unknown);
     give(is_module ? Shape::module : tensor_or_other(), dtype);
 }
@@ -314,7 +318,8 @@ void Completion::cast(DType dtype) {
 void Completion::of_op(DType natural) {
     if (call_.in_place) return give(tensor_or_other(), first());
     if (const auto asked = dtype_argument(call_)) return give(tensor_or_other(), *asked);
-    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name())) natural = default_;
+    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name()))
+        natural = default_;
     give(tensor_or_other(), is_certain(call_.op, natural) ? natural : DType::unknown);
 }
 
@@ -369,7 +374,8 @@ void Completion::run() {
         call_.in_place = false;
         const bool numbers = std::ranges::all_of(
             call_.args, [](const Operand& o) { return o.shape == Shape::scalar; });
-        if (known_.is_operator) return give(numbers ? Shape::scalar : Shape::object, DType::unknown);
+        if (known_.is_operator)
+            return give(numbers ? Shape::scalar : Shape::object, DType::unknown);
         return give(Shape::object, DType::unknown);
     }
     switch (known_.gives) {
@@ -396,7 +402,8 @@ void Completion::run() {
         case Gives::op: return of_op(DType::unknown);
         case Gives::made: return made();
         case Gives::parameters:
-            return give(Shape::parameters, call_.args.empty() ? DType::unknown : call_.args[0].dtype);
+            return give(Shape::parameters,
+                        call_.args.empty() ? DType::unknown : call_.args[0].dtype);
     }
 }
 
@@ -405,7 +412,8 @@ void Completion::run() {
 bool is_tensor_method(std::string_view leaf) {
     const Names& methods = names_in("tensor methods");
     if (holds(methods, leaf)) return true;
-    return leaf.ends_with('_') && !is_dunder(leaf) && holds(methods, leaf.substr(0, leaf.size() - 1));
+    return leaf.ends_with('_') && !is_dunder(leaf) &&
+           holds(methods, leaf.substr(0, leaf.size() - 1));
 }
 
 void complete(Call& call, const Function& function, DType default_float) {

@@ -89,11 +89,11 @@ std::int32_t nth_argument(const Call& call, std::size_t item) {
     return std::ranges::any_of(call.args, is_unpacked) ? kNone : static_cast<std::int32_t>(index);
 }
 
-// A class of another file of the project: when it is a module, these methods give it back, and hardly
-// another class has methods of these names.
+// A class of another file of the project: when it is a module, these methods give it back, and
+// hardly another class has methods of these names.
 bool is_module_of_project(const Call& call) {
-    constexpr std::array<std::string_view, 9> kChains{"bfloat16", "cpu",   "cuda", "double",         "eval",
-                                                      "float",    "half", "to",   "requires_grad_"};
+    constexpr std::array<std::string_view, 9> kChains{
+        "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "to", "requires_grad_"};
     const std::string_view name = call.name.str();
     return call.args[0].shape == Shape::object && name[0] != '?' && !is_library(root_of(name)) &&
            std::ranges::find(kChains, last_name(name)) != kChains.end();
@@ -108,7 +108,8 @@ bool gives_receiver(const Call& call) {
     if (shape == Shape::module || is_below(name, "torch.nn.Module"))
         return holds(names_in("same module"), leaf);
     const bool may_be_tensor = is_below(name, "torch.Tensor") || is_below(name, "?");
-    return may_be_tensor && (holds(names_in("same tensor"), leaf) || leaf == "eval" || leaf == "train");
+    return may_be_tensor &&
+           (holds(names_in("same tensor"), leaf) || leaf == "eval" || leaf == "train");
 }
 
 }  // namespace
@@ -170,7 +171,7 @@ struct Member {
     Shape shape;
     std::string_view type;  // its class, when it is an object
     DType dtype = DType::unknown;
-    bool follows = false;   // has the dtype of the object
+    bool follows = false;  // has the dtype of the object
 };
 
 using enum Shape;
@@ -205,9 +206,12 @@ constexpr Member kOfModules[]{
 };
 
 constexpr Member kOfLimits[]{
-    {"bits", scalar, "", DType::int64}, {"eps", scalar, ""},
-    {"max", scalar, ""},                {"min", scalar, ""},
-    {"smallest_normal", scalar, ""},    {"tiny", scalar, ""},
+    {"bits", scalar, "", DType::int64},
+    {"eps", scalar, ""},
+    {"max", scalar, ""},
+    {"min", scalar, ""},
+    {"smallest_normal", scalar, ""},
+    {"tiny", scalar, ""},
 };
 
 const Member* find_member(std::span<const Member> members, std::string_view name) {

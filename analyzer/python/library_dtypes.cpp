@@ -12,8 +12,8 @@ constexpr int kDeepestDisplay = 4;
 
 bool is_number(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-    return !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text[0] == '.' || text == "inf" ||
-                             text == "nan");
+    return !text.empty() &&
+           ((text[0] >= '0' && text[0] <= '9') || text[0] == '.' || text == "inf" || text == "nan");
 }
 
 bool is_string(std::string_view text) {
@@ -105,16 +105,15 @@ DType dtype_of_number(const Operand& value, DType default_float) {
     return is_float(value.dtype) ? default_float : value.dtype;
 }
 
-DType dtype_of_values(std::span<const Operand> values, const Function& function, DType default_float,
-                      int depth) {
+DType dtype_of_values(std::span<const Operand> values, const Function& function,
+                      DType default_float, int depth) {
     DType common = DType::unknown;
     for (const Operand& value : values) {
         const std::span<const Operand> inner = elements_of(value, function);
         DType found = value.shape == Shape::tensor ? value.dtype : DType::unknown;
         if (!inner.empty() && depth < kDeepestDisplay)
             found = dtype_of_values(inner, function, default_float, depth + 1);
-        else if (found == DType::unknown)
-            found = dtype_of_number(value, default_float);
+        else if (found == DType::unknown) found = dtype_of_number(value, default_float);
         if (found == DType::unknown) return found;
         common = common == DType::unknown ? found : wider(common, found);
     }
@@ -176,7 +175,8 @@ std::span<const Operand> elements_of(const Operand& operand, const Function& fun
                                      : std::span<const Operand>();
 }
 
-DType dtype_of_values(std::span<const Operand> values, const Function& function, DType default_float) {
+DType dtype_of_values(std::span<const Operand> values, const Function& function,
+                      DType default_float) {
     return dtype_of_values(values, function, default_float, 0);
 }
 
@@ -184,10 +184,12 @@ DType promoted(std::span<const Operand> operands, const Function& function, DTyp
     DType tensors = DType::unknown, numbers = DType::unknown;
     bool uncertain = false;
     for (const Operand& operand : operands) {
-        const DType number = operand.shape == Shape::tensor ? DType::unknown
-                                                            : dtype_of_number(operand, default_float);
+        const DType number = operand.shape == Shape::tensor
+                                 ? DType::unknown
+                                 : dtype_of_number(operand, default_float);
         if (operand.shape == Shape::scalar || number != DType::unknown) {
-            if (number == DType::unknown) uncertain = true;  // int or float: no matter beside a float
+            if (number == DType::unknown)
+                uncertain = true;  // int or float: no matter beside a float
             else numbers = numbers == DType::unknown ? number : wider(numbers, number);
             continue;
         }

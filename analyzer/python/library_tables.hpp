@@ -11,8 +11,8 @@
 
 namespace mp::lint::python {
 
-// The names of a section. The mapped text is what stands before the colon of their line, empty where
-// there is none.
+// The names of a section. The mapped text is what stands before the colon of their line, empty
+// where there is none.
 using Names = std::unordered_map<std::string_view, std::string_view>;
 
 // A section whose lines are "name: item item": the items of a name, lines of one name joined.

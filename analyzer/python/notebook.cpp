@@ -6,21 +6,25 @@
 
 namespace mp::lint::python {
 
-// Collects the code. A cell is an object in an array called "cells" (nbformat 4 at the top, nbformat 3 below
-// "worksheets"); its keys come in any order, so its strings are kept until it ends.
+// Collects the code. A cell is an object in an array called "cells" (nbformat 4 at the top,
+// nbformat 3 below "worksheets"); its keys come in any order, so its strings are kept until it
+// ends.
 class NotebookReader : public JsonVisitor {
 public:
     explicit NotebookReader(Notebook& notebook) : book_(notebook) {}
 
-    void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end) override {
+    void on_string(const JsonPath& path, std::string_view value, std::size_t begin,
+                   std::size_t end) override {
         const std::size_t depth = path.size();
         if (depth == 0) return;
         const bool in_array = depth > 1 && path.back().empty();
         const std::string& name = in_array ? path[depth - 2] : path.back();
         if ((name == "source" || name == "input") && is_cell(path, in_array ? depth - 1 : depth))
             strings_.push_back({begin, end});
-        else if (name == "cell_type" && !in_array && is_cell(path, depth)) is_code_ = value == "code";
-        else if (name == "name" && depth == 3 && path[0] == "metadata" && path[1] == "language_info")
+        else if (name == "cell_type" && !in_array && is_cell(path, depth))
+            is_code_ = value == "code";
+        else if (name == "name" && depth == 3 && path[0] == "metadata" &&
+                 path[1] == "language_info")
             is_python_ = value == "python" || value == "ipython";
     }
 
@@ -118,9 +122,11 @@ Place Notebook::in_file(Place in_text) const {
 }
 
 std::optional<CellPlace> Notebook::cell_at(std::uint32_t line_in_file) const {
-    if (line_in_file == 0 || line_in_file > file_lines_.size() || runs_.empty()) return std::nullopt;
+    if (line_in_file == 0 || line_in_file > file_lines_.size() || runs_.empty())
+        return std::nullopt;
     const std::size_t begin = file_lines_[line_in_file - 1];
-    const std::size_t end = line_in_file < file_lines_.size() ? file_lines_[line_in_file] : json_.size();
+    const std::size_t end =
+        line_in_file < file_lines_.size() ? file_lines_[line_in_file] : json_.size();
     const auto run = std::ranges::lower_bound(runs_, begin, {}, &Run::file);
     if (run == runs_.end() || run->file >= end) return std::nullopt;
     const auto cell = std::ranges::upper_bound(cells_, run->text, {}, &Cell::begin) - 1;

@@ -1,7 +1,8 @@
 #pragma once
 
-// Jupyter notebooks: the code cells as one Python text, and for every place of it the place in the .ipynb
-// file. What is IPython's and not Python's (%magics, !commands, help?) is blanked out at equal length.
+// Jupyter notebooks: the code cells as one Python text, and for every place of it the place in the
+// .ipynb file. What is IPython's and not Python's (%magics, !commands, help?) is blanked out at
+// equal length.
 
 #include <cstdint>
 #include <optional>
@@ -22,8 +23,8 @@ struct CellPlace {
 
 class Notebook {
 public:
-    // An Error says where the JSON breaks ("nb.ipynb:3:7: ..."). A notebook of another language has no
-    // text. `json` must outlive the notebook.
+    // An Error says where the JSON breaks ("nb.ipynb:3:7: ..."). A notebook of another language has
+    // no text. `json` must outlive the notebook.
     static Result<Notebook> read(std::string_view json, std::string_view file);
 
     const std::string& text() const { return text_; }
@@ -35,8 +36,8 @@ public:
     std::optional<CellPlace> cell_at(std::uint32_t line_in_file) const;
 
 private:
-    // From here to the next run, the text is in the file without a break in between: one string of the
-    // JSON, or a line of it, escapes aside.
+    // From here to the next run, the text is in the file without a break in between: one string of
+    // the JSON, or a line of it, escapes aside.
     struct Run {
         std::size_t text = 0;
         std::size_t file = 0;
@@ -57,7 +58,8 @@ private:
     std::vector<std::size_t> file_lines_;  // where those of json_ do
 };
 
-// Facts of a notebook. All spans are places in the .ipynb file. One that is not JSON is a failed unit.
+// Facts of a notebook. All spans are places in the .ipynb file. One that is not JSON is a failed
+// unit.
 Unit extract_notebook(const Source& source);
 
 // "cell 3, line 2" for a line of an .ipynb file, for those who read the notebook in a browser.

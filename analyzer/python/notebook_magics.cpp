@@ -39,8 +39,9 @@ std::size_t assigned_command(std::string_view line) {
     const std::size_t first = line.find_first_not_of(" \t", equals + 1);
     if (first == std::string_view::npos) return std::string_view::npos;
     const std::string_view target = without_blanks(line.substr(0, equals));
-    const bool names_only = std::ranges::all_of(
-        target, [](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == ' '; });
+    const bool names_only = std::ranges::all_of(target, [](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == ' ';
+    });
     return names_only && starts_magic(line.substr(first)) ? first : std::string_view::npos;
 }
 
@@ -54,7 +55,7 @@ void blank(std::string& text, std::size_t begin, std::size_t end) {
 
 // Only these hand the rest of the cell to Python.
 bool is_python_cell_magic(std::string_view code) {
-    constexpr std::array<std::string_view, 9> kPython{"%%capture", "%%debug",  "%%prun",
+    constexpr std::array<std::string_view, 9> kPython{"%%capture", "%%debug",   "%%prun",
                                                       "%%python",  "%%python3", "%%time",
                                                       "%%timeit",  "%%memit",   "%%mprun"};
     const std::string_view name = code.substr(0, code.find_first_of(" \t\r\n"));
@@ -70,7 +71,8 @@ void blank_all(std::string& text, std::size_t begin, std::size_t end) {
 
 void blank_magics(std::string& text, std::size_t begin, std::size_t end) {
     const std::string_view cell = std::string_view(text).substr(begin, end - begin);
-    if (const std::size_t first = cell.find_first_not_of(" \t\r\n"); first != std::string_view::npos)
+    if (const std::size_t first = cell.find_first_not_of(" \t\r\n");
+        first != std::string_view::npos)
         if (const std::string_view code = cell.substr(first);
             code.starts_with("%%") && !is_python_cell_magic(code))
             return blank_all(text, begin, end);

@@ -1,6 +1,6 @@
 // Which files need a tree at all. All words are looked for in one pass over every third pair of
-// neighbouring bytes: a word of four bytes or more has three pairs side by side, one of which is looked
-// at. A table says which words a pair belongs to; only there the words are compared.
+// neighbouring bytes: a word of four bytes or more has three pairs side by side, one of which is
+// looked at. A table says which words a pair belongs to; only there the words are compared.
 
 #include <algorithm>
 #include <array>
@@ -13,13 +13,13 @@
 namespace mp::lint::python {
 namespace {
 
-// One of these stands in every file whose facts matter: libraries, dtypes, casts, the loss-scaling and
-// autocast vocabulary, and what a helper that imports none of them does to tensors.
+// One of these stands in every file whose facts matter: libraries, dtypes, casts, the loss-scaling
+// and autocast vocabulary, and what a helper that imports none of them does to tensors.
 constexpr std::array<std::string_view, 27> kWords{
-    "torch",     " jax",      "optax",   "paddle",  "tensorflow", "lightning", "accelerat",
-    "deepspeed", "megatron",  "apex",    " hmp",    ".hmp",       "dtype",     "float16",
-    "fp16",      "bf16",      "half",    ".float()", "float32",   "autocast",  "caler",
-    "precision", "backward",  "optimizer", "softmax", "mp-lint",  "ensor"};
+    "torch",     " jax",     "optax",     "paddle",   "tensorflow", "lightning", "accelerat",
+    "deepspeed", "megatron", "apex",      " hmp",     ".hmp",       "dtype",     "float16",
+    "fp16",      "bf16",     "half",      ".float()", "float32",    "autocast",  "caler",
+    "precision", "backward", "optimizer", "softmax",  "mp-lint",    "ensor"};
 
 constexpr std::size_t kStride = 3;
 
@@ -41,7 +41,8 @@ public:
         for (std::size_t w = 0; w < kWords.size(); ++w)
             for (std::size_t offset = 0; offset < kStride; ++offset)
                 candidates_.push_back({pair_at(kWords[w].data() + offset),
-                                       static_cast<std::uint8_t>(w), static_cast<std::uint8_t>(offset)});
+                                       static_cast<std::uint8_t>(w),
+                                       static_cast<std::uint8_t>(offset)});
         std::ranges::sort(candidates_, {}, &Candidate::pair);
         for (std::size_t i = candidates_.size(); i-- > 0;)
             first_[candidates_[i].pair] = static_cast<std::uint8_t>(i + 1);
@@ -66,7 +67,8 @@ private:
         return false;
     }
 
-    std::array<std::uint8_t, 65536> first_{};  // one more than the index of a pair's first candidate
+    std::array<std::uint8_t, 65536>
+        first_{};  // one more than the index of a pair's first candidate
     std::vector<Candidate> candidates_;
 };
 

@@ -19,19 +19,21 @@ std::string settings(const std::string& path, std::string_view text) {
 }
 
 TEST(ConfigFiles, DeepSpeedKeysAreFlattened) {
-    EXPECT_EQ(settings("ds.json", "{\n \"fp16\": {\"enabled\": true, \"initial_scale_power\": 16},\n"
-                                  " \"communication_data_type\": \"fp16\",\n"
-                                  " \"data_types\": {\"grad_accum_dtype\": null}\n}\n"),
+    EXPECT_EQ(settings("ds.json",
+                       "{\n \"fp16\": {\"enabled\": true, \"initial_scale_power\": 16},\n"
+                       " \"communication_data_type\": \"fp16\",\n"
+                       " \"data_types\": {\"grad_accum_dtype\": null}\n}\n"),
               "2:22 fp16.enabled=true\n2:51 fp16.initial_scale_power=16\n"
               "3:29 communication_data_type='fp16'\n4:37 data_types.grad_accum_dtype=None\n");
 }
 
 TEST(ConfigFiles, GaudiListsGiveOneSettingPerOp) {
-    EXPECT_EQ(settings("gaudi_config.json",
-                       "{\"use_torch_autocast\": true, \"autocast_bf16_ops\": [\"softmax\", \"add\"],\n"
-                       " \"hmp_fp32_ops\": [\"log\"]}"),
-              "1:24 use_torch_autocast=true\n1:52 bf16_ops='softmax'\n1:63 bf16_ops='add'\n"
-              "2:19 fp32_ops='log'\n");
+    EXPECT_EQ(
+        settings("gaudi_config.json",
+                 "{\"use_torch_autocast\": true, \"autocast_bf16_ops\": [\"softmax\", \"add\"],\n"
+                 " \"hmp_fp32_ops\": [\"log\"]}"),
+        "1:24 use_torch_autocast=true\n1:52 bf16_ops='softmax'\n1:63 bf16_ops='add'\n"
+        "2:19 fp32_ops='log'\n");
 }
 
 TEST(ConfigFiles, OpListsGiveOneSettingPerLine) {
@@ -50,11 +52,13 @@ TEST(ConfigFiles, OtherFilesGiveNothing) {
     EXPECT_EQ(settings("requirements.txt", "torch\nnumpy\n"), "");
     EXPECT_EQ(settings("notes.txt", "the loss is nan\n"), "");
     EXPECT_EQ(settings("empty.txt", ""), "");
-    EXPECT_TRUE(extract_config({.path = "notes.txt", .module = "", .text = "x y"}).functions.empty());
+    EXPECT_TRUE(
+        extract_config({.path = "notes.txt", .module = "", .text = "x y"}).functions.empty());
 }
 
 TEST(ConfigFiles, FactsOfAConfigurationCanBePrinted) {
-    const Unit unit = extract_config({.path = "ds.json", .module = "", .text = "{\"bf16\": {\"enabled\": true}}"});
+    const Unit unit = extract_config(
+        {.path = "ds.json", .module = "", .text = "{\"bf16\": {\"enabled\": true}}"});
     const Result<Unit> back = parse_facts(print_facts(unit));
     ASSERT_TRUE(back);
     EXPECT_EQ(*back, unit);
@@ -64,7 +68,8 @@ TEST(ConfigFiles, NamesOfConfigurationsAreFound) {
     const Result<Unit> unit = parse_facts(
         "unit a.py language=python\n"
         "  func 1:1 m.<module> kind=python\n"
-        "    call 1:1 habana_frameworks.torch.hpex.hmp.convert args=[{object constant=\"'lists/a.txt'\" "
+        "    call 1:1 habana_frameworks.torch.hpex.hmp.convert args=[{object "
+        "constant=\"'lists/a.txt'\" "
         "keyword=bf16_file_path}]\n"
         "    call 2:1 deepspeed.initialize args=[{object constant=\"'ds.json'\" keyword=config}]\n"
         "    call 3:1 open args=[{object constant=\"'data.json'\"}]\n"
@@ -73,8 +78,9 @@ TEST(ConfigFiles, NamesOfConfigurationsAreFound) {
         "    setting 6:1 os.environ.PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST value.shape=object "
         "value.constant=\"'/data/l.txt'\"\n");
     ASSERT_TRUE(unit) << unit.error().message;
-    EXPECT_EQ(configuration_files(*unit),
-              (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "/data/l.txt"}));
+    EXPECT_EQ(
+        configuration_files(*unit),
+        (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "/data/l.txt"}));
 }
 
 }  // namespace

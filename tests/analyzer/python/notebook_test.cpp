@@ -45,22 +45,25 @@ std::string error_of(std::string_view json) {
 }
 
 // The text of the .ipynb from the place that a place of the code maps to.
-std::string_view at(const Notebook& book, std::string_view json, std::uint32_t line, std::uint32_t column) {
+std::string_view at(const Notebook& book, std::string_view json, std::uint32_t line,
+                    std::uint32_t column) {
     const Place place = book.in_file({line, column});
     const std::size_t begin = line_starts(json)[place.line - 1] + place.column - 1;
     return json.substr(begin, 6);
 }
 
 TEST(Notebook, CodeCellsBecomeOneText) {
-    EXPECT_EQ(read(kNotebook).text(),
-              "...               \nimport torch\nx = \"é\\n\"; y = x.half()\nif x:\n    ...\nz = 1\n");
+    EXPECT_EQ(
+        read(kNotebook).text(),
+        "...               \nimport torch\nx = \"é\\n\"; y = x.half()\nif x:\n    ...\nz = 1\n");
 }
 
 TEST(Notebook, PlacesAreThoseOfTheFile) {
     const Notebook book = read(kNotebook);
     EXPECT_EQ(at(book, kNotebook, 2, 8), "torch\\");
     EXPECT_EQ(at(book, kNotebook, 3, 1), "x = \\\"");
-    EXPECT_EQ(at(book, kNotebook, 3, 17), "x.half");  // behind two escapes and a letter of two bytes
+    EXPECT_EQ(at(book, kNotebook, 3, 17),
+              "x.half");  // behind two escapes and a letter of two bytes
     EXPECT_EQ(at(book, kNotebook, 4, 4), "x:\\n  ");
     EXPECT_EQ(at(book, kNotebook, 6, 1), "z = 1\\");
     EXPECT_EQ(book.in_file({0, 0}).line, 0u);
@@ -77,8 +80,10 @@ TEST(Notebook, CellsAreCountedAsJupyterShowsThem) {
 }
 
 TEST(Notebook, OlderFormatsAndOtherLanguages) {
-    EXPECT_EQ(read(R"({"worksheets": [{"cells": [{"cell_type": "code", "input": ["a = 1\n", "b"]}]}]})").text(),
-              "a = 1\nb\n");
+    EXPECT_EQ(
+        read(R"({"worksheets": [{"cells": [{"cell_type": "code", "input": ["a = 1\n", "b"]}]}]})")
+            .text(),
+        "a = 1\nb\n");
     EXPECT_EQ(read(R"({"cells": [{"cell_type": "code", "source": "x"}],
                        "metadata": {"language_info": {"name": "julia"}}})")
                   .text(),
@@ -87,7 +92,8 @@ TEST(Notebook, OlderFormatsAndOtherLanguages) {
 }
 
 TEST(Notebook, WhatIsBrokenIsSaidWithItsPlace) {
-    EXPECT_EQ(error_of("{\"cells\": [\n  {\"cell_type\": }]}"), "nb.ipynb:2:17: not JSON from here on");
+    EXPECT_EQ(error_of("{\"cells\": [\n  {\"cell_type\": }]}"),
+              "nb.ipynb:2:17: not JSON from here on");
     EXPECT_NE(error_of(""), "");
     EXPECT_NE(error_of("[]"), "");
     EXPECT_NE(error_of("\"cells\""), "");
@@ -108,12 +114,13 @@ TEST(NotebookMagics, CommandsBecomeExpressionsOfTheirLength) {
     EXPECT_EQ(without_magics("t = %timeit -o f()\n"), "t = ...           \n");
     EXPECT_EQ(without_magics("torch.nn?\n"), "...      \n");
     EXPECT_EQ(without_magics("!a\n"), "0 \n");
-    EXPECT_EQ(without_magics("!pip install \\\n    x y\nz = 1\n"), "...           \n       \nz = 1\n");
+    EXPECT_EQ(without_magics("!pip install \\\n    x y\nz = 1\n"),
+              "...           \n       \nz = 1\n");
 }
 
 TEST(NotebookMagics, PythonIsLeftAlone) {
-    for (const std::string code : {"x = (a\n     % b)\n", "assert (a\n  != b)\n", "x = a % b\n", "y = x == 1\n",
-                                   "s = 'what?'\n", "x = f(a=1)\n"})
+    for (const std::string code : {"x = (a\n     % b)\n", "assert (a\n  != b)\n", "x = a % b\n",
+                                   "y = x == 1\n", "s = 'what?'\n", "x = f(a=1)\n"})
         EXPECT_EQ(without_magics(code), code);
 }
 
