@@ -83,7 +83,8 @@ TEST(PythonExpressions, WhatALoopAssignsIsNotKnownAtItsStart) {
 
 TEST(PythonExpressions, ResultsAreNamed) {
     EXPECT_THAT(facts_of("def f(self, x):\n  self.y = x.g()\n", "f"),
-                ElementsAre("call ?.g kind=method args=[{other param=1 name=x}] result.shape=other result.name=self.y"));
+                ElementsAre("call ?.g kind=method args=[{other param=1 name=x}] result.shape=other "
+                            "result.name=self.y"));
     EXPECT_THAT(facts_of("def f(x):\n  a, b = x.g()\n", "f"),
         ElementsAre(HasSubstr("result.name=\"a, b\"")));
 }

@@ -41,8 +41,10 @@ TEST(PythonRegions, SeveralItemsAreLeftInReverse) {
 TEST(PythonRegions, EveryWayOutLeaves) {
     EXPECT_THAT(facts_of(with_torch("def f(c, x):\n  with torch.no_grad():\n    if c:\n"
         "      return x\n"), "f"),
-                IsSupersetOf({"call torch.no_grad.__exit__ kind=method args=[{object call=1}] result.shape=other block=2",
-                              "call torch.no_grad.__exit__ kind=method args=[{object call=1}] result.shape=other block=1"}));
+                IsSupersetOf({"call torch.no_grad.__exit__ kind=method args=[{object call=1}] "
+                              "result.shape=other block=2",
+                              "call torch.no_grad.__exit__ kind=method args=[{object call=1}] "
+                              "result.shape=other block=1"}));
 }
 
 TEST(PythonRegions, AnExceptionLeavesOnItsWayToTheHandler) {
