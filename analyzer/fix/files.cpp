@@ -62,7 +62,8 @@ Status replace_file(const std::string& path, std::string_view before, std::strin
 }
 
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name) {
-    const std::string shown = escape_controls(name);
+    // Of an absolute path too the part behind "a/" is what `patch -p1` looks for, from the root.
+    const std::string shown = escape_controls(name.substr(name.starts_with('/') ? 1 : 0));
     const Result<ChildOutput> diff = run_child({"diff", "-u", "--text", "--label", "a/" + shown,
                                                 "--label", "b/" + shown, "--", file.path, "-"},
                                                {}, file.after);

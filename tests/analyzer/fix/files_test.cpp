@@ -69,6 +69,7 @@ TEST_F(FixFiles, TheDiffIsOneThatPatchTakes) {
 TEST_F(FixFiles, ANameCannotAddLinesToTheDiff) {
     write("a", "x\n");
     const FixedFile file{path("a"), "x\n", "y\n", 1};
+    EXPECT_THAT(*unified_diff(file, "/x/a"), testing::StartsWith("--- a/x/a\n+++ b/x/a\n"));
     EXPECT_THAT(*unified_diff(file, "a\n+++ b/etc"), HasSubstr("--- a/a\\n+++ b/etc\n"));
 }
 
