@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analyzer/region/arguments.hpp"
 #include "analyzer/region/outer_regions.hpp"
 
 namespace mp::lint {
@@ -32,22 +31,6 @@ Symbol difference(const std::vector<Assumption>& here, const std::vector<Assumpt
         return a.when ? a.condition : Symbol("!(" + std::string(a.condition.str()) + ")");
     }
     return {};
-}
-
-int rank(const Context& c) {
-    if (c.enabled == Switch::on) return c.proven ? 0 : 1;
-    return c.enabled == Switch::unknown ? 2 : 3;
-}
-
-bool same_state(const Context& a, const Context& b) {
-    return a.enabled == b.enabled && a.dtype == b.dtype && a.device == b.device &&
-           a.proven == b.proven;
-}
-
-void add(std::vector<Context>& list, Context context) {
-    for (const Context& known : list)
-        if (same_state(known, context)) return;
-    list.push_back(std::move(context));
 }
 
 }  // namespace
@@ -196,15 +179,6 @@ void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& l
     }
 }
 
-Symbol Contexts::opener_name(std::uint32_t f, std::int32_t call) const {
-    if (call == kNone) return {};
-    const Call& c = graph_.function(f).calls[static_cast<std::size_t>(call)];
-    if (c.kind == CallKind::constructor) return Symbol(class_of(c.name.str()));
-    if (!is_enter(c)) return c.name;
-    const std::string_view manager = c.name.str();
-    return Symbol(manager.substr(0, manager.size() - std::string_view(".__enter__").size()));
-}
-
 std::vector<Contexts::Local> Contexts::locals(const Node& entry, std::size_t call) const {
     std::vector<Local> found;
     const Exploration* exploration = effects_.exploration(entry.function);
@@ -270,61 +244,6 @@ bool Contexts::can_enter_enabled(std::uint32_t f, Device device) const {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
         return node.device == device && node.enabled == Switch::on;
     });
-}
-
-// One note per call from the opener to the function, in call order.
-std::vector<Note> Contexts::chain_of(const Node& node) const {
-    std::vector<Note> notes;
-    const Node* n = &node;
-    const auto up = [&] {
-        return n->parent < 0 ? nullptr : &nodes_[static_cast<std::size_t>(n->parent)];
-    };
-    for (; n && n->depth > 0 && notes.size() < kChainEnd; n = up()) notes.push_back(note_of(*n));
-    if (n && n->depth > kChainEnd) {
-        notes.push_back({{}, std::to_string(n->depth - kChainEnd) + " more calls in between"});
-        n = &nodes_[static_cast<std::size_t>(n->front)];
-    }
-    for (; n && n->depth > 0; n = up()) notes.push_back(note_of(*n));
-    std::ranges::reverse(notes);
-    return notes;
-}
-
-Note Contexts::note_of(const Node& node) const {
-    const Function& caller = graph_.function(node.via.function);
-    const Function& callee = graph_.function(node.function);
-    std::string text(caller.display.str());
-    text += callee.kind == FunctionKind::lambda ? " runs a lambda here" : " calls ";
-    if (callee.kind != FunctionKind::lambda) text += std::string(callee.display.str()) + " here";
-    return {caller.calls[node.via.call].span, std::move(text)};
-}
-
-Context Contexts::context_of(const Node& n) const {
-    return {.enabled = n.enabled,
-            .dtype = n.dtype,
-            .device = Symbol(kDeviceNames[n.device]),
-            .opened = n.opened,
-            .opener = n.opener,
-            .proven = n.proven,
-            .condition = n.condition,
-            .chain = chain_of(n),
-            .process_wide = n.process_wide,
-            .framework = n.framework};
-}
-
-Context Contexts::context_of(const Node& entry, const Local& local) const {
-    Context context;
-    if (local.inherited && entry.device == local.device) context = context_of(entry);
-    context.enabled = local.enabled;
-    context.dtype = local.dtype;
-    context.device = Symbol(kDeviceNames[local.device]);
-    context.proven = local.proven;
-    context.condition = local.condition;
-    if (!local.inherited && local.origin != kNone) {
-        const Function& f = graph_.function(entry.function);
-        context.opened = f.calls[static_cast<std::size_t>(local.origin)].span;
-        context.opener = opener_name(entry.function, local.origin);
-    }
-    return context;
 }
 
 // Which functions can be entered in a state, when `holds(f, call)` tells whether a call can run in it.
@@ -401,86 +320,6 @@ Switch Contexts::grad_at(std::uint32_t f, std::size_t call) const {
         });
     if (!off) return Switch::on;
     return can_record(f, call) ? Switch::unknown : Switch::off;
-}
-
-const std::vector<std::vector<Context>>& Contexts::of(std::uint32_t f) const {
-    OnDemand& entry = of_function_[f];
-    std::call_once(entry.made, [&] {
-        const Exploration* exploration = effects_.exploration(f);
-        if (!exploration) {
-            entry.lists.push_back(make_for_function(f));
-            return;
-        }
-        entry.lists.reserve(exploration->calls.size());
-        for (std::size_t c = 0; c < exploration->calls.size(); ++c)
-            entry.lists.push_back(make_for_call(f, c));
-    });
-    return entry.lists;
-}
-
-// Nothing changes inside: every call of the function runs in its entry states.
-std::vector<Context> Contexts::make_for_function(std::uint32_t f) const {
-    std::vector<Context> list;
-    for (const std::int32_t n : entries_[f]) {
-        const Node& node = nodes_[static_cast<std::size_t>(n)];
-        if (node.device < kNoGrad && node.enabled != Switch::off) add(list, context_of(node));
-    }
-    const Switch grad = grad_at(f, 0);
-    if (!list.empty() || grad != Switch::on)
-        finish(list, list.empty() || off_at_entry_[f] ? &off_[0] : nullptr, grad);
-    return list;
-}
-
-std::vector<Context> Contexts::make_for_call(std::uint32_t f, std::size_t call) const {
-    std::vector<Context> list;
-    for (const std::int32_t n : entries_[f]) {
-        const Node& node = nodes_[static_cast<std::size_t>(n)];
-        for (const Local& local : locals(node, call))
-            if (local.enabled != Switch::off && local.device != kNoGrad)
-                add(list, context_of(node, local));
-    }
-    const Switch grad = grad_at(f, call);
-    const Context off = island_of(f, call);
-    if (!list.empty() || grad != Switch::on || off.opened.known())
-        finish(list, list.empty() || can_be_off(f, call) ? &off : nullptr, grad);
-    return list;
-}
-
-// The state "off", with the block of this function that switched off, when there is one.
-Context Contexts::island_of(std::uint32_t f, std::size_t call) const {
-    Context off = off_[0];
-    const Exploration* exploration = effects_.exploration(f);
-    for (const std::uint32_t s : exploration->calls[call]) {
-        for (std::size_t d = kDevices; d-- > 0;) {
-            const Cell& cell = exploration->states[s].cells[d];
-            if (d == kNoGrad || cell.value != Value::off || cell.origin == kNone) continue;
-            const Call& closed = graph_.function(f).calls[static_cast<std::size_t>(cell.origin)];
-            off.opened = closed.span;
-            off.opener = opener_name(f, cell.origin);
-            // Closing a device closes the one that is not known too.
-            if (off.device.empty()) off.device = Symbol(kDeviceNames[d]);
-        }
-    }
-    return off;
-}
-
-// The states that matter most first; one "off" stands for all devices.
-void Contexts::finish(std::vector<Context>& list, const Context* off, Switch grad) const {
-    if (off) list.push_back(*off);
-    std::vector<Context> sorted;
-    for (int r = 0; r < 4; ++r)
-        for (Context& context : list)
-            if (rank(context) == r) sorted.push_back(std::move(context));
-    list = std::move(sorted);
-    for (Context& context : list) context.grad = grad;
-}
-
-std::span<const Context> Contexts::at(std::uint32_t f, std::size_t call) const {
-    if (f >= graph_.size()) return off_;
-    const auto& lists = of(f);
-    const std::size_t index = effects_.exploration(f) ? call : 0;
-    if (index >= lists.size() || lists[index].empty()) return off_;
-    return lists[index];
 }
 
 }  // namespace mp::lint

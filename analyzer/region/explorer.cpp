@@ -228,7 +228,8 @@ void Explorer::save(State& state, Saved saved) const {
 void Explorer::step(std::size_t call, State state, std::vector<State>& out) {
     const Call& c = f_.calls[call];
     const ApiCall api = effects_.api().classify(f_, c);
-    if (api.kind == ApiKind::enter_python) return step_with(call, *api.manager, std::move(state), out);
+    if (api.kind == ApiKind::enter_python)
+        return step_with(call, *api.manager, std::move(state), out);
     if (is_exit(c)) {
         step_out_of_with(call, state);
         out.push_back(std::move(state));
