@@ -157,8 +157,9 @@ bool Builder::unbound_is_absent(std::uint32_t slot) const {
 Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when) {
     static const Symbol kNoneText("None");
     const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
-    if (a_is_none != b_is_none) {
-        // Whoever uses it has made sure that it is not None.
+    const bool dtype = a.is.shape == Shape::dtype || b.is.shape == Shape::dtype;
+    if (a_is_none != b_is_none && !dtype) {
+        // Whoever uses it has made sure that it is not None. (`dtype=None` means the default.)
         Value v = a_is_none ? b : a;
         v.is.constant = {};
         return v;

@@ -84,8 +84,9 @@ void File::add_to_attribute(AttributeInfo& attribute, const Value& v, const std:
     if (attribute.set) {
         // `self.x = None` first, or on another path: whoever uses it has made sure.
         const Symbol none("None");
-        if (kept.is.constant == none) return;
-        if (attribute.value.is.constant != none) kept = common(attribute.value, kept);
+        const bool dtype = kept.is.shape == Shape::dtype || attribute.value.is.shape == Shape::dtype;
+        if (kept.is.constant == none && !dtype) return;
+        if (attribute.value.is.constant != none || dtype) kept = common(attribute.value, kept);
     }
     attribute.value = std::move(kept);
     attribute.set = true;

@@ -62,6 +62,17 @@ TEST(PythonExpressions, AttributesOfAnotherObjectAreForgotten) {
                 ElementsAre("?.half(o)", "?.use(o, #0)", "?.use(o, a.x)"));
 }
 
+TEST(PythonExpressions, NoneIsADTypeOfItsOwn) {
+    EXPECT_THAT(calls_of("import torch\ndef f(c):\n  d = torch.float16 if c else None\n"
+                         "  torch.zeros(3, dtype=d)\n",
+                         "f"),
+                ElementsAre("torch.zeros(3, dtype=d)"));
+    EXPECT_THAT(calls_of("import torch\ndef f(c):\n  s = torch.amp.GradScaler() if c else None\n"
+                         "  s.update()\n",
+                         "f"),
+                Contains("torch.amp.GradScaler.update(#0)"));
+}
+
 TEST(PythonExpressions, SpansOfKeywordArgumentsBeginAtTheKeyword) {
     const Unit unit = unit_of("f(1, dtype = x)\n");
     const Operand& keyword = unit.functions[0].calls[0].args.back();
