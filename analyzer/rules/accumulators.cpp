@@ -60,7 +60,9 @@ public:
         const Sides sides = sides_of(a, call);
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
-        if (!is_low_precision(is.dtype)) return;
+        // What only some caller passes is no evidence for a total.
+        const bool guessed = sides.added->param != kNone && !is.proven;
+        if (!is_low_precision(is.dtype) || guessed) return;
         const bool steps = a.form == AccumulateForm::member || is_step_loop(f, call) ||
                            origin(f, *sides.added, is_loss);
         if (a.declared.known())

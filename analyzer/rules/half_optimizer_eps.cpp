@@ -5,7 +5,8 @@
 // Why    v of a parameter without gradient is 0, so the step is 0 / 0: the weights become NaN.
 // Fix    eps=1e-4, or fp32 parameters.
 // Silent fp32 and bf16 parameters; an eps that fp16 holds; fused=True, which computes in fp32;
-//        optimizers with fp32 copies of their own (apex, bitsandbytes, DeepSpeed).
+//        optimizers with fp32 copies of their own (apex, bitsandbytes, DeepSpeed); programs that
+//        shard with FSDP, whose param_dtype is not that of the shards.
 // Tests  testdata/lint/MP303.md, tests/analyzer/rules/half_optimizer_eps_test.cpp
 
 #include <algorithm>
@@ -56,7 +57,7 @@ public:
         const auto value = eps ? number_of(*eps) : std::optional(optimizer->standard);
         if (!value || rounded(DType::fp16, *value) != 0) return;
         const Operand* params = argument(call, 0, "params");
-        if (!params) return;
+        if (!params || sharded()) return;
         TensorDType is = parameters(f, *params);
         if (is.dtype == DType::unknown) is = from_engine(f);
         if (is.dtype != DType::fp16) return;
@@ -75,6 +76,11 @@ private:
             return found.dtype != DType::unknown;
         });
         return found;
+    }
+
+    // FSDP computes in param_dtype, but the optimizer gets the shards, in the dtype the module had.
+    bool sharded() const {
+        return find_engine(engines_, EngineKind::fsdp1) || find_engine(engines_, EngineKind::fsdp2);
     }
 
     // Lightning's "16-true" casts the weights before configure_optimizers sees them.

@@ -42,6 +42,14 @@ TEST(HalfOptimizerEps, FusedAndOptimizersWithoutEpsAreSilent) {
                 IsEmpty());
 }
 
+TEST(HalfOptimizerEps, ShardsKeepTheDtypeOfTheModule) {
+    EXPECT_THAT(lint("MP303", {python("    call 3:3 torch.distributed.fsdp.MixedPrecision "
+                                      "kind=constructor args=[{fp16 dtype constant=torch.float16 "
+                                      "keyword=param_dtype}] result.shape=object\n" +
+                                      optimizer("fp16 parameters"))}),
+                IsEmpty());
+}
+
 TEST(HalfOptimizerEps, GroupsAreLookedInto) {
     const auto groups = [](std::string dtype) {
         return lint("MP303",
