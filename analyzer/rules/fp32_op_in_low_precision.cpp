@@ -161,7 +161,7 @@ public:
                        ? " here: the op list of " + describe(*region) + " does not protect it, and "
                        : ": ";
         message += consequence(need, low.is.dtype);
-        report(f, call, severity_of(need, low, region), std::move(message),
+        report(f, call, severity_of(f, need, low, region), std::move(message),
                std::string("upcast the operand ") +
                    (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
                    (region ? " or leave the region for this call" : " or ask for an fp32 result"),
@@ -191,8 +191,11 @@ public:
     }
 
 private:
-    Severity severity_of(Need need, const LowOperand& low, const Context* region) const {
+    Severity severity_of(const Function& f, Need need, const LowOperand& low,
+                         const Context* region) const {
         if (need == Need::mild || (context_.inference && !region)) return Severity::note;
+        // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
+        if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
         // In a region only a dtype that the code itself gives is certain; autocast's own is a
         // setting.
