@@ -6,7 +6,7 @@
 //        overflow to inf.
 // Fix    End the region after the loss.
 // Silent Regions that a framework opens around its hooks, and regions of the whole process
-//        (hmp.convert); disabled regions; the program's own methods named backward. A note in tests.
+//        (hmp.convert); disabled regions; the program's own methods named backward.
 // Tests  testdata/lint/MP107.md, tests/analyzer/rules/backward_under_autocast_test.cpp
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -64,12 +63,9 @@ void check(const RuleContext& context, Findings& out) {
         const Context* region = written_region(context.program, f, call);
         if (!region) return;
         const bool compiled = wraps_compiled(context.program, f, *region);
-        const bool is_test = code_kind(f.span.file.str()) == CodeKind::test;
         emit(context, f,
              {.rule = "MP107",
-              .severity = is_test                      ? Severity::note
-                          : compiled && region->proven ? Severity::error
-                                                       : Severity::warning,
+              .severity = compiled && region->proven ? Severity::error : Severity::warning,
               .span = call.span,
               .message = "backward runs inside " + describe(*region) +
                          (compiled ? ": compiled code takes the region into its gradients, which "

@@ -6,7 +6,7 @@
 //        the program, the optimizer's too, until disable_casts() says otherwise.
 // Fix    Step after the region; with HMP, `with hmp.disable_casts():` around clip and step.
 // Silent Fused optimizers of Habana; objects that only have a step() (schedulers, profilers,
-//        environments); disabled regions. A note in tests.
+//        environments); disabled regions.
 // Tests  testdata/lint/MP108.md, tests/analyzer/rules/optimizer_step_in_region_test.cpp
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -76,9 +75,7 @@ void report(const RuleContext& context, const Function& f, const Call& call, con
     const std::string what = is_clip(call) ? "gradients are clipped" : "the optimizer steps";
     emit(context, f,
          {.rule = "MP108",
-          .severity = code_kind(f.span.file.str()) == CodeKind::test ? Severity::note
-                      : is_hmp && region.proven                      ? Severity::error
-                                                                     : Severity::warning,
+          .severity = is_hmp && region.proven ? Severity::error : Severity::warning,
           .span = call.span,
           .message = what + (is_hmp ? " under HMP, which casts these ops to bf16 too"
                                     : " inside " + describe(region) +
