@@ -36,6 +36,11 @@ Symbol optimizer_of(const Protocol& protocol, const Function& f) {
     return found;
 }
 
+// Some path to the clip may have unscaled already; a second unscale_ would raise.
+bool unscales(const Protocol& protocol, const Function& f) {
+    return (protocol.mask(f) & mask_of(EventKind::unscale)) != 0;
+}
+
 Finding finding_of(const RuleContext& context, const Violation& v) {
     const Function& f = *v.at.function;
     const Symbol optimizer = optimizer_of(protocol_of(context), f);
@@ -54,7 +59,7 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
                  .notes = {},
                  .function = {}};
     add_note(made.notes, v.before, "backward of the scaled loss");
-    if (!scaler.empty() && !optimizer.empty() && !measures)
+    if (!scaler.empty() && !unscales(protocol_of(context), f) && !optimizer.empty() && !measures)
         made.edits = line_before(v.at, std::string(scaler.str()) + ".unscale_(" +
                                            std::string(optimizer.str()) + ")");
     return made;

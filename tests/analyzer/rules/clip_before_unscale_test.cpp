@@ -23,6 +23,16 @@ TEST(ClipBeforeUnscale, InsertsTheLineThatIsMissing) {
     EXPECT_FALSE(found[0].safe_edits);
 }
 
+TEST(ClipBeforeUnscale, NoEditWhereAPathHasUnscaledAlready) {
+    const Findings found = findings(
+        "MP203",
+        {training(made_scaler() + scaled_backward(4) + on_scaler(5, "unscale_", 4) +
+                      clip_line(6, 5) + on_scaler(7, "step", 5) + on_scaler(8, "update", 5),
+                  "    block to=[4 5]\n    block to=[5]\n    block to=[1]\n")});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(found[0].edits.empty());
+}
+
 TEST(ClipBeforeUnscale, ScaleReadByHandIsTrusted) {
     EXPECT_THAT(lint("MP203", {training(scaled_backward(4) + on_scaler(5, "get_scale") +
                                         clip_line(6) + on_scaler(7, "step"))}),
