@@ -12,6 +12,9 @@ namespace {
 // A package that re-exports everything of more modules than this says nothing about where a name is.
 constexpr std::size_t kMostStars = 16;
 
+// Names that re-exports lead around in a circle grow; nobody writes longer ones.
+constexpr std::size_t kLongestName = 256;
+
 std::string_view parent(std::string_view name) {
     const std::size_t dot = name.rfind('.');
     return dot == std::string_view::npos ? std::string_view{} : name.substr(0, dot);
@@ -46,7 +49,7 @@ void PythonReach::need(std::size_t file) {
 
 // The file whose module the name begins with is needed; what it re-exports leads on.
 void PythonReach::demand(std::string name) {
-    if (!demanded_.insert(name).second) return;
+    if (name.size() > kLongestName || !demanded_.insert(name).second) return;
     for (std::string_view module = name; !module.empty(); module = parent(module)) {
         const auto found = modules_.find(std::string(module));
         if (found == modules_.end()) continue;
@@ -61,8 +64,9 @@ void PythonReach::demand(std::string name) {
 void PythonReach::follow(File& file, const std::string& name) {
     for (std::string_view prefix = name; !prefix.empty(); prefix = parent(prefix)) {
         const auto alias = aliases_.find(std::string(prefix));
-        if (alias != aliases_.end())
-            return demand(alias->second + name.substr(prefix.size()));
+        // `from .a import a` makes "pkg.a" stand for "pkg.a.a": that is followed once, not for ever.
+        if (alias == aliases_.end() || name.starts_with(alias->second)) continue;
+        return demand(alias->second + name.substr(prefix.size()));
     }
     if (file.stars.size() > kMostStars) return;
     const std::string rest(last(name));
