@@ -93,7 +93,12 @@ void read_dtype(const PythonManager& manager, const Call& call, PythonEntry& ent
 void read_flag(const PythonManager& manager, const Call& call, PythonEntry& entry) {
     if (manager.enabled_at == kNone) return;
     const Operand* flag = python_argument(call, manager.flag, manager.enabled_at, 1);
-    if (!flag) return;
+    if (!flag) {
+        // autocast(**kwargs): whether it is on stands elsewhere, too.
+        for (const Operand& o : call.args)
+            if (o.keyword.str() == "**") entry.known = false;
+        return;
+    }
     if (is_true(*flag) || is_false(*flag)) {
         if (is_true(*flag) == manager.negated) entry.opens = false;
         return;

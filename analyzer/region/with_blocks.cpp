@@ -24,8 +24,8 @@ void close(Cell& cell, std::int32_t call) {
 void apply_entry(Cells& cells, const PythonEntry& entry, bool opens, std::int32_t call) {
     Cell& cell = cells[entry.device];
     if (opens) {
-        cell.value = Value::on;
-        cell.sure = entry.sure;
+        cell.value = entry.known ? Value::on : Value::unknown;
+        cell.sure = entry.sure && entry.known;
         cell.origin = call;
         if (entry.dtype == DType::unknown) return;
         cell.dtype = entry.dtype;

@@ -261,6 +261,17 @@ TEST(PythonRegion, CustomFwdWithCastInputsLeavesIt) {
     EXPECT_EQ(states(called("torch.cuda.amp.custom_fwd"), "a.F.forward", 0), "on:fp16");
 }
 
+TEST(PythonRegion, UnpackedArgumentsMaySwitchItOff) {
+    EXPECT_EQ(states(linked({python(with("torch.amp.autocast", "{name=kwargs keyword=**}"))}), "a.f", 2)
+                  .substr(0, 2),
+              "un");
+    EXPECT_EQ(states(linked({python(with("torch.amp.autocast",
+                                         "{name=kwargs keyword=**} {constant=true keyword=enabled}"))}),
+                     "a.f", 2)
+                  .substr(0, 2),
+              "on");
+}
+
 // ---- Gradients. ------------------------------------------------------------------------------------
 
 Switch grad(const Program& p, std::string_view name, std::size_t call) {
