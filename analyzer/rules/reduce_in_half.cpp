@@ -7,11 +7,12 @@
 //        fp16 that is near 65504 on one rank is inf on two, and every rank then skips or diverges.
 // Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its
 //        bits).
-// Silent Gather, broadcast, send: no arithmetic. Max and min. Reductions that are not constants.
+// Silent Gather, broadcast, send: no arithmetic. Max and min. Sums of constants. Reductions that are not constants.
 //        All of it in the inference profile. A warning unless the division provably comes after an
 //        fp16 sum.
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
+#include <algorithm>
 #include <array>
 
 #include "analyzer/region/arguments.hpp"
@@ -111,6 +112,25 @@ Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes
     return c;
 }
 
+// A sum of ones counts ranks, and one that warms up a process group has a constant of its own.
+bool is_constant_buffer(const Function& f, const Operand& buffer) {
+    constexpr std::array<std::string_view, 5> kFactories{"torch.Tensor", "torch.tensor", "torch.ones",
+                                                         "torch.zeros", "torch.full"};
+    const auto is_conversion = [](const Call& c) {
+        constexpr std::array<std::string_view, 5> kNames{"half", "bfloat16", "to", "cuda", "type"};
+        return any_of(leaf(c.name.str()), kNames);
+    };
+    const Call* made = producer(f, buffer);
+    while (made && is_conversion(*made) && !made->args.empty()) made = producer(f, made->args[0]);
+    if (!made || !any_of(made->name.str(), kFactories) || made->args.empty()) return false;
+    const Operand& value = made->args[0];
+    if (made->name.str() != "torch.Tensor" && made->name.str() != "torch.tensor") return true;
+    const Call* list = producer(f, value);
+    if (!list) return !value.constant.empty();
+    return leaf(list->name.str()) == "list" &&
+           std::ranges::all_of(list->args, [](const Operand& o) { return !o.constant.empty(); });
+}
+
 // The result is divided, or multiplied, in place after the collective: the sum came first.
 const Call* divides_after(const Function& f, const Call& collective, const Operand& buffer) {
     bool after = false;
@@ -156,6 +176,7 @@ void check(const RuleContext& context, Findings& out) {
         if (c.reduction == Reduction::none) c = c10d(f, call, context.program);
         if (c.reduction == Reduction::none || !is_low_precision(c.dtype)) return;
         const Operand& buffer = call.args[c.buffer];
+        if (is_python(f) && is_constant_buffer(f, buffer)) return;
         const Call* later = divides_after(f, call, buffer);
         const bool sum_first = c.dtype == DType::fp16 && c.reduction == Reduction::sum && later &&
                                !divides_before(f, call, buffer);

@@ -1,5 +1,6 @@
 #include "analyzer/rules/reduce_settings.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "analyzer/rules/arguments.hpp"
@@ -55,14 +56,31 @@ void in_setting(const RuleContext& context, const Function& f, const Setting& se
         report(context, f, setting.span, dtype, "DeepSpeed", "set it to fp32", out);
 }
 
-// Megatron: DistributedDataParallelConfig(grad_reduce_in_fp32=False) beside a half model.
+// bf16=True, fp16=True, params_dtype=torch.bfloat16 of some call in the file: the model is half.
+bool makes_half(const Call& call) {
+    return std::ranges::any_of(call.args, [](const Operand& value) {
+        const std::string_view by = value.keyword.str();
+        if (by == "bf16" || by == "fp16") return is_true(&value);
+        return by == "params_dtype" && is_low_precision(value.dtype);
+    });
+}
+
+bool has_half_model(const Program& program, Symbol file) {
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        return f->span.file == file && std::ranges::any_of(f->calls, makes_half);
+    });
+}
+
+// Megatron: DistributedDataParallelConfig(grad_reduce_in_fp32=False) beside a half model. Gradients of
+// an fp32 model are reduced in fp32 all the same.
 void in_megatron(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     constexpr std::array<std::string_view, 2> kFlags{"grad_reduce_in_fp32",
                                                      "accumulate_allreduce_grads_in_fp32"};
     if (!is_within(call.name.str(), "megatron")) return;
     for (const std::string_view flag : kFlags)
-        if (const Operand* value = keyword_argument(call, flag); is_false(value))
-            report(context, f, call.span, DType::lowp, flag, "set it to True", out);
+        if (is_false(keyword_argument(call, flag)) && has_half_model(context.program, f.span.file))
+            report(context, f, call.span, DType::lowp, std::string(flag) + "=False",
+                   "set it to True", out);
 }
 
 }  // namespace

@@ -69,6 +69,22 @@ TEST(ReduceInHalf, MpiTellsByItsBuffer) {
     EXPECT_THAT(mpi("fp32", "MPI_SUM"), IsEmpty());
 }
 
+TEST(ReduceInHalf, SumsOfConstantsAreSilent) {
+    const auto reduced = [](std::string value) {
+        return lint("MP409",
+                    {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=loss}]\n"
+                     "    call 2:9 list kind=constructor args=[" + value + "]\n"
+                     "    call 2:3 torch.Tensor kind=constructor args=[{call=0}] result.dtype=fp32 "
+                     "result.shape=tensor\n"
+                     "    call 2:3 torch.Tensor.half kind=method op=to args=[{fp32 tensor call=1}] "
+                     "result.dtype=fp16 result.shape=tensor\n"
+                     "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{fp16 tensor "
+                     "call=2}]\n"});
+    };
+    EXPECT_THAT(reduced("{int64 scalar constant=1}"), IsEmpty());
+    EXPECT_THAT(reduced("{name=loss}"), ElementsAre("warning 3"));
+}
+
 TEST(ReduceInHalf, InferenceProfileHasNoGradients) {
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum"), Profile::inference), IsEmpty());
 }

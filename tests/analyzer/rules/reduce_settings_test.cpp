@@ -58,14 +58,18 @@ TEST(ReduceInHalfOfPython, HooksAndConfigurations) {
     };
     EXPECT_THAT(deepspeed("fp16"), ElementsAre("warning 4"));
     EXPECT_THAT(deepspeed("fp32"), IsEmpty());
-    const auto megatron = [](std::string value) {
+    const auto megatron = [](std::string value, std::string model = "bf16 constant=true") {
         return lint("MP409",
-                    {python("    call 5:3 megatron.core.distributed.DistributedDataParallelConfig "
+                    {python("    call 4:3 ?.TransformerConfig args=[{keyword=" + model + "}]\n"
+                            "    call 5:3 megatron.core.distributed.DistributedDataParallelConfig "
                             "kind=constructor args=[{keyword=grad_reduce_in_fp32 constant=" +
                             value + "}]\n")});
     };
     EXPECT_THAT(megatron("false"), ElementsAre("warning 5"));
     EXPECT_THAT(megatron("true"), IsEmpty());
+    EXPECT_THAT(megatron("false", "params_dtype bf16 dtype constant=torch.bfloat16"),
+                ElementsAre("warning 5"));
+    EXPECT_THAT(megatron("false", "hidden_size constant=12"), IsEmpty()) << "an fp32 model";
 }
 
 }  // namespace
