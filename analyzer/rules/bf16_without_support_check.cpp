@@ -6,7 +6,7 @@
 //        the training runs many times slower than in fp16 without saying so.
 // Fix    Ask `torch.cuda.is_bf16_supported(including_emulation=False)`, or for capability 8.0.
 // Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
-//        is not constant: it comes from a configuration; devices other than CUDA; torch before 2.4,
+//        is not constant: it comes from a configuration; files that use Transformer Engine; devices other than CUDA; torch before 2.4,
 //        which did not count emulation; tests.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
@@ -63,12 +63,18 @@ bool opens_bf16(const Call& call) {
     return dtype.dtype == DType::bf16 || mentions(dtype.constant.str(), "BFloat16");
 }
 
+// Transformer Engine does not run on devices without bf16.
+bool needs_newer_device(const Call& call) {
+    return is_within(call.name.str(), "transformer_engine");
+}
+
 // Files in which something asks what the device can do, directly or in a function that they call.
 std::unordered_set<Symbol> checking_files(const Program& program) {
     std::unordered_set<Symbol> direct;
     for (const Function* f : program.functions())
         for (const Call& c : f->calls)
-            if (any_of(leaf(c.name.str()), kChecks)) direct.insert(f->span.file);
+            if (any_of(leaf(c.name.str()), kChecks) || needs_newer_device(c))
+                direct.insert(f->span.file);
     std::unordered_set<Symbol> out = direct;
     for (const Function* f : program.functions()) {
         for (const Call& c : f->calls) {

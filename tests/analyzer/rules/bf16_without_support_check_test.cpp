@@ -30,6 +30,12 @@ TEST(Bf16WithoutSupportCheck, ARegionWithoutAnyQuestion) {
     EXPECT_THAT(mp604(open("{other name=dtype keyword=dtype}")), IsEmpty());
 }
 
+TEST(Bf16WithoutSupportCheck, TransformerEngineRunsOnNoOlderDevice) {
+    EXPECT_THAT(mp604(open("{bf16 dtype constant=torch.bfloat16 keyword=dtype}") +
+                      "    call 3:9 transformer_engine.pytorch.autocast kind=constructor\n"),
+                IsEmpty());
+}
+
 TEST(Bf16WithoutSupportCheck, ACalleeMayAsk) {
     const std::string region = open("{bf16 dtype constant=torch.bfloat16 keyword=dtype}");
     const std::string helper =
