@@ -6,7 +6,7 @@
 //        In bf16 the table has 8 bits: positions above 256 turn by wrong angles. Switching autocast
 //        off does not bring the bits back.
 // Fix    Keep the table as a plain attribute, or recompute it in fp32 where it is used.
-// Silent Buffers of integers and masks; modules that override `_apply`, `to` or `half`; tables that are
+// Silent Buffers of integers and masks; finished sines and cosines; modules that override `_apply`, `to` or `half`; tables that are
 //        made again in the method that uses them. A use that upcasts first (`self.t.float()`) is a note:
 //        the bits are gone, but somebody has thought of it.
 // Tests  testdata/lint/MP503.md, tests/analyzer/rules/buffer_follows_model_cast_test.cpp
@@ -33,10 +33,13 @@ bool is_curve(const Call& call) {
 
 bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPositions); }
 
+// A sine keeps what its angle had: rounding it afterwards costs no more than any value in half.
+bool is_wave(const Call& call) { return call.op.name() == "sin" || call.op.name() == "cos"; }
+
 // Positions that went through a curve: what rounding to few bits destroys.
 bool is_table(const Function& f, const Operand& value) {
-    const Call* curve = origin(f, value, is_curve);
-    if (!curve) return false;
+    const Call* curve = origin(f, value, [](const Call& c) { return is_curve(c) || is_wave(c); });
+    if (!curve || is_wave(*curve)) return false;
     for (const Operand& input : curve->args)
         if (origin(f, input, is_position)) return true;
     return false;

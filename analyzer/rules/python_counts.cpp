@@ -123,18 +123,28 @@ private:
                {{buffer->span, "the buffer is registered here"}});
     }
 
+    static bool is_attribute(const Operand& value, std::string_view attribute) {
+        std::string_view name = value.name.str();
+        if (!name.starts_with("self.")) return false;
+        return name.substr(5) == attribute;
+    }
+
+    // Where the class registers the buffer; nullptr too when it makes it again.
     const Call* registers(const Function& f, std::string_view attribute) const {
-        if (f.parent_class.empty()) return nullptr;
+        const Call* found = nullptr;
+        if (f.parent_class.empty()) return found;
         for (const Function* other : context_.program.functions()) {
             if (other->parent_class != f.parent_class) continue;
             for (const Call& call : other->calls) {
+                if (leaf(other->name.str()) != "__init__" && is_attribute(call.result, attribute))
+                    return nullptr;  // made again after the cast
                 const Operand* name = leaf(call.name.str()) == "register_buffer"
                                           ? argument(call, 0, "name")
                                           : nullptr;
-                if (name && spelled(*name) == attribute) return &call;
+                if (name && spelled(*name) == attribute) found = &call;
             }
         }
-        return nullptr;
+        return found;
     }
 
     void report(const Function& f, const Call& call, Severity severity, std::string message,

@@ -43,6 +43,16 @@ TEST(BufferFollowsModelCast, MasksAndPositionsAreSilent) {
                 IsEmpty());
 }
 
+TEST(BufferFollowsModelCast, FinishedSinesAreNoFrequencies) {
+    std::string sines = kTable;
+    sines.replace(sines.find("    call 4:9-50"), std::string::npos,
+                  "    call 3:9 torch.Tensor.sin kind=method op=sin args=[{tensor call=2}] "
+                  "result.shape=tensor\n"
+                  "    call 4:9 torch.nn.Module.register_buffer kind=method args=[{module name=self} "
+                  "{object constant=\"'emb'\"} {tensor call=3}]\n");
+    EXPECT_THAT(mp503(sines), IsEmpty());
+}
+
 TEST(BufferFollowsModelCast, AModuleThatOverridesTheCastIsSilent) {
     EXPECT_THAT(mp503(kTable, method("_apply")), IsEmpty());
     EXPECT_THAT(mp503(kTable, method("forward")), ElementsAre("warning 4"));

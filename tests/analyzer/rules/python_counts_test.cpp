@@ -52,6 +52,10 @@ TEST(PythonCounts, ABufferTakesTheDtypeOfItsModel) {
     };
     EXPECT_THAT(lint("MP306", {module("inv_freq")}), ElementsAre("warning 7"));
     EXPECT_THAT(lint("MP306", {module("other")}), IsEmpty());
+    const std::string again =
+        "  func 9:5 a.R.reset kind=python parent_class=a.R params=[{name=self}]\n"
+        "    call 10:3 ?.make kind=method result.name=self.inv_freq\n";
+    EXPECT_THAT(lint("MP306", {module("inv_freq") + again}), IsEmpty()) << "made after the cast";
 }
 
 }  // namespace
