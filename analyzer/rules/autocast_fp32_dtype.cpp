@@ -1,8 +1,8 @@
 // MP106 autocast-fp32-dtype
 //
 // What   Autocast is asked for fp32: autocast(dtype=torch.float32), set_autocast_dtype(.., kFloat).
-// Why    It does not force fp32. The CPU refuses and switches the region off, CUDA warns, and
-//        tensors that are half already stay half.
+// Why    It does not force fp32. Every device but CUDA warns and switches the region off. CUDA casts
+//        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
 // Silent enabled=False beside it; a dtype that is a variable; states restored from a variable.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
@@ -46,8 +46,8 @@ void check(const RuleContext& context, Findings& out) {
         Finding finding{.rule = "MP106",
                         .severity = Severity::warning,
                         .span = call.span,
-                        .message = "autocast to fp32 does not force fp32: the CPU switches the region "
-                                   "off, and what is half already stays half",
+                        .message = "autocast to fp32 does not force fp32: only CUDA takes it, and "
+                                   "there only the ops of its list are cast",
                         .fix = "disable the region (enabled=False) and call .float() on its inputs",
                         .notes = {},
                         .function = {}};
