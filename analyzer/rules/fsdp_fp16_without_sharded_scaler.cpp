@@ -25,39 +25,51 @@ std::string_view project_of(const Function& f) {
     return path;
 }
 
+std::string_view folder_of(const Function& f) {
+    const std::string_view path = f.span.file.str();
+    const auto slash = path.rfind('/');
+    return slash == std::string_view::npos ? "" : path.substr(0, slash);
+}
+
+// How far a function is from the policy: smaller is nearer.
+constexpr int kConnected = 0, kSameFolder = 1, kSameProject = 2, kFar = 3;
+
 struct Training {
     const Function* function = nullptr;
     const Call* backward = nullptr;
-    bool plain_scaler = false;
-    bool sharded_scaler = false;
+    int distance = kFar;  // of the backward
+    int plain_scaler = kFar;
+    int sharded_scaler = kFar;
 };
 
-// What trains with this policy: in the files that calls connect with it, and in those of its
-//        project.
+// What trains with this policy: in the files that calls connect with it, beside it, or elsewhere in
+// its project.
 Training training_near(const RuleContext& context, const Engine& engine) {
     const Protocol& protocol = protocol_of(context);
     const std::vector<Symbol>& files = protocol.files_near(*engine.function);
     const std::string project = std::string(project_of(*engine.function)) + "/";
-    const auto is_near = [&](const Function& f) {
-        return std::ranges::find(files, f.span.file) != files.end() ||
-               f.span.file.str().starts_with(project);
+    const auto distance = [&](const Function& f) {
+        if (std::ranges::find(files, f.span.file) != files.end()) return kConnected;
+        if (!f.span.file.str().starts_with(project)) return kFar;
+        return folder_of(f) == folder_of(*engine.function) ? kSameFolder : kSameProject;
     };
     Training found;
     for (const Function* f : context.program.functions()) {
         const EventMask mask = protocol.mask(*f);
         const EventMask steps =
             mask_of(EventKind::optimizer_step) | mask_of(EventKind::scaler_step);
-        if (found.backward || !(mask & mask_of(EventKind::backward)) || !(mask & steps) ||
-            !is_near(*f))
-            continue;
+        if (!(mask & mask_of(EventKind::backward)) || !(mask & steps)) continue;
+        const int far = distance(*f);
+        if (far >= found.distance) continue;
         for (const Call& c : f->calls)
             if (protocol.roles().event(*f, c).kind == EventKind::backward)
-                found.function = f, found.backward = &c;
+                found.function = f, found.backward = &c, found.distance = far;
     }
     for (const MadeScaler& s : protocol.scalers()) {
-        if (!is_near(*s.function) || s.enabled.always == Switch::off) continue;
-        (mentions(s.call->name.str(), "sharded") ? found.sharded_scaler : found.plain_scaler) =
-            true;
+        if (s.enabled.always == Switch::off) continue;
+        int& nearest = mentions(s.call->name.str(), "sharded") ? found.sharded_scaler
+                                                               : found.plain_scaler;
+        nearest = std::min(nearest, distance(*s.function));
     }
     return found;
 }
@@ -72,8 +84,9 @@ void check(const RuleContext& context, Findings& out) {
             e.used == Switch::off)
             continue;
         const Training training = training_near(context, e);
-        if (!training.backward || training.sharded_scaler) continue;
-        if (!fsdp1 && training.plain_scaler) continue;
+        if (!training.backward || training.sharded_scaler != kFar) continue;
+        if (!fsdp1 && training.plain_scaler != kFar) continue;
+        const bool has_plain = training.plain_scaler <= training.distance;
         const std::string what =
             e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
         emit(context, *e.function,
@@ -81,7 +94,7 @@ void check(const RuleContext& context, Findings& out) {
               .severity = e.used == Switch::on ? Severity::error : Severity::warning,
               .span = e.call->span,
               .message = "this policy " + what +
-                         (training.plain_scaler
+                         (has_plain
                               ? ", and a plain GradScaler lets ranks disagree about skipped steps"
                               : ", and no scaler keeps small gradients from becoming zero"),
               .fix = fsdp1 ? "use ShardedGradScaler, or torch.bfloat16"

@@ -69,7 +69,8 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
 CodeKind code_kind(std::string_view path) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
     if (file.starts_with("test_") || file.ends_with("_test.py") || file == "conftest.py" ||
-        has_component(path, "tests") || has_component(path, "test"))
+        has_component(path, "tests") || has_component(path, "test") ||
+        has_component(path, "testing"))
         return CodeKind::test;
     if (has_component(path, "benchmarks") || has_component(path, "benchmark"))
         return CodeKind::benchmark;

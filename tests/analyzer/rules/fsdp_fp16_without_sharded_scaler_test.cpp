@@ -35,5 +35,23 @@ TEST(FsdpFp16WithoutShardedScaler, APlainScalerDoesNotDo) {
     EXPECT_THAT(lint("MP212", {sharded_program(kFp16, sharded)}), IsEmpty());
 }
 
+TEST(FsdpFp16WithoutShardedScaler, TheNearestLoopIsTheOneThatIsNamed) {
+    const auto loop = [](std::string path, std::string more) {
+        return "unit " + path + " language=python\n  func 1:5 x.train kind=python usr=" + path + "\n"
+               "    call 4:5-30 ?.backward kind=method args=[{name=loss}]\n"
+               "    call 5:5-30 torch.optim.AdamW.step kind=method args=[{name=opt}]\n" + more;
+    };
+    const std::string policy = "unit /p/fsdp/policy.py language=python\n  func 1:5 policy.f kind=python\n"
+                               "    call 2:5-30 torch.distributed.fsdp." + std::string(kFp16) + "]\n";
+    const Findings found = findings(
+        "MP212", {loop("/p/a.py", "    call 6:5-30 torch.amp.GradScaler kind=constructor\n"), policy,
+                  loop("/p/fsdp/train.py",
+                       "    call 6:5-30 torch.distributed.fsdp.FullyShardedDataParallel "
+                       "kind=constructor args=[{name=net} {name=p keyword=mixed_precision}]\n")});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].notes[0].span.file.str(), "/p/fsdp/train.py");
+    EXPECT_NE(found[0].message.find("no scaler keeps"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mp::lint::test

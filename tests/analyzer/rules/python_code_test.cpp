@@ -7,7 +7,7 @@ namespace {
 
 TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
     for (const std::string_view path : {"/p/tests/a.py", "/p/test/x/a.py", "/p/test_a.py",
-                                        "/p/a_test.py", "tests/a.py", "/p/conftest.py"})
+                                        "/p/a_test.py", "tests/a.py", "/p/conftest.py", "/p/testing/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     EXPECT_EQ(code_kind("/p/benchmarks/a.py"), CodeKind::benchmark);
     for (const std::string_view path : {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py",
