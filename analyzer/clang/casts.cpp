@@ -208,6 +208,8 @@ bool add_intrinsic(const clang::CallExpr& e, const Use& use, State& state) {
         return true;
     }
     add(e, *e.getArg(0), {from.dtype, to.dtype, CastForm::intrinsic}, use, state);
+    for (const clang::Expr* argument : e.arguments())
+        if (constant_of(*argument, state) == "__NV_NOSAT") state.out.casts.back().unsaturated = true;
     return true;
 }
 

@@ -99,6 +99,7 @@ void fields(V& v, F& f) {
     v("output", f.output);
     v("bound", f.bound);
     v("macro", f.macro);
+    v("unsaturated", f.unsaturated);
 }
 
 template <class V, Of<Accumulation> F>

@@ -130,6 +130,7 @@ struct Cast {
     bool output = false;         // stored through a pointer parameter: a kernel's final store
     std::uint64_t bound = 0;     // largest |value| an integer source can have, 0 when not known
     Symbol macro;
+    bool unsaturated = false;    // told not to saturate: what is beyond the format becomes NaN or inf
 
     friend bool operator==(const Cast&, const Cast&) = default;
 };

@@ -68,12 +68,12 @@ std::string message_of(DType dtype, const Operand& value) {
            shown(vanishes_below(dtype), 3) + " become 0";
 }
 
-void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
-            std::string message, Findings& out) {
+void report(const RuleContext& context, const Function& f, const SourceSpan& span,
+            Severity severity, std::string message, Findings& out) {
     emit(context, f,
          {.rule = "MP307",
           .severity = severity,
-          .span = call.span,
+          .span = span,
           .message = std::move(message),
           .fix = "multiply by a scale derived from the largest magnitude and clamp before the cast",
           .notes = {},
@@ -94,35 +94,27 @@ void tensor_cast(const RuleContext& context, const Function& f, const Call& call
                same_value(other.args.front(), value);
     });
     if (in_place) return;
-    report(context, f, call, source == Source::raw ? Severity::error : Severity::warning,
+    report(context, f, call.span, source == Source::raw ? Severity::error : Severity::warning,
            message_of(dtype, value), out);
 }
 
 // __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E4M3)
-void cuda_conversion(const RuleContext& context, const Function& f, const Call& call,
+void cuda_conversion(const RuleContext& context, const Function& f, const Cast& cast,
                      Findings& out) {
-    const std::string_view name = leaf(call.name.str());
-    if (!name.starts_with("__nv_cvt_") || !(name.ends_with("_to_fp8") || name.ends_with("_to_fp8x2")))
-        return;
-    const auto has = [&](std::string_view constant) {
-        return std::ranges::any_of(call.args, [&](const Operand& value) {
-            return leaf(value.constant.str()) == constant;
-        });
-    };
-    if (!has("__NV_NOSAT")) return;
-    const DType dtype = has("__NV_E5M2") ? DType::e5m2 : DType::e4m3;
-    report(context, f, call, Severity::error,
-           std::string(name) + " does not saturate: values above " + shown(largest_value(dtype)) +
-               " become " + (dtype == DType::e4m3 ? "nan" : "inf"),
+    if (!cast.unsaturated || !is_fp8(cast.to)) return;
+    report(context, f, cast.span, Severity::error,
+           "a conversion to " + std::string(label(cast.to)) + " does not saturate: values above " +
+               shown(largest_value(cast.to)) + " become " +
+               (cast.to == DType::e4m3 ? "nan" : "inf"),
            out);
 }
 
 void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (is_python(f))
-            tensor_cast(context, f, call, out);
-        else
-            cuda_conversion(context, f, call, out);
+        if (is_python(f)) tensor_cast(context, f, call, out);
+    });
+    for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
+        cuda_conversion(context, f, cast, out);
     });
 }
 

@@ -111,7 +111,8 @@ Function full_function() {
                 .loop_index = true,
                 .output = true,
                 .bound = ~std::uint64_t{0},
-                .macro = Symbol("M(x)")},
+                .macro = Symbol("M(x)"),
+                .unsaturated = true},
                {}};
     f.accumulations = {{.span = span("", 6),
                         .declared = span("other.h", 1),

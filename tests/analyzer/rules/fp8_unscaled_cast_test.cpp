@@ -52,13 +52,9 @@ TEST(Fp8UnscaledCast, OtherCastsAndFp8InputsAreSilent) {
 }
 
 TEST(Fp8UnscaledCast, CudaMustSaturate) {
-    const auto convert = [](std::string mode) {
-        return lint("MP307", {kernel("call 4:3 __nv_cvt_float_to_fp8 args=[{fp32 name=v} "
-                                     "{constant=" +
-                                     mode + "} {constant=__NV_E4M3}]")});
-    };
-    EXPECT_THAT(convert("__NV_NOSAT"), ElementsAre("error 4"));
-    EXPECT_THAT(convert("__NV_SATFINITE"), IsEmpty());
+    const std::string cast = "cast 4:3 fp32->e4m3 form=intrinsic source.dtype=fp32 source.name=v ";
+    EXPECT_THAT(lint("MP307", {kernel(cast + "unsaturated")}), ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP307", {kernel(cast)}), IsEmpty());
 }
 
 }  // namespace

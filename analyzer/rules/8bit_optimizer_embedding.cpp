@@ -6,7 +6,7 @@
 // Fix    bitsandbytes.nn.StableEmbedding, or register_module_override(..., {"optim_bits": 32}).
 // Silent Models without an embedding; programs that make either of the two; models that are loaded
 //        pretrained: fine-tuning is known to work. Off by default.
-// Tests  testdata/lint/MP504.md, tests/analyzer/rules/eight_bit_optimizer_embedding_test.cpp
+// Tests  testdata/lint/MP504.md, tests/analyzer/rules/8bit_optimizer_embedding_test.cpp
 
 #include <unordered_set>
 #include <vector>
