@@ -32,6 +32,10 @@ bool has_splat(Node node) {
     return false;
 }
 
+bool is_anything(const Value& v) {
+    return v.object.empty() && v.is.shape == Shape::other && v.is.dtype == DType::unknown;
+}
+
 std::string_view augmented_method(std::string_view token) {
     constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
         {"+=", "__iadd__"},   {"-=", "__isub__"},      {"*=", "__imul__"}, {"/=", "__itruediv__"},
@@ -109,8 +113,41 @@ void Builder::assign_items(Node targets, const Value& value) {
         ++i;
     }
     i = 0;
-    for (const Node target : targets.children())
-        if (!target.is_token()) assign(target, items[i++], {});
+    const bool whole = !has_splat(targets);
+    for (const Node target : targets.children()) {
+        if (target.is_token()) continue;
+        Value& item = items[i];
+        if (whole && is_anything(item) && target.kind() == Kind::identifier &&
+            target.text() != "_")
+            item = unpacked(value, i, target);
+        assign(target, item, {});
+        ++i;
+    }
+}
+
+// `a, b = f(x)` reads items: what the program's own function returns, or a parameter holds, is
+// followed through them.
+Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
+    if (value.is.call != kNone) {
+        const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
+        const std::string_view name = made.name.str();
+        const bool forward = name.ends_with(".__call__") || name.ends_with(".forward");
+        if (made.kind == CallKind::constructor || (made.callee.empty() && !forward)) return {};
+    } else if (value.is.param == kNone) {
+        return {};
+    }
+    Call read = make_call(target.span(), CallKind::op);
+    read.name = symbol("?.__getitem__");
+    Operand of = value.is;
+    of.span = target.span();
+    Operand index;
+    index.dtype = DType::int64;
+    index.shape = Shape::scalar;
+    index.constant = Symbol(std::to_string(item));
+    read.args = {std::move(of), std::move(index)};
+    Value v;
+    v.is.call = emit(std::move(read));
+    return v;
 }
 
 Value Builder::load_dotted(Symbol name) {

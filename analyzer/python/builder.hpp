@@ -115,6 +115,7 @@ private:
     void assign_attribute(Node target, const Value& value, Node right);
     void assign_subscript(Node target, const Value& value, Node right);
     void assign_items(Node targets, const Value& value);
+    Value unpacked(const Value& value, std::size_t item, Node target);
     Value load_dotted(Symbol name);
     void note_sum(Node node, Node target, Node sum, const Value& result);
     Value annotated(Value value, Node type);

@@ -1,6 +1,7 @@
 #include "analyzer/region/arguments.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace mp::lint {
 namespace {
@@ -69,6 +70,30 @@ const Operand* argument_for(const Call& call, const Function& callee, std::int32
     // A method's receiver is its first argument.
     const std::size_t at = p + (call.kind == CallKind::method ? 1 : 0);
     return at < call.args.size() ? &call.args[at] : nullptr;
+}
+
+const Call* call_of(const Function& f, const Operand& o) {
+    const bool known = o.call >= 0 && static_cast<std::size_t>(o.call) < f.calls.size();
+    return known ? &f.calls[static_cast<std::size_t>(o.call)] : nullptr;
+}
+
+Item item_of(const Call& call) {
+    if (call.kind != CallKind::op || call.args.size() != 2 ||
+        last_name(call.name.str()) != "__getitem__" || call.args[0].shape == Shape::tensor)
+        return {};
+    const std::string_view index = call.args[1].constant.str();
+    Item item{&call.args[0], 0};
+    const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), item.at);
+    return error == std::errc{} && end == index.data() + index.size() ? item : Item{};
+}
+
+const Operand* item_of_display(const Call& call, std::size_t at) {
+    const std::string_view name = call.name.str();
+    const bool display = call.kind == CallKind::constructor && (name == "list" || name == "tuple");
+    if (!display || at >= call.args.size()) return nullptr;
+    const bool unpacks = std::ranges::any_of(
+        call.args, [](const Operand& o) { return !o.keyword.empty(); });
+    return unpacks ? nullptr : &call.args[at];
 }
 
 }  // namespace mp::lint

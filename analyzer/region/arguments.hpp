@@ -19,4 +19,16 @@ bool is_exit(const Call&);
 // when unpacked arguments hide it.
 const Operand* argument_for(const Call&, const Function& callee, std::int32_t param);
 
+// The call that an operand is the result of; nullptr when it is none.
+const Call* call_of(const Function&, const Operand&);
+
+// What `a, b = pair` and `pair[1]` read in Python: the item at a constant place of a held value.
+struct Item {
+    const Operand* held = nullptr;  // nullptr: the call reads no such item
+    std::size_t at = 0;
+};
+Item item_of(const Call&);
+// The item of a list or tuple that is written out; nullptr when the call makes none, or is shorter.
+const Operand* item_of_display(const Call&, std::size_t at);
+
 }  // namespace mp::lint

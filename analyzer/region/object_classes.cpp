@@ -71,10 +71,30 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
                             !last_name(name).ends_with("Parameter");
     if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
         return call.name;
+    if (const Item item = item_of(call); item.held)
+        return of_item(f, item);
     if (const Function* callee = names_.function(call.callee))
         return once({callee, kNone}, [&] { return of_returned(*callee); });
     const bool is_method = call.kind == CallKind::method && !call.args.empty();
     return is_method && passes_itself_on(last_name(name)) ? of(f, call.args[0]) : Symbol{};
+}
+
+// What every display that the held value can be has at this place.
+Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
+    if (const Call* made = call_of(f, *item.held)) {
+        const Operand* part = item_of_display(*made, item.at);
+        return part ? of(f, *part) : Symbol{};
+    }
+    const auto callers = item.held->param < 0 ? callers_.end() : callers_.find(f.usr);
+    if (callers == callers_.end()) return {};
+    Symbol common;
+    for (const Caller& c : callers->second) {
+        const Operand* argument = argument_for(*c.call, f, item.held->param);
+        const Symbol found = argument ? of_item(*c.function, {argument, item.at}) : Symbol{};
+        if (found.empty() || (!common.empty() && found != common)) return {};
+        common = found;
+    }
+    return common;
 }
 
 Symbol ObjectClasses::of_parameter(const Function& f, std::int32_t param) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/region/names.hpp"
 
 namespace mp::lint {
@@ -36,6 +37,7 @@ private:
     };
 
     Symbol of_call(const Function&, const Call&);
+    Symbol of_item(const Function&, const Item&);
     Symbol of_parameter(const Function&, std::int32_t param);
     Symbol of_returned(const Function&);
     template <class Find>

@@ -140,7 +140,8 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
             const Operand* policy = policy_argument(call);
             if (!policy || policy->constant.str() == "None") continue;
             const Call* made = source_call(*f, *policy);
-            made ? used.push_back(made) : void(open = true);
+            const bool is_policy = made && made->kind == CallKind::constructor;
+            is_policy ? used.push_back(made) : void(open = true);
         }
     }
     for (Engine& made : engines) {

@@ -14,14 +14,14 @@ namespace {
 constexpr int kDeepest = 48;
 
 // Ops whose result has the dtype of their floating inputs, besides those that the policies list.
-constexpr std::array<std::string_view, 46> kKeeps{
+constexpr std::array<std::string_view, 47> kKeeps{
     "abs",         "add",        "sub",       "rsub",      "mul",       "div",     "neg",
     "square",      "sqrt",       "clamp",     "clamp_min", "clamp_max", "clone",   "contiguous",
     "detach",      "dropout",    "expand",    "expand_as", "flatten",   "gelu",    "index_select",
     "masked_fill", "max_pool2d", "narrow",    "permute",   "relu",      "repeat",  "reshape",
     "roll",        "select",     "sigmoid",   "silu",      "slice",     "squeeze", "t",
     "tanh",        "transpose",  "unsqueeze", "unflatten", "view",      "view_as", "where",
-    "mean",        "var",        "std",       "amax"};
+    "mean",        "var",        "std",       "amax",      "pad"};
 
 // Ops whose second input may be a tensor too. In Python nothing tells a tensor from a number or a
 // dimension, so that the other ops are judged by their first input alone.
@@ -58,11 +58,6 @@ bool follows_first(const Function& f, const Call& call) {
     const bool told = std::ranges::any_of(
         call.args, [](const Operand& o) { return o.keyword.str() == "dtype"; });
     return !told && any_of(leaf(call.name.str()), kNames);
-}
-
-const Call* call_of(const Function& f, const Operand& o) {
-    const bool known = o.call >= 0 && static_cast<std::size_t>(o.call) < f.calls.size();
-    return known ? &f.calls[static_cast<std::size_t>(o.call)] : nullptr;
 }
 
 bool is_known_op(const RuleContext& context, Op op) {
@@ -108,6 +103,7 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
         if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
+        if (const Item item = item_of(call); item.held) return of_item(f, item);
         const Function* callee = context_.program.definition(call.callee);
         return callee ? of_returned(*callee) : unknown();
     });
@@ -188,11 +184,29 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     }
 }
 
+// One item of what a function of the program returns.
+TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
+    const Call* made = call_of(f, *item.held);
+    const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
+    if (!callee) return unknown();
+    return of_returned(*callee, [&](const Operand& value) {
+        const Call* display = call_of(*callee, value);
+        const Operand* part = display ? item_of_display(*display, item.at) : nullptr;
+        return part ? of(*callee, *part) : unknown();
+    });
+}
+
 TensorDType TensorDTypes::of_returned(const Function& callee) {
+    return of_returned(callee, [&](const Operand& value) { return of(callee, value); });
+}
+
+// What all that it returns agree on.
+template <typename Find>
+TensorDType TensorDTypes::of_returned(const Function& callee, Find find) {
     TensorDType common = unknown();
     bool first = true;
     for (const Operand& value : callee.returned) {
-        TensorDType found = of(callee, value);
+        TensorDType found = find(value);
         if (first)
             common = std::move(found);
         else if (found.dtype != common.dtype)

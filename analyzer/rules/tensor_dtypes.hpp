@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -28,6 +29,9 @@ private:
     TensorDType of_result(const Function&, const Call&);
     TensorDType of_op(const Function&, const Call&);
     TensorDType of_returned(const Function& callee);
+    template <typename Find>
+    TensorDType of_returned(const Function& callee, Find find);
+    TensorDType of_item(const Function&, const Item&);
     TensorDType of_module_operand(const Function&, const Operand& module);
     TensorDType of_parameter(const Function&, std::int32_t param);
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);

@@ -100,6 +100,14 @@ TEST(PythonExpressions, ResultsAreNamed) {
         ElementsAre(HasSubstr("result.name=\"a, b\"")));
 }
 
+TEST(PythonExpressions, UnpackingReadsItems) {
+    constexpr auto kSource = "def g():\n  return 1, 2\ndef f(pair):\n  a, b = pair\n"
+        "  c, _ = g()\n  d, *e = pair\n  a.h(b, c, d)\n";
+    EXPECT_THAT(calls_of(kSource, "f"),
+        ElementsAre(HasSubstr("__getitem__"), HasSubstr("__getitem__"), HasSubstr("g("),
+                    HasSubstr("__getitem__"), "?.h(#0, #1, #3, d)"));
+}
+
 TEST(PythonExpressions, ATupleIsAssignedItemByItem) {
     constexpr auto kSource = "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n"
         "  torch.relu(a)\n  torch.relu(b)\n";
