@@ -62,8 +62,9 @@ Paths::States Paths::run(Frame& frame, PathState entry) {
     stack_.push_back(&f);
     std::vector<States> seen(frame.body->blocks.size());
     std::vector<std::pair<std::uint32_t, PathState>> pending{{0, std::move(entry)}};
+    const std::size_t most = std::min(kMaxStates + kStatesOfBlock * seen.size(), kMostStates);
     std::size_t states = 0;
-    while (!pending.empty() && ++states <= kMaxStates) {
+    while (!pending.empty() && ++states <= most) {
         auto [block, state] = std::move(pending.back());
         pending.pop_back();
         if (std::ranges::find(seen[block], state) != seen[block].end()) continue;

@@ -19,7 +19,9 @@ struct Enabled {
 
 class Paths {
 public:
-    static constexpr std::size_t kMaxStates = 200;  // per function and entry
+    static constexpr std::size_t kMaxStates = 200;  // per block; per function and entry, and for
+    static constexpr std::size_t kStatesOfBlock = 32;  // each of its blocks so many more,
+    static constexpr std::size_t kMostStates = 4000;   // up to these
     static constexpr std::size_t kMaxRuns = 400;    // function bodies per root
     static constexpr std::size_t kMaxDepth = 8;
 

@@ -119,5 +119,26 @@ TEST(ClipBeforeUnscale, AHomeMadeScalerIsKnownByItsMethods) {
     EXPECT_THAT(lint("MP203", {home_made(true)}), IsEmpty());
 }
 
+// if amp: scaled backward else: plain; four more clips, each under its own flag; clip; if amp: step.
+TEST(ClipBeforeUnscale, ManyIndependentConditionsHideNoPath) {
+    constexpr int kFlags = 4, kFirst = 6;
+    std::string calls = made_scaler() + scaled_backward(4, 4) + plain_backward(5, 5);
+    std::string blocks = "    block to=[{4 condition=amp} {5 condition=amp when=false}]\n"
+                         "    block to=[6]\n    block to=[6]\n";
+    for (int flag = 0; flag < kFlags; ++flag) {
+        const int at = kFirst + 2 * flag;
+        const std::string condition = " condition=flag" + std::to_string(flag);
+        const std::string next = std::to_string(at + 2);
+        blocks += "    block to=[{" + std::to_string(at + 1) + condition + "} {" + next + condition +
+                  " when=false}]\n    block to=[" + next + "]\n";
+        calls += on_scaler(6, "load_state_dict", at + 1) + clip_line(7, at + 1);
+    }
+    const int last = kFirst + 2 * kFlags;
+    blocks += "    block to=[{" + std::to_string(last + 1) + " condition=amp} {1 condition=amp "
+              "when=false}]\n    block to=[1]\n";
+    calls += clip_line(8, last) + on_scaler(9, "step", last + 1) + on_scaler(10, "update", last + 1);
+    EXPECT_THAT(lint("MP203", {training(calls, blocks)}), testing::Contains("error 8"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test
