@@ -96,8 +96,11 @@ private:
 
     void follow(const Function& f, const Call& from, const Call& forward) {
         const auto index = static_cast<std::size_t>(&from - f.calls.data());
-        const Reached reached =
-            calls_until(f, index, [this](const Call& call) { return clears(call); });
+        // `if (amp) open(); forward(); if (amp) close();` closes whenever it opened.
+        const Context* region = context_.program.enabled_context(f, from);
+        const Symbol flag = region && region->chain.empty() ? region->condition : Symbol{};
+        const Reached reached = calls_until(
+            f, index, [this](const Call& call) { return clears(call); }, flag);
         for (const std::size_t i : reached.calls)
             if (is_step(f.calls[i])) report(f, f.calls[i], forward);
         if (reached.leaves && known_stale_.insert(f.usr).second)

@@ -32,13 +32,14 @@ bool is_disabled(const AutocastCall&);
 // its hooks, and not once for the whole process. The proven ones first; nullptr: there is none.
 const Context* written_region(const Program&, const Function&, const Call&);
 
-// What some path runs after one call and before another that ends it.
+// What some path runs after one call and before another that ends it; with `assumed`, only paths on
+// which that condition holds.
 struct Reached {
     std::vector<std::size_t> calls;  // indices in order; smaller than the start in a loop
     bool leaves = false;             // the function can be left before it ends
 };
 template <typename Ends>
-Reached calls_until(const Function& f, std::size_t from, Ends ends);
+Reached calls_until(const Function& f, std::size_t from, Ends ends, Symbol assumed = {});
 
 // The calls between the `__enter__` at this index and its `__exit__`.
 std::vector<std::size_t> calls_inside(const Function&, std::size_t enter);
@@ -55,7 +56,7 @@ bool is_guarded(const Function&, std::uint32_t block, bool (*asks)(const Functio
 std::vector<std::vector<std::size_t>> calls_by_block(const Function&);
 
 template <typename Ends>
-Reached calls_until(const Function& f, std::size_t from, Ends ends) {
+Reached calls_until(const Function& f, std::size_t from, Ends ends, Symbol assumed) {
     const auto blocks = calls_by_block(f);
     std::vector<char> entered(blocks.size()), found(f.calls.size());
     std::vector<std::uint32_t> pending;
@@ -69,7 +70,9 @@ Reached calls_until(const Function& f, std::size_t from, Ends ends) {
         if (block >= f.flow.size() || f.flow[block].leaves) reached.leaves = true;
         if (block >= f.flow.size()) return;
         for (const Edge& edge : f.flow[block].to) {
-            if (entered[edge.to]) continue;
+            const bool excluded =
+                !assumed.empty() && edge.condition == assumed && !edge.when;
+            if (excluded || entered[edge.to]) continue;
             entered[edge.to] = 1;
             pending.push_back(edge.to);
         }

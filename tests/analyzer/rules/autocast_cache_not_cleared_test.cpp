@@ -70,6 +70,25 @@ TEST(AutocastCacheNotCleared, OnePathWithoutTheClearIsEnough) {
                 ElementsAre("error 8"));
 }
 
+TEST(AutocastCacheNotCleared, WhatOpensAndClearsUnderOneFlagIsSilent) {
+    const auto guarded = [](const std::string& flag) {
+        return lint("MP111",
+                    {train({"block to=[{1 condition=amp} {2 condition=amp when=false}]\n",
+                            "block to=[2]\n",
+                            "block to=[{3 condition=" + flag + "} {4 condition=" + flag + " when=false}]\n",
+                            "block to=[4]\n", "block leaves\n",
+                            "call 3:5 at::autocast::set_enabled args=[constant=true] block=1\n",
+                            "call 4:9 torch::nn::LinearImpl::forward kind=method op=linear "
+                            "args=[{module name=net} {tensor name=x}] block=2\n",
+                            "call 6:5 at::autocast::clear_cache block=3\n",
+                            "call 7:5 at::autocast::set_enabled args=[constant=false] block=3\n",
+                            "call 8:5 torch::optim::SGD::step kind=method "
+                            "args=[{object name=opt}] block=4\n"})});
+    };
+    EXPECT_THAT(guarded("amp"), IsEmpty());
+    EXPECT_THAT(guarded("last"), ElementsAre("error 8"));
+}
+
 TEST(AutocastCacheNotCleared, TheInferenceProfileIsSilent) {
     EXPECT_THAT(lint("MP111", {train({kOn, kForward, kOff, kStep})}, Profile::inference), IsEmpty());
 }
