@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analyzer/cache/file_state.hpp"
+#include "analyzer/driver/python_scan.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {
@@ -22,9 +23,22 @@ std::string_view parent(std::string_view name) {
 
 std::string_view last(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-// What callers get from it has a low dtype, or runs in a region.
-bool brings_in(const Function& f) {
-    if (is_low_precision(f.returns) || f.name.str().ends_with(".__enter__")) return true;
+// "pkg.mod.Net" of "pkg.mod.Net.forward" in the module "pkg.mod".
+std::string_view top_level(std::string_view name, std::string_view module) {
+    if (name.size() <= module.size()) return name;
+    return name.substr(0, name.find('.', module.size() + 1));
+}
+
+bool is_manager(const Function& f) { return f.name.str().ends_with(".__enter__"); }
+
+bool opens_by_itself(const Function& f) {
+    return std::any_of(f.calls.begin(), f.calls.end(),
+                       [](const Call& call) { return mentions_precision(call.name.str()); });
+}
+
+// What callers get from it has a low dtype.
+bool gives_low(const Function& f) {
+    if (is_low_precision(f.returns)) return true;
     return std::any_of(f.returned.begin(), f.returned.end(),
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
@@ -34,11 +48,19 @@ bool brings_in(const Function& f) {
 void PythonReach::add(std::string_view module, bool wanted, bool relevant,
                       std::vector<std::uint64_t> imports) {
     const std::size_t file = files_.size();
-    files_.push_back({.relevant = relevant, .needed = false, .imports = std::move(imports),
-                      .asked = {}, .stars = {}});
+    files_.push_back({.relevant = relevant, .needed = false, .whole = false,
+                      .imports_low = false, .imports = std::move(imports), .asked = {},
+                      .stars = {}, .parts = {}, .managers = {}});
     module_of_.emplace_back(module);
     modules_.try_emplace(std::string(module), file);
-    if (wanted) need(file);
+    if (wanted) make_whole(file);
+}
+
+void PythonReach::make_whole(std::size_t file) {
+    if (files_[file].whole) return;
+    files_[file].whole = true;
+    need(file);
+    for (const std::string& part : files_[file].parts) reach(part);
 }
 
 void PythonReach::need(std::size_t file) {
@@ -56,9 +78,17 @@ void PythonReach::demand(std::string name) {
         need(found->second);
         File& file = files_[found->second];
         file.asked.push_back(name);
+        reach(std::string(top_level(name, found->first)));
         follow(file, name);
         return;
     }
+}
+
+// A top-level function or class is called: what it calls is needed too.
+void PythonReach::reach(const std::string& part) {
+    if (!reached_.insert(part).second) return;
+    const auto calls = waiting_.extract(part);
+    if (!calls.empty()) calls_.insert(calls_.end(), calls.mapped().begin(), calls.mapped().end());
 }
 
 void PythonReach::follow(File& file, const std::string& name) {
@@ -73,20 +103,26 @@ void PythonReach::follow(File& file, const std::string& name) {
     for (const std::string& module : std::vector<std::string>(file.stars)) demand(module + "." + rest);
 }
 
+void PythonReach::export_name(std::uint64_t hash) {
+    if (exported_.insert(hash).second) fresh_exports_.push_back(hash);
+}
+
+// A context manager brings in a region that it opens itself, or one that its file imports.
 void PythonReach::note_exports(std::size_t file, const Unit& unit) {
-    bool any = false;
-    auto add = [this](std::string_view name) {
-        const std::uint64_t hash = hash_bytes(name);
-        if (exported_.insert(hash).second) fresh_exports_.push_back(hash);
-    };
+    File& at = files_[file];
     for (const Function& f : unit.functions) {
-        if (!brings_in(f)) continue;
-        any = true;
-        std::string_view name = f.name.str();
-        if (name.ends_with(".__enter__")) name = parent(name);
-        add(f.parent_class.empty() ? last(name) : last(f.parent_class.str()));
+        const bool manager = is_manager(f);
+        const bool low = gives_low(f) || (manager && (at.imports_low || opens_by_itself(f)));
+        if (!low && !manager) continue;
+        const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
+        const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
+        for (const std::string_view word : {name, last(module_of_[file])}) {
+            if (low)
+                export_name(hash_bytes(word));
+            else
+                at.managers.push_back(hash_bytes(word));
+        }
     }
-    if (any) add(last(module_of_[file]));
 }
 
 void PythonReach::take(std::size_t file, const Unit& unit) {
@@ -102,31 +138,58 @@ void PythonReach::take(std::size_t file, const Unit& unit) {
     }
     for (const std::string& name : std::vector<std::string>(files_[file].asked))
         follow(files_[file], name);
-    for (const Function& f : unit.functions) {
-        for (const Symbol base : f.bases) demand(std::string(base.str()));
-        for (const Call& call : f.calls) {
-            const Symbol name = call.callee.empty() ? call.name : call.callee;
-            if (!called_.insert(name).second) continue;
-            if (!name.str().starts_with("?.") && name.str().find('.') != std::string_view::npos)
-                demand(std::string(name.str()));
-        }
-    }
+    follow_calls(file, unit);
     note_exports(file, unit);
 }
 
-std::vector<std::size_t> PythonReach::next() {
-    if (!fresh_exports_.empty()) {
-        std::sort(fresh_exports_.begin(), fresh_exports_.end());
-        for (std::size_t i = 0; i < files_.size(); ++i) {
-            const File& f = files_[i];
-            if (f.needed || !f.relevant) continue;
-            const bool imports = std::any_of(
-                f.imports.begin(), f.imports.end(), [this](std::uint64_t name) {
-                    return std::binary_search(fresh_exports_.begin(), fresh_exports_.end(), name);
-                });
-            if (imports) need(i);
+void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
+    std::unordered_map<std::string, std::vector<Symbol>> parts;
+    for (const Function& f : unit.functions) {
+        std::vector<Symbol>& names = parts[std::string(top_level(f.name.str(), module_of_[file]))];
+        names.insert(names.end(), f.bases.begin(), f.bases.end());
+        for (const Call& call : f.calls)
+            names.push_back(call.callee.empty() ? call.name : call.callee);
+    }
+    for (auto& [part, names] : parts) {
+        const bool runs =
+            files_[file].whole || part.ends_with("<module>") || reached_.contains(part);
+        std::vector<Symbol>& to = runs ? calls_ : waiting_[part];
+        for (const Symbol name : names) {
+            const std::string_view text = name.str();
+            if (!text.starts_with("?.") && text.find('.') != std::string_view::npos)
+                to.push_back(name);
         }
-        fresh_exports_.clear();
+        files_[file].parts.push_back(part);
+    }
+}
+
+// Whoever imports something that brings in a low dtype or a region.
+void PythonReach::follow_imports() {
+    const std::vector<std::uint64_t> exports = [this] {
+        std::vector<std::uint64_t> out = std::exchange(fresh_exports_, {});
+        std::sort(out.begin(), out.end());
+        return out;
+    }();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+        File& f = files_[i];
+        if (f.imports_low || !f.relevant) continue;
+        const bool imports =
+            std::any_of(f.imports.begin(), f.imports.end(), [&](std::uint64_t name) {
+                return std::binary_search(exports.begin(), exports.end(), name);
+            });
+        if (!imports) continue;
+        f.imports_low = true;
+        make_whole(i);
+        for (const std::uint64_t name : f.managers) export_name(name);
+    }
+}
+
+std::vector<std::size_t> PythonReach::next() {
+    while (!fresh_exports_.empty()) follow_imports();
+    while (!calls_.empty()) {
+        const Symbol name = calls_.back();
+        calls_.pop_back();
+        if (called_.insert(name).second) demand(std::string(name.str()));
     }
     std::sort(pending_.begin(), pending_.end());
     return std::exchange(pending_, {});

@@ -10,13 +10,14 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 38> kWords{
-    "autocast", "half",      "Half",       "float16",   "bf16",       "fp16",      "caler",
-    "tf32",     "TF32",      "precision",  "float8",    "fp8",        "8bit",      "e4m3",
-    "e5m2",     "apex",      ".amp",       " hmp",      ".hmp",       "deepspeed", "megatron",
-    "accelerat", "lightning", "backward(", "-mixed",    "-true",      "mp-lint",   "isnan",
-    "isinf",    "isfinite",  "register_buffer", "device_capability", "all_reduce", "default_dtype",
-    "lowp",     "reduced_precision", "Precision", "ComputeType"};
+constexpr std::string_view kHalf = "half";
+constexpr std::array<std::string_view, 40> kWords{
+    "autocast", "half", "Half", "float16", "bf16", "fp16", "caler", "tf32", "TF32", "precision",
+    "Precision", "float8", "fp8", "8bit", "e4m3", "e5m2", "apex", ".amp", " hmp", ".hmp",
+    "deepspeed.init", "from deepspeed", "deepspeed as", " megatron", " accelerate", "Accelerator",
+    "lightning", ".backward(", "-mixed", "-true", "mp-lint", "isnan", "isinf", "isfinite",
+    "register_buffer", "device_capability", ".all_reduce(", "set_default", "ComputeType",
+    "finfo("};
 
 std::size_t pair_at(const char* p) {
     return static_cast<unsigned char>(p[0]) * std::size_t{256} + static_cast<unsigned char>(p[1]);
@@ -32,14 +33,26 @@ const std::bitset<65536>& first_pairs() {
     return pairs;
 }
 
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           static_cast<unsigned char>(c) >= 0x80;
+}
+
+// Not a part of another name: rotate_half() is no cast.
+bool stands_alone(std::string_view text, std::size_t at, std::size_t size) {
+    return (at == 0 || !is_word(text[at - 1])) &&
+           (at + size >= text.size() || !is_word(text[at + size]));
+}
+
 bool any_word_in(std::string_view code) {
     const std::bitset<65536>& pairs = first_pairs();
     for (std::size_t i = 0; i + 1 < code.size(); ++i) {
         if (!pairs[pair_at(code.data() + i)]) continue;
         const std::string_view rest = code.substr(i);
-        if (std::any_of(kWords.begin(), kWords.end(),
-                        [rest](std::string_view word) { return rest.starts_with(word); }))
-            return true;
+        const auto stands = [&](std::string_view word) {
+            return rest.starts_with(word) && (word != kHalf || stands_alone(code, i, word.size()));
+        };
+        if (std::any_of(kWords.begin(), kWords.end(), stands)) return true;
     }
     return false;
 }
@@ -56,11 +69,6 @@ std::size_t text_start(std::string_view line, std::string_view& quotes) {
     if (quote == std::string_view::npos || quote > 2) return std::string_view::npos;
     quotes = line.substr(quote, 3);
     return quotes == "\"\"\"" || quotes == "'''" ? quote + 3 : std::string_view::npos;
-}
-
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           static_cast<unsigned char>(c) >= 0x80;
 }
 
 // Every word of an import statement: keywords among them do no harm.

@@ -14,6 +14,8 @@ using testing::IsEmpty;
 
 TEST(MentionsPrecision, CodeCountsAndProseDoesNot) {
     EXPECT_TRUE(mentions_precision("x = y.half()\n"));
+    EXPECT_FALSE(mentions_precision("y = rotate_half(x)\n"));
+    EXPECT_TRUE(mentions_precision("half = torch.float\n"));
     EXPECT_TRUE(mentions_precision("trainer = T(kind=\"bf16-mixed\")\n"));
     EXPECT_FALSE(mentions_precision("# in bf16\nx = 1\n"));
     EXPECT_FALSE(mentions_precision("def f():\n    \"\"\"Runs in\n    float16.\"\"\"\n    return 1\n"));
@@ -72,7 +74,7 @@ TEST_F(Reach, WhatItCallsIsNeededAndWhatThatCalls) {
     add("pkg.d", false);
     EXPECT_THAT(reach_.next(), ElementsAre(0u));
     reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n"
-                        "    call 2:1 pkg.b.g callee=pkg.b.g\n"));
+                        "    call 2:1 pkg.b.N.g callee=pkg.b.N.g\n"));
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
     reach_.take(1, unit("unit b.py language=python\n"
                         "  func 1:1 pkg.b.N.g kind=python parent_class=pkg.b.N bases=[pkg.c.Base]\n"));
@@ -100,6 +102,60 @@ TEST_F(Reach, WhoImportsWhatGivesHalfIsNeeded) {
     reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.low kind=python\n"
                         "    return fp16 tensor\n  func 5:1 a.other kind=python\n"));
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
+}
+
+TEST_F(Reach, OfWhatIsOnlyCalledNothingElseLeadsOn) {
+    add("a", true);
+    add("b", false);
+    add("c", false);
+    add("d", false);
+    reach_.next();
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n    call 2:1 b.g callee=b.g\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+    reach_.take(1, unit("unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:1 b.h callee=b.h\n"
+                        "  func 4:1 b.h kind=python\n    call 5:1 c.g callee=c.g\n"
+                        "  func 7:1 b.other kind=python\n    call 8:1 d.g callee=d.g\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(2u)) << "b.h is called by b.g";
+}
+
+TEST_F(Reach, WhoImportsARegionOpensOnes) {
+    add("a", true);
+    add("b", false, "from a import low\n");
+    add("c", false, "from b import amp\n");
+    reach_.next();
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.low.__enter__ kind=python\n"
+                        "    call 2:1 torch.autocast kind=constructor\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+    reach_.take(1, unit("unit b.py language=python\n  func 1:1 b.amp.__enter__ kind=python\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(2u));
+}
+
+TEST_F(Reach, AManagerOfAnotherKindLeadsNowhere) {
+    add("a", true);
+    add("b", false);
+    add("c", false, "from b import timer\n");
+    reach_.next();
+    reach_.take(0, unit("unit a.py language=python\n  func 1:1 a.f kind=python\n"
+                        "    call 2:1 b.timer.__enter__ callee=b.timer.__enter__\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
+    reach_.take(1, unit("unit b.py language=python\n  func 1:1 b.timer.__enter__ kind=python\n"));
+    EXPECT_THAT(reach_.next(), IsEmpty());
+}
+
+// `from .a import a` in a package: "pkg.a" stands for "pkg.a.a".
+TEST_F(Reach, ReExportsInACircleEnd) {
+    add("m", true);
+    add("pkg", false);
+    add("pkg.a", false);
+    reach_.next();
+    reach_.take(0, unit("unit m.py language=python\n  func 1:1 m.f kind=python\n"
+                        "    call 2:1 pkg.a.run callee=pkg.a.run\n    call 3:1 pkg.x callee=pkg.x\n"));
+    EXPECT_THAT(reach_.next(), ElementsAre(1u, 2u));
+    reach_.take(1, unit("unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
+                        "    type 1:1 pkg.a.a alias=pkg.a\n    type 2:1 pkg.y.y alias=pkg.x\n"
+                        "    type 3:1 pkg.x.x alias=pkg.y\n"));
+    reach_.take(2, unit("unit a.py language=python\n  func 1:1 pkg.a.run kind=python\n"));
+    EXPECT_THAT(reach_.next(), IsEmpty());
 }
 
 }  // namespace
