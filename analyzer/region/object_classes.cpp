@@ -90,7 +90,10 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
     Symbol common;
     for (const Caller& c : callers->second) {
         const Operand* argument = argument_for(*c.call, f, item.held->param);
-        const Symbol found = argument ? of_item(*c.function, {argument, item.at}) : Symbol{};
+        // Functions that pass the list on to themselves end here, as they do elsewhere.
+        const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
+        const Key key{argument, static_cast<std::int32_t>(item.at)};
+        const Symbol found = argument ? once(key, look) : Symbol{};
         if (found.empty() || (!common.empty() && found != common)) return {};
         common = found;
     }

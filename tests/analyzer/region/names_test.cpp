@@ -155,5 +155,14 @@ TEST(PythonNames, ThreadsStartFresh) {
     EXPECT_EQ(states(linked({text}), "c.work", 0), "off");
 }
 
+TEST(Names, ItemsOfAListThatAFunctionPassesToItselfEnd) {
+    const Program p = linked(
+        {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=items}]\n"
+         "    call 2:3 a.f callee=a.f args=[{param=0 name=items}]\n"
+         "    call 3:3 ?.__getitem__ kind=op args=[{param=0 name=items} {constant=0}]\n"
+         "    call 4:3 ?.step kind=method args=[{call=1}]\n"});
+    EXPECT_EQ(p.functions().size(), 1U);
+}
+
 }  // namespace
 }  // namespace mp::lint
