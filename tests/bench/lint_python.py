@@ -38,6 +38,11 @@ def run(command):
     return cpu, time.monotonic() - start, memory
 
 
+def installed_ruff():
+    own = os.path.join(ROOT, "build/peers-venv/bin/ruff")
+    return own if os.access(own, os.X_OK) else shutil.which("ruff") or ""
+
+
 def python_files(tree):
     return sorted(os.path.join(at, name) for at, _, names in os.walk(tree) for name in names
                   if name.endswith(".py"))
@@ -75,7 +80,7 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree")
-    parser.add_argument("--ruff", default=shutil.which("ruff") or "")
+    parser.add_argument("--ruff", default=installed_ruff())
     parser.add_argument("--mp-lint", default=os.path.join(ROOT, "build/release/bin/mp-lint"))
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
