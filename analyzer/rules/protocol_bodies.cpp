@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/protocol_paths.hpp"
 
 namespace mp::lint {
@@ -12,6 +13,17 @@ namespace {
 using enum EventKind;
 
 std::size_t block_count(const Function& f) { return f.flow.empty() ? 1 : f.flow.size(); }
+
+// "train" of train.main and of train.Net.loss.
+std::string_view module_of(const Function& f) {
+    const std::string_view name = f.parent_class.empty() ? f.usr.str() : f.parent_class.str();
+    return name.substr(0, std::min(name.rfind('.'), name.size()));
+}
+
+// Two scripts of one name in different folders: what is called there by its name is not known here.
+bool is_of_a_namesake(const Function& f, const Function& callee) {
+    return is_python(f) && f.span.file != callee.span.file && module_of(f) == module_of(callee);
+}
 
 }  // namespace
 
@@ -73,6 +85,7 @@ Paths::Body& Paths::body(const Function& f) {
         item.mask = mask_of(item.event.kind) & ~mask_of(none);
         if (item.event.kind == none && !c.callee.empty()) {
             item.callee = program_.definition(c.callee);
+            if (item.callee && is_of_a_namesake(f, *item.callee)) item.callee = nullptr;
             if (item.callee) item.mask = mask(*item.callee);
         }
         if (c.block < made.blocks.size() && (item.mask || !c.result.name.empty()))

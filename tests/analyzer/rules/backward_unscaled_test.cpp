@@ -81,5 +81,21 @@ TEST(BackwardUnscaled, AccelerateHasItsOwnBackward) {
         IsEmpty());
 }
 
+TEST(BackwardUnscaled, ScriptsOfOneNameAreNotOneProgram) {
+    const auto script = [](std::string folder, std::string main, std::string step) {
+        return "unit /p/" + folder + "/t.py language=python\n  func 1:5 t.main kind=python\n" + main +
+               "  func 11:5 t.update kind=python params=[{name=opt} {name=scaler}]\n" + step;
+    };
+    const std::string own = "    call 3:5-30 ?.backward kind=method args=[{name=loss}]\n"
+                            "    call 4:5-30 t.update callee=t.update args=[{name=opt}]\n";
+    const std::string scaled =
+        "    call 12:5-30 torch.amp.GradScaler kind=constructor result.name=scaler\n"
+        "    call 13:5-30 torch.amp.GradScaler.step kind=method args=[{name=scaler call=0} {name=opt}]\n"
+        "    call 14:5-30 torch.amp.GradScaler.update kind=method args=[{name=scaler call=0}]\n";
+    const std::string plain = "    call 12:5-30 torch.optim.SGD.step kind=method args=[{name=opt}]\n";
+    EXPECT_THAT(lint("MP202", {script("a", "", scaled), script("b", own, plain)}), IsEmpty());
+    EXPECT_EQ(lint("MP202", {script("a", own, scaled)}).size(), 1U);
+}
+
 }  // namespace
 }  // namespace mp::lint::test
