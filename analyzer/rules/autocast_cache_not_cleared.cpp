@@ -13,6 +13,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/autocast_calls.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
@@ -121,7 +122,9 @@ private:
               .span = step.span,
               .message = "autocast keeps its half copies of the weights that this step changes: the "
                          "next forward reads the old ones",
-              .fix = "call at::autocast::clear_cache() where the region is closed",
+              .fix = std::string("call ") +
+                     (is_python(f) ? "torch.clear_autocast_cache()" : "at::autocast::clear_cache()") +
+                     " where the region is closed",
               .notes = std::move(notes),
               .function = {}},
              out_);
