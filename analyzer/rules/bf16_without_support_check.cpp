@@ -6,7 +6,8 @@
 //        the training runs many times slower than in fp16 without saying so.
 // Fix    Ask `torch.cuda.is_bf16_supported(including_emulation=False)`, or for capability 8.0.
 // Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
-//        is not constant: it comes from a configuration; files that use Transformer Engine; devices other than CUDA; torch before 2.4,
+//        is not constant: it comes from a configuration; files that use Transformer Engine;
+//        devices other than CUDA; torch before 2.4,
 //        which did not count emulation; tests.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 

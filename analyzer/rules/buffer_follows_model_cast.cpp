@@ -6,7 +6,8 @@
 //        In bf16 the table has 8 bits: positions above 256 turn by wrong angles. Switching autocast
 //        off does not bring the bits back.
 // Fix    Keep the table as a plain attribute, or recompute it in fp32 where it is used.
-// Silent Buffers of integers and masks; finished sines and cosines; modules that override `_apply`, `to` or `half`; tables that are
+// Silent Buffers of integers and masks; finished sines and cosines; modules that override
+//        `_apply`, `to` or `half`; tables that are
 //        made again in the method that uses them. A use that upcasts first (`self.t.float()`) is a note:
 //        the bits are gone, but somebody has thought of it.
 // Tests  testdata/lint/MP503.md, tests/analyzer/rules/buffer_follows_model_cast_test.cpp

@@ -40,7 +40,8 @@ std::string quoted(std::string_view name);
 // A variance, a mean, a sum of squares or an inverse root appears in this function.
 bool computes_statistics(const Function&);
 
-// Python tests and benchmarks are reported lower (severity_in). Adds the enclosing function and, after the finding's own notes, why its dtypes are what they are.
+// Python tests and benchmarks are reported lower (severity_in). Adds the enclosing
+// function and, after the finding's own notes, why its dtypes are what they are.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
 // A rule that looks at one kind of fact of every function.

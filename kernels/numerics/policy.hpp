@@ -47,7 +47,8 @@ public:
     // "apex-o2", and torch-xpu, -mps, -hpu and -xla. A device without a version means the newest list.
     static Result<Policy> built_in(std::string_view name);
     static std::vector<std::string_view> built_in_names();
-    // The list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") that the given torch version ("2.1", "1.13.1+cu117") uses:
+    // The list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") that the given torch version ("2.1",
+    // "1.13.1+cu117") uses:
     // the newest list that is not newer than the version. An empty version means the newest list.
     static Result<Policy> for_torch(std::string_view device, std::string_view version);
     // User files in HMP's syntax: one op name per line, '#' starts a comment. Either path may be empty

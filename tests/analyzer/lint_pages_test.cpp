@@ -141,7 +141,8 @@ Lines found_in(const Report& report, const Rule& rule, const fs::path& folder) {
     for (const Finding& f : report.findings) {
         if (f.severity == Severity::note && f.rule != rule.id) continue;
         const fs::path file(std::string(f.span.file.str()));
-        found.push_back(file.lexically_relative(folder).string() + ":" + std::to_string(f.span.line) + " " + std::string(f.rule) + " " +
+        found.push_back(file.lexically_relative(folder).string() + ":" + std::to_string(f.span.line) + " " +
+                        std::string(f.rule) + " " +
                         std::string(name_of(f.severity)));
     }
     std::ranges::sort(found);
