@@ -38,34 +38,34 @@ def read(tree, path):
 def check_refusals(tree):
     before = snapshot(tree)
     for id, name, why in [
-        ("MP401", "some-thing", "taken"), ("MP117", "half-accumulator", "taken"),
+        ("MP401", "some-thing", "taken"), ("MP190", "half-accumulator", "taken"),
         ("MP1", "some-thing", "no id"), ("MP917", "some-thing", "no id"), ("XX117", "some-thing", "no id"),
-        ("MP117", "SomeThing", "no name"), ("MP117", "thing", "no name"), ("MP117", "../../thing-a", "no name"),
+        ("MP190", "SomeThing", "no name"), ("MP190", "thing", "no name"), ("MP190", "../../thing-a", "no name"),
     ]:
         done = run(tree, "new-rule", id, name)
         assert done.returncode != 0 and why in done.stderr, f"{id} {name}: {done.returncode} {done.stderr}"
-    assert run(tree, "new-rule", "MP117").returncode != 0
+    assert run(tree, "new-rule", "MP190").returncode != 0
     assert snapshot(tree) == before, "a refusal changed the tree"
 
 
 def check_new_rule(tree):
-    done = run(tree, "new-rule", "MP117", "mixed-half-types")
+    done = run(tree, "new-rule", "MP190", "quiet-rounding")
     assert done.returncode == 0, done.stderr
     registry = read(tree, "analyzer/rules/registry.cpp")
     ids = re.findall(r"// (MP\d+)$", registry, re.M)
-    assert ids == sorted(ids) and ids.count("MP117") == 1, ids
-    assert registry.count("kMixedHalfTypes") == 2
-    assert read(tree, "analyzer/rules/CMakeLists.txt").count("mixed_half_types.cpp") == 1
-    assert read(tree, "analyzer/rules/CMakeLists.txt").count("  MP117\n") == 1
-    assert read(tree, "tests/analyzer/rules/CMakeLists.txt").count("mixed_half_types_test.cpp") == 1
-    for path in ["analyzer/rules/mixed_half_types.cpp", "analyzer/rules/registry.cpp",
-                 "tests/analyzer/rules/mixed_half_types_test.cpp"]:
+    assert ids == sorted(ids) and ids.count("MP190") == 1, ids
+    assert registry.count("kQuietRounding") == 2
+    assert read(tree, "analyzer/rules/CMakeLists.txt").count("quiet_rounding.cpp") == 1
+    assert read(tree, "analyzer/rules/CMakeLists.txt").count("  MP190\n") == 1
+    assert read(tree, "tests/analyzer/rules/CMakeLists.txt").count("quiet_rounding_test.cpp") == 1
+    for path in ["analyzer/rules/quiet_rounding.cpp", "analyzer/rules/registry.cpp",
+                 "tests/analyzer/rules/quiet_rounding_test.cpp"]:
         done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{tree}",
                                os.path.join(tree, path)], capture_output=True, text=True)
         assert done.returncode == 0, f"{path}:\n{done.stderr}"
-    assert run(tree, "new-rule", "MP117", "another-name").returncode != 0, "an id was given twice"
+    assert run(tree, "new-rule", "MP190", "another-name").returncode != 0, "an id was given twice"
     assert run(tree, "gen-rule-docs").returncode == 0
-    assert "mixed-half-types" in read(tree, "docs/rules/README.md")
+    assert "quiet-rounding" in read(tree, "docs/rules/README.md")
     assert run(tree, "gen-rule-docs", "--check").returncode == 0
 
 
