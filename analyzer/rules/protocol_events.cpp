@@ -75,8 +75,8 @@ bool is_clip(std::string_view leaf) {
 EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
     if (call.args.empty() || !is_gradient(f, call.args[0])) return none;
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
-    constexpr std::array<std::string_view, 5> kWrites{"mul_", "clamp_", "copy_", "clip_",
-                                                      "__imul__"};
+    // A copy writes what it is given: the mean over ranks, which is scaled as before.
+    constexpr std::array<std::string_view, 4> kWrites{"mul_", "clamp_", "clip_", "__imul__"};
     constexpr std::array<std::string_view, 4> kNoise{"add_", "__iadd__", "sub_", "normal_"};
     // Division is how gradients are unscaled or averaged by hand.
     if (leaf == "div_" || leaf == "__itruediv__" || leaf == "operator/=") return read_scale;

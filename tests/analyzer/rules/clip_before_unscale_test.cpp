@@ -14,6 +14,16 @@ TEST(ClipBeforeUnscale, ClipOfScaledGradientsIsAnErrorAtTheClip) {
     EXPECT_THAT(lint("MP203", {straight(true)}), IsEmpty());
 }
 
+TEST(ClipBeforeUnscale, MultiplyingGradientsIsAClipAndCopyingThemBackIsNone) {
+    const auto with = [](std::string method) {
+        return training(made_scaler() + scaled_backward(4) + "    call 6:9 torch.Tensor." + method +
+                        " kind=method in_place args=[{tensor name=p.grad}] block=2\n" +
+                        on_scaler(7, "step") + on_scaler(8, "update"));
+    };
+    EXPECT_THAT(lint("MP203", {with("mul_")}), ElementsAre("error 6"));
+    EXPECT_THAT(lint("MP203", {with("copy_")}), IsEmpty());
+}
+
 TEST(ClipBeforeUnscale, InsertsTheLineThatIsMissing) {
     const Findings found = findings("MP203", {straight(false)});
     ASSERT_EQ(found.size(), 1u);
