@@ -17,6 +17,7 @@
 
 #include "analyzer/rules/autograd_classes.hpp"
 #include "analyzer/rules/python_code.hpp"
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -43,7 +44,9 @@ bool feeds_a_pointer(const Function& f, const Call& cast) {
 // The region in which the cast matters: open, and with gradients.
 const Context* training_region(const RuleContext& context, const Function& f, const Call& call) {
     for (const Context& region : context.program.contexts(f, call))
-        if (region.enabled == Switch::on && region.grad != Switch::off) return &region;
+        // In C++ a gradient-free scope is looked for in the function itself (is_inference).
+        if (region.enabled == Switch::on && (region.grad != Switch::off || !is_python(f)))
+            return &region;
     return nullptr;
 }
 
