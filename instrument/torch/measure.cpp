@@ -47,6 +47,15 @@ bool may_leave_format(const OpInfo& op, at::ScalarType dtype) {
     return dtype != at::kBFloat16 && (op.base == "copy" || op.base == "_to_copy");
 }
 
+// Ops that give NaN for some finite inputs in every format. They are rare in forward and backward.
+bool has_a_domain(const OpInfo& op, Phase phase) {
+    static constexpr std::string_view kNames[] = {"div", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
+                                                  "reciprocal", "pow", "acos", "asin", "acosh", "atanh", "xlogy",
+                                                  "fmod", "remainder", "logit"};
+    return (phase == Phase::forward || phase == Phase::backward) &&
+           std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
+}
+
 bool is_arithmetic(const OpInfo& op) {
     static constexpr std::string_view kNames[] = {"add", "sub", "mul", "mm", "addmm", "bmm", "baddbmm", "pow", "sum",
                                                   "exp", "cumsum", "dot", "linear", "convolution"};
@@ -78,6 +87,7 @@ double input_error(const Call& call) {
 
 struct Inputs {
     bool finite = true;
+    bool without_nan = true;
     double amax = 0;
 };
 
@@ -90,6 +100,7 @@ Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
             TensorStats stats;
             if (!view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
             inputs.finite &= stats.nonfinite() == 0;
+            inputs.without_nan &= stats.nan == 0;
             inputs.amax = std::max(inputs.amax, stats.amax);
         });
     }
@@ -173,20 +184,25 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     const bool has_local = comparable(m.real, m.local) && view_for_kernels(m.local, local);
     TensorStats stats;
     Divergence cum, loc, prop;
-    if (has_twin) cpu::statistics_and_divergence(real, twin, stats, cum);
-    else cpu::statistics(real, stats);
+    std::optional<ExponentHistogram> exponents;
+    if (session.ledger().sampled() && is_low_precision(m.real.scalar_type())) exponents.emplace();
+    if (has_twin) cpu::statistics_and_divergence(real, twin, stats, cum, exponents ? &*exponents : nullptr);
+    else cpu::statistics(real, stats, exponents ? &*exponents : nullptr);
     if (has_local) cpu::divergence(real, local, loc);
     if (has_local && has_twin) cpu::divergence(local, twin, prop);
     Inputs inputs;
     bool origin = call.target_was_finite && stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
     if (origin) {
         inputs = inputs_of(op, call.real);
-        origin = inputs.finite;
+        // A NaN that the twin has too comes from no overflow of a format: -inf * 0 made it as well as 0 / 0 does.
+        const bool shared = has_twin && stats.nan > 0 && cum.nonfinite_real == 0;
+        origin = inputs.finite || (shared && inputs.without_nan);
     }
     const double inherited = has_local && has_twin ? relative_l2(prop) : 0;
     const double from = inherited > kLargeError && std::isfinite(inherited) ? input_error(call) : 0;
     session.ledger().add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
         put_stats(r, stats);
+        if (exponents) r.exponents.add(0, exponents->bins);
         if (has_twin) put_total(r, cum);
         if (has_local) put_local(r, loc, prop);
         r.input_error = std::max(r.input_error, from);
@@ -196,7 +212,8 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
 
 void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const at::Tensor& real,
                       const at::Tensor& twin) {
-    if (may_leave_format(op, real.scalar_type()) && any_nonfinite(real))
+    const bool may_end_here = may_leave_format(op, real.scalar_type()) || has_a_domain(op, site.phase);
+    if (may_end_here && any_nonfinite(real))
         return measure_result(session, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
     last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};

@@ -74,7 +74,7 @@ void Sample::finish(Call& call, const Stack& results) {
     if (local_) {
         try {
             local.assign(local_->shadow.begin(), local_->shadow.end());
-            call.op.callBoxed(&local);
+            call.op.redispatchBoxed(call.below, &local);
         } catch (const std::exception&) {
             local_.reset();  // an op that exists in 16 bits only: LOC is not sampled
         }

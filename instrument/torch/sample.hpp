@@ -13,7 +13,7 @@ class Sample {
 public:
     explicit Sample(Session& session) : session_(session) {}
 
-    // Before the real op of one that writes, after it otherwise; under no scope of ours.
+    // Before the real op of one that writes, after it otherwise.
     void prepare(Twin&, Call&);
     // Runs the fp32 op and measures every float result. `results`: the twin's, as its op returned them.
     void finish(Call&, const Stack& results);

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/blocks.hpp"
 #include "kernels/cpu/divergence-inl.hpp"
+#include "kernels/cpu/exponent_counters-inl.hpp"
 #include "kernels/cpu/formats-inl.hpp"
 #include "kernels/cpu/histogram-inl.hpp"
 #include "kernels/cpu/quick_divergence-inl.hpp"

@@ -19,8 +19,15 @@ inline constexpr std::size_t kGroup = 32;  // elements of one turn of the inner 
 inline constexpr int kFormats = 6;         // fp64, fp32, fp16, bf16, e4m3, e5m2: index_of()
 inline constexpr int kWide = 2;            // fp64, fp32
 
-// `bins` may be null. `elements` is at most kBlock; `data` need not be aligned.
-using StatisticsOfBlock = void (*)(const void* data, std::size_t elements, TensorStats& into, std::uint64_t* bins);
+// An exponent histogram that grows block by block.
+struct BlockHistogram {
+    std::uint64_t* bins = nullptr;  // 256
+    unsigned top = 0;               // highest bin that the next block is expected to have; 0: nothing is known
+};
+
+// `histogram` may be null. `elements` is at most kBlock; `data` need not be aligned.
+using StatisticsOfBlock = void (*)(const void* data, std::size_t elements, TensorStats& into,
+                                   BlockHistogram* histogram);
 using DivergenceOfBlock = void (*)(const void* real, const void* twin, std::size_t elements, Divergence& into);
 // Whether any element is NaN or infinite.
 using NonfiniteInBlock = bool (*)(const void* data, std::size_t elements);

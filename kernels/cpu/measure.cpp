@@ -60,9 +60,10 @@ bool statistics(const TensorView& view, TensorStats& into, ExponentHistogram* hi
     if (!usable(view)) return false;
     const FloatEnvironment environment;
     const auto measure = kernels().statistics[index_of(view.dtype)];
-    std::uint64_t* bins = histogram ? histogram->bins.data() : nullptr;
+    BlockHistogram blocks{histogram ? histogram->bins.data() : nullptr};
+    BlockHistogram* const counted = histogram ? &blocks : nullptr;
     const TensorView* tensors[] = {&view};
-    Walk(tensors, 1).each([&](const void* const* data, std::size_t n) { measure(data[0], n, into, bins); });
+    Walk(tensors, 1).each([&](const void* const* data, std::size_t n) { measure(data[0], n, into, counted); });
     return true;
 }
 
@@ -83,14 +84,16 @@ bool divergence(const TensorView& real, const TensorView& twin, Divergence& into
 }
 
 bool statistics_and_divergence(const TensorView& real, const TensorView& twin, TensorStats& stats,
-                               Divergence& diverged) noexcept {
+                               Divergence& diverged, ExponentHistogram* histogram) noexcept {
     if (!comparable(real, twin)) return false;
     const FloatEnvironment environment;
     const auto one_sided = kernels().statistics[index_of(real.dtype)];
     const auto paired = kernels().divergence[index_of(real.dtype)][index_of(twin.dtype)];
+    BlockHistogram blocks{histogram ? histogram->bins.data() : nullptr};
+    BlockHistogram* const counted = histogram ? &blocks : nullptr;
     const TensorView* tensors[] = {&real, &twin};
     Walk(tensors, 2).each([&](const void* const* data, std::size_t n) {
-        one_sided(data[0], n, stats, nullptr);
+        one_sided(data[0], n, stats, counted);
         paired(data[0], data[1], n, diverged);
     });
     return true;

@@ -41,8 +41,9 @@ bool any_nonfinite(const TensorView&) noexcept;
 // those of `real`'s format. False, with nothing added: as above, or the sizes differ.
 bool divergence(const TensorView& real, const TensorView& twin, Divergence& into) noexcept;
 
-// Both at once: what is measured of every low-precision output.
-bool statistics_and_divergence(const TensorView& real, const TensorView& twin, TensorStats&, Divergence&) noexcept;
+// Both at once: what is measured of every low-precision output. `histogram` of `real` may be null.
+bool statistics_and_divergence(const TensorView& real, const TensorView& twin, TensorStats&, Divergence&,
+                               ExponentHistogram* histogram = nullptr) noexcept;
 
 // Elements that did not move: after[i] == before[i] (finite) while moved_after[i] != moved_before[i]. Of
 // these, `below_half_ulp` have |moved_after - moved_before| < ulp(before)/2, which is what a sum of the

@@ -161,12 +161,14 @@ struct QuickOneSided {
         squares.take(from.squares[0]);
     }
 
-    static void run(const Raw* p, std::size_t n, OneSided<F>& into) {
+    template <class Count>
+    static HWY_INLINE void run(const Raw* p, std::size_t n, OneSided<F>& into, Count& count) {
         State s;
         LongSum sum, squares;
         std::size_t i = 0;
         while (i + kGroup <= n) {
             Short sums;
+            const std::size_t start = i;
             const std::size_t end = n - i < kValuesPerLane * kGroup ? n : i + kValuesPerLane * kGroup;
             for (; i + kGroup <= end; i += kGroup) {
                 ask_ahead(p + i, kGroup);
@@ -174,6 +176,7 @@ struct QuickOneSided {
                 values(p + i, sums);
             }
             fold(sums, sum, squares);
+            count.add(p + start, (i - start) / kGroup);
         }
         if (i < n) {
             Short sums;
@@ -202,10 +205,10 @@ bool runs_quick(typename F::Raw largest) {
     }
 }
 
-template <class F>
-HWY_INLINE void measure_one_sided(const typename F::Raw* p, std::size_t n, OneSided<F>& into) {
+template <class F, class Count>
+HWY_INLINE void measure_one_sided(const typename F::Raw* p, std::size_t n, OneSided<F>& into, Count& count) {
     if constexpr (F::kDType != DType::fp64) {
-        QuickOneSided<F>::run(p, n, into);
+        QuickOneSided<F>::run(p, n, into, count);
         if (into.max >= F::kBeyondFinite || runs_quick<F>(into.max)) return;
     }
     into = OneSided<F>();
@@ -229,7 +232,7 @@ bool nonfinite_in_block(const void* data, std::size_t n) {
         add(p + i);
     }
     if (i < n) add(Tail<F>(p + i, n - i).values);
-    return lane_max(d, max) >= F::kBeyondFinite;
+    return !hn::AllFalse(d, hn::Lt(hn::Set(d, static_cast<typename F::Raw>(F::kBeyondFinite - 1)), max));
 }
 
 template <class F>
@@ -321,27 +324,49 @@ void finish_block(const typename F::Raw* p, std::size_t n, std::size_t replaced,
 
 template <class F>
 HWY_NOINLINE void statistics_with_nonfinite(const typename F::Raw* p, std::size_t n, TensorStats& into,
-                                            std::uint64_t* bins) {
+                                            BlockHistogram* histogram) {
     typename F::Raw finite[kBlock];
     TensorStats block;
+    NoCount none(histogram);
     const std::size_t replaced = set_apart<F>(p, n, finite, block);
     OneSided<F> one;
-    measure_one_sided<F>(finite, n, one);
+    measure_one_sided<F>(finite, n, one, none);
     finish_block<F>(finite, n, replaced, one, block);
     into.merge(block);
-    if (bins) histogram_of_block<F>(finite, n, one.zeros, block.amin, block.amax, bins);
+    if (histogram) histogram_of_block<F>(finite, n, one.zeros, block.amin, block.amax, histogram->bins);
 }
 
-template <class F>
-void statistics_of_block(const void* data, std::size_t n, TensorStats& into, std::uint64_t* bins) {
-    const auto* p = static_cast<const typename F::Raw*>(data);
+// A window reaches down from the highest bin; one or two bins above it do no harm, and the largest of a block varies.
+inline void expect_like(double amax, BlockHistogram& histogram) {
+    const unsigned high = bin_of(amax);
+    if (histogram.top < high || histogram.top > high + 2) histogram.top = high;
+}
+
+template <class F, class Count>
+HWY_NOINLINE void measure_block(const typename F::Raw* p, std::size_t n, TensorStats& into,
+                                BlockHistogram* histogram) {
+    Count count(histogram);
     OneSided<F> one;
-    measure_one_sided<F>(p, n, one);
-    if (one.max >= F::kBeyondFinite) return statistics_with_nonfinite<F>(p, n, into, bins);
+    measure_one_sided<F>(p, n, one, count);
+    if (one.max >= F::kBeyondFinite) return statistics_with_nonfinite<F>(p, n, into, histogram);
     TensorStats block;
     finish_block<F>(p, n, 0, one, block);
     into.merge(block);
-    if (bins) histogram_of_block<F>(p, n, one.zeros, block.amin, block.amax, bins);
+    if (!histogram) return;
+    if (!count.put(p, n, one.zeros, block.amin, block.amax, histogram->bins))
+        histogram_of_block<F>(p, n, one.zeros, block.amin, block.amax, histogram->bins);
+    expect_like(block.amax, *histogram);
+}
+
+template <class F>
+void statistics_of_block(const void* data, std::size_t n, TensorStats& into, BlockHistogram* histogram) {
+    const auto* p = static_cast<const typename F::Raw*>(data);
+#if HWY_TARGET <= HWY_AVX3
+    if constexpr (kStartsAsFp32<F>)
+        if (histogram && histogram->top > 0 && n % kGroup == 0)
+            return measure_block<F, GuessedCount<F>>(p, n, into, histogram);
+#endif
+    measure_block<F, NoCount>(p, n, into, histogram);
 }
 
 }  // namespace mp::cpu::HWY_NAMESPACE

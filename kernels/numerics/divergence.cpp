@@ -16,10 +16,6 @@ double ratio(double numerator, double denominator) {
     return numerator / denominator;
 }
 
-// Root mean square of one rounding's relative error on N(0,1), in unit roundoffs. Rounding errors that are uniform
-// within half a step give 1/sqrt(3) = 0.58 at the lower end of a binade and 0.29 at its upper end.
-constexpr double kRoundingRms = 0.425;
-
 }  // namespace
 
 void Divergence::merge(const Divergence& other) {
@@ -62,7 +58,7 @@ double flush_loss(const Divergence& d) { return ratio(d.flushed_abs, d.abs_y); }
 
 double one_rounding_floor(DType dtype) {
     const FloatFormat* format = format_of(dtype);
-    return format ? kRoundingRms * unit_roundoff(*format) : 0;
+    return format ? one_rounding_floor(format->mantissa_bits + 1) : 0;
 }
 
 double floor_ratio(double relative_l2, DType dtype) {

@@ -39,6 +39,13 @@ double flush_loss(const Divergence&);    // flushed_abs / abs_y
 // The relative L2 error of one rounding to nearest into a format: 0.425 x its unit roundoff (measured on
 // N(0,1) for fp16, bf16, e4m3, e5m2: 0.423 to 0.426). 0 for a dtype without a format.
 double one_rounding_floor(DType);
+// The same of any format, by its significant bits. Rounding errors that are uniform within half a step give 1/sqrt(3) =
+// 0.58 unit roundoffs at the lower end of a binade and 0.29 at its upper end: a root mean square of 0.425.
+constexpr double one_rounding_floor(int significant_bits) {
+    double floor = 0.425;
+    for (; significant_bits > 0; --significant_bits) floor /= 2;
+    return floor;
+}
 // Relative L2 in units of that floor: 1 is what storing the result costs and nothing can avoid. 0 without floor.
 double floor_ratio(double relative_l2, DType);
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "embedded_policies.hpp"
+#include "kernels/numerics/words.hpp"
 
 namespace mp {
 namespace {
@@ -17,15 +18,6 @@ struct Table {
     Names distributed;
     Names functions;
 };
-
-std::string_view next_word(std::string_view& line) {
-    const std::size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return line = {};
-    line.remove_prefix(begin);
-    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
-    line.remove_prefix(word.size());
-    return word;
-}
 
 // "a b c" or "a: x y": every word, or every spelling of a. In a section of bare names the canonical
 // name is a spelling of itself.
@@ -45,8 +37,7 @@ Table read_table(std::string_view text) {
     Table table;
     Names* section = nullptr;
     while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(line.size() < text.size() ? line.size() + 1 : text.size());
+        const std::string_view line = next_line(text);
         if (line.empty() || line[0] == '#') continue;
         if (line == "[aten]") section = &table.aten;
         else if (line == "[modules]") section = &table.modules;

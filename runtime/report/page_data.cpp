@@ -18,7 +18,7 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kMaxFindings = 200, kMaxSkips = 1000, kMaxNotes = 200, kMaxRanks = 200, kMaxOps = 3;
-constexpr std::size_t kMaxRungs = 8000, kMaxPlaces = 20'000;
+constexpr std::size_t kMaxRungs = 8000, kMaxPlaces = 20'000, kMaxExponents = 200;
 
 // Every text of a recording inside `value`, as people may see it.
 void make_safe(Json& value) {
@@ -242,6 +242,22 @@ Json trust_part(const RunModel& model) {
     return out;
 }
 
+// Shares of the values other than 0; the first of the list when there are too many.
+Json exponents_part(const RunModel& model) {
+    Json out = Json::array();
+    for (const LayerExponents* e : exponents_by_depth(model)) {
+        if (out.size() == kMaxExponents) break;
+        double total = 0;
+        for (const std::uint64_t count : e->exponents.counts) total += static_cast<double>(count);
+        Json shares = Json::array();
+        for (const std::uint64_t count : e->exponents.counts)
+            shares.push_back(rounded(static_cast<double>(static_cast<float>(static_cast<double>(count) / total))));
+        out.push_back({e->layer, name_of(e->phase), name_of(e->dtype), lowest_exponent(*e), rounded(total),
+                       std::move(shares)});
+    }
+    return out;
+}
+
 Json map_part(const RunModel& model) {
     const PackedMap map = pack_map(model);
     Json rows = Json::array();
@@ -273,6 +289,8 @@ Json page_data(const RunModel& model, const Judgement& judgement) {
     out["cause"] = cause_part(model, judgement);
     out["first_overflow"] = first_overflow_section(judgement);
     out["ladder"] = ladder_part(judgement);
+    out["exponents"] = exponents_part(model);
+    out["exponents_total"] = model.exponents.size();
     out["skips"] = skips_section(judgement);
     out["skips_total"] = judgement.skips.size();
     keep_first(out["skips"], kMaxSkips);

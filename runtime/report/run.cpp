@@ -43,7 +43,12 @@ Status check_report(const ReportRequest& request) {
 Result<ReportRun> run_report(const ReportRequest& request) {
     const auto lint = lint_of(request);
     if (!lint) return lint.error();
-    Result<RunModel> model = fold_run(request.directory);
+    // The tables of text and JSON are of each process, which the model has folded together: only they need
+    // the recordings themselves in memory.
+    const bool text = request.text || (request.html.empty() && request.json.empty());
+    const bool tables = text || !request.json.empty();
+    Run whole;
+    Result<RunModel> model = fold_run(request.directory, {}, tables ? &whole : nullptr);
     if (!model) return model.error();
     launch::resolve_sources(*model);
     if (model->ranks.empty()) return no_recording(request.directory);
@@ -54,16 +59,10 @@ Result<ReportRun> run_report(const ReportRequest& request) {
     out.warnings = model->unreadable;
     if (!request.html.empty())
         out.texts.emplace_back(request.html == "-" ? "" : request.html, html_page(*model, judgement));
-    const bool text = request.text || (request.html.empty() && request.json.empty());
-    if (!text && request.json.empty()) return out;
-    // The tables of text and JSON are of each process, which the model has folded together: only they need
-    // the recordings themselves in memory.
-    const Result<Run> whole = read_run(request.directory);
-    if (!whole) return whole.error();
     if (!request.json.empty())
         out.texts.emplace_back(request.json == "-" ? "" : request.json,
-                               json_text(json_report(*whole, *model, judgement)));
-    if (text) out.texts.emplace_back("", text_report(*whole, *model, judgement));
+                               json_text(json_report(whole, *model, judgement)));
+    if (text) out.texts.emplace_back("", text_report(whole, *model, judgement));
     return out;
 }
 

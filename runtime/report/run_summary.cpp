@@ -16,14 +16,15 @@ constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
 
 std::string first_line(const RunModel& model) {
-    std::string out = std::to_string(model.step_count) + " steps, " + std::to_string(model.ranks.size()) + " ranks";
+    std::string out = counted(model.step_count, "step") + ", " +
+                      counted(static_cast<std::int64_t>(model.ranks.size()), "rank");
     for (auto s = model.steps.rbegin(); s != model.steps.rend(); ++s) {
         if (!s->has_loss) continue;
         out += " · loss " + figure(s->loss);
         if (s->has_twin) out += ", fp32 twin " + figure(s->twin_loss);
         break;
     }
-    if (model.skipped_steps) out += " · " + std::to_string(model.skipped_steps) + " steps skipped";
+    if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
     return out;
 }
 

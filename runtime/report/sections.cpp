@@ -83,7 +83,7 @@ struct LayerSum {
     double amax = 0, flushed_abs = 0, twin_abs = 0;
     Phis worst;
     std::set<DType> dtypes;
-    Json ops = Json::array();
+    Json ops = Json::array(), exponents = Json::array();
 };
 
 void add(LayerSum& layer, const OpSum& sum) {
@@ -120,6 +120,7 @@ Json layer_entry(const std::string& name, Phase phase, LayerSum& sum) {
     put_number(one, "amax", sum.amax);
     put_measure(one, "flush_loss", sum.twin_abs > 0 ? sum.flushed_abs / sum.twin_abs : -1);
     put_phis(one, sum.worst);
+    one["exponents"] = std::move(sum.exponents);
     one["ops"] = std::move(sum.ops);
     return one;
 }
@@ -137,11 +138,11 @@ std::string_view name_of(Check::Answer answer) {
     return "not observed";
 }
 
-std::string plural(std::int64_t n, const char* what) {
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
 }  // namespace
+
+std::string counted(std::int64_t n, std::string_view what) {
+    return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
+}
 
 std::string_view name_of(Outcome outcome) {
     switch (outcome) {
@@ -168,8 +169,8 @@ std::string headline_of(const RunModel& model, const Judgement& judgement) {
         return says_where ? first.message : first.layer + ": " + first.message;
     }
     if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
-    return "nothing found in " + plural(model.step_count, "step") + " of " +
-           plural(static_cast<std::int64_t>(model.ranks.size()), "rank");
+    return "nothing found in " + counted(model.step_count, "step") + " of " +
+           counted(static_cast<std::int64_t>(model.ranks.size()), "rank");
 }
 
 void put_number(Json& into, const std::string& key, double value) {
@@ -253,6 +254,10 @@ Json layers_section(const RunModel& model) {
         const auto [it, added] = index.try_emplace(key, layers.size());
         if (added) layers.emplace_back(key, LayerSum{});
         add(layers[it->second].second, op);
+    }
+    for (const LayerExponents& e : model.exponents) {
+        const auto at = index.find({e.phase, e.layer});
+        if (at != index.end()) layers[at->second].second.exponents.push_back(exponents_entry(e));
     }
     Json out = Json::array();
     for (auto& [key, sum] : layers) out.push_back(layer_entry(std::string(key.second), key.first, sum));

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,8 @@ Outcome outcome_of(const Judgement&);
 std::string_view name_of(Outcome);
 // The first cause as a sentence, or what was looked at and found good. Not escaped.
 std::string headline_of(const RunModel&, const Judgement&);
+// "1 rank", "2 ranks".
+std::string counted(std::int64_t n, std::string_view what);
 
 void put_number(Json& into, const std::string& key, double value);
 Json known(Rank);
@@ -33,6 +36,10 @@ Json finding_entry(const Finding&);
 Json findings_section(const Judgement&);
 Json first_overflow_section(const Judgement&);  // null: there is none
 Json layers_section(const RunModel&);           // per layer and phase, its ops inside
+int lowest_exponent(const LayerExponents&);     // of the first count
+Json exponents_entry(const LayerExponents&);
+// Pointers into the model, along depth.
+std::vector<const LayerExponents*> exponents_by_depth(const RunModel&);
 Json ladder_section(const Judgement&);
 Json skips_section(const Judgement&);
 Json loss_scale_section(const RunModel&);       // where it changes

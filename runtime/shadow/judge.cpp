@@ -92,7 +92,7 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
         return std::tuple(left_to_the_skips(s, skips), s.first_origin.step, s.at_origin.first_origin);
     };
     for (const OpSum& sum : model.ops) {
-        if (!sum.first_origin.step.known()) continue;
+        if (!sum.first_origin.step.known() || shared_with_twin(sum, model)) continue;
         if (!first || key(sum) < key(*first)) first = &sum;
     }
     FirstOverflow out;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/numerics/divergence.hpp"
 #include "runtime/scale/skips.hpp"
 #include "runtime/shadow/finding.hpp"
 #include "runtime/shard/run_model.hpp"
@@ -24,7 +25,8 @@ struct Limits {
     double reduction_phi = 3;                          // MPT050
     double coverage_ops = 0.95;                        // MPT090
     double absorbed = 0.1;                             // MPT012: share of a running sum's addends swallowed
-    double amplified_warn = 0.1, amplified_fail = 0.2; // MPT013: relative L2 of the inherited error
+    // MPT013, relative L2 of the inherited error: what one rounding to two significant bits, and to one, would leave.
+    double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
 };
 
 // One (layer, op, phase) as the divergence ladder shows it, in one-rounding floors of its dtype.

@@ -25,6 +25,8 @@ bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
 
+// Whether the NaN that began there is in the twin too: then precision is not its cause.
+bool shared_with_twin(const OpSum&, const RunModel&);
 // Whether an origin is in the scaled part of a step that the optimizer threw away: judged as a skipped step.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 

@@ -1,6 +1,7 @@
 // MPT001. The first op that made a non-finite value from finite inputs while its twin stayed finite, in each
 // layer. What only passes such a value on is inherited and silent, as are masks, whose twin has them too, and
-// gradients that overflow by the loss scale, which is how GradScaler finds its scale.
+// gradients that overflow by the loss scale, which is how GradScaler finds its scale. A NaN that the twin has too is
+// not precision's; the op that first made it is named when the loss of both is lost with it.
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +19,40 @@ namespace {
 
 constexpr std::size_t kMostPlaces = 20;  // a run that is lost overflows everywhere
 
+bool lost_in_both(const StepSummary& s) {
+    return s.has_loss && s.has_twin && !std::isfinite(s.loss) && !std::isfinite(s.twin_loss);
+}
+
+enum class Shared : std::uint8_t { no, harmless, lost };
+
+// Whether the twin has the NaN too, and whether the loss of that step or of the next one went with it. Padding that
+// nothing reads may well be NaN. Steps that are not kept are not known: then it is judged as the run's own.
+Shared share_of(const OpSum& sum, const RunModel& m) {
+    if (!has_twin(m) || sum.at_origin.nan == 0 || sum.at_origin.nonfinite_real > 0) return Shared::no;
+    const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
+    if (at == m.steps.end() || !at->has_twin) return Shared::no;
+    if (lost_in_both(*at)) return Shared::lost;
+    const auto next = at + 1;
+    if (next != m.steps.end() && lost_in_both(*next)) return Shared::lost;
+    return sum.at_origin.compared > 0 ? Shared::harmless : Shared::no;
+}
+
+Finding shared_nan(const OpSum& sum) {
+    Finding f = finding_at("MPT001", Severity::error, sum.total);
+    const OpRecord& op = sum.at_origin;
+    f.rank = sum.first_origin.rank;
+    f.step = sum.first_origin.step;
+    f.message = (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") + shown(base_name(sum.total.op)) +
+                " gave " + counted(op.nan, "NaN") + " of " + figure(static_cast<double>(op.elements)) + " in " +
+                std::string(name_of(sum.total.dtype)) +
+                " out of inputs without one, and the loss is lost; the fp32 twin has it too: precision is not the "
+                "cause";
+    f.advice = "look at the data of step " + std::to_string(f.step.value) + " and guard " +
+               shown(base_name(sum.total.op)) + " against 0 / 0, the root or logarithm of a negative, and infinities";
+    f.value = static_cast<double>(op.nan);
+    f.importance = 1.45;
+    return f;
+}
 
 std::string what_happened(const OpSum& sum) {
     const OpRecord& op = sum.at_origin;
@@ -116,6 +151,8 @@ void judge_lost_loss(Case& c) {
 
 }  // namespace
 
+bool shared_with_twin(const OpSum& sum, const RunModel& model) { return share_of(sum, model) != Shared::no; }
+
 bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) {
     const std::string& layer = sum.total.layer;
     const bool scaled = sum.total.phase == Phase::backward || layer == "(scaler)" || layer == "(clipping)" ||
@@ -132,12 +169,17 @@ void judge_nonfinite(Case& c) {
         return std::tuple(s->first_origin.step, s->at_origin.first_origin, s);
     });
     std::set<std::pair<std::string, Phase>> places;
+    const OpSum* lost = nullptr;  // what comes after it may be its consequence
     for (const OpSum* sum : origins) {
         if (places.size() >= kMostPlaces) break;
+        const Shared shared = share_of(*sum, c.model);
+        if (shared == Shared::lost && !lost && places.empty()) lost = sum;
+        if (shared != Shared::no) continue;
         if (places.emplace(sum->total.layer, sum->total.phase).second)
             c.out.findings.push_back(overflow_of(*sum, places.size() - 1));
     }
-    if (!places.empty()) return;
+    if (lost) c.out.findings.push_back(shared_nan(*lost));
+    if (lost || !places.empty()) return;
     judge_lost_weights(c);
     if (c.out.findings.empty()) judge_lost_loss(c);
 }

@@ -6,6 +6,11 @@
 namespace mp::trace {
 
 void Partial::merge_step(StepState& into, const StepState& other) {
+    if (other.restart < into.restart) return;
+    if (other.restart > into.restart) {
+        into = other;
+        return;
+    }
     StepSummary& m = into.summary;
     const StepSummary& o = other.summary;
     m.wall_ns = std::max(m.wall_ns, o.wall_ns);
@@ -87,6 +92,7 @@ void Partial::merge(const Partial& other) {
         const auto [at, fresh] = places_.try_emplace(key, place);
         if (!fresh) merge_place(at->second, place);
     }
+    for (const auto& [key, exponents] : other.exponents_) keep_exponents(key, exponents);
     for (const auto& [dtype, count] : other.ops_by_dtype_) ops_by_dtype_[dtype] += count;
     policies_.insert(other.policies_.begin(), other.policies_.end());
     for (const auto& [key, note] : other.notes_) {

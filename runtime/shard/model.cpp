@@ -147,6 +147,8 @@ RunModel Partial::model(const std::string& directory) const {
     ops_.put(m);
     tensors_.put(m, names_);
     put_places(m);
+    for (const auto& [key, exponents] : exponents_)
+        m.exponents.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), exponents});
     for (const auto& [key, state] : collectives_) {
         CollectiveTotal c = state.total;
         c.total.error_squares = state.sums[0].value();

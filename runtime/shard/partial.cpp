@@ -91,6 +91,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     any_step_ = true;
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
     if (ops) ops_.add(*ops, names_, list, rank_);
+    if (ops) add_exponents(*ops, list);
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
         tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
@@ -98,8 +99,9 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;
 }
 
-Partial::StepState Partial::state_of(const StepRecord& s, Rank rank) {
+Partial::StepState Partial::state_of(const StepRecord& s) const {
     StepState state;
+    state.restart = facts_.facts.process.restart;
     StepSummary& m = state.summary;
     m.step = s.step;
     m.wall_ns = s.wall_ns;
@@ -107,7 +109,7 @@ Partial::StepState Partial::state_of(const StepRecord& s, Rank rank) {
     m.coverage = s.coverage;
     m.has_loss_scale = s.has_loss_scale;
     m.loss_scale = s.loss_scale;
-    state.scale_rank = rank;
+    state.scale_rank = rank_;
     if (s.losses.empty()) return state;
     state.losses = 1;
     state.loss.add(s.losses.back().real);
@@ -121,8 +123,8 @@ void Partial::add_step(const StepRows& rows, const OpColumns* ops, const NameLis
     const StepRecord& s = rows.record;
     insert(facts_.recorded, s.step.value, s.step.value);
     if (s.step.value % steps_every_ == 0) {
-        const auto [at, fresh] = steps_.try_emplace(s.step.value, state_of(s, rank_));
-        if (!fresh) merge_step(at->second, state_of(s, rank_));
+        const auto [at, fresh] = steps_.try_emplace(s.step.value, state_of(s));
+        if (!fresh) merge_step(at->second, state_of(s));
         thin();
     }
     if (!s.skipped) return;
@@ -146,7 +148,7 @@ void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameLis
     f.has_scale = s.has_loss_scale;
     f.loss_scale = s.loss_scale;
     skip.scale_rank = rank_;
-    skip.step = state_of(s, rank_);
+    skip.step = state_of(s);
     const char* const origins = ops ? ops->columns[column_of(&OpRecord::origins)] : nullptr;
     for (std::size_t row = 0; origins && row < ops->rows.size(); ++row) {
         if (load_little<std::uint64_t>(origins + 8 * row) == 0) continue;
@@ -187,6 +189,19 @@ void Partial::add(const CollectiveRecord& r, Step step) {
     state.sums[1].add(r.sum_squares);
     keep_worst(t.worst_phi, t.worst_at, phi(r.error_squares, r.sum_squares, r.compared, r.dtype), {rank_, step});
     if (r.made_nonfinite) keep_earliest(t.first_nonfinite, step);
+}
+
+void Partial::add_exponents(const OpColumns& ops, const NameList& list) {
+    for (const auto& [at, exponents] : ops.exponents) {
+        const OpColumns::Row& row = ops.rows[at];
+        keep_exponents({text_of(row.layer, list), row.phase, row.dtype}, exponents);
+    }
+}
+
+// The first by name: what is left out here is not among the first of the whole run either.
+void Partial::keep_exponents(const ExponentsKey& key, const Exponents& exponents) {
+    exponents_[key].add(exponents);
+    if (exponents_.size() > kMaxExponents) exponents_.erase(std::prev(exponents_.end()));
 }
 
 // They come in the same order in most recordings.

@@ -22,6 +22,7 @@ namespace mp::trace {
 inline constexpr std::size_t kMaxSkips = 10'000;
 inline constexpr std::size_t kMaxNotes = 10'000;
 inline constexpr std::size_t kMaxGradients = 16;
+inline constexpr std::size_t kMaxExponents = 20'000;  // layers, phases and dtypes: 40 MB at most
 inline constexpr std::size_t kMaxFirstProblems = 5;
 
 class Partial {
@@ -41,7 +42,9 @@ public:
     RunModel model(const std::string& directory) const;
 
 private:
+    // Of the latest attempt: after a restart the ranks do the last steps once more, and only that counts.
     struct StepState {
+        std::int32_t restart = 0;
         StepSummary summary;
         ExactSum loss, twin_loss;
         std::uint64_t losses = 0, twins = 0;
@@ -65,15 +68,19 @@ private:
 
     using PlaceKey = std::tuple<TensorRole, std::uint32_t, Phase, DType>;
 
+    using ExponentsKey = std::tuple<std::string, Phase, DType>;
+
     void add_step(const StepRows&, const OpColumns*, const NameList&);
     void add_skip(const StepRows&, const OpColumns*, const NameList&);
     void add(const CollectiveRecord&, Step);
     void add_places(const StepRows&, const NameList&);
+    void add_exponents(const OpColumns&, const NameList&);
+    void keep_exponents(const ExponentsKey&, const Exponents&);
     void thin();
     void merge_skip(const SkipState&);
     static void merge_step(StepState&, const StepState&);
     static void note_gradient(SkipState&, const SkipFacts::Gradient&);
-    static StepState state_of(const StepRecord&, Rank);
+    StepState state_of(const StepRecord&) const;
     static StepSummary summary_of(const StepState&);
     std::vector<RankState> by_rank() const;
     static SkipFacts facts_of(const SkipState&, const std::vector<RankState>&);
@@ -91,6 +98,7 @@ private:
     std::map<std::tuple<std::string, std::string, DType, std::string>, CollectiveState> collectives_;
     std::map<PlaceKey, PlaceTotal> places_;
     std::vector<std::map<PlaceKey, PlaceTotal>::iterator> place_hints_;  // by row of the latest step with places
+    std::map<ExponentsKey, Exponents> exponents_;
     std::map<DType, std::uint64_t> ops_by_dtype_;
     std::map<std::string, bool> policies_;
     std::map<NoteKey, RunModel::Note> notes_;

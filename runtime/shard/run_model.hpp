@@ -19,10 +19,11 @@ struct Place {
     Step step;
 };
 
-// One step of the first optimizer, over all ranks.
+// One step of the first optimizer, over all ranks. A step that was done again after a restart (torchelastic counts
+// them) is what it was the last time.
 struct StepSummary {
     Step step;
-    int ranks = 0;                 // that recorded it; a restarted one counts once
+    int ranks = 0;                 // that recorded it, in any attempt; each counts once
     int skipped = 0;               // ranks that skipped it
     bool has_loss = false, has_twin = false, has_loss_scale = false;
     double loss = 0;               // mean over ranks, of each rank's last root
@@ -125,6 +126,14 @@ struct PlaceTotal {
     Step last_step;                // whose elements these are
 };
 
+// Exponents of the low-precision results of a layer, over its ops, steps and ranks.
+struct LayerExponents {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    DType dtype = DType::unknown;
+    Exponents exponents;
+};
+
 // What one process told about itself.
 struct RankFacts {
     ProcessRecord process;
@@ -154,6 +163,7 @@ struct RunModel {
     std::vector<SkipFacts> skips;          // at most 10,000; skipped_steps counts all
     std::vector<CollectiveTotal> collectives;
     std::vector<PlaceTotal> places;
+    std::vector<LayerExponents> exponents; // by layer, phase, dtype
     std::map<DType, std::uint64_t> ops_by_dtype;
     std::vector<std::string> policies;     // texts of policy notes, sorted, once each
     struct Note {
@@ -176,8 +186,9 @@ struct FoldOptions {
 
 // Reads every recording below `directory`, a few at a time, and folds it in. The result is the same for
 // every number of threads and every order of the files. Memory: the model, and one frame a thread.
-// Fails only as read_run does; damage is in the model.
-Result<RunModel> fold_run(const std::string& directory, const FoldOptions& = {});
+// Fails only as read_run does; damage is in the model. `kept`, if not null, gets what read_run gives, without ops, from
+// the same reading; what does not fit into four times the files and 256 MiB is left out there, and a problem says so.
+Result<RunModel> fold_run(const std::string& directory, const FoldOptions& = {}, Run* kept = nullptr);
 // The same of recordings already read; for tests.
 RunModel fold(const Run&, const FoldOptions& = {});
 

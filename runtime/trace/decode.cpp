@@ -205,10 +205,38 @@ constexpr std::size_t kRows = 64;
 
 using Columns = std::array<const char*, kOpCountColumns + kOpValueColumns>;  // null: all 0
 
-bool find_columns(ByteReader& from, std::size_t rows, Columns& columns) {
+// `exponents` is what follows the columns.
+bool find_columns(ByteReader& from, std::size_t rows, Columns& columns, ByteReader& exponents) {
     const std::uint64_t mask = from.number();
     for (unsigned bit = 0; bit < columns.size(); ++bit)
         columns[bit] = mask >> bit & 1 ? from.bytes(rows * 8).data() : nullptr;
+    if (mask >> kExponentsBit & 1) exponents = from.record();
+    return from.ok();
+}
+
+// One row of exponents. False: malformed.
+bool take_exponents(ByteReader& from, std::size_t rows, StepDecoding& how, std::size_t& row, Exponents& e) {
+    const std::uint64_t at = from.number(), lowest = from.number(), bins = from.number();
+    if (!from.ok() || at >= rows || bins == 0 || lowest >= Exponents::kBins || bins > Exponents::kBins - lowest)
+        return false;
+    std::uint64_t counts[Exponents::kBins];
+    for (std::uint64_t i = 0; i < bins; ++i) counts[i] = from.number();
+    if (!from.ok()) return false;
+    row = static_cast<std::size_t>(at);
+    const std::size_t bytes = sizeof e + 8 * static_cast<std::size_t>(bins);
+    how.left_out = how.left_out || bytes > how.room;
+    if (bytes > how.room) return true;
+    how.room -= bytes;
+    e.add(static_cast<unsigned>(lowest), {counts, static_cast<std::size_t>(bins)});
+    return true;
+}
+
+bool take_exponents(ByteReader from, StepDecoding& how, OpColumns& r) {
+    while (from.ok() && !from.at_end()) {
+        auto& [row, exponents] = r.exponents.emplace_back();
+        if (!take_exponents(from, r.rows.size(), how, row, exponents)) return false;
+        if (exponents.counts.empty()) r.exponents.pop_back();
+    }
     return from.ok();
 }
 
@@ -218,14 +246,22 @@ void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpReco
         ops[i].*field = column ? std::bit_cast<T>(load_little<std::uint64_t>(column + 8 * i)) : T{};
 }
 
-bool take_columns(ByteReader& from, std::vector<OpRecord>& ops) {
+bool take_columns(ByteReader& from, StepDecoding& how, std::vector<OpRecord>& ops) {
     Columns columns;
-    if (!find_columns(from, ops.size(), columns)) return false;
+    ByteReader exponents({});
+    if (!find_columns(from, ops.size(), columns, exponents)) return false;
     for (std::size_t row = 0; row < ops.size(); row += kRows) {
         const std::size_t end = std::min(row + kRows, ops.size());
         unsigned bit = 0;
         for (const auto field : kOpCounts) fill(ops, row, end, field, columns[bit++]);
         for (const auto field : kOpValues) fill(ops, row, end, field, columns[bit++]);
+    }
+    for (OpRecord& op : ops) op.exponents.counts.clear();
+    while (!exponents.at_end()) {
+        std::size_t row = 0;
+        Exponents one;
+        if (!take_exponents(exponents, ops.size(), how, row, one)) return false;
+        ops[row].exponents.add(one);
     }
     return true;
 }
@@ -351,7 +387,7 @@ bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
     for (std::string OpRecord::* const field : {&OpRecord::layer, &OpRecord::op, &OpRecord::source}) {
         if (!take_name_column(from, how, r.ops, field)) return false;
     }
-    return take_kinds(from, r.ops) && take_columns(from, r.ops);
+    return take_kinds(from, r.ops) && take_columns(from, how, r.ops);
 }
 
 std::string text_of(const NameRef& name, const NameList& names) {
@@ -368,10 +404,12 @@ bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
     r.optimizer = take_int32(from);
     const std::string_view from_count = payload.substr(payload.size() - from.size());
     r.columns = {};
+    r.exponents.clear();
+    ByteReader exponents({});
     if (!r.head.empty() && from_count.starts_with(r.head)) {
         how.names_lost += r.names_lost;
         from.bytes(r.head.size());
-        return find_columns(from, r.rows.size(), r.columns);
+        return find_columns(from, r.rows.size(), r.columns, exponents) && take_exponents(exponents, how, r);
     }
     ++r.version;
     r.head.clear();
@@ -390,7 +428,7 @@ bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
     ByteReader kept(r.head);
     kept.number();
     how.names_lost += take_rows(kept, how, r) ? r.names_lost : 0;
-    return find_columns(from, r.rows.size(), r.columns);
+    return find_columns(from, r.rows.size(), r.columns, exponents) && take_exponents(exponents, how, r);
 }
 
 OpRecord record_of(const OpColumns& columns, std::size_t row, const NameList& names) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/trace/op_columns.hpp"
@@ -73,6 +74,7 @@ struct OpColumns {
     std::vector<Row> rows;
     std::uint64_t version = 0;  // another one: other rows than in the frame before
     std::size_t names_lost = 0;
+    std::vector<std::pair<std::size_t, Exponents>> exponents;  // by row; rows that have none are not in it
     // Into the payload; null: all 0. Counts, then values (op_columns.hpp).
     std::array<const char*, kOpCountColumns + kOpValueColumns> columns{};
 };

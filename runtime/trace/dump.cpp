@@ -173,6 +173,12 @@ void put(std::string& out, const OpRecord& o) {
             .field("input_error", o.input_error)
             .to(out);
     }
+    if (!o.exponents.counts.empty()) {
+        Line line_of("    exponents");
+        line_of.field("lowest", std::uint64_t{o.exponents.lowest});
+        for (const std::uint64_t count : o.exponents.counts) line_of.word(text(count));
+        line_of.to(out);
+    }
     if (o.added) Line("    sums").field("added", o.added).field("absorbed", o.absorbed).to(out);
 }
 

@@ -145,6 +145,21 @@ bool put_column(const std::vector<OpRecord>& ops, T OpRecord::* field, std::stri
     return any;
 }
 
+// The rows that have exponents, with the bins from the lowest to the highest. False: there are none.
+bool put_exponents(const std::vector<OpRecord>& ops, std::string& out) {
+    std::string rows;
+    ByteWriter to(rows);
+    for (std::size_t row = 0; row < ops.size(); ++row) {
+        const Exponents& e = ops[row].exponents;
+        if (e.counts.empty()) continue;
+        for (const std::uint64_t v : {std::uint64_t{row}, std::uint64_t{e.lowest}, std::uint64_t{e.counts.size()}})
+            to.number(v);
+        for (const std::uint64_t count : e.counts) to.number(count);
+    }
+    if (!rows.empty()) ByteWriter(out).text(rows);
+    return !rows.empty();
+}
+
 std::size_t heap(const std::string& s) { return s.capacity() > 15 ? s.capacity() + 16 : 0; }
 
 }  // namespace
@@ -250,6 +265,7 @@ void encode_ops(const StepRecord& r, NameTable& names, std::string& out) {
     columns.reserve(r.ops.size() * 8 * (kOpCountColumns + kOpValueColumns));
     for (const auto field : kOpCounts) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
     for (const auto field : kOpValues) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
+    mask |= std::uint64_t{put_exponents(r.ops, columns)} << kExponentsBit;
     to.number(mask);
     out += columns;
 }
@@ -269,7 +285,8 @@ std::size_t memory_of(const StepRecord& r) {
                         r.places.capacity() * sizeof(DTypePlace);
     for (const CollectiveRecord& c : r.collectives) bytes += heap(c.op) + heap(c.reduction) + heap(c.group);
     for (const TensorRecord& t : r.tensors) bytes += heap(t.name);
-    for (const OpRecord& o : r.ops) bytes += heap(o.layer) + heap(o.op) + heap(o.source);
+    for (const OpRecord& o : r.ops)
+        bytes += heap(o.layer) + heap(o.op) + heap(o.source) + 8 * o.exponents.counts.capacity();
     for (const DTypePlace& p : r.places) bytes += heap(p.layer);
     return bytes;
 }

@@ -7,7 +7,7 @@
 namespace mp::trace {
 
 // The columns of 8 bytes in an ops frame, in the order of their bits in its mask: counts, then values. A new
-// one goes to the end of the mask, after kOpValues: give it a third table here.
+// one goes to the end of the mask, after the bit of exponents: give it a third table here.
 
 inline constexpr std::uint64_t OpRecord::* kOpCounts[] = {
     &OpRecord::first,          &OpRecord::calls,        &OpRecord::elements,       &OpRecord::nan,
@@ -25,7 +25,9 @@ inline constexpr double OpRecord::* kOpValues[] = {
 
 inline constexpr unsigned kOpCountColumns = sizeof kOpCounts / sizeof *kOpCounts;
 inline constexpr unsigned kOpValueColumns = sizeof kOpValues / sizeof *kOpValues;
-static_assert(kOpCountColumns + kOpValueColumns <= 63);
+static_assert(kOpCountColumns + kOpValueColumns <= 62);
+// The bit behind them: exponents of some rows follow the columns.
+inline constexpr unsigned kExponentsBit = kOpCountColumns + kOpValueColumns;
 
 // The bit of a field.
 constexpr unsigned column_of(std::uint64_t OpRecord::* field) {

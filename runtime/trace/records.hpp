@@ -7,6 +7,7 @@
 #include "kernels/numerics/dtype.hpp"
 #include "kernels/numerics/phase.hpp"
 #include "kernels/numerics/rank_step.hpp"
+#include "runtime/trace/exponents.hpp"
 
 // What an adapter tells about a run, as plain values. A recording is one ProcessRecord, then one
 // StepRecord per step (one frame each, so that a killed run is readable to its last complete step), with
@@ -149,6 +150,8 @@ struct OpRecord {
     // Largest relative L2 to the twin among the float inputs of a call that made a large inherited error (PROP
     // above a tenth) out of them; 0: none did. What is far below PROP was amplified here.
     double input_error = 0;
+    // Of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
+    Exponents exponents;
 };
 
 enum class TensorRole : std::uint8_t {

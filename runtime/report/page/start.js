@@ -2,7 +2,7 @@
 // Draws every view, and again when the window or the colours change.
 
 const views = [["strip", drawStrip], ["cause-body", drawCause], ["map-body", drawMap], ["loss-chart", drawLoss],
-  ["scale-chart", drawScale], ["ladder-body", drawLadder], ["findings-body", drawFindings], ["types-body", drawTypes],
+  ["scale-chart", drawScale], ["ladder-body", drawLadder], ["exponents-body", drawExponents], ["findings-body", drawFindings], ["types-body", drawTypes],
   ["trust-body", drawTrust]];
 
 for (const [place, draw] of views) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "tests/kernels/cpu/expectations.hpp"
@@ -119,6 +120,40 @@ TEST(QuickPaths, HistogramWindowThatReachesZero) {
     std::vector<double> values(kBlock, 0.0);
     for (std::size_t i = 0; i < 40; ++i) values[i * 90] = std::ldexp(1.5, -149 + static_cast<int>(i));
     for (const DType dtype : {DType::fp32, DType::bf16, DType::fp64}) check_statistics_of(dtype, values);
+}
+
+// The window of a block is guessed from the block before: guesses that hold, that are too low, too high, that leave
+// values below the window, and blocks of zeros, NaN and subnormals between.
+TEST(QuickPaths, HistogramsOfBlocksThatDiffer) {
+    std::mt19937_64 random(79);
+    const std::vector<double> ordinary = oracle::normal(10 * kBlock + 64, 80);
+    for (const std::vector<int>& scales : std::vector<std::vector<int>>{
+             {0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+             {0, 1, 2, 3, 2, 1, 0, -1, -2, -3},
+             {0, 20, 0, -20, 40, 40, -60, -60, 0, 0},
+             {-110, -111, -112, -116, -120, -124, -126, -130, -126, -110},
+             {110, 122, 123, 121, 120, 90, 89, 0, 1, 2}}) {
+        std::vector<double> values = ordinary;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            values[i] = std::ldexp(values[i], scales[std::min<std::size_t>(i / kBlock, 9)]);
+            if (i / kBlock == 4 || i % 997 == 0) values[i] = 0;
+        }
+        for (std::size_t i = 0; i < 200; ++i) values[random() % values.size()] *= 0x1p-18;
+        values[6 * kBlock + 100] = std::numeric_limits<double>::quiet_NaN();
+        for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) check_statistics_of(dtype, values);
+    }
+}
+
+// Every bin of a guessed window, and the bins beside it, from one block to the next.
+TEST(QuickPaths, EveryBinOfAGuessedWindow) {
+    for (int top = -126; top <= 127; top += 11) {
+        std::vector<double> values(3 * kBlock, std::ldexp(1.5, top));
+        for (std::size_t i = kBlock; i < values.size(); ++i) {
+            const int below = static_cast<int>(i % 35) - (i > 2 * kBlock ? 1 : 0);
+            values[i] = below < 0 || top - below < -149 ? 0 : std::ldexp(i % 2 ? 1.5 : -1.0, top - below);
+        }
+        for (const DType dtype : {DType::fp32, DType::bf16}) check_statistics_of(dtype, values);
+    }
 }
 
 }  // namespace

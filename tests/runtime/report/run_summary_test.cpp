@@ -45,6 +45,15 @@ TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
     EXPECT_THAT(text, HasSubstr("gradients are reduced in fp32: all_reduce in fp16"));
 }
 
+TEST(RunSummary, CountsOneRankAsOne) {
+    test::Judged run = test::overflow_run();
+    run.model.ranks.resize(1);
+    run.model.skipped_steps = 1;
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, HasSubstr("60 steps, 1 rank ·"));
+    EXPECT_THAT(text, HasSubstr("1 step skipped"));
+}
+
 TEST(RunSummary, NamesTheRanksItDoesNotKnowAbout) {
     const test::Judged run = test::watched_run();
     const std::string text = run_summary(run.model, run.judgement);

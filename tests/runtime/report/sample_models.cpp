@@ -122,6 +122,15 @@ void put_map(RunModel& model, const Shape& shape) {
     }
 }
 
+// A bell around 2^-3, or around 2^-17 for gradients: what reaches below fp16's normal values is to be seen.
+LayerExponents exponents_of(const std::string& layer, Phase phase, DType dtype) {
+    LayerExponents e{.layer = layer, .phase = phase, .dtype = dtype, .exponents = {}};
+    std::vector<std::uint64_t> counts;
+    for (int k = -11; k <= 5; ++k) counts.push_back(static_cast<std::uint64_t>(1e6 * std::exp(-0.12 * k * k)));
+    e.exponents.add(phase == Phase::backward ? 110 - 11 : 124 - 11, counts);
+    return e;
+}
+
 void put_ops(Judged& run, const Shape& shape) {
     std::uint64_t order = 0;
     for (const Phase phase : {Phase::forward, Phase::backward}) {
@@ -131,6 +140,7 @@ void put_ops(Judged& run, const Shape& shape) {
             const double loc = 0.95 + 0.1 * dice(order), cum = loc * std::sqrt(static_cast<double>(order) + 1);
             const OpSum sum = op_sum(layer, phase, shape.dtype, order++, loc, cum);
             run.model.ops.push_back(sum);
+            run.model.exponents.push_back(exponents_of(layer, phase, shape.dtype));
             run.judgement.ladder.push_back({.layer = layer,
                                             .op = sum.total.op,
                                             .phase = phase,

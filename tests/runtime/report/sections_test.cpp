@@ -25,6 +25,31 @@ Finding finding(Severity severity) {
     return f;
 }
 
+TEST(Sections, ALayerHasTheExponentsOfItsResults) {
+    const test::Judged run = test::overflow_run();
+    const json layers = report_of(run)["layers"];
+    bool seen = false;
+    for (const json& layer : layers) {
+        if (layer["exponents"].empty()) continue;
+        seen = true;
+        const json& e = layer["exponents"][0];
+        EXPECT_EQ(e["lowest"], layer["phase"] == "backward" ? -27 : -13);
+        EXPECT_EQ(e["counts"].size(), 16u);
+        EXPECT_EQ(e["counts"][10], 1'000'000);
+    }
+    EXPECT_TRUE(seen);
+}
+
+TEST(Sections, ExponentsComeAlongDepthAndOnlyOfKnownLayers) {
+    const test::Judged run = test::overflow_run();
+    RunModel model = run.model;
+    std::swap(model.exponents.front(), model.exponents.back());
+    model.exponents.push_back({.layer = "nowhere", .phase = Phase::forward, .dtype = DType::fp16, .exponents = {}});
+    const auto sorted = exponents_by_depth(model);
+    ASSERT_EQ(sorted.size(), run.model.exponents.size());
+    for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i]->layer, run.model.exponents[i].layer) << i;
+}
+
 TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
     Judgement j;
     EXPECT_EQ(outcome_of(j), Outcome::pass);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/shard/partial.hpp"
+#include "runtime/trace/dump.hpp"
 #include "tests/fakes/synthetic_run.hpp"
 #include "tests/runtime/shard/model_text.hpp"
 #include "tests/runtime/trace/samples.hpp"
@@ -46,6 +47,9 @@ TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
         s.tensors[0].error_squares = std::numeric_limits<double>::infinity();
         s.step = Step{s.step.value * 100};  // wide: the map has several steps in a column
     }
+    run.recordings.push_back(run.recordings[2]);
+    run.recordings.back().process.restart = 1;
+    run.recordings.back().steps.pop_back();
     const FoldOptions options{.columns = 16, .steps = 10};
     const std::string expected = text_of(fold(run, options));
     std::mt19937 random(1);
@@ -75,6 +79,25 @@ TEST(Fold, FilesGiveWhatRecordingsGiveOnAnyNumberOfThreads) {
         const auto model = fold_run(directory.path(), {.threads = threads});
         ASSERT_TRUE(model);
         EXPECT_EQ(text_of(*model), expected) << threads;
+    }
+}
+
+// What tables of each process need comes from the same reading.
+TEST(Fold, KeepsTheRecordingsWithoutTheirOps) {
+    const test::TemporaryDirectory directory;
+    ASSERT_TRUE(fakes::write(rich(), directory.path()));
+    auto run = read_run(directory.path());
+    ASSERT_TRUE(run);
+    trace::Run kept;
+    const auto model = fold_run(directory.path(), {.threads = 3}, &kept);
+    ASSERT_TRUE(model);
+    EXPECT_EQ(text_of(*model), text_of(fold(*run)));
+    EXPECT_EQ(kept.directory, run->directory);
+    EXPECT_EQ(kept.missing, run->missing);
+    ASSERT_EQ(kept.recordings.size(), run->recordings.size());
+    for (std::size_t i = 0; i < kept.recordings.size(); ++i) {
+        for (StepRecord& s : run->recordings[i].steps) s.ops.clear();
+        EXPECT_EQ(dump_text(kept.recordings[i]), dump_text(run->recordings[i]));
     }
 }
 
@@ -111,6 +134,76 @@ TEST(Fold, RanksThatDisagreeAreNamedOnBothSides) {
     EXPECT_EQ(weight.hash_mismatches, 2u) << "steps 10 and 12 are sampled";
     EXPECT_EQ(weight.first_mismatch.step, Step{10});
     EXPECT_EQ(weight.first_mismatch.rank, Rank{4});
+}
+
+Exponents exponents(unsigned lowest, const std::vector<std::uint64_t>& counts) {
+    Exponents e;
+    e.add(lowest, counts);
+    return e;
+}
+
+TEST(Fold, ExponentsOfALayerAreThoseOfItsOpsStepsAndRanks) {
+    trace::Run run = fakes::run_of({.ranks = 2, .layers = 2, .steps = 2, .dtype = DType::fp16});
+    EXPECT_TRUE(fold(run).exponents.empty());
+    const std::string layer = fakes::layer_name(1);
+    for (Recording& r : run.recordings) {
+        for (StepRecord& s : r.steps) {
+            for (OpRecord& op : s.ops) {
+                if (op.layer == layer && op.phase == Phase::forward) op.exponents.add(exponents(120, {1, 0, 5}));
+            }
+        }
+    }
+    run.recordings[1].steps[1].ops[0].exponents = exponents(254, {9});
+    const OpRecord& odd = run.recordings[1].steps[1].ops[0];
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.exponents.size(), 2u);
+    std::uint64_t rows = 0;
+    for (const OpRecord& op : run.recordings[0].steps[0].ops) rows += op.layer == layer && op.phase == Phase::forward;
+    for (const LayerExponents& e : m.exponents) {
+        EXPECT_EQ(e.layer, e.phase == Phase::forward && e.layer == layer ? layer : odd.layer);
+        EXPECT_EQ(e.exponents, e.layer == layer ? exponents(120, {4 * rows, 0, 20 * rows}) : exponents(254, {9}));
+    }
+}
+
+TEST(Fold, ExponentsGrowToBothSides) {
+    Exponents e = exponents(120, {0, 0, 3, 0});
+    EXPECT_EQ(e.lowest, 122u);
+    EXPECT_EQ(e.counts, std::vector<std::uint64_t>{3});
+    e.add(exponents(118, {7}));
+    e.add(exponents(123, {1, 1}));
+    e.add(exponents(0, {}));
+    EXPECT_EQ(e, exponents(118, {7, 0, 0, 0, 3, 1, 1}));
+}
+
+// Steps 2 and 3 are done again after a restart; rank 1 does not get as far as step 3.
+TEST(Fold, AStepDoneAgainAfterARestartIsWhatItWasTheLastTime) {
+    trace::Run run = fakes::run_of({.ranks = 2, .steps = 4, .dtype = DType::bf16});
+    const auto set_losses = [](Recording& r, double loss) {
+        for (StepRecord& s : r.steps) {
+            s.losses = {{.dtype = DType::fp32, .real = loss, .twin = loss, .has_twin = true}};
+            s.coverage = {.ops = 10};
+        }
+    };
+    for (int rank = 0; rank < 2; ++rank) {
+        set_losses(run.recordings[static_cast<std::size_t>(rank)], 1 + 2 * rank);
+        Recording again = run.recordings[static_cast<std::size_t>(rank)];
+        again.process.restart = 1;
+        again.steps.erase(again.steps.begin(), again.steps.begin() + 2);
+        if (rank == 1) again.steps.pop_back();
+        set_losses(again, 10 + 10 * rank);
+        run.recordings.push_back(again);
+    }
+    for (int turn = 0; turn < 2; ++turn) {
+        const RunModel m = fold(run);
+        ASSERT_EQ(m.steps.size(), 4u);
+        EXPECT_EQ(m.steps[1].loss, 2);
+        EXPECT_EQ(m.steps[2].loss, 15);
+        EXPECT_EQ(m.steps[2].twin_loss, 15);
+        EXPECT_EQ(m.steps[3].loss, 10);
+        EXPECT_EQ(m.steps[2].coverage.ops, 20u);
+        EXPECT_EQ(m.steps[3].ranks, 2);
+        std::reverse(run.recordings.begin(), run.recordings.end());
+    }
 }
 
 // Two ranks hold a parameter of the same size: replicas that part, replicas, and shards.

@@ -50,6 +50,10 @@ public:
         }
         for (const PlaceTotal& p : m.places)
             put(p.place.layer, static_cast<int>(p.place.role), p.place.tensors, p.place.elements, p.first_step.value);
+        for (const LayerExponents& e : m.exponents) {
+            put(e.layer, static_cast<int>(e.phase), static_cast<int>(e.dtype), e.exponents.lowest);
+            for (const std::uint64_t count : e.exponents.counts) put("  bin", count);
+        }
         for (const auto& [dtype, ops] : m.ops_by_dtype) put("dtype", static_cast<int>(dtype), ops);
         for (const std::string& p : m.policies) put(p);
         for (const RunModel::Note& n : m.notes) put(n.text, n.count, n.processes, n.first.value);

@@ -130,6 +130,32 @@ TEST(Records, OpsAtTheirExtremesComeBack) {
     EXPECT_EQ(dump_of({}, again, {}), dump_of({}, step, {}));
 }
 
+// A row that is none, a bin that is none, more counts than bytes.
+TEST(Records, ForgedExponentsAreRefused) {
+    const auto with = [](std::initializer_list<std::uint64_t> numbers) {
+        StepRecord step;
+        step.ops.assign(2, OpRecord{});
+        Written w = write(step);
+        w.ops.pop_back();  // the mask: no column
+        std::string rows;
+        for (const std::uint64_t v : numbers) ByteWriter(rows).number(v);
+        ByteWriter to(w.ops);
+        to.number(std::uint64_t{1} << kExponentsBit);
+        to.text(rows);
+        StepDecoding how{.names = w.names, .room = kRoom};
+        StepOps back;
+        return decode(w.ops, how, back);
+    };
+    EXPECT_TRUE(with({1, 254, 1, 5}));
+    EXPECT_TRUE(with({1, 0, 2, 5, 6, 1, 3, 1, 7}));
+    EXPECT_FALSE(with({2, 254, 1, 5}));
+    EXPECT_FALSE(with({1, 255, 1, 5}));
+    EXPECT_FALSE(with({1, 254, 2, 5, 5}));
+    EXPECT_FALSE(with({1, 254, 0}));
+    EXPECT_FALSE(with({1, 0, 200, 5}));
+    EXPECT_FALSE(with({1, ~std::uint64_t{0}, 1, 5}));
+}
+
 TEST(Records, ColumnsOfZerosTakeNoSpace) {
     StepRecord step;
     step.ops.assign(1000, OpRecord{});
