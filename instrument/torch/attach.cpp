@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "instrument/torch/interceptor.hpp"
+#include "instrument/torch/pool.hpp"
 #include "instrument/torch/twin.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
@@ -53,6 +54,7 @@ int attach(const char* options_path) {
     auto* const t = new Twin(*s);
     set_twin(t);
     set_session(s);
+    if (twin_mode) install_pool();
     intercept_ops(*s, *t);
     ::pthread_atfork(nullptr, nullptr, in_forked_child);
     // Python's own end comes through the shim's atexit; this serves C++ programs.

@@ -109,28 +109,79 @@ ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
     if (it == shadows_.end()) return nullptr;
     // The weak pointer keeps the address taken, so an expired entry cannot be this storage; a resized one can.
     if (it->second.real_bytes == storage_bytes(real)) return &it->second;
-    shadows_.erase(it);
+    erase(it->second);
     return nullptr;
 }
 
 ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
-    if (shadows_.size() >= sweep_at_) sweep();
     c10::StorageImpl* storage = real.storage().unsafeGetStorageImpl();
     auto it = shadows_.find(storage);
     if (it == shadows_.end()) {
+        release_some();
         auto held = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage);
-        Shadow fresh{c10::weak_intrusive_ptr<c10::StorageImpl>(held), {}, 0, 0, 0, false};
+        Shadow fresh{.storage = c10::weak_intrusive_ptr<c10::StorageImpl>(held)};
+        fresh.older = newest_;
         it = shadows_.emplace(storage, std::move(fresh)).first;
+        if (newest_) newest_->newer = &it->second;
+        newest_ = &it->second;
     }
     it->second.real_bytes = storage_bytes(real);
     it->second.fingerprint_known = false;
+    it->second.view.reset();
     return it->second;
 }
 
+void ShadowMap::lose(Shadow& shadow) {
+    shadow.memory = c10::Storage();
+    shadow.view.reset();
+}
+
+at::Tensor ShadowMap::flat(const Shadow& shadow) {
+    return flat_of(shadow.memory, shadow.type, shadow.real_bytes / shadow.lane_bytes);
+}
+
+// Most tensors are asked for as they were before.
+at::Tensor ShadowMap::view(Shadow& shadow, const at::Tensor& real) {
+    const at::ScalarType type = twin_dtype(real.scalar_type());
+    const bool same = shadow.view.defined() && shadow.view.scalar_type() == type && same_layout(real, shadow.view);
+    if (!same) shadow.view = view_like(real, shadow.memory, type);
+    return shadow.view;
+}
+
+void ShadowMap::erase(Shadow& shadow) {
+    if (shadow.newer) shadow.newer->older = shadow.older;
+    else newest_ = shadow.older;
+    if (shadow.older) shadow.older->newer = shadow.newer;
+    if (next_looked_at_ == &shadow) next_looked_at_ = shadow.older;
+    shadows_.erase(shadow.storage._unsafe_get_target());
+}
+
+// Nobody tells when a storage dies. Temporaries die young, and a backward pass lets go of activations last to
+// first, so every new shadow looks at the youngest few; and at a few more, in turn.
+void ShadowMap::release_some() {
+    constexpr int kYoungest = 8;
+    constexpr int kInTurn = 4;
+    Shadow* shadow = newest_;
+    for (int i = 0; i < kYoungest && shadow; ++i) {
+        Shadow* const older = shadow->older;
+        if (shadow->storage.expired()) erase(*shadow);
+        shadow = older;
+    }
+    for (int i = 0; i < kInTurn; ++i) {
+        if (!next_looked_at_) next_looked_at_ = newest_;
+        if (!next_looked_at_) return;
+        Shadow& looked_at = *next_looked_at_;
+        next_looked_at_ = looked_at.older;
+        if (looked_at.storage.expired()) erase(looked_at);
+    }
+}
+
 void ShadowMap::sweep() {
-    for (auto it = shadows_.begin(); it != shadows_.end();)
-        it = it->second.storage.expired() ? shadows_.erase(it) : std::next(it);
-    sweep_at_ = std::max<std::size_t>(1024, 2 * shadows_.size());
+    for (Shadow* shadow = newest_; shadow;) {
+        Shadow* const older = shadow->older;
+        if (shadow->storage.expired()) erase(*shadow);
+        shadow = older;
+    }
 }
 
 bool ShadowMap::stale(const Shadow& shadow, const at::Tensor& real) const {
@@ -141,9 +192,9 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
     Shadow* shadow = entry(real);
     if (!shadow) return {};
-    if (!shadow->flat.defined()) return {{}, Found::lost};
+    if (!shadow->memory) return {{}, Found::lost};
     if (stale(*shadow, real)) {
-        shadow->flat.reset();
+        lose(*shadow);
         return {{}, Found::stale};
     }
     const at::ScalarType type = real.scalar_type();
@@ -151,17 +202,17 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
     if (is_float && shadow->lane_bytes == 1 && component_bytes(type) != 1)
         return {from_lanes(*shadow, real), Found::hit};
     const at::ScalarType wanted = is_float ? component_type(twin_dtype(type)) : type;
-    if (shadow->flat.scalar_type() != wanted || shadow->lane_bytes != component_bytes(type)) {
+    if (shadow->type != wanted || shadow->lane_bytes != component_bytes(type)) {
         // The memory is now read as another type. For integers the real ones serve.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    return {view_like(real, shadow->flat.storage(), twin_dtype(type)), Found::hit};
+    return {view(*shadow, real), Found::hit};
 }
 
 bool ShadowMap::has(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
     const Shadow* shadow = entry(real);
-    return shadow && shadow->flat.defined();
+    return shadow && shadow->memory;
 }
 
 at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
@@ -170,11 +221,12 @@ at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
     const std::size_t elements = storage_bytes(real) / component_bytes(type);
     Shadow& shadow = make(real);
     shadow.lane_bytes = component_bytes(type);
-    const at::ScalarType component = component_type(twin_dtype(type));
-    shadow.flat = allocate(real, component, elements);
+    shadow.type = component_type(twin_dtype(type));
+    const at::Tensor buffer = allocate(real, shadow.type, elements);
+    shadow.memory = buffer.storage();
     if (!(overwritten && covers_storage(real)))
-        shadow.flat.copy_(flat_of(real.storage(), component_type(type), elements));
-    return view_like(real, shadow.flat.storage(), twin_dtype(type));
+        buffer.copy_(flat_of(real.storage(), component_type(type), elements));
+    return view(shadow, real);
 }
 
 void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
@@ -189,7 +241,9 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
         if (own) {
             Shadow& entry = make(real);
             entry.lane_bytes = component_bytes(type);
-            entry.flat = flat_of(shadow.storage(), component_type(wanted), elements);
+            entry.memory = shadow.storage();
+            entry.type = component_type(wanted);
+            if (!shadow.is_inference()) entry.view = shadow;
             return;
         }
     }
@@ -199,13 +253,13 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
 
 void ShadowMap::lose(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
-    make(real).flat.reset();
+    lose(make(real));
 }
 
 void ShadowMap::lose_floats(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
     Shadow* shadow = entry(real);
-    if (shadow && shadow->flat.defined() && c10::isFloatingType(shadow->flat.scalar_type())) shadow->flat.reset();
+    if (shadow && shadow->memory && c10::isFloatingType(shadow->type)) lose(*shadow);
 }
 
 void ShadowMap::written(const at::Tensor& real, bool later) {
@@ -219,22 +273,24 @@ void ShadowMap::written(const at::Tensor& real, bool later) {
 at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
     const std::lock_guard lock(mutex_);
     Shadow* shadow = entry(real);
-    const bool has = shadow && shadow->flat.defined() && !stale(*shadow, real) &&
-                     c10::isFloatingType(shadow->flat.scalar_type());
-    if (has && shadow->flat.scalar_type() == at::kDouble) return {};
+    const bool has = shadow && shadow->memory && !stale(*shadow, real) && c10::isFloatingType(shadow->type);
+    if (has && shadow->type == at::kDouble) return {};
     if (!has && !create) return {};
     if (!has || shadow->lane_bytes != 1) {
         at::Tensor bytes = allocate(real, at::kInt, storage_bytes(real));
         bytes.fill_(kEmptyLane);
         at::Tensor lanes = flat_of(bytes.storage(), at::kFloat, storage_bytes(real));
-        if (has) lanes.as_strided({shadow->flat.numel()},
-            {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(shadow->flat);
+        if (has) {
+            const at::Tensor values = flat(*shadow);
+            lanes.as_strided({values.numel()}, {static_cast<std::int64_t>(shadow->lane_bytes)}).copy_(values);
+        }
         Shadow& made = make(real);
-        made.flat = lanes;
+        made.memory = lanes.storage();
+        made.type = at::kFloat;
         made.lane_bytes = 1;
         shadow = &made;
     }
-    return view_like(real, shadow->flat.storage(), at::kInt);
+    return view_like(real, shadow->memory, at::kInt);
 }
 
 // Float access to memory that was last moved as bytes: back to one element per component. Components
@@ -243,19 +299,21 @@ at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     const at::ScalarType type = real.scalar_type();
     const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));
     const std::int64_t elements = static_cast<std::int64_t>(shadow.real_bytes) / step;
-    const at::Tensor bits = flat_of(shadow.flat.storage(), at::kInt, shadow.real_bytes).as_strided({elements}, {step});
-    const at::Tensor values = shadow.flat.as_strided({elements}, {step});
+    const at::Tensor bits = flat_of(shadow.memory, at::kInt, shadow.real_bytes).as_strided({elements}, {step});
+    const at::Tensor values = flat(shadow).as_strided({elements}, {step});
     const at::Tensor own = flat_of(real.storage(), component_type(type),
         static_cast<std::size_t>(elements)).to(at::kFloat);
-    shadow.flat = at::where(bits.eq(kEmptyLane), own, values).contiguous();
+    shadow.memory = at::where(bits.eq(kEmptyLane), own, values).contiguous().storage();
+    shadow.type = at::kFloat;
     shadow.lane_bytes = component_bytes(type);
-    return view_like(real, shadow.flat.storage(), twin_dtype(type));
+    shadow.view.reset();
+    return view(shadow, real);
 }
 
 void ShadowMap::clear() {
     const std::lock_guard lock(mutex_);
     shadows_.clear();
-    sweep_at_ = 1024;
+    newest_ = next_looked_at_ = nullptr;
 }
 
 std::uint64_t ShadowMap::bytes() {
@@ -263,7 +321,7 @@ std::uint64_t ShadowMap::bytes() {
     sweep();
     std::uint64_t total = 0;
     for (const auto& [storage, shadow] : shadows_)
-        if (shadow.flat.defined()) total += shadow.flat.storage().nbytes();
+        if (shadow.memory) total += shadow.memory.nbytes();
     return total;
 }
 

@@ -64,22 +64,32 @@ public:
 private:
     struct Shadow {
         c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-        at::Tensor flat;             // undefined: lost
-        std::size_t lane_bytes = 0;  // real bytes per element of `flat`
+        c10::Storage memory{};       // the flat buffer; none: lost
+        at::ScalarType type = at::kFloat;  // of its elements
+        at::Tensor view{};           // of the buffer, as the program's tensor looked when it was last asked for
+        std::size_t lane_bytes = 0;  // real bytes per element of the buffer
         std::size_t real_bytes = 0;  // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
+        Shadow* older = nullptr;     // by age of the storage's first shadow
+        Shadow* newer = nullptr;
     };
 
     Shadow* entry(const at::Tensor& real);
     Shadow& make(const at::Tensor& real);
+    void erase(Shadow&);
+    void release_some();
+    static void lose(Shadow&);
+    static at::Tensor flat(const Shadow&);
+    at::Tensor view(Shadow&, const at::Tensor& real);
     bool stale(const Shadow&, const at::Tensor& real) const;
     at::Tensor from_lanes(Shadow&, const at::Tensor& real);
     void sweep();
 
     std::mutex mutex_;
     std::unordered_map<const c10::StorageImpl*, Shadow> shadows_;
-    std::size_t sweep_at_ = 1024;
+    Shadow* newest_ = nullptr;
+    Shadow* next_looked_at_ = nullptr;
 };
 
 // Whether the twin can have a shadow of this tensor at all: strided memory of its own, no quantisation.

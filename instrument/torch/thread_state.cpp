@@ -47,6 +47,15 @@ bool thread_is_the_programs(ThreadState& state) noexcept {
     return state.belongs;
 }
 
-TwinScope::TwinScope() : layers_(layers_above_backends()) {}
+// Switching observers off makes torch rebuild its lists twice, which costs as much as a small op; so they are only
+// switched off where there are any.
+TwinScope::TwinScope() : state_(thread_state()) {
+    static const c10::DispatchKeySet layers = layers_above_backends();
+    if (state_.twin_scopes == 0) {
+        layers_.emplace(layers);
+        if (at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION)) quiet_.emplace();
+    }
+    ++state_.twin_scopes;
+}
 
 }  // namespace mp::twin

@@ -5,12 +5,15 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <optional>
+
 namespace mp::twin {
 
 // What one thread of the program is doing, as far as we are concerned.
 struct ThreadState {
     int depth = 0;            // inside a kernel, or inside our own work: ops here are not the program's
     int autograd_depth = 0;   // inside an autograd node
+    int twin_scopes = 0;      // how many TwinScopes live
     bool known = false;       // whether `belongs` was decided
     bool belongs = false;     // the main thread, or a thread that runs Python code
     std::int64_t last_node = -1;  // sequence number of the last autograd node, AccumulateGrad left out
@@ -37,14 +40,19 @@ private:
 
 // The dispatch state in which the twin's ops run: no autograd, no autocast, no Python or functorch layer,
 // and no observers of the program's profiler. Gradient mode stays as it is, because kernels choose by it.
+// One inside another costs nothing; a real op never runs inside one.
 class TwinScope {
 public:
     TwinScope();
+    ~TwinScope() { --state_.twin_scopes; }
+    TwinScope(const TwinScope&) = delete;
+    TwinScope& operator=(const TwinScope&) = delete;
 
 private:
+    ThreadState& state_;
     Internal internal_;
-    c10::impl::ExcludeDispatchKeyGuard layers_;
-    at::DisableRecordFunctionGuard quiet_;
+    std::optional<c10::impl::ExcludeDispatchKeyGuard> layers_;
+    std::optional<at::DisableRecordFunctionGuard> quiet_;
 };
 
 }  // namespace mp::twin

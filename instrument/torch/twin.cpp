@@ -140,7 +140,7 @@ bool Twin::run_shadow(Call& call, Stack& results) {
     try {
         const TwinScope scope;
         results.assign(call.shadow.begin(), call.shadow.end());
-        call.op.callBoxed(&results);
+        call.op.redispatchBoxed(call.below, &results);  // the shadows live where the real tensors live
         return true;
     } catch (const std::exception& e) {
         session_.count_failed(call.info.name, first_line(e), result_bytes(call));
@@ -386,12 +386,14 @@ void Twin::generic(Call& call) {
     Sample sample(session_);
     const bool sampled = session_.ledger().sampled();
     if (call.info.writes) {
+        const TwinScope scope;
         prepare(call);  // before the old values are gone
         look_at_targets(call);
         if (sampled) prepare_sample(call, sample);
-        run_real(call);
-    } else {
-        run_real(call);
+    }
+    run_real(call);
+    const TwinScope scope;
+    if (!call.info.writes) {
         if (only_views(call, *call.stack, results)) return;
         prepare(call);
         if (sampled) prepare_sample(call, sample);
@@ -410,7 +412,6 @@ void Twin::generic(Call& call) {
     measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;
     // An integer write into memory that carries floats ends the twin's history of it.
-    const TwinScope scope;
     for (std::size_t i = 0; i < call.real.size(); ++i) {
         if (!call.info.arguments[i].write || rule_disabled("bytes")) continue;
         for_each_tensor(call.real[i], [&](const at::Tensor& t) {
