@@ -20,19 +20,6 @@ void append_word(std::string& out, std::size_t value) {
     out.append(bytes, kWord);
 }
 
-// The facts inside a function, in the order of the text form.
-template <class Coder, class F>
-void facts_of(Coder& coder, F& f) {
-    coder.value(f.flow);
-    coder.value(f.calls);
-    coder.value(f.casts);
-    coder.value(f.accumulations);
-    coder.value(f.updates);
-    coder.value(f.types);
-    coder.value(f.settings);
-    coder.value(f.returned);
-}
-
 }  // namespace
 
 void SegmentWriter::text(std::string_view text) {
@@ -99,8 +86,9 @@ bool Segment::open(std::string_view bytes) {
     texts_ = text_ends_ + strings_ * kWord;
     record_ends_ = texts_ + word(kCountsAt + 2 * kWord);
     bodies_ = record_ends_ + records_ * kWord;
+    if (bodies_ > size_) return false;
     symbols_.assign(strings_, Symbol());
-    return bodies_ <= size_;
+    return true;
 }
 
 std::string_view Segment::record(std::size_t index) const {
@@ -146,7 +134,7 @@ void write_unit(SegmentWriter& out, const Unit& unit) {
     out.number(unit.functions.size());
     for (const Function& f : unit.functions) {
         fields(out, f);
-        facts_of(out, f);
+        body_fields(out, f);
     }
 }
 
@@ -158,7 +146,7 @@ Unit read_unit(RecordReader& in) {
     for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
         Function& f = unit.functions.emplace_back();
         fields(in, f);
-        facts_of(in, f);
+        body_fields(in, f);
     }
     if (!in.ok) unit = {};
     return unit;

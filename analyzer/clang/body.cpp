@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzer/clang/types.hpp"
 #include "clang/AST/StmtCXX.h"
 
 namespace mp::lint {
@@ -211,7 +212,7 @@ void Body::note_declarations(const DeclStmt& declaration) {
         const auto* variable = dyn_cast<VarDecl>(d);
         if (!variable) continue;
         declared_[variable] = &declaration;
-        const Expr* value = given_value(variable->getInit());
+        const Expr* value = given_value(start_value(*variable));
         if (!value) continue;
         by_variable_[variable].push_back(static_cast<std::uint32_t>(writes_.size()));
         writes_.push_back({&declaration, nullptr, value, variable, WriteKind::init, true});
@@ -337,7 +338,7 @@ const Expr* Body::definition(const VarDecl* variable) const {
     if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() ||
         variable->isStaticLocal())
         return nullptr;
-    if (variable->getType()->isReferenceType()) return variable->getInit();
+    if (variable->getType()->isReferenceType()) return start_value(*variable);
     const Write* only = nullptr;
     for (const Write* w : writes_to(variable)) {
         // Elements behind a pointer do not change the pointer.

@@ -6,6 +6,7 @@
 #include "analyzer/clang/calls.hpp"
 #include "analyzer/clang/operands.hpp"
 #include "analyzer/clang/type_uses.hpp"
+#include "analyzer/clang/types.hpp"
 #include "clang/AST/DeclCXX.h"
 #include "clang/AST/StmtCXX.h"
 
@@ -186,7 +187,7 @@ void BodyWalker::variable(const clang::VarDecl& v) {
     add_type_use(v, state_.out);
     if (!v.hasInit()) return;
     expression(v.getInit(), {.purpose = Purpose::init, .variable = &v});
-    if (v.hasLocalStorage()) state_.definitions.define(v, resolved(v.getInit(), state_));
+    if (v.hasLocalStorage()) state_.definitions.define(v, resolved(start_value(v), state_));
 }
 
 void BodyWalker::returned(const clang::Expr* value) {

@@ -54,7 +54,17 @@ bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
     }
 }
 
+// isfinite, std::isnan, __isnanf: a scale that can overflow is looked after.
+bool asks_whether_finite(std::string_view name) {
+    constexpr std::array<std::string_view, 4> kQuestions{"isfinite", "isnan", "isinf", "finitef"};
+    const auto asks = [&](std::string_view q) {
+        return last(name).find(q) != std::string_view::npos;
+    };
+    return std::ranges::any_of(kQuestions, asks);
+}
+
 bool keeps_standard(std::string_view name) {
+    if (asks_whether_finite(name)) return true;
     constexpr std::array<std::string_view, 16> kNames{
         "accumulate",  "reduce",         "transform_reduce", "inner_product",
         "partial_sum", "inclusive_scan", "exclusive_scan",   "async",
@@ -69,7 +79,7 @@ bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
                         {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
                          "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
-    return touches_low_precision(f);
+    return asks_whether_finite(name) || touches_low_precision(f);
 }
 
 // Questions about a tensor that carry no number, and what macros expand to.
@@ -180,7 +190,9 @@ void find_destructors(const clang::CXXRecordDecl& record, int depth,
                       std::vector<const clang::CXXDestructorDecl*>& out) {
     if (depth > kDepth || record.hasTrivialDestructor()) return;
     const clang::CXXDestructorDecl* own = record.getDestructor();
-    if (own && own->isUserProvided() && (!in_system_header(*own) || is_library_guard(record))) {
+    // libtorch's NoGradGuard leaves it to its base to restore: what ends is the guard all the same.
+    const bool is_users = own && own->isUserProvided() && !in_system_header(*own);
+    if (own && (is_users || is_library_guard(record))) {
         out.push_back(own);
         return;
     }

@@ -160,6 +160,7 @@ public:
         for (auto& call : f.calls) apply(call.span);
         for (auto& cast : f.casts) apply(cast.span);
         for (auto& update : f.updates) apply(update.span);
+        for (auto& scaling : f.scalings) apply(scaling.span);
         for (auto& type : f.types) apply(type.span);
         for (auto& block : f.flow) apply(block.span);
         for (auto& accumulation : f.accumulations) {

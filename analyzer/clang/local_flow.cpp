@@ -69,4 +69,6 @@ void LocalFlow::add_accumulations(Function& out) const { impl_->flow.add_accumul
 
 void LocalFlow::add_updates(Function& out) const { impl_->flow.add_updates(out); }
 
+void LocalFlow::add_scalings(Function& out) const { impl_->flow.add_scalings(out); }
+
 }  // namespace mp::lint

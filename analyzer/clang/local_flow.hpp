@@ -37,6 +37,7 @@ public:
 
     void add_accumulations(Function& out) const;
     void add_updates(Function& out) const;
+    void add_scalings(Function& out) const;
 
 private:
     struct Impl;

@@ -81,6 +81,16 @@ struct Flow {
     std::optional<Update> update_of(const Step&) const;
     std::optional<Update> stored_parameter(const Step&) const;
     void add_updates(Function& out) const;
+    // What the store of a step does to the value it replaces.
+    bool averages(const Step&) const;
+    bool subtracts(const Step&) const;
+
+    // scalings.cpp
+    std::optional<Scaling> scaled_read(Term product) const;
+    std::optional<Operand> scale_of(Term factor) const;
+    void find_scaled_reads(const Step&, std::vector<Scaling>&) const;
+    void find_scaled_stores(const Step&, std::vector<Scaling>&) const;
+    void add_scalings(Function& out) const;
 
     // statistics.cpp
     Meaning meaning(Term) const;

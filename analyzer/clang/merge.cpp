@@ -14,6 +14,7 @@ auto key(const Call& f) { return std::tuple(f.span, f.kind, f.name, f.callee); }
 auto key(const Cast& f) { return std::tuple(f.span, f.form, f.from, f.to); }
 auto key(const Accumulation& f) { return std::tuple(f.span, f.op, f.form, f.dtype); }
 auto key(const Update& f) { return std::tuple(f.span, f.target, f.dtype); }
+auto key(const Scaling& f) { return std::tuple(f.span, f.factor.param, f.factor.constant, f.dtype); }
 auto key(const TypeUse& f) { return std::tuple(f.span, f.name, f.alias); }
 
 using Indices = std::vector<std::int32_t>;  // of the device pass -> of the merged function
@@ -73,6 +74,7 @@ void merge_function(Function& host, const Function& device) {
     add_casts(host, device, calls);
     add_missing(host.accumulations, device.accumulations);
     add_missing(host.updates, device.updates);
+    add_missing(host.scalings, device.scalings);
     add_missing(host.types, device.types);
     for (auto operand : device.returned) {
         renumber(operand.call, calls);

@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "clang/Basic/DiagnosticAST.h"
 #include "clang/Basic/DiagnosticSema.h"
 #include "clang/Basic/SourceManager.h"
 #include "clang/Lex/Lexer.h"
@@ -21,7 +22,8 @@ constexpr llvm::StringRef kArch = "__CUDA_ARCH__";
 // Errors of clang 19 over CUDA code that nvcc accepts; the tree is whole all the same.
 bool is_benign(unsigned id) {
     return id == clang::diag::err_alignas_underaligned || id == clang::diag::err_ref_bad_target ||
-           id == clang::diag::err_attribute_not_type_attr;
+           id == clang::diag::err_attribute_not_type_attr ||
+           id == clang::diag::err_asm_invalid_escape;  // PTX registers: "mov.u32 %0, %laneid;"
 }
 
 std::string place_of(const clang::Diagnostic& problem) {

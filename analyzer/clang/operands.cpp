@@ -184,6 +184,16 @@ DType dtype_named_by(const clang::Expr& value, const State& state) {
                : DType::unknown;
 }
 
+// c ? x : 1.0f, behind a variable too: the number of the one branch that is constant.
+std::string alternative_of(const clang::Expr& value, const State& state) {
+    const clang::Expr* e = resolved(before_conversions(&value), state);
+    const auto* choice = llvm::dyn_cast<clang::ConditionalOperator>(e->IgnoreParenImpCasts());
+    if (!choice || !is_float(element_type(choice->getType()).dtype)) return {};
+    const std::string first = evaluated(*choice->getTrueExpr(), state.ast);
+    const std::string second = evaluated(*choice->getFalseExpr(), state.ast);
+    return first.empty() ? second : second.empty() ? first : std::string();
+}
+
 Operand make_operand(const clang::Expr& value, const State& state) {
     Operand out;
     ElementType type = element_type(value.getType());
@@ -201,6 +211,8 @@ Operand make_operand(const clang::Expr& value, const State& state) {
     const clang::Expr* source = resolved(same, state);
     out.call = call_behind(*source, state);
     out.constant = Symbol(constant_of(value, state));
+    if (out.constant.empty() && is_float(type.dtype) && type.shape == Shape::scalar)
+        out.alternative = Symbol(alternative_of(value, state));
     if (out.dtype == DType::unknown && out.shape == Shape::tensor && out.call != kNone)
         out.dtype = state.out.calls[static_cast<std::size_t>(out.call)].result.dtype;
     if (out.shape == Shape::options || is_scalar_type(before_conversions(&value)->getType()))

@@ -202,6 +202,11 @@ ElementType element_type(clang::QualType type) {
     return outer ? ElementType{value.dtype, *outer} : value;
 }
 
+const clang::Expr* start_value(const clang::VarDecl& variable) {
+    const clang::Expr* init = variable.getInit();
+    return init && !init->getType().isNull() ? init : nullptr;
+}
+
 Symbol spelling(const clang::Stmt& statement, const clang::ASTContext& context) {
     const auto range = file_range(statement.getSourceRange(), context);
     if (range.isInvalid()) return {};

@@ -5,6 +5,11 @@
 #include "analyzer/facts/model.hpp"
 #include "clang/AST/Type.h"
 
+namespace clang {
+class Expr;
+class VarDecl;
+}  // namespace clang
+
 namespace mp::lint {
 
 struct ElementType {
@@ -17,6 +22,10 @@ struct ElementType {
 // by their qualified canonical name. `float*` is {fp32, pointer}; `__half2` is {fp16, vec};
 // at::Tensor is {unknown, tensor}.
 ElementType element_type(clang::QualType);
+
+// What a variable starts with, when it is known. `T x(f())` with an f that is not declared is
+// left as a list in parentheses, the one expression without a type: that is not known.
+const clang::Expr* start_value(const clang::VarDecl&);
 
 // Source text of an expression with runs of blanks collapsed, cut at 80 bytes.
 Symbol spelling(const clang::Stmt&, const clang::ASTContext&);

@@ -167,13 +167,18 @@ private:
         });
     }
 
-    // For -w * x there is also a plain x.
+    // For -w * x there is also a plain x, which may be a product itself.
     bool has_plain(const Summand& product) const {
+        const auto occurs = [&](Term t) {
+            return std::ranges::any_of(product.factors, [&](Term f) {
+                return flow_.terms.same(flow_.terms.resolve(t), flow_.terms.resolve(f));
+            });
+        };
         return std::ranges::any_of(summands_, [&](const Summand& s) {
-            return s.factors.empty() && !s.negative &&
-                   std::ranges::any_of(product.factors, [&](Term f) {
-                       return flow_.terms.same(flow_.terms.resolve(s.term), flow_.terms.resolve(f));
-                   });
+            if (s.negative) return false;
+            if (s.factors.empty()) return occurs(s.term);
+            return s.factors.size() + 1 == product.factors.size() &&
+                   std::ranges::all_of(s.factors, occurs);
         });
     }
 
@@ -373,6 +378,14 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     update.computed = terms.dtype(value);
     update.compensated = by_chance;
     return update;
+}
+
+bool Flow::averages(const Step& step) const {
+    return step.value && Updated(*this, step, step.value).interpolates();
+}
+
+bool Flow::subtracts(const Step& step) const {
+    return step.value && Updated(*this, step, step.value).subtracts();
 }
 
 void Flow::add_updates(Function& out) const {

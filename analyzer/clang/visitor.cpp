@@ -207,6 +207,7 @@ private:
         walker.run();
         flow.add_accumulations(facts);
         flow.add_updates(facts);
+        flow.add_scalings(facts);
         if (is_host_code(f)) walk::add_flow(state);
         out_.functions.push_back(std::move(facts));
         for (const clang::LambdaExpr* e : walker.lambdas()) lambda(*e, instantiated);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "analyzer/clang/types.hpp"
 #include "clang/AST/StmtCXX.h"
 #include "clang/Basic/SourceManager.h"
 #include "clang/Lex/Lexer.h"
@@ -221,7 +222,7 @@ const clang::ParmVarDecl* stored_through(const clang::Expr* e) {
             return type->isReferenceType() || (indirect && type->isPointerType()) ? parameter
                                                                                   : nullptr;
         // A local pointer that was set up from a parameter.
-        e = type->isPointerType() || type->isReferenceType() ? variable->getInit() : nullptr;
+        e = type->isPointerType() || type->isReferenceType() ? start_value(*variable) : nullptr;
     }
     return nullptr;
 }

@@ -142,6 +142,19 @@ void read_regions(TableReader& outer, const toml::key& key, const toml::node& no
     outer.error = std::move(inner.error);
 }
 
+void read_hmp(TableReader& outer, const toml::key& key, const toml::node& node, HmpLists& lists) {
+    const toml::table* table = node.as_table();
+    if (!table) return outer.wrong_type(key, node, "a table");
+    auto file = [](std::string& into) {
+        return [&into](TableReader& r, const toml::key& k, const toml::node& n) {
+            r.string(k, n, into);
+        };
+    };
+    TableReader inner(*table, outer.path(), "hmp.");
+    inner.read({{"bf16", file(lists.bf16)}, {"fp32", file(lists.fp32)}});
+    outer.error = std::move(inner.error);
+}
+
 void read_per_file(TableReader& outer, const toml::key& key, const toml::node& node, Rules rules,
                    std::vector<PerFileIgnore>& into) {
     const toml::table* table = node.as_table();
@@ -202,6 +215,7 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
         {"device", [&config](R& r, const K& k, const N& n) { read_device(r, k, n, config); }},
         {"policies", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.policies); }},
+        {"hmp", [&config](R& r, const K& k, const N& n) { read_hmp(r, k, n, config.hmp); }},
         {"profile", [&config](R& r, const K& k, const N& n) { read_profile(r, k, n, config); }},
         {"timeout", [&config](R& r, const K& k, const N& n) { read_timeout(r, k, n, config); }},
         {"jobs", [&config](R& r, const K& k, const N& n) { read_jobs(r, k, n, config); }},

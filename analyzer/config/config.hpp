@@ -15,6 +15,13 @@ struct PerFileIgnore {
     std::vector<std::string> rules;
 };
 
+// [hmp]: the op lists that the program gives to Habana's HMP, one op per line. Empty: HMP's own.
+struct HmpLists {
+    std::string bf16;
+    std::string fp32;
+    bool given() const { return !bf16.empty() || !fp32.empty(); }
+};
+
 // What mp-lint.toml or [tool.mp-lint] of pyproject.toml says. Absent keys stay empty: defaults
 // belong to the driver, and the command line wins over the file.
 struct Config {
@@ -29,6 +36,7 @@ struct Config {
     std::string torch;              // version, "2.5"
     std::string device;             // of device_names()
     std::vector<std::string> policies;  // op lists that take the place of the built-in ones
+    HmpLists hmp;
     std::string profile;            // training or inference
     std::optional<double> timeout;  // seconds per unit
     std::optional<int> jobs;

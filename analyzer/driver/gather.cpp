@@ -99,7 +99,7 @@ public:
           options_(options),
           parts_(parts),
           extract_(extract_options(options, plan)),
-          version_(parts.version() + " " + own_binary()),
+          version_(facts_version(parts)),
           cache_(options.use_cache
                      ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
                                                                    : options.cache_directory)
@@ -237,6 +237,8 @@ std::string own_binary() {
     return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
            std::to_string(info.st_mtim.tv_nsec);
 }
+
+std::string facts_version(const Parts& parts) { return parts.version() + " " + own_binary(); }
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
     return {.cuda = options.cuda.value_or(CudaHeaders::automatic),

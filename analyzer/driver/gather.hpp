@@ -13,6 +13,7 @@ struct ReadFile {
     std::string path;
     FileId id;
     std::uint64_t hash = 0;  // of the content; 0: it could not be read
+    bool made = true;        // its facts are part of the program; else nothing leads to it
 };
 
 // The units of a plan as facts, from the cache or from worker processes, in the plan's order.
@@ -21,6 +22,7 @@ struct Gathered {
     std::vector<UnitResult> results;  // one per unit
     std::vector<ReadFile> python;     // as read, in the plan's order; then configuration files
     std::vector<std::string> absent;  // where a configuration file would have been read
+    std::vector<std::uint64_t> low_names;  // PythonReach's; empty when every file was analysed
     std::vector<std::string> warnings;
 };
 
@@ -28,6 +30,9 @@ Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts
 
 // Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
 std::string own_binary();
+
+// What makes the facts, so that another one does not read them.
+std::string facts_version(const Parts&);
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan);
 

@@ -80,10 +80,15 @@ public:
 
     Result<Report> run() {
         const auto start = std::chrono::steady_clock::now();
-        const Result<Policies> policies =
+        Result<Policies> policies =
             Policies::load(options_.torch, options_.policy_files,
                            options_.device.empty() ? "cuda" : options_.device);
         if (!policies) return policies.error();
+        if (options_.hmp.given()) {
+            Result<Policy> lists = Policy::from_hmp_files(options_.hmp.bf16, options_.hmp.fp32);
+            if (!lists) return lists.error();
+            policies->set("hmp", *std::move(lists));
+        }
         const Result<Plan> plan = make_plan(options_, parts_);
         if (!plan) return plan.error();
 
@@ -102,9 +107,10 @@ public:
 private:
     // What the rules say: as in the last run, when nothing has changed since.
     Findings find(const Plan& plan, const Policies& policies) {
-        Replay replay(plan, options_, rules_);
+        Replay replay(plan, options_, parts_, rules_);
         if (std::optional<Replayed> last = replay.load()) {
             report_.units = std::move(last->units);
+            for (const ReadFile& file : last->read) read_[file.path] = file.hash;
             return std::move(last->findings);
         }
         Gathered gathered = gather(plan, options_, parts_);
@@ -122,7 +128,10 @@ private:
         Findings raw;
         for (const Rule* rule : rules_) rule->check(context, raw);
         Findings merged = merge_findings(std::move(raw), options_.working_directory);
-        replay.save(gathered.python, gathered.absent, report_.units, merged);
+        replay.save({.files = std::move(gathered.python),
+                     .absent = std::move(gathered.absent),
+                     .low_names = std::move(gathered.low_names)},
+                    report_.units, merged);
         return merged;
     }
 
@@ -227,6 +236,10 @@ void apply_config(LintOptions& options, const Config& config) {
         for (const std::string& file : config.policies)
             options.policy_files.push_back(absolute_path(file, config.directory));
     }
+    if (!config.hmp.bf16.empty())
+        options.hmp.bf16 = absolute_path(config.hmp.bf16, config.directory);
+    if (!config.hmp.fp32.empty())
+        options.hmp.fp32 = absolute_path(config.hmp.fp32, config.directory);
     if (!options.inference && !config.profile.empty())
         options.inference = config.profile == "inference";
     if (!options.jobs) options.jobs = config.jobs;

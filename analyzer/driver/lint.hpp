@@ -34,6 +34,7 @@ struct LintOptions {
     std::string torch;  // version of the autocast lists; empty: the newest
     std::string device;  // --device: what the program runs on when it does not say; empty: not told
     std::vector<std::string> policy_files;  // --policy: op lists of the user's, in the policy format
+    HmpLists hmp;  // [hmp] of the configuration: in the place of HMP's own lists
     std::optional<bool> inference;
 
     bool use_cache = true;

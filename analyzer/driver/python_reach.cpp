@@ -163,6 +163,12 @@ void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
     }
 }
 
+std::vector<std::uint64_t> PythonReach::low_names() const {
+    std::vector<std::uint64_t> out(exported_.begin(), exported_.end());
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
 // Whoever imports something that brings in a low dtype or a region.
 void PythonReach::follow_imports() {
     const std::vector<std::uint64_t> exports = [this] {

@@ -24,6 +24,8 @@ public:
     void take(std::size_t file, const Unit& unit);
     // Files that are needed and were not given out yet.
     std::vector<std::size_t> next();
+    // Hashes of names that bring in a low dtype or a region, sorted: a file that imports one is needed.
+    std::vector<std::uint64_t> low_names() const;
 
 private:
     struct File {

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -11,12 +10,10 @@
 #include <set>
 #include <utility>
 
-#include "analyzer/cache/cache.hpp"
 #include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_files.hpp"
 #include "analyzer/driver/python_reach.hpp"
-#include "analyzer/driver/python_scan.hpp"
-#include "analyzer/driver/suppress.hpp"
 
 namespace mp::lint {
 namespace {
@@ -24,52 +21,18 @@ namespace {
 // A fork costs more than parsing a small file; a batch that is lost costs its files' time twice.
 constexpr std::size_t kBatchFiles = 64;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
-constexpr int kBatchesPerWorker = 1000;
-// Smaller trees are extracted whole: that is quicker than to ask which of their files matter.
-constexpr std::uint64_t kLargeTree = std::uint64_t{8} << 20;
-// Nobody wrote a larger one by hand.
-constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 
 using Batch = std::vector<std::size_t>;  // indices of the files
 
 // Directories above a file in which a name that its code mentions is looked for.
 constexpr int kLevels = 4;
 
-Unit empty_unit(const std::string& path, UnitState state, std::string_view message) {
-    Unit unit;
-    unit.path = Symbol(path);
-    unit.language = Language::python;
-    unit.state = state;
-    if (!message.empty()) unit.coverage.messages.emplace_back(message);
-    return unit;
-}
-
-UnitResult result_of(const PythonFile& file, const Unit& unit) {
-    UnitResult r;
-    r.path = file.path;
-    r.state = unit.state;
-    r.coverage = unit.coverage;
-    if (unit.state != UnitState::ok && !unit.coverage.messages.empty())
-        r.message = unit.coverage.messages.front().str();
-    return r;
-}
-
-std::string key_of(const Plan& plan, const LintOptions& options, const PythonRun& run) {
-    const std::array<std::string_view, 3> parts{
-        "python", run.version,
-        plan.project_root.empty() ? options.working_directory : plan.project_root};
-    return make_key(parts).hex();
-}
-
 class PythonGatherer {
 public:
     PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
                    const PythonRun& run, Gathered& out)
         : files_(plan.python), options_(options), parts_(parts), out_(out), done_(run.done) {
-        if (!run.directory.empty()) {
-            pack_.emplace(run.directory,
-                          run.directory + "/" + key_of(plan, options, run) + ".pack");
-        }
+        if (!run.directory.empty()) pack_.emplace(run.directory, pack_path(plan, options, run));
     }
 
     void run() {
@@ -97,17 +60,11 @@ private:
             known_in_pack(i);
             all.push_back(i);
         }
-        if (first == 0 && is_large()) {
+        if (first == 0 && is_large_tree(files_)) {
             make_what_is_reached();
         } else {
             make(all);
         }
-    }
-
-    bool is_large() const {
-        std::uint64_t bytes = 0;
-        for (const PythonFile& f : files_) bytes += f.id.size;
-        return bytes > kLargeTree;
     }
 
     // Most files of a large tree neither speak of precision nor are reached from where it is spoken of.
@@ -122,11 +79,13 @@ private:
             make(next);
             for (const std::size_t i : next) reach.take(i, units_[i]);
         }
+        out_.low_names = reach.low_names();
         for (std::size_t i = 0; i < files_.size(); ++i) {
             if (heads_[i].made) continue;
             keep(i, empty_unit(file(i).path, heads_[i].unreadable ? UnitState::failed : UnitState::ok,
                                heads_[i].unreadable ? "cannot be read" : ""));
             results_[i].cached = heads_[i].known;
+            out_.python[i].made = false;
             if (!heads_[i].known) heads_only_.push_back(i);
         }
     }
@@ -144,14 +103,13 @@ private:
     }
 
     void scan(std::size_t i) {
-        std::string text;
-        Head& head = heads_[i];
-        head.unreadable = !read_file(file(i).path, text, kLargestFile);
-        head.relevant = !head.unreadable && (!parts_.is_relevant || parts_.is_relevant(text));
-        head.wanted = head.relevant && mentions_precision(text);
-        if (head.relevant) head.imports = imported_names(text);
-        head.may_suppress = mentions_suppression(text);
-        out_.python[i] = {.path = file(i).path, .id = trusted(file(i).id), .hash = hash_bytes(text)};
+        Scan found = scan_file(file(i), parts_);
+        heads_[i].unreadable = found.unreadable;
+        heads_[i].relevant = found.relevant;
+        heads_[i].wanted = found.wanted;
+        heads_[i].may_suppress = found.may_suppress;
+        heads_[i].imports = std::move(found.imports);
+        out_.python[i] = std::move(found.read);
     }
 
     // Files that the code names, beside it or above: "ds_config.json".
@@ -215,11 +173,6 @@ private:
         return true;
     }
 
-    static FileId trusted(FileId id) {
-        id.mtime_ns = trusted_mtime(id.mtime_ns);
-        return id;
-    }
-
     void keep(std::size_t i, Unit unit) {
         results_[i] = result_of(file(i), unit);
         results_[i].may_suppress = heads_[i].may_suppress;
@@ -245,54 +198,17 @@ private:
 
     void extract(const std::vector<Batch>& batches) {
         if (batches.empty()) return;
-        PoolOptions pool;
-        pool.jobs =
-            std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(batches.size()));
-        pool.timeout = options_.timeout.value_or(pool.timeout);
-        pool.jobs_per_worker = kBatchesPerWorker;
         run_jobs(
-            batches.size(), pool, [&](std::size_t b) { return extract_batch(batches[b]); },
+            batches.size(), pool_for(options_, batches.size()),
+            [&](std::size_t b) { return extract_batch(batches[b]); },
             [&](std::size_t b, JobOutcome outcome) { receive(batches[b], std::move(outcome)); });
     }
 
     // In a worker process: a segment with a record per file.
     std::string extract_batch(const Batch& batch) const {
         SegmentWriter out;
-        for (const std::size_t i : batch) {
-            std::string text;
-            PackedFile head{.path = file(i).path, .module = file(i).module, .id = {}, .hash = 0};
-            const Unit unit = extract_one(file(i), text);
-            struct ::stat info {};
-            // Written to while it was read: what is kept must not pass for the file.
-            const bool same =
-                ::stat(file(i).path.c_str(), &info) == 0 && id_of(info) == file(i).id;
-            if (same) head.id = trusted(file(i).id);
-            head.hash = hash_bytes(text);
-            const std::vector<std::string> mentions = mentions_of(unit);
-            head.mentions.assign(mentions.begin(), mentions.end());
-            head.may_suppress = mentions_suppression(text);
-            head.relevant = !parts_.is_relevant || parts_.is_relevant(text);
-            head.wanted = head.relevant && mentions_precision(text);
-            if (head.relevant) head.imports = imported_names(text);
-            write_record(out, head, unit);
-        }
+        for (const std::size_t i : batch) extract_file(out, file(i), parts_);
         return out.take();
-    }
-
-    std::vector<std::string> mentions_of(const Unit& unit) const {
-        if (!parts_.configuration_files || unit.functions.empty()) return {};
-        return parts_.configuration_files(unit);
-    }
-
-    Unit extract_one(const PythonFile& f, std::string& text) const {
-        if (!read_file(f.path, text, kLargestFile)) {
-            const bool large = f.id.size > kLargestFile;
-            return empty_unit(f.path, UnitState::failed,
-                              large ? "larger than 16 MiB" : "cannot be read");
-        }
-        if (!is_configuration(f.path) && parts_.is_relevant && !parts_.is_relevant(text))
-            return empty_unit(f.path, UnitState::ok, "");
-        return parts_.extract_python({.path = f.path, .module = f.module, .text = text});
     }
 
     void receive(const Batch& batch, JobOutcome outcome) {

@@ -9,9 +9,13 @@
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/cache/codec.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/python_files.hpp"
 
 namespace mp::lint {
 namespace {
+
+// More edits than this are a checkout: then all is judged again.
+constexpr std::size_t kFewFiles = 16;
 
 // Everything that decides the findings besides the files themselves.
 std::string key_of(const Plan& plan, const LintOptions& options,
@@ -33,9 +37,11 @@ std::string key_of(const Plan& plan, const LintOptions& options,
     parts.emplace_back("rules");
     for (const Rule* rule : rules) parts.emplace_back(rule->id);
     parts.emplace_back("policies");
-    for (const std::string& file : options.policy_files) {
+    std::vector<std::string> lists = options.policy_files;
+    lists.insert(lists.end(), {options.hmp.bf16, options.hmp.fp32});
+    for (const std::string& file : lists) {
         std::string text;
-        read_file(file, text);
+        if (!file.empty()) read_file(file, text);
         parts.push_back(std::move(text));
     }
     add("guards", options.regions.guards);
@@ -51,8 +57,9 @@ bool is_complete(const UnitResult& unit) {
     return unit.state != UnitState::crashed && unit.state != UnitState::timeout;
 }
 
-void write_inputs(SegmentWriter& out, const Plan& plan, const std::vector<ReadFile>& files,
-                  const std::vector<std::string>& absent) {
+void write_inputs(SegmentWriter& out, const Plan& plan, const RunInputs& inputs) {
+    const std::vector<ReadFile>& files = inputs.files;
+    out.value(is_large_tree(plan.python));
     out.number(files.size());
     for (std::size_t i = 0; i < files.size(); ++i) {
         out.text(files[i].path);
@@ -61,8 +68,10 @@ void write_inputs(SegmentWriter& out, const Plan& plan, const std::vector<ReadFi
         out.value(files[i].id.mtime_ns);
         out.number(files[i].id.inode);
         out.number(files[i].hash);
+        out.value(files[i].made);
     }
-    out.value(absent);
+    out.value(inputs.absent);
+    out.value(inputs.low_names);
     out.end_record();
 }
 
@@ -154,17 +163,35 @@ Findings read_findings(RecordReader& in, const std::vector<const Rule*>& rules) 
 
 }  // namespace
 
-Replay::Replay(const Plan& plan, const LintOptions& options, const std::vector<const Rule*>& rules)
-    : plan_(plan), rules_(rules) {
+Replay::Replay(const Plan& plan, const LintOptions& options, const Parts& parts,
+               const std::vector<const Rule*>& rules)
+    : plan_(plan), options_(options), parts_(parts), rules_(rules) {
     if (!options.use_cache || !plan.commands.empty() || !plan.headers.empty()) return;
     directory_ = options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
     if (!directory_.empty()) path_ = directory_ + "/" + key_of(plan, options, rules) + ".run";
 }
 
-// The files of the last run are those of this one, with the same content.
+// Whether the file is as it was, or may turn out to say what it said.
+bool Replay::same_file(std::size_t index, ReadFile& file, Inputs& now) const {
+    const FileId id = id_now(plan_, index, file.path);
+    if (id == file.id) return true;
+    std::string content;
+    if (id.size != file.id.size || !read_file(file.path, content) ||
+        hash_bytes(content) != file.hash) {
+        now.edited.push_back({.index = index, .then = file});
+        return index < plan_.python.size() && now.edited.size() <= kFewFiles;
+    }
+    now.touched = true;
+    file.id = trusted(id);
+    return true;
+}
+
+// The files of the last run are those of this one.
 bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
+    bool was_large = false;
+    in.value(was_large);
     const std::uint64_t count = in.number();
-    if (count < plan_.python.size()) return false;
+    if (was_large != is_large_tree(plan_.python) || count < plan_.python.size()) return false;
     for (std::size_t i = 0; i < count && in.ok; ++i) {
         ReadFile file;
         in.value(file.path);
@@ -173,25 +200,35 @@ bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
         in.value(file.id.mtime_ns);
         file.id.inode = in.number();
         file.hash = in.number();
+        in.value(file.made);
         if (i < plan_.python.size() &&
             (file.path != plan_.python[i].path || module != plan_.python[i].module))
             return false;
-        const FileId id = id_now(plan_, i, file.path);
-        if (id != file.id) {
-            std::string content;
-            if (id.size != file.id.size || !read_file(file.path, content) ||
-                hash_bytes(content) != file.hash)
-                return false;
-            now.touched = true;
-            file.id = id;
-            file.id.mtime_ns = trusted_mtime(id.mtime_ns);
-        }
+        if (!in.ok || !same_file(i, file, now)) return false;
         now.files.push_back(std::move(file));
     }
     in.value(now.absent);
+    in.value(now.low_names);
     return in.ok && std::none_of(now.absent.begin(), now.absent.end(), [](const std::string& path) {
                return ::access(path.c_str(), F_OK) == 0;
            });
+}
+
+// Brings what the last run found up to edits that changed nothing but lines.
+bool Replay::catch_up(Inputs& now, Replayed& last) const {
+    const PythonRun run{.directory = directory_, .version = facts_version(parts_)};
+    std::optional<std::vector<RereadFile>> reread =
+        reread_edited(plan_, options_, parts_, run, now.edited, now.low_names);
+    if (!reread || last.units.size() != now.files.size()) return false;
+    for (RereadFile& r : *reread) {
+        const Symbol path(r.now.path);
+        for (Finding& f : last.findings)
+            if (!move_finding(r.lines, path, f)) return false;
+        last.read.push_back(r.now);
+        last.units[r.index] = std::move(r.result);
+        now.files[r.index] = std::move(r.now);
+    }
+    return true;
 }
 
 std::optional<Replayed> Replay::load() {
@@ -203,17 +240,19 @@ std::optional<Replayed> Replay::load() {
     if (!same_inputs(inputs, now)) return std::nullopt;
     RecordReader units(segment, segment.record(1));
     RecordReader findings(segment, segment.record(2));
-    Replayed out{.units = read_units(units), .findings = read_findings(findings, rules_)};
+    Replayed out{
+        .units = read_units(units), .findings = read_findings(findings, rules_), .read = {}};
     if (!units.ok || !findings.ok) return std::nullopt;
-    if (now.touched) save(now.files, now.absent, out.units, out.findings);
+    if (!now.edited.empty() && !catch_up(now, out)) return std::nullopt;
+    if (now.touched || !now.edited.empty()) save(now, out.units, out.findings);
     return out;
 }
 
-void Replay::save(const std::vector<ReadFile>& files, const std::vector<std::string>& absent,
-                  const std::vector<UnitResult>& units, const Findings& findings) {
+void Replay::save(const RunInputs& inputs, const std::vector<UnitResult>& units,
+                  const Findings& findings) {
     if (path_.empty() || !std::all_of(units.begin(), units.end(), is_complete)) return;
     SegmentWriter out;
-    write_inputs(out, plan_, files, absent);
+    write_inputs(out, plan_, inputs);
     write_units(out, units);
     write_findings(out, findings);
     replace_file(directory_, path_, out.take());  // a run that cannot be kept is only slower next time

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyzer/driver/gather.hpp"
+#include "analyzer/driver/python_edits.hpp"
 
 namespace mp::lint {
 
@@ -12,30 +13,40 @@ namespace mp::lint {
 struct Replayed {
     std::vector<UnitResult> units;
     Findings findings;
+    std::vector<ReadFile> read;  // files that were read again
+};
+
+// What a run read.
+struct RunInputs {
+    std::vector<ReadFile> files;      // the plan's, then configuration files
+    std::vector<std::string> absent;  // paths that were looked for in vain
+    std::vector<std::uint64_t> low_names{};  // Gathered's
 };
 
 // Findings of the last run over the same inputs, with the same settings and the same binary. They are
-// true again when the same files are found and none has changed: then nothing is read, linked or
-// judged. For runs over Python alone: what C++ units depend on is not known before their facts are.
+// true again when the same files are found and none has changed, or a few have that say the same as
+// before, on other lines perhaps: then nothing is linked or judged. For runs over Python alone: what
+// C++ units depend on is not known before their facts are.
 class Replay {
 public:
-    Replay(const Plan&, const LintOptions&, const std::vector<const Rule*>& rules);
+    Replay(const Plan&, const LintOptions&, const Parts&, const std::vector<const Rule*>& rules);
 
     std::optional<Replayed> load();
-    // `files` are those read, the plan's first; `absent` are paths that were looked for in vain. Runs
-    // that lost a unit are not kept.
-    void save(const std::vector<ReadFile>& files, const std::vector<std::string>& absent,
-              const std::vector<UnitResult>& units, const Findings& findings);
+    // Runs that lost a unit are not kept.
+    void save(const RunInputs&, const std::vector<UnitResult>& units, const Findings& findings);
 
 private:
-    struct Inputs {
-        std::vector<ReadFile> files;
-        std::vector<std::string> absent;
+    struct Inputs : RunInputs {
+        std::vector<EditedFile> edited;  // their entries in `files` are those of the last run
         bool touched = false;  // an equal file has another time than it had
     };
     bool same_inputs(class RecordReader&, Inputs& now) const;
+    bool same_file(std::size_t index, ReadFile& file, Inputs& now) const;
+    bool catch_up(Inputs& now, Replayed& last) const;
 
     const Plan& plan_;
+    const LintOptions& options_;
+    const Parts& parts_;
     const std::vector<const Rule*>& rules_;
     std::string directory_;
     std::string path_;  // empty: this run is not one that is kept

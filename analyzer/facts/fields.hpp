@@ -35,6 +35,7 @@ void fields(V& v, F& f) {
     v("text", f.text);
     v("keyword", f.keyword);
     v("span", f.span);
+    v("alternative", f.alternative);
 }
 
 template <class V, Of<TemplateArgument> F>
@@ -135,6 +136,19 @@ void fields(V& v, F& f) {
     v("compensated", f.compensated);
     v("through", f.through);
     v("through_usr", f.through_usr);
+}
+
+template <class V, Of<Scaling> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v.title(f.target);
+    v("param", f.param, kNone);
+    v("dtype", f.dtype);
+    v.nested("factor", f.factor);
+    v("divides", f.divides);
+    v("stored", f.stored);
+    v("averages", f.averages);
+    v("subtracts", f.subtracts);
 }
 
 template <class V, Of<Setting> F>

@@ -49,6 +49,7 @@ struct Operand {
     Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
     SourceSpan span;             // Python: where it is written, for fixes
+    Symbol alternative;          // the number it is on one branch of a selection: c ? x : 1.0f
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -185,6 +186,22 @@ struct Update {
     friend bool operator==(const Update&, const Update&) = default;
 };
 
+// A value in fp16 or bf16 memory is multiplied or divided by what is the same for every element: a loss
+// scale on its way in (`stored`), or on its way out, where an optimizer reads a gradient.
+struct Scaling {
+    SourceSpan span;                  // the product or quotient; of a stored one, the store
+    Symbol target;                    // the value in memory: "gradients[i]"
+    std::int32_t param = kNone;       // pointer parameter behind it
+    DType dtype = DType::unknown;     // as it is in memory
+    Operand factor;                   // a scalar parameter or a number
+    bool divides = false;
+    bool stored = false;              // the product is stored there; else the value is read from there
+    bool averages = false;            // what is read goes into a running average: d * old + (1 - d) * new
+    bool subtracts = false;           // ... or is taken from what it replaces: old - something
+
+    friend bool operator==(const Scaling&, const Scaling&) = default;
+};
+
 // A type whose template arguments fix a computation: wmma::fragment<accumulator, 16, 16, 16, __half>,
 // cub::BlockReduce<__half, 256>, or an alias a library reads (ElementAccumulator = half_t).
 struct TypeUse {
@@ -263,6 +280,7 @@ struct Function {
     std::vector<Cast> casts;
     std::vector<Accumulation> accumulations;
     std::vector<Update> updates;
+    std::vector<Scaling> scalings;
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
     std::vector<Block> flow;  // empty: one straight block 0

@@ -455,6 +455,8 @@ std::string_view misfit_of(const Function& f) {
         if (!in_range(c.inner, f.casts.size()) || !operand_fits(c.source, f)) return "a cast";
     for (const Update& u : f.updates)
         if (!in_range(u.param, f.params.size())) return "an update";
+    for (const Scaling& s : f.scalings)
+        if (!in_range(s.param, f.params.size()) || !operand_fits(s.factor, f)) return "a scaling";
     for (const Accumulation& a : f.accumulations)
         if (!in_range(a.call, f.calls.size())) return "an accumulation";
     for (const Setting& s : f.settings)
@@ -498,7 +500,7 @@ private:
         if (keyword == "coverage") return read(rest, unit_.coverage);
         if (keyword == "dependency") return read(rest, unit_.dependencies.emplace_back());
         if (function_fact(keyword, rest)) return;
-        fail("expected func, call, cast, accumulate, update, type, setting, block, return, coverage or "
+        fail("expected func, call, cast, accumulate, update, scaling, type, setting, block, return, coverage or "
              "dependency, found '" + std::string(keyword.substr(0, 60)) + "'");
     }
 
@@ -513,6 +515,8 @@ private:
             read(rest, f.accumulations.emplace_back());
         else if (keyword == "update")
             read(rest, f.updates.emplace_back());
+        else if (keyword == "scaling")
+            read(rest, f.scalings.emplace_back());
         else if (keyword == "type")
             read(rest, f.types.emplace_back());
         else if (keyword == "setting")

@@ -187,6 +187,7 @@ void append_function(std::string& out, const Function& f, Symbol unit_file) {
     append_lines(out, "    cast", f.casts, file);
     append_lines(out, "    accumulate", f.accumulations, file);
     append_lines(out, "    update", f.updates, file);
+    append_lines(out, "    scaling", f.scalings, file);
     append_lines(out, "    type", f.types, file);
     append_lines(out, "    setting", f.settings, file);
     append_lines(out, "    return", f.returned, file);

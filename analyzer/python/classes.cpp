@@ -1,5 +1,8 @@
 #include "analyzer/python/classes.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "analyzer/python/constants.hpp"
 #include "analyzer/python/file.hpp"
 #include "analyzer/python/library.hpp"
@@ -15,7 +18,9 @@ public:
     AttributeScan(ClassInfo& into, Names& names, Symbol self, bool is_init)
         : into_(into), names_(names), self_(self), is_init_(is_init) {}
 
-    void run(Node body) {
+    void run(Node method) {
+        method_ = method;
+        const Node body = method.part(Part::body);
         const std::uint32_t end = body ? body.end_index() : 0;
         for (Node node = body; node && node.index() < end; node = node.next_inside()) visit(node);
     }
@@ -54,11 +59,33 @@ private:
             for (const Node part : target.children()) change(part);
             return;
         }
+        if (target.kind() == Kind::identifier && !is_init_)
+            locals_.emplace_back(names_.of(target), right);
         const Symbol leaf = attribute_of_self(target);
         if (leaf.empty()) return;
         AttributeInfo& it = into_.add_attribute(leaf);
         it.outside_init |= !is_init_;
-        if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(right);
+        if (!is_init_ && right.kind() != Kind::assignment)
+            it.assigned.push_back(local_value(right));
+    }
+
+    // What a local variable of the method holds, when it is bound once and no loop binds it; else the
+    // name itself.
+    Node local_value(Node right) {
+        if (right.kind() != Kind::identifier) return right;
+        const Symbol name = names_.of(right);
+        const auto is_it = [&](const auto& local) { return local.first == name; };
+        if (std::ranges::count_if(locals_, is_it) != 1) return right;
+        if (bound_.bindings.empty()) {
+            for (const Node parameter : method_.part(Part::parameters).children())
+                each_target(parameter.kind() == Kind::identifier ? parameter : parameter.child(0),
+                            [&](Node n) { bound_.bind(names_.of(n), Binding::Kind::parameter); });
+            scan_bindings(bound_, method_.part(Part::body), names_);
+        }
+        const Binding* binding = bound_.find(name);
+        if (!binding || !binding->is_fixed()) return right;
+        const Node value = std::ranges::find_if(locals_, is_it)->second;
+        return value.kind() == Kind::assignment ? right : value;
     }
 
     void change(Node target) {
@@ -73,6 +100,9 @@ private:
     Names& names_;
     Symbol self_;
     bool is_init_;
+    Node method_;
+    std::vector<std::pair<Symbol, Node>> locals_;  // plain names assigned so far, with what
+    Scope bound_;  // names of the method; filled when one is asked for
 };
 
 Node plain_definition(Node statement) {
@@ -155,7 +185,7 @@ void Classes::read_methods(File& file, ClassInfo& of) const {
             break;
         }
         if (self.empty() || method.is_static || method.is_class_method) return;
-        AttributeScan(of, file.names, self, leaf.str() == "__init__").run(definition.part(Part::body));
+        AttributeScan(of, file.names, self, leaf.str() == "__init__").run(definition);
     });
 }
 

@@ -173,6 +173,21 @@ void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
     if (constructor != file.pending.end()) std::rotate(methods, constructor, constructor + 1);
 }
 
+namespace {
+
+// Names that methods bind hide those of the module where attributes are read; what they hold is not
+// known there.
+void hide_names_of_methods(File& file, const ClassInfo& type, Scope& scope) {
+    for (const Method& method : type.methods) {
+        bind_parameter_names(scope, method.definition.part(Part::parameters), file.names);
+        scan_bindings(scope, method.definition.part(Part::body), file.names);
+    }
+    for (Binding& binding : scope.bindings)
+        if (binding.kind != Binding::Kind::import) binding.entity = {};
+}
+
+}  // namespace
+
 void extract_body(File& file, const Pending& pending) {
     ClassInfo* const owner = pending.owner;
     const bool is_init = pending.usr.str().ends_with(".__init__");
@@ -181,6 +196,7 @@ void extract_body(File& file, const Pending& pending) {
         Scope& scope = file.add_scope(Scope::Kind::function, pending.around, owner->name);
         const std::size_t waiting = file.pending.size();
         const auto unresolved = file.unit.coverage.unresolved;
+        hide_names_of_methods(file, *owner, scope);
         Builder(file, scope, Function{}).read_attributes(*owner);
         file.pending.resize(waiting);
         file.unit.coverage.unresolved = unresolved;

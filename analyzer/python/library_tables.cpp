@@ -1,24 +1,10 @@
 #include "analyzer/python/library_tables.hpp"
 
 #include "embedded_python_library.hpp"
+#include "kernels/numerics/words.hpp"
 
 namespace mp::lint::python {
 namespace {
-
-std::string_view next_word(std::string_view& line) {
-    const std::size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return line = {};
-    line.remove_prefix(begin);
-    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
-    line.remove_prefix(word.size());
-    return word;
-}
-
-std::string_view next_line(std::string_view& text) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(line.size() < text.size() ? line.size() + 1 : text.size());
-    return line;
-}
 
 struct Tables {
     std::unordered_map<std::string_view, Names> names;

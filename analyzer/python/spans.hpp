@@ -27,6 +27,7 @@ void for_each_span(Unit& unit, Visit visit) {
             visit(sum.through_span);
         }
         for (Update& update : f.updates) visit(update.span);
+        for (Scaling& scaling : f.scalings) visit(scaling.span);
         for (TypeUse& use : f.types) visit(use.span);
         for (Setting& setting : f.settings) {
             visit(setting.span);

@@ -60,6 +60,18 @@ Device excluded_device(const Function& f, const Operand& operand, bool& is_autoc
     return name.empty() ? kCuda : device_named(name);
 }
 
+struct Accessor {
+    std::string_view verb;
+    std::string_view ending;
+    ApiKind kind = ApiKind::none;
+};
+constexpr Accessor kAccessors[] = {
+    {"set_", "_enabled", ApiKind::set_enabled},
+    {"is_", "_enabled", ApiKind::read_enabled},
+    {"set_", "_dtype", ApiKind::set_dtype},
+    {"get_", "_dtype", ApiKind::read_dtype},
+};
+
 // "torch.autocast" of "torch.autocast.__enter__"; empty for other names.
 std::string_view manager_of(std::string_view name, std::string_view method) {
     return name.ends_with(method) ? name.substr(0, name.size() - method.size())
@@ -107,6 +119,20 @@ DType dtype_of_constant(const Operand& operand) {
 AutocastApi::AutocastApi(const RegionConfig& config)
     : config_(config), configured_{.dtype = config.dtype} {}
 
+AutocastApi::Known AutocastApi::accessor(std::string_view name, std::string_view before_device) {
+    for (const Accessor& a : kAccessors) {
+        if (!name.starts_with(a.verb) || !name.ends_with(a.ending)) continue;
+        const std::string verb(a.verb);
+        if (name == verb + "autocast" + std::string(a.ending))
+            return {.kind = a.kind, .device_argument = true};
+        const bool enables = a.ending == "_enabled";
+        const std::string prefix = verb + std::string(enables ? before_device : "autocast_");
+        if (const Device d = device_between(name, prefix, a.ending))
+            return {.kind = a.kind, .device = d};
+    }
+    return {};
+}
+
 AutocastApi::Known AutocastApi::look_up_python(std::string_view name) const {
     if (const std::string_view manager = manager_of(name, ".__exit__"); !manager.empty()) {
         const bool known = names(config_.guards, manager) || python_manager(manager);
@@ -124,21 +150,7 @@ AutocastApi::Known AutocastApi::look_up_python(std::string_view name) const {
     if (name == "set_grad_enabled")
         return {.kind = ApiKind::set_enabled, .device = kNoGrad, .negated = true};
     if (name == "is_grad_enabled") return {.kind = ApiKind::read_enabled, .device = kNoGrad};
-    if (name == "set_autocast_enabled")
-        return {.kind = ApiKind::set_enabled, .device_argument = true};
-    if (name == "is_autocast_enabled")
-        return {.kind = ApiKind::read_enabled, .device_argument = true};
-    if (name == "set_autocast_dtype") return {.kind = ApiKind::set_dtype, .device_argument = true};
-    if (name == "get_autocast_dtype") return {.kind = ApiKind::read_dtype, .device_argument = true};
-    if (const Device d = device_between(name, "set_autocast_", "_enabled"))
-        return {.kind = ApiKind::set_enabled, .device = d};
-    if (const Device d = device_between(name, "is_autocast_", "_enabled"))
-        return {.kind = ApiKind::read_enabled, .device = d};
-    if (const Device d = device_between(name, "set_autocast_", "_dtype"))
-        return {.kind = ApiKind::set_dtype, .device = d};
-    if (const Device d = device_between(name, "get_autocast_", "_dtype"))
-        return {.kind = ApiKind::read_dtype, .device = d};
-    return {};
+    return accessor(name, "autocast_");
 }
 
 AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
@@ -156,21 +168,7 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     name.remove_prefix(kNamespace.size());
     if (name == "set_enabled") return {.kind = ApiKind::set_enabled, .device = kCuda};
     if (name == "is_enabled") return {.kind = ApiKind::read_enabled, .device = kCuda};
-    if (name == "set_autocast_enabled")
-        return {.kind = ApiKind::set_enabled, .device_argument = true};
-    if (name == "is_autocast_enabled")
-        return {.kind = ApiKind::read_enabled, .device_argument = true};
-    if (name == "set_autocast_dtype") return {.kind = ApiKind::set_dtype, .device_argument = true};
-    if (name == "get_autocast_dtype") return {.kind = ApiKind::read_dtype, .device_argument = true};
-    if (const Device d = device_between(name, "set_", "_enabled"))
-        return {.kind = ApiKind::set_enabled, .device = d};
-    if (const Device d = device_between(name, "is_", "_enabled"))
-        return {.kind = ApiKind::read_enabled, .device = d};
-    if (const Device d = device_between(name, "set_autocast_", "_dtype"))
-        return {.kind = ApiKind::set_dtype, .device = d};
-    if (const Device d = device_between(name, "get_autocast_", "_dtype"))
-        return {.kind = ApiKind::read_dtype, .device = d};
-    return {};
+    return accessor(name, "");
 }
 
 AutocastApi::Known AutocastApi::known(Symbol name) const {

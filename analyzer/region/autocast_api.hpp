@@ -55,6 +55,9 @@ private:
         bool negated = false;
         const PythonManager* manager = nullptr;
     };
+    // "set_autocast_enabled" takes its device as an argument, "set_autocast_cpu_dtype" names it;
+    // "set_cpu_enabled" of C++ has no "autocast_" before the device.
+    static Known accessor(std::string_view name, std::string_view before_device);
     Known look_up_python(std::string_view name) const;
     Known known(Symbol name) const;
     Known look_up(std::string_view name) const;

@@ -56,6 +56,10 @@ std::string_view exported_name(const Operand& o) {
     return text.substr(0, text.find_first_of("(. "));
 }
 
+bool is_within_library(std::string_view name) {
+    return name == "torch::Library::def" || name == "torch::Library::impl";
+}
+
 class Bindings {
 public:
     explicit Bindings(std::vector<Unit>& units) {
@@ -98,10 +102,6 @@ private:
                             std::string(exported_name(c.args[1])),
                         c, library->key);
         }
-    }
-
-    static bool is_within_library(std::string_view name) {
-        return name == "torch::Library::def" || name == "torch::Library::impl";
     }
 
     void add(const std::string& name, Call& call, std::string_view key) {
@@ -149,6 +149,13 @@ private:
 };
 
 }  // namespace
+
+std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
+    if (!is_within_library(call.name.str()) || call.args.size() < 2) return std::nullopt;
+    const auto library = library_of(last_name(f.name.str()));
+    if (!library) return std::nullopt;
+    return RegisteredOp{library->space, library->key, exported_name(call.args[1])};
+}
 
 void link_bindings(std::vector<Unit>& units) {
     const bool python = std::ranges::any_of(

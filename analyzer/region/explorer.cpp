@@ -330,7 +330,9 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
     if (last == state.saved.rend()) return;
     for (const Cell& cell : state.cells)
         if (cell.origin != kNone && cell.origin == last->call) out_.closed.push_back(cell.origin);
-    state.cells = last->cells;
+    // Only whether gradients are recorded is given back: a region opened in the scope stays open.
+    if (api.kind == ApiKind::no_grad) state.cells[kNoGrad] = last->cells[kNoGrad];
+    else state.cells = last->cells;
     state.saved.erase(std::next(last).base());
 }
 

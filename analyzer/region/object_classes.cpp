@@ -43,7 +43,7 @@ ObjectClasses::ObjectClasses(const std::vector<Unit>& units, const Names& names)
 
 // What is being looked for is unknown while it is: recursion in the program ends there.
 template <class Find>
-Symbol ObjectClasses::once(Key key, Find find) {
+Symbol ObjectClasses::once(FactKey key, Find find) {
     const auto [entry, is_new] = known_.try_emplace(key);
     if (!is_new || depth_ >= kDeepest) return entry->second;
     ++depth_;
@@ -92,7 +92,7 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
         const Operand* argument = argument_for(*c.call, f, item.held->param);
         // Functions that pass the list on to themselves end here, as they do elsewhere.
         const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
-        const Key key{argument, static_cast<std::int32_t>(item.at)};
+        const FactKey key{argument, static_cast<std::int32_t>(item.at)};
         const Symbol found = argument ? once(key, look) : Symbol{};
         if (found.empty() || (!common.empty() && found != common)) return {};
         common = found;

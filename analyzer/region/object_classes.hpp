@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/region/fact_key.hpp"
 #include "analyzer/region/names.hpp"
 
 namespace mp::lint {
@@ -25,27 +26,17 @@ private:
         const Function* function = nullptr;
         const Call* call = nullptr;
     };
-    struct Key {
-        const void* fact = nullptr;
-        std::int32_t index = 0;
-        friend bool operator==(const Key&, const Key&) = default;
-    };
-    struct Hash {
-        std::size_t operator()(const Key& k) const noexcept {
-            return std::hash<const void*>()(k.fact) * 31 + static_cast<std::size_t>(k.index);
-        }
-    };
 
     Symbol of_call(const Function&, const Call&);
     Symbol of_item(const Function&, const Item&);
     Symbol of_parameter(const Function&, std::int32_t param);
     Symbol of_returned(const Function&);
     template <class Find>
-    Symbol once(Key, Find);
+    Symbol once(FactKey, Find);
 
     const Names& names_;
     std::unordered_map<Symbol, std::vector<Caller>> callers_;  // by usr of the callee
-    std::unordered_map<Key, Symbol, Hash> known_;
+    std::unordered_map<FactKey, Symbol, FactKeyHash> known_;
     int depth_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "analyzer/region/dtypes.hpp"
 #include "analyzer/region/leaks.hpp"
 #include "analyzer/region/link_names.hpp"
+#include "analyzer/region/namesakes.hpp"
 
 namespace mp::lint {
 
@@ -33,6 +34,7 @@ Program Program::link(std::vector<Unit> units, const RegionConfig& config) {
     Program program;
     link_names(units);
     link_bindings(units);
+    separate_namesakes(units);
     program.impl_ = std::make_unique<Impl>(std::move(units), config);
     return program;
 }

@@ -55,7 +55,7 @@ Json diagnostic(const Report& report, const Finding& f) {
         if (!n.span.known()) continue;
         related.push_back({{"message", n.text}, {"location", location_of(report, n.span)}});
     }
-    if (!related.empty()) out["relatedLocations"] = std::move(related);
+    if (!related.empty()) out["related_locations"] = std::move(related);
     return out;
 }
 

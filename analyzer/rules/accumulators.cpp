@@ -100,7 +100,60 @@ private:
     TensorDTypes dtypes_;
 };
 
+// The list that the call adds up: torch.stack(values).mean(), torch.mean(torch.stack(values)),
+// sum(values).
+const Operand* added_list(const Function& f, const Call& call) {
+    if (call.args.empty()) return nullptr;
+    if (call.name.str() == "sum" && call.kind == CallKind::function) return &call.args[0];
+    if (call.op.name() != "mean" && call.op.name() != "sum") return nullptr;
+    if (keyword_argument(call, "dtype")) return nullptr;
+    const Call* stack = source_call(f, call.args[0]);
+    const bool stacks = stack && stack->op.name() == "stack" && !stack->args.empty();
+    return stacks ? &stack->args[0] : nullptr;
+}
+
+// What a loop puts into the list: by append, or as the elements of a comprehension.
+std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f,
+                                                              const Operand& list) {
+    std::vector<std::pair<const Call*, const Operand*>> found;
+    const Call* made = source_call(f, list);
+    if (!made || made->name.str() != "list") return found;
+    for (const Operand& item : made->args)
+        if (const Call* element = source_call(f, item);
+            element && element->loop_depth > made->loop_depth)
+            found.emplace_back(element, &item);
+    for (const Call& call : f.calls)
+        if (leaf(call.name.str()) == "append" && call.args.size() == 2 &&
+            call.loop_depth > made->loop_depth && source_call(f, call.args[0]) == made)
+            found.emplace_back(&call, &call.args[1]);
+    return found;
+}
+
 }  // namespace
+
+std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
+    std::vector<CollectedTotal> totals;
+    TensorDTypes dtypes(context);
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const Operand* list = is_python(f) ? added_list(f, call) : nullptr;
+        if (!list) return;
+        CollectedTotal total{.function = &f, .call = &call, .list = list->name, .notes = {}};
+        total.one_by_one = call.name.str() == "sum";
+        bool is_total = false;
+        for (const auto& [put, value] : collected(f, *list)) {
+            TensorDType is = dtypes.of(f, *value);
+            if (!is_low_precision(is.dtype) || !is.proven) return;
+            is_total = is_total || is_step_loop(f, *put) || origin(f, *value, is_loss);
+            total.dtype = is.dtype;
+            total.notes = std::move(is.chain);
+            total.notes.insert(
+                total.notes.begin(),
+                {put->span, "a " + std::string(label(is.dtype)) + " value is collected here"});
+        }
+        if (is_total) totals.push_back(std::move(total));
+    });
+    return totals;
+}
 
 std::vector<Accumulator> python_accumulators(const RuleContext& context) {
     std::vector<Accumulator> found;

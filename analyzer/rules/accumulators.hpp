@@ -22,4 +22,16 @@ struct Accumulator {
 // no sum.
 std::vector<Accumulator> python_accumulators(const RuleContext&);
 
+// Half losses that a loop collects in a list and one op then adds: torch.stack(losses).mean(),
+// sum(losses).
+struct CollectedTotal {
+    const Function* function = nullptr;
+    const Call* call = nullptr;  // that adds
+    Symbol list;                 // empty: it has no name
+    DType dtype = DType::unknown;
+    bool one_by_one = false;     // sum(losses): every addition rounds
+    std::vector<Note> notes;
+};
+std::vector<CollectedTotal> collected_totals(const RuleContext&);
+
 }  // namespace mp::lint

@@ -30,6 +30,16 @@ constexpr std::array<Spelling, 13> kSpellings{{
     {"torch_npu.npu.amp.autocast", "npu"},
 }};
 
+// The same names as symbols, which compare without reading them.
+const std::vector<Symbol>& symbols() {
+    static const std::vector<Symbol> names = [] {
+        std::vector<Symbol> out;
+        for (const Spelling& s : kSpellings) out.emplace_back(s.name);
+        return out;
+    }();
+    return names;
+}
+
 // "cuda" of "cuda:0".
 std::string_view without_index(std::string_view device) { return device.substr(0, device.find(':')); }
 
@@ -37,8 +47,9 @@ std::string_view without_index(std::string_view device) { return device.substr(0
 
 std::optional<AutocastCall> autocast_call(const Call& call) {
     if (call.kind == CallKind::method || call.kind == CallKind::destructor) return std::nullopt;
-    const auto* found = std::ranges::find(kSpellings, call.name.str(), &Spelling::name);
-    if (found == kSpellings.end()) return std::nullopt;
+    const auto at = std::ranges::find(symbols(), call.name);
+    if (at == symbols().end()) return std::nullopt;
+    const Spelling* found = &kSpellings[static_cast<std::size_t>(at - symbols().begin())];
     AutocastCall is;
     is.device = found->device;
     is.device_in_name = !found->device.empty();

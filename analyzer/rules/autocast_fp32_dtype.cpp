@@ -4,8 +4,12 @@
 // Why    It does not force fp32. Every device but CUDA warns and switches the region off. CUDA casts
 //        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
-// Silent enabled=False beside it; a dtype that is a variable; states restored from a variable.
+// Silent enabled=False beside it; a dtype that is a variable; states restored from a variable; C++ that
+//        opens regions, but of other devices.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
+
+#include <algorithm>
+#include <vector>
 
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/autocast_calls.hpp"
@@ -21,28 +25,53 @@ bool is_wide_constant(const Operand& value) {
 }
 
 // The argument of a C++ setter that says fp32.
-const Operand* set_to_fp32(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
+const Operand* set_to_fp32(const AutocastApi& api, const Function& f, const Call& call) {
     const bool is_setter = is_within(call.name.str(), "at::autocast") &&
-                           name.starts_with("set_autocast_") && name.ends_with("_dtype");
+                           api.classify(f, call).kind == ApiKind::set_dtype;
     if (!is_setter || call.args.empty() || !is_wide_constant(call.args.back())) return nullptr;
     return &call.args.back();
 }
 
-const Operand* asked_for_fp32(const Call& call) {
+// What C++ opens: the devices whose regions something switches on.
+struct Opened {
+    std::vector<Device> devices;
+
+    // A dtype of a region that stays off does nothing. Where nothing is opened, others do that.
+    bool leaves_off(Device device) const {
+        return !devices.empty() && device != kUnknownDevice &&
+               std::ranges::find(devices, device) == devices.end() &&
+               std::ranges::find(devices, kUnknownDevice) == devices.end();
+    }
+};
+
+Opened opened_by(const RuleContext& context, const AutocastApi& api) {
+    Opened out;
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (f.kind == FunctionKind::python || !api.names_api(call)) return;
+        const ApiCall known = api.classify(f, call);
+        if (known.kind != ApiKind::set_enabled || known.value >= call.args.size()) return;
+        if (call.args[known.value].constant.str() != "false") out.devices.push_back(known.device);
+    });
+    return out;
+}
+
+const Operand* asked_for_fp32(const AutocastApi& api, const Function& f, const Call& call) {
     if (const auto region = autocast_call(call)) {
         // Under a flag it may be off whenever the dtype is fp32.
         const bool may_be_off = region->enabled && !is_true(region->enabled);
         const bool is_wide = region->dtype && is_wide_constant(*region->dtype);
         return is_wide && !may_be_off ? region->dtype : nullptr;
     }
-    return set_to_fp32(call);
+    return set_to_fp32(api, f, call);
 }
 
 void check(const RuleContext& context, Findings& out) {
+    const AutocastApi api{RegionConfig{}};
+    const Opened opened = opened_by(context, api);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        const Operand* dtype = asked_for_fp32(call);
+        const Operand* dtype = asked_for_fp32(api, f, call);
         if (!dtype) return;
+        if (!autocast_call(call) && opened.leaves_off(api.classify(f, call).device)) return;
         Finding finding{.rule = "MP106",
                         .severity = Severity::warning,
                         .span = call.span,

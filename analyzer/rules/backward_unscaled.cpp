@@ -1,18 +1,20 @@
 // MP202 backward-unscaled
 //
 // What   A scaler steps the optimizer, but the loss did not go through scaler.scale(): all of it,
-//        or one loss of two. In manual optimization of Lightning, and under Accelerate,
-//        loss.backward() instead of the engine's own backward is the same.
+//        or one loss of two. In manual optimization of Lightning, under Accelerate and with a
+//        DeepSpeed engine in fp16, loss.backward() instead of the engine's own is the same.
 // Why    scaler.step divides the gradients by the scale, 65536 at first. Adam hides it, SGD stands
 //        still, and with two losses one weighs 65536 times less than it should.
-// Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss).
+// Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss);
+//        engine.backward(loss).
 // Silent Disabled scalers; the branch without a scaler; a loss that comes from elsewhere and may be
-//        scaled there.
+//        scaled there; DeepSpeed in bf16, or whose precision no configuration in sight tells.
 // Tests  testdata/lint/MP202.md, tests/analyzer/rules/backward_unscaled_test.cpp
 
 #include <algorithm>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
 #include "analyzer/rules/engines.hpp"
 #include "analyzer/rules/protocol.hpp"
 #include "analyzer/rules/support.hpp"
@@ -41,6 +43,7 @@ struct Owner {
     std::string callable;  // for the fix, when the object's name is known
     Severity severity = Severity::warning;
     SourceSpan at;
+    Symbol runs{};  // only losses that this object computes; empty: all
 };
 
 bool calls(const Function& f, std::string_view leaf) {
@@ -56,22 +59,54 @@ bool judge(Owner& owner, const Engine* engine) {
     return true;
 }
 
+constexpr std::string_view kDeepSpeed = "deepspeed.DeepSpeedEngine";
+
+// The engine that steps in this function, when every configuration of the program says fp16: with
+// another precision there is no scale that a loss could miss.
+Owner deepspeed_owner(const Protocol& protocol, const std::vector<Engine>& engines,
+                      const Function& f) {
+    const auto step = std::ranges::find_if(f.calls, [](const Call& c) {
+        return owner_of(c.name.str()) == kDeepSpeed && last_part(c.name.str()) == "step";
+    });
+    const Engine* engine = find_engine(engines, EngineKind::deepspeed);
+    if (!engine || step == f.calls.end() || step->args.empty()) return {};
+    const bool fp16 = std::ranges::all_of(engines, [](const Engine& e) {
+        return e.kind != EngineKind::deepspeed || e.dtype == DType::fp16;
+    });
+    if (!fp16 || (protocol.mask(f) & mask_of(EventKind::scale))) return {};
+    const std::string callable = std::string(step->args[0].name.str()) + ".backward";
+    Owner owner{"DeepSpeed", callable, callable, {}, {}, step->args[0].name};
+    owner.severity = Severity::warning;
+    return judge(owner, engine) ? owner : Owner{};
+}
+
+// The loss comes out of a forward of this object, and nothing has scaled it on the way.
+bool is_computed_by(const Function& f, const Operand& loss, Symbol object) {
+    const Call* from = origin(f, loss, [&](const Call& call) {
+        const std::string_view method = last_part(call.name.str());
+        return !call.args.empty() && call.args[0].name == object &&
+               (method == "forward" || method == "__call__" || method == "scale");
+    });
+    return from && last_part(from->name.str()) != "scale";
+}
+
 // self.optimizers() is what manual optimization of Lightning asks for.
 Owner owner_of_backward(const Protocol& protocol, const std::vector<Engine>& engines,
                         const Function& f) {
     const bool is_module = std::ranges::any_of(
         f.bases, [](Symbol b) { return last_part(b.str()) == "LightningModule"; });
     if (is_module && calls(f, "optimizers")) {
-        Owner owner{"Lightning", "self.manual_backward", "self.manual_backward", {}, {}};
+        Owner owner{"Lightning", "self.manual_backward", "self.manual_backward", {}, {}, {}};
         owner.severity = Severity::warning;
         return judge(owner, find_engine(engines, EngineKind::lightning)) ? owner : Owner{};
     }
+    if (Owner owner = deepspeed_owner(protocol, engines, f); !owner.method.empty()) return owner;
     const Engine* engine = find_engine(engines, EngineKind::accelerate);
     if (!engine || !engine->call || engine->function->span.file != f.span.file) return {};
     if ((protocol.mask(f) & mask_of(EventKind::scale)) || !calls(f, "prepare")) return {};
     const std::string name(engine->call->result.name.str());
     Owner owner{
-        "Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}};
+        "Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}, {}};
     owner.severity = Severity::warning;
     return judge(owner, engine) ? owner : Owner{};
 }
@@ -110,6 +145,7 @@ void check_engines(const RuleContext& context, Findings& out) {
         for (const Call& c : f->calls) {
             const Event e = protocol.roles().event(*f, c);
             if (e.kind != EventKind::backward || !is_method_of_loss(c)) continue;
+            if (!owner.runs.empty() && !is_computed_by(*f, c.args[0], owner.runs)) continue;
             Finding made{.rule = "MP202",
                          .severity = owner.severity,
                          .span = c.span,

@@ -9,6 +9,7 @@
 //        reaches.
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
 
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -16,21 +17,21 @@ namespace mp::lint {
 namespace {
 
 // A module call runs the functional op of the same name: BCELoss is binary_cross_entropy.
-Op op_of(const Call& call) {
-    if (call.op.known()) return call.op;
-    const std::string_view name = call.name.str();
+bool calls_loss_module(std::string_view name) {
     const bool forward =
         leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
     const bool is_loss = mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::") ||
                          name.starts_with("torch.nn.BCELoss.") ||
                          name.starts_with("torch.nn.modules.loss.BCELoss.");
-    return forward && is_loss ? Op("binary_cross_entropy") : Op{};
+    return forward && is_loss;
 }
 
 void check(const RuleContext& context, Findings& out) {
+    NameFilter is_loss(calls_loss_module);
+    const Op cross_entropy("binary_cross_entropy");
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        const Op op = op_of(call);
-        if (!op.known()) return;
+        if (!call.op.known() && !is_loss(call.name)) return;
+        const Op op = call.op.known() ? call.op : cross_entropy;
         const Context* region = context.program.enabled_context(f, call);
         if (!region || region->enabled != Switch::on) return;
         const Policy* policy = policy_of(context, *region);

@@ -1,10 +1,12 @@
 // MP305 bf16-to-fp16
 //
-// What   A bf16 tensor, module or value is narrowed to fp16.
+// What   A bf16 tensor, module or value is narrowed to fp16; a checkpoint that was trained in bf16
+//        is loaded as fp16 (from_pretrained(..., torch_dtype=torch.float16)), or any is and trained.
 // Why    bf16 has fp32's range: weights and activations above 65504 become inf, and those below 6e-8
 //        become 0. Models trained in bf16 hold such values.
 // Fix    Stay in bf16 or go to fp32; where fp16 is needed, clamp first and check the loss.
-// Silent Values that are clamped first, and results that stay in [-1, 1] or sum to 1.
+// Silent Values that are clamped first, and results that stay in [-1, 1] or sum to 1; checkpoints
+//        of which nothing is known and that are not trained.
 // Tests  testdata/lint/MP305.md, tests/analyzer/rules/bf16_to_fp16_test.cpp
 
 #include <algorithm>
@@ -103,11 +105,73 @@ void in_casts(const RuleContext& context, const Function& f, Findings& out) {
     }
 }
 
+// ---- checkpoints
+
+// Families that were trained in bf16 and are known to overflow in fp16: T5 from 1.1 on and what was
+// made of it, and Gemma.
+bool trained_in_bf16(std::string_view checkpoint) {
+    constexpr std::array<std::string_view, 9> kFamilies{
+        "google/t5-v1_1-", "google/flan-t5-", "google/mt5-",      "google/byt5-", "google/flan-ul2",
+        "google/ul2",      "google/gemma-",   "bigscience/mt0-", "bigscience/T0"};
+    return std::ranges::any_of(kFamilies, [&](std::string_view family) {
+        return checkpoint.starts_with(family);
+    });
+}
+
+bool is_same(const Function& f, const Operand& value, const Call& made) {
+    return source_call(f, value) == &made ||
+           (!made.result.name.empty() && value.name == made.result.name);
+}
+
+// Its parameters go to an optimizer, or it goes to a trainer.
+const Call* training_of(const Function& f, const Call& made) {
+    for (const Call& call : f.calls) {
+        const std::string_view name = leaf(call.name.str());
+        const bool trainer = call.kind == CallKind::constructor && name.ends_with("Trainer");
+        for (const Operand& argument : call.args) {
+            if (trainer && is_same(f, argument, made)) return &call;
+            const Call* parameters = source_call(f, argument);
+            if (parameters && leaf(parameters->name.str()) == "parameters" &&
+                !parameters->args.empty() && is_same(f, parameters->args[0], made) &&
+                is_within(call.name.str(), "torch.optim"))
+                return &call;
+        }
+    }
+    return nullptr;
+}
+
+void check_checkpoint(const RuleContext& context, const Function& f, const Call& call,
+                      Findings& out) {
+    if (leaf(call.name.str()) != "from_pretrained" || call.result.dtype != DType::fp16) return;
+    if (is_dtype_guarded(f, call.block)) return;
+    const Operand* id = argument(call, 0, "pretrained_model_name_or_path");
+    const std::string checkpoint(id ? spelled(*id) : "");
+    const bool known = trained_in_bf16(checkpoint);
+    const Call* training = context.inference ? nullptr : training_of(f, call);
+    if (!known && !training) return;
+    std::vector<Note> notes;
+    if (training) notes.push_back({training->span, "it is trained here"});
+    emit(context, f,
+         {.rule = "MP305",
+          .severity = known && !context.inference ? Severity::warning : Severity::note,
+          .span = call.span,
+          .message = known ? checkpoint + " was trained in bf16 and is loaded as fp16: activations "
+                                          "above 65504 become inf"
+                           : std::string("a checkpoint is loaded as fp16 and trained: where it was "
+                                         "trained in bf16, values above 65504 become inf"),
+          .fix = "load it as bf16, or as fp32 and train under autocast",
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     for (const Function* f : context.program.functions()) {
         in_calls(context, dtypes, *f, out);
         in_casts(context, *f, out);
+        if (is_python(*f))
+            for (const Call& call : f->calls) check_checkpoint(context, *f, call, out);
     }
 }
 

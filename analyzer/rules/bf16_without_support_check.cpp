@@ -88,7 +88,7 @@ std::unordered_set<Symbol> checking_files(const Program& program) {
 
 void report(const RuleContext& context, const Function& f, const Call& call, std::string message,
             Findings& out) {
-    const bool relaxed = code_kind(f.span.file.str()) == CodeKind::benchmark;
+    const bool relaxed = code_kind(f.span.file) == CodeKind::benchmark;
     Finding finding{.rule = "MP604",
                     .severity = relaxed ? Severity::note : Severity::warning,
                     .span = call.span,
@@ -112,10 +112,10 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
         if (asks_for_support(call)) {
             if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
-                code_kind(f.span.file.str()) != CodeKind::test)
+                code_kind(f.span.file) != CodeKind::test)
                 report(context, f, call,
                        "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
-        } else if (opens_bf16(call) && code_kind(f.span.file.str()) != CodeKind::test) {
+        } else if (opens_bf16(call) && code_kind(f.span.file) != CodeKind::test) {
             if (regions.empty() || regions.back().function->span.file != f.span.file)
                 regions.push_back({&f, &call});
         }

@@ -16,6 +16,7 @@
 #include <array>
 #include <optional>
 
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -88,6 +89,16 @@ std::string sums_in_fp16() {
            shown(overflows_from(DType::fp16)) + " on the result overflows";
 }
 
+constexpr std::array<std::string_view, 6> kSetters{
+    "setComputeDataType", "set_compute_data_type", "setComputeType",
+    "setMathPrecision",   "setComputePrecision",   "set_compute_type"};
+
+// The names that are judged below.
+bool may_compute_16f(std::string_view name) {
+    const std::string_view last = without_suffix(leaf(name));
+    return last.starts_with("cublas") || last.starts_with("cudnn") || any_of(last, kSetters);
+}
+
 // What is wrong with a call that computes in fp16; empty when nothing is.
 std::string complaint(const Call& call, const Gemm* g) {
     const std::string_view name = without_suffix(leaf(call.name.str()));
@@ -107,9 +118,6 @@ std::string complaint(const Call& call, const Gemm* g) {
                                constant(call, call.args.size() - 1) == "CUDNN_DATA_HALF";
     const bool cudnn_rnn =
         name == "cudnnSetRNNDescriptor_v8" && constant(call, 7) == "CUDNN_DATA_HALF";
-    constexpr std::array<std::string_view, 6> kSetters{
-        "setComputeDataType", "set_compute_data_type", "setComputeType",
-        "setMathPrecision",   "setComputePrecision",   "set_compute_type"};
     const bool frontend = any_of(name, kSetters) &&
                           (has_constant(call, "HALF") || has_constant(call, "CUDNN_DATA_HALF"));
     if (cudnn_compute || cudnn_rnn || frontend)
@@ -132,7 +140,9 @@ bool chooses_16f(const TypeUse& use) {
 }
 
 void check(const RuleContext& context, Findings& out) {
+    NameFilter may_compute(may_compute_16f);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (!may_compute(call.name)) return;
         const Gemm* g = gemm(leaf(call.name.str()));
         const auto report = [&](Severity severity, std::string message, std::string fix) {
             emit(context, f,

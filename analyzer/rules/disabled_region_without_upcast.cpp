@@ -62,8 +62,7 @@ std::vector<std::size_t> inside(const RuleContext& context, const Function& f, s
 bool wants_fp32(const RuleContext& context, const Call& call) {
     if (!call.op.known() || call.in_place || keyword_argument(call, "dtype")) return false;
     const Category category = context.cuda.category(call.op);
-    return category == Category::lower || category == Category::fp32 ||
-           category == Category::fp32_set_opt_dtype || category == Category::fp32_append_dtype;
+    return category == Category::lower || casts_to_fp32(category);
 }
 
 bool is_cast(const Call& call) {

@@ -120,7 +120,7 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
     if (!is_conversion(outer)) return;
     const Call* inner = source_call(f, outer.args[0]);
     if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
-    if (code_kind(f.span.file.str()) == CodeKind::test) return;  // parity on purpose
+    if (code_kind(f.span.file) == CodeKind::test) return;  // parity on purpose
     const DType from = dtypes.of(f, inner->args[0]).dtype;
     const DType through = inner->result.dtype, to = outer.result.dtype;
     if (through == to || !loses(from, through, to)) return;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -122,6 +123,15 @@ std::optional<Engine> hmp_engine(const Function& f, const Call& call) {
     return made;
 }
 
+// The names that all of the makers ask for.
+bool may_make_engine(std::string_view name) {
+    constexpr std::array<std::string_view, 7> kNames{
+        "Trainer",        "Fabric",     "Accelerator", "MixedPrecision",
+        "MixedPrecisionPolicy", "initialize", "convert"};
+    const std::string_view last = name.substr(name.rfind('.') + 1);
+    return last.ends_with("TrainingArguments") || any_of(last, kNames);
+}
+
 constexpr std::array kMakers{lightning_engine, accelerate_engine, trainer_arguments,
                              fsdp_policy,      apex_engine,       hmp_engine};
 
@@ -133,6 +143,10 @@ const Operand* policy_argument(const Call& call) {
 }
 
 void mark_used(const Program& program, std::vector<Engine>& engines) {
+    const auto is_policy_engine = [](const Engine& made) {
+        return made.kind == EngineKind::fsdp1 || made.kind == EngineKind::fsdp2;
+    };
+    if (std::ranges::none_of(engines, is_policy_engine)) return;
     bool open = false;
     std::vector<const Call*> used;
     for (const Function* f : program.functions()) {
@@ -145,7 +159,7 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
         }
     }
     for (Engine& made : engines) {
-        if (made.kind != EngineKind::fsdp1 && made.kind != EngineKind::fsdp2) continue;
+        if (!is_policy_engine(made)) continue;
         const bool direct = std::ranges::find(used, made.call) != used.end();
         made.used = direct ? Switch::on : open ? Switch::unknown : Switch::off;
     }
@@ -171,8 +185,9 @@ void add_deepspeed(const Function& f, std::vector<Engine>& engines) {
 }
 
 // deepspeed.initialize without a configuration in sight: an engine of unknown dtype.
-void add_initialize(const Function& f, const Call& call, std::vector<Engine>& engines) {
-    if (call.name.str() != "deepspeed.initialize") return;
+void add_initialize(const Function& f, const Call& call, Symbol initialize,
+                    std::vector<Engine>& engines) {
+    if (call.name != initialize) return;
     if (find_engine(engines, EngineKind::deepspeed)) return;
     Engine made = engine(EngineKind::deepspeed, f, call);
     made.weights = made.scales = true;
@@ -198,15 +213,19 @@ std::string_view name_of(EngineKind kind) {
 
 std::vector<Engine> engines_of(const Program& program) {
     std::vector<Engine> engines;
+    NameFilter makes(may_make_engine);
     for (const Function* f : program.functions()) {
         if (f->kind != FunctionKind::python) continue;
         add_deepspeed(*f, engines);
-        for (const Call& call : f->calls)
+        for (const Call& call : f->calls) {
+            if (!makes(call.name)) continue;
             for (const auto make : kMakers)
                 if (auto made = make(*f, call)) engines.push_back(*made);
+        }
     }
+    const Symbol initialize("deepspeed.initialize");
     for (const Function* f : program.functions())
-        for (const Call& call : f->calls) add_initialize(*f, call, engines);
+        for (const Call& call : f->calls) add_initialize(*f, call, initialize, engines);
     mark_used(program, engines);
     return engines;
 }

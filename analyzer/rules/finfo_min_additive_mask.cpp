@@ -48,6 +48,15 @@ bool is_mask(const Function& f, const Operand& value, DType dtype, int depth = 8
     return false;
 }
 
+// A quick look before the dtypes are followed.
+bool may_add_mask(const Function& f, const Call& call) {
+    const auto may_be_mask = [&](const Operand& value) {
+        const Call* call_of_it = producer(f, value);
+        return call_of_it && carries_mask(*call_of_it);
+    };
+    return may_be_mask(call.args[0]) || may_be_mask(call.args[1]);
+}
+
 bool is_addition(const Call& call) {
     return call.op.name() == "add" && call.args.size() >= 2;
 }
@@ -55,7 +64,8 @@ bool is_addition(const Call& call) {
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!is_addition(call) || (is_python(f) && is_dtype_guarded(f, call.block))) return;
+        if (!is_addition(call) || !may_add_mask(f, call)) return;
+        if (is_python(f) && is_dtype_guarded(f, call.block)) return;
         TensorDType is = dtypes.of(f, call.args[0]);
         if (!is_low_precision(is.dtype)) is = dtypes.of(f, call.args[1]);
         const DType dtype = is_low_precision(is.dtype) ? is.dtype : DType::fp16;

@@ -2,7 +2,7 @@
 //
 // What   An op that needs fp32 runs on a low-precision operand: in an autocast region whose op list
 //        does not protect it, on a half tensor without autocast, or as a half intrinsic on a
-//        statistic.
+//        statistic; a matrix product in fp16 whose logarithm is taken.
 // Why    exp, pow and sums leave fp16's range (65504) long before the loss looks wrong; variances,
 //        norms, transforms and solvers need more than its 11 bits.
 // Fix    Upcast the operand, or leave the region for this call.
@@ -19,6 +19,7 @@
 #include <span>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/logs_of_products.hpp"
 #include "analyzer/rules/norm_stats.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/regions.hpp"
@@ -168,6 +169,21 @@ public:
                std::move(notes));
     }
 
+    // log(mel @ magnitudes): autocast takes the logarithm in fp32, of a product that is fp16.
+    void log_of_product(const LogOfProduct& found) {
+        const Context* region = context_.program.enabled_context(*found.function, *found.product);
+        if (!region || region->dtype != DType::fp16) return;
+        const Policy* policy = policy_of(context_, *region);
+        if (!policy || policy->category(found.product->op) != Category::lower) return;
+        std::vector<Note> notes = notes_of(*region);
+        notes.push_back({found.log->span, "the logarithm is taken here"});
+        report(*found.function, *found.product, Severity::warning,
+               std::string(found.product->op.name()) + " runs in fp16 in this region, and its " +
+                   "logarithm is taken: values from " + shown(overflows_from(DType::fp16)) +
+                   " on are inf, small ones keep few bits",
+               "leave the region for this call and upcast its operands (.float())", std::move(notes));
+    }
+
     // hexp(sum), __hdiv(x, sum): arithmetic on a statistic in half. Roots of a variance are
     // MP405's.
     void intrinsic(const Function& f, const Call& call) {
@@ -228,6 +244,7 @@ void check(const RuleContext& context, Findings& out) {
         if (call.op.known()) judge.tensor_op(f, call);
         judge.intrinsic(f, call);
     });
+    for (const LogOfProduct& found : logs_of_products(context.program)) judge.log_of_product(found);
 }
 
 }  // namespace

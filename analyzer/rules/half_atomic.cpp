@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -32,8 +33,14 @@ DType added_to(const Call& call) {
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
+bool may_add(std::string_view name) {
+    return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add";
+}
+
 void check(const RuleContext& context, Findings& out) {
+    NameFilter adds(may_add);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (!adds(call.name)) return;
         const DType dtype = added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,

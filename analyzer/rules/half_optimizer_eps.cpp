@@ -6,7 +6,8 @@
 // Fix    eps=1e-4, or fp32 parameters.
 // Silent fp32 and bf16 parameters; an eps that fp16 holds; fused=True, which computes in fp32;
 //        optimizers with fp32 copies of their own (apex, bitsandbytes, DeepSpeed); programs that
-//        shard with FSDP, whose param_dtype is not that of the shards.
+//        shard with FSDP, whose param_dtype is not that of the shards; in C++ options that come
+//        from elsewhere.
 // Tests  testdata/lint/MP303.md, tests/analyzer/rules/half_optimizer_eps_test.cpp
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "analyzer/rules/dataflow.hpp"
 #include "analyzer/rules/engines.hpp"
 #include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/protocol_events.hpp"
 #include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/support.hpp"
 #include "analyzer/rules/tensor_dtypes.hpp"
@@ -44,6 +46,62 @@ const Optimizer* optimizer_of(const Call& call) {
     return found == kOptimizers.end() ? nullptr : &*found;
 }
 
+// ---- C++: torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(1e-3).eps(1e-4))
+
+// The optimizer that the call makes, also through std::make_unique and std::make_shared.
+const Optimizer* cpp_optimizer_of(const Call& call) {
+    std::string_view made;
+    if (call.kind == CallKind::constructor)
+        made = owner_of(call.name.str());
+    else if (is_within(call.name.str(), "std") && !call.template_args.empty())
+        made = call.template_args[0].text.str();
+    if (!is_within(made, "torch::optim")) return nullptr;
+    const auto found = std::ranges::find(kOptimizers, leaf(made), &Optimizer::name);
+    return found == kOptimizers.end() ? nullptr : &*found;
+}
+
+// The constructor of the options, through the calls that set one and give them back.
+const Call* options_of(const Function& f, const Operand& value) {
+    const Call* call = source_call(f, value);
+    for (int depth = 0; call && call->kind == CallKind::method && depth < 16; ++depth)
+        call = call->args.empty() ? nullptr : source_call(f, call->args[0]);
+    const bool makes = call && call->kind == CallKind::constructor &&
+                       leaf(call->name.str()).ends_with("Options");
+    return makes ? call : nullptr;
+}
+
+// The eps of these options; nothing when it is not constant or they are not made here.
+std::optional<double> eps_of(const Function& f, const Operand* options,
+                             const Optimizer& optimizer) {
+    if (!options) return optimizer.standard;
+    const Call* made = options_of(f, *options);
+    if (!made) {  // a learning rate, or options that are made of one and nothing else
+        const bool rate = !source_call(f, *options) &&
+                          (is_float(options->dtype) || number_of(*options).has_value());
+        return rate ? std::optional(optimizer.standard) : std::nullopt;
+    }
+    std::optional<double> eps = optimizer.standard;
+    for (const Call& call : f.calls)
+        if (leaf(call.name.str()) == "eps" && call.args.size() == 2 &&
+            options_of(f, call.args[0]) == made)
+            eps = number_of(call.args[1]);
+    return eps;
+}
+
+// The last cast of the whole module before this call: net->to(torch::kHalf).
+const Call* module_cast_before(const Function& f, const Call& parameters) {
+    const Call* cast = nullptr;
+    for (const Call& call : f.calls) {
+        if (&call == &parameters) break;
+        if (call.name.str() != "torch::nn::Module::to" || call.args.empty()) continue;
+        const bool casts = std::ranges::any_of(call.args, [](const Operand& o) {
+            return o.shape == Shape::other && is_float(o.dtype);
+        });
+        if (casts && key_of(call.args[0]) == key_of(parameters.args[0])) cast = &call;
+    }
+    return cast;
+}
+
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
@@ -62,6 +120,25 @@ public:
         if (is.dtype == DType::unknown) is = from_engine(f);
         if (is.dtype != DType::fp16) return;
         report(f, call, *optimizer, eps, *value, std::move(is));
+    }
+
+    void look_at_cpp(const Function& f, const Call& call) {
+        const Optimizer* optimizer = cpp_optimizer_of(call);
+        if (!optimizer || call.args.empty()) return;
+        const Call* parameters = source_call(f, call.args[0]);
+        if (!parameters || leaf(parameters->name.str()) != "parameters" || parameters->args.empty())
+            return;
+        const Call* cast = module_cast_before(f, *parameters);
+        if (!cast || cast->result.dtype != DType::fp16) return;
+        const Operand* options = call.args.size() > 1 ? &call.args[1] : nullptr;
+        const auto value = eps_of(f, options, *optimizer);
+        if (!value || rounded(DType::fp16, *value) != 0) return;
+        const bool certain = cast->block == 0 || cast->block == call.block;
+        report(f, call, *optimizer, nullptr, *value,
+               {.dtype = DType::fp16,
+                .proven = certain,
+                .chain = {{cast->span, "the parameters become fp16 here"}}},
+               *value != optimizer->standard);
     }
 
 private:
@@ -95,7 +172,7 @@ private:
     }
 
     void report(const Function& f, const Call& call, const Optimizer& optimizer,
-                const Operand* eps, double value, TensorDType is) {
+                const Operand* eps, double value, TensorDType is, bool given = false) {
         std::vector<Edit> edits;
         if (eps && eps->span.known()) edits.push_back({eps->span, rewritten(*eps, "1e-4")});
         emit(context_, f,
@@ -103,9 +180,10 @@ private:
               .severity = is.proven ? Severity::error : Severity::warning,
               .span = call.span,
               .message = std::string(optimizer.name) + " on fp16 parameters with " +
-                         (eps ? "eps " : "the default eps ") + shown(value, 3) +
+                         (eps || given ? "eps " : "the default eps ") + shown(value, 3) +
                          ", which is 0 in fp16: a parameter without gradient becomes 0 / 0 = nan",
-              .fix = "use eps=1e-4, or keep the parameters in fp32",
+              .fix = is_python(f) ? "use eps=1e-4, or keep the parameters in fp32"
+                                  : "use options with .eps(1e-4), or keep the parameters in fp32",
               .notes = std::move(is.chain),
               .function = {},
               .edits = std::move(edits)},
@@ -122,7 +200,10 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     Judge judge(context, out);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (is_python(f)) judge.look_at(f, call);
+        if (is_python(f))
+            judge.look_at(f, call);
+        else
+            judge.look_at_cpp(f, call);
     });
 }
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -97,6 +98,11 @@ DType cooperative(const Call& call) {
     return call.args[1].dtype;
 }
 
+bool is_reducing_library(std::string_view name) {
+    constexpr std::array<std::string_view, 4> kScopes{"cub", "std", "thrust", "cooperative_groups"};
+    return std::ranges::any_of(kScopes, [&](std::string_view s) { return is_within(name, s); });
+}
+
 DType accumulates_in(const Call& call) {
     const std::string_view name = call.name.str();
     if (is_within(name, "cub"))
@@ -107,7 +113,9 @@ DType accumulates_in(const Call& call) {
 }
 
 void check(const RuleContext& context, Findings& out) {
+    NameFilter may_reduce(is_reducing_library);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (!may_reduce(call.name)) return;
         const DType dtype = accumulates_in(call);
         if (!is_low_precision(dtype)) return;
         emit(context, f,

@@ -1,23 +1,27 @@
 // MP101 manual-cast-in-autocast
 //
 // What   A tensor is cast to fp16 or bf16 by hand in a place that runs inside an autocast region, or
-//        a module is, that runs in one later.
+//        made in it from given values (torch.tensor(x, dtype=torch.float16)), or a module is cast
+//        that runs in one later.
 // Why    Autocast chooses the dtype op by op; a value that is half already stays half where the
 //        region would have computed in fp32, and the gradient of the cast is half too.
 // Fix    Drop the cast; the region casts what should be half.
 // Silent Upcasts; functions that ask for the autocast state first, or that custom_fwd decorates;
 //        gradient-free scopes; tests, which compare precisions; casts
 //        whose result goes straight to a raw pointer (a custom kernel that autocast does not know);
-//        disabled regions.
+//        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
 #include <array>
 #include <unordered_set>
 
+#include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/autograd_classes.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/python_code.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/rules/python_constants.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -44,9 +48,7 @@ bool feeds_a_pointer(const Function& f, const Call& cast) {
 // The region in which the cast matters: open, and with gradients.
 const Context* training_region(const RuleContext& context, const Function& f, const Call& call) {
     for (const Context& region : context.program.contexts(f, call))
-        // In C++ a gradient-free scope is looked for in the function itself (is_inference).
-        if (region.enabled == Switch::on && (region.grad != Switch::off || !is_python(f)))
-            return &region;
+        if (region.enabled == Switch::on && region.grad != Switch::off) return &region;
     return nullptr;
 }
 
@@ -72,18 +74,23 @@ std::vector<Edit> removal(const Call& call) {
     return {{at, ""}};
 }
 
+constexpr const char* kDropIt =
+    "drop the cast; autocast casts the inputs of the ops that should run in half";
+
 void report(const RuleContext& context, const Function& f, const Call& cast, const Context& region,
-            std::string message, std::vector<Edit> edits, Findings& out) {
+            std::string message, std::vector<Edit> edits, Findings& out,
+            const char* fix = kDropIt) {
     Finding finding{
         .rule = "MP101",
         .severity = Severity::warning,
         .span = cast.span,
         .message = std::move(message),
-        .fix = "drop the cast; autocast casts the inputs of the ops that should run in half",
+        .fix = fix,
         .notes = notes_of(region),
         .function = {}};
     finding.edits = std::move(edits);
-    finding.safe_edits = !finding.edits.empty();
+    // A factory without its dtype may give fp64: its edit names fp32, which other code may not expect.
+    finding.safe_edits = !finding.edits.empty() && fix == kDropIt;
     emit(context, f, std::move(finding), out);
 }
 
@@ -96,6 +103,63 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
                describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
            removal(call), out);
+}
+
+// Half holds every number that is written there; -inf and the limits of its own format are among them.
+bool is_exact(const Function& f, const Operand& value, DType dtype) {
+    const DType low = dtype == DType::lowp ? DType::bf16 : dtype;
+    if (const auto number = number_of(value)) return rounded(low, *number) == *number;
+    if (value.constant.str() == "true" || value.constant.str() == "false") return true;
+    if (value.constant.str().ends_with("inf") || limit_of(f, value).finfo) return true;
+    const Call* display = source_call(f, value);
+    if (display && display->name.str() == "float") return true;  // float("-inf")
+    return display && display->kind == CallKind::constructor &&
+           (display->name.str() == "list" || display->name.str() == "tuple") &&
+           std::ranges::all_of(display->args,
+                               [&](const Operand& item) { return is_exact(f, item, dtype); });
+}
+
+// The dtype argument of a factory that rounds given values to half: torch.tensor(x, dtype=half).
+const Operand* rounding_dtype(const Function& f, const Call& call) {
+    struct Factory {
+        std::string_view name;
+        std::size_t values_at = 0;  // the first argument that holds values
+    };
+    constexpr std::array<Factory, 9> kFactories{{{"tensor", 0},
+                                                 {"as_tensor", 0},
+                                                 {"asarray", 0},
+                                                 {"scalar_tensor", 0},
+                                                 {"new_tensor", 1},
+                                                 {"full", 1},
+                                                 {"full_like", 1},
+                                                 {"new_full", 2},
+                                                 {"linspace", 0}}};
+    const auto* factory = std::ranges::find(kFactories, leaf(call.name.str()), &Factory::name);
+    if (factory == kFactories.end() || !is_half(call.result.dtype)) return nullptr;
+    if (!is_within(call.name.str(), "torch") && call.kind != CallKind::method) return nullptr;
+    const Operand* dtype = keyword_argument(call, "dtype");
+    if (!dtype || dtype->shape != Shape::dtype || factory->values_at >= call.args.size())
+        return nullptr;
+    const Operand& values = call.args[factory->values_at];
+    const bool fills = factory->name.find("full") != std::string_view::npos;
+    if (fills && !number_of(values)) return nullptr;
+    const bool exact = factory->name != "linspace" && is_exact(f, values, dtype->dtype);
+    return exact ? nullptr : dtype;
+}
+
+void check_factory(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
+    const Operand* dtype = rounding_dtype(f, call);
+    const Context* region = dtype ? training_region(context, f, call) : nullptr;
+    if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call)) return;
+    if (is_dtype_guarded(f, call.block)) return;
+    std::vector<Edit> edits;
+    if (dtype->span.known()) edits.push_back({dtype->span, rewritten(*dtype, "torch.float32")});
+    report(context, f, call, *region,
+           "values are made " + std::string(label(call.result.dtype)) + " by hand inside " +
+               describe(*region) +
+               ": later ops that the region runs in fp32 get them already rounded",
+           std::move(edits), out,
+           "make them fp32; autocast casts the inputs of the ops that should run in half");
 }
 
 // The cast of a module that this call runs: `net = net.half()`, or `net.half()` before it.
@@ -134,8 +198,11 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     std::unordered_set<const Call*> reported;
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file.str()) == CodeKind::test) return;  // compares precisions
-        if (is_cast_to_half(call)) check_cast(context, f, call, out);
+        if (code_kind(f.span.file) == CodeKind::test) return;  // compares precisions
+        if (is_cast_to_half(call))
+            check_cast(context, f, call, out);
+        else if (f.kind == FunctionKind::python)
+            check_factory(context, f, call, out);
         check_module(context, f, call, reported, out);
     });
 }

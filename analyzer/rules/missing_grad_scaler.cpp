@@ -6,12 +6,14 @@
 // Fix    torch.amp.GradScaler around backward and step, or bf16.
 // Silent bf16 and fp32; programs with a scaler or an engine that has one (Lightning, Accelerate,
 //        DeepSpeed, the Trainers); a loss that is multiplied by hand; inference. A warning where
-//        fp16 is one choice of several.
+//        fp16 is one choice of several, and for optimizer kernels, where the factor of every fp16
+//        gradient is followed to 1 and nothing in device code tests for infinities.
 // Tests  testdata/lint/MP201.md, tests/analyzer/rules/missing_grad_scaler_test.cpp
 
 #include <algorithm>
 
 #include "analyzer/rules/engines.hpp"
+#include "analyzer/rules/loss_scales.hpp"
 #include "analyzer/rules/protocol.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -67,8 +69,47 @@ Cause cause_of(const RuleContext& context, const Violation& v) {
     return {};
 }
 
+// Some kernel stores fp16 values times a number as large as loss scales are.
+bool scales_what_it_stores(const RuleContext& context, const LossScales& scales) {
+    constexpr double kSmallestScale = 8;
+    bool found = false;
+    for_each(context, &Function::scalings, [&](const Function& f, const Scaling& s) {
+        if (found || !s.stored || s.dtype != DType::fp16) return;
+        found = std::ranges::any_of(scales.of(f, s).values, [](const ScaleValue& v) {
+            return v.value >= kSmallestScale;
+        });
+    });
+    return found;
+}
+
+// An optimizer kernel whose factor for the gradients is 1 wherever it comes from: no scale is taken out,
+// so none was put in.
+void check_kernels(const RuleContext& context, Findings& out) {
+    if (!has_scalings(context.program)) return;
+    const LossScales scales(context.program);
+    for_each(context, &Function::scalings, [&](const Function& f, const Scaling& s) {
+        if (s.stored || !s.averages || s.dtype != DType::fp16) return;
+        const ScaleValues factor = scales.of(f, s);
+        if (!factor.is_one() || tests_finite(context.program, Code::device)) return;
+        if (scales_what_it_stores(context, scales)) return;
+        const auto one = std::ranges::find(factor.values, 1.0, &ScaleValue::value);
+        emit(context, f,
+             {.rule = "MP201",
+              .severity = Severity::warning,
+              .span = s.span,
+              .message = "the optimizer reads fp16 gradients and takes no loss scale out of them: "
+                         "gradients below 6e-8 are zero",
+              .fix = "multiply the loss by a scale and the gradients here by its inverse, or keep "
+                     "gradients in bf16",
+              .notes = {{one->span, "the factor is 1 here"}},
+              .function = {}},
+             out);
+    });
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
+    check_kernels(context, out);
     const Protocol& protocol = protocol_of(context);
     const std::vector<Engine> engines = engines_of(context.program);
     for (const Violation& v : violations_of(context, Defect::unscaled_training)) {

@@ -15,6 +15,7 @@
 #include <map>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -27,8 +28,7 @@ constexpr std::array<std::string_view, 14> kNeedFp32{
     "prod",    "sum",    "var",    "std",       "scatter_add", "exp",  "sigmoid"};
 
 bool is_wide_list(Category category) {
-    return category == Category::fp32 || category == Category::fp32_set_opt_dtype ||
-           category == Category::fp32_append_dtype || category == Category::banned;
+    return casts_to_fp32(category) || category == Category::banned;
 }
 
 struct Entry {
@@ -40,7 +40,8 @@ struct Entry {
 class Lists {
 public:
     Lists(const RuleContext& context, Findings& out) : context_(context), out_(out) {
-        vendor_ = context.policy(reads_hpu_lists() ? "hpu" : "hmp");
+        if (Result<Policy> own = Policy::built_in("hmp")) hmp_ = *std::move(own);
+        vendor_ = reads_hpu_lists() ? context.policy("hpu") : &hmp_;
     }
 
     void run() {
@@ -170,6 +171,7 @@ private:
 
     const RuleContext& context_;
     Findings& out_;
+    Policy hmp_;  // HMP's own, whatever lists the configuration names
     const Policy* vendor_ = nullptr;
     std::vector<Entry> low_, wide_, others_;  // others: lists of other frameworks than Habana's
 };

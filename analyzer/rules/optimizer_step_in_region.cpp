@@ -1,19 +1,26 @@
 // MP108 optimizer-step-in-region
 //
-// What   An optimizer steps inside an autocast region; after hmp.convert(), a step or a gradient
-//        clip that is not under hmp.disable_casts().
+// What   An optimizer steps inside an autocast region; after hmp.convert(), a step, a gradient clip
+//        or a mask (1 - mask) * torch.finfo(torch.float32).min that is not under
+//        hmp.disable_casts().
 // Why    The update p - lr * g is a small difference: in half it rounds to p. HMP casts every op of
-//        the program, the optimizer's too, until disable_casts() says otherwise.
-// Fix    Step after the region; with HMP, `with hmp.disable_casts():` around clip and step.
+//        the program, the optimizer's too, until disable_casts() says otherwise; fp32's limits
+//        round to inf in bf16, and 0 * inf is NaN where nothing is masked.
+// Fix    Step after the region; with HMP, `with hmp.disable_casts():` around clip, step and mask.
 // Silent Fused optimizers of Habana; objects that only have a step() (schedulers, profilers,
-//        environments); disabled regions.
+//        environments); disabled regions; masks of -1e9 or of another number that bf16 holds.
 // Tests  testdata/lint/MP108.md, tests/analyzer/rules/optimizer_step_in_region_test.cpp
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/numbers.hpp"
+#include "analyzer/rules/protocol.hpp"
+#include "analyzer/rules/python_constants.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -69,10 +76,32 @@ const Context* hmp_region(const Program& program, const Function& f, const Call&
     return nullptr;
 }
 
+// What the module of the function calls the library: "hmp"; empty when it is not imported there.
+std::string_view hmp_of(const RuleContext& context, const Function& f) {
+    for (const Function* other : context.program.functions()) {
+        if (other->span.file != f.span.file) continue;
+        for (const TypeUse& imported : other->types)
+            if (imported.name.str().ends_with(".hpex.hmp")) return leaf(imported.alias.str());
+    }
+    return {};
+}
+
+// `with hmp.disable_casts():` over the statement, which moves to the right. What follows of it
+// stands in parentheses and may stay where it is.
+std::vector<Edit> disabled_casts(const RuleContext& context, const Function& f, const Call& call) {
+    const std::string_view hmp = hmp_of(context, f);
+    if (hmp.empty()) return {};
+    auto edits = line_before({&f, index_of(f, call)}, std::string(hmp) + ".disable_casts():");
+    for (Edit& edit : edits) edit.text = "with " + edit.text + "    ";
+    return edits;
+}
+
 void report(const RuleContext& context, const Function& f, const Call& call, const Context& region,
             Findings& out) {
     const bool is_hmp = region.device.str() == "hmp";
     const std::string what = is_clip(call) ? "gradients are clipped" : "the optimizer steps";
+    auto edits = is_hmp ? disabled_casts(context, f, call) : std::vector<Edit>{};
+    const bool has_edits = !edits.empty();
     emit(context, f,
          {.rule = "MP108",
           .severity = is_hmp && region.proven ? Severity::error : Severity::warning,
@@ -83,12 +112,57 @@ void report(const RuleContext& context, const Function& f, const Call& call, con
           .fix = is_hmp ? "put it under `with hmp.disable_casts():`"
                         : "end the region after the loss; step outside it",
           .notes = notes_of(region),
+          .function = {},
+          .edits = std::move(edits),
+          .safe_edits = has_edits},
+         out);
+}
+
+// A limit of fp32, which bf16 cannot hold: by finfo, or as a number. `proven` when it is fp32's.
+bool is_wide_limit(const Function& f, const Operand& value, bool& proven) {
+    const auto number = number_of(value);
+    proven = true;
+    if (number) return std::abs(*number) >= overflows_from(DType::bf16);
+    const Limit limit = limit_of(f, value);
+    if (!limit.finfo || (limit.which != "min" && limit.which != "max")) return false;
+    const DType dtype = limit.finfo->args.empty() ? DType::unknown : limit.finfo->args[0].dtype;
+    proven = (dtype == DType::fp32 || dtype == DType::fp64);
+    return proven || dtype == DType::unknown;
+}
+
+// (1 - mask) * limit: where nothing is masked the first factor is 0.
+bool is_inverted_mask(const Function& f, const Operand& value) {
+    const Call* call = producer(f, value);
+    if (!call || (call->op.name() != "sub" && call->op.name() != "rsub")) return false;
+    return std::ranges::any_of(call->args, [](const Operand& o) { return number_of(o) == 1.0; });
+}
+
+void check_mask(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
+    if (call.op.name() != "mul" || call.args.size() < 2) return;
+    bool proven = false;
+    const bool right = is_wide_limit(f, call.args[1], proven) && is_inverted_mask(f, call.args[0]);
+    const bool left =
+        !right && is_wide_limit(f, call.args[0], proven) && is_inverted_mask(f, call.args[1]);
+    if (!right && !left) return;
+    const Context* region = hmp_region(context.program, f, call);
+    if (!region) return;
+    emit(context, f,
+         {.rule = "MP108",
+          .severity = proven && region->proven ? Severity::error : Severity::warning,
+          .span = call.span,
+          .message = std::string("a mask is multiplied by a limit of fp32 under HMP, which casts it "
+                                 "to bf16: ") +
+                     (proven ? "it is inf there" : "fp32's is inf there") +
+                     ", and where nothing is masked 0 * inf is nan",
+          .fix = "put it under `with hmp.disable_casts():`, or use masked_fill",
+          .notes = notes_of(*region),
           .function = {}},
          out);
 }
 
 void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        check_mask(context, f, call, out);
         const bool step = is_step(context, f, call);
         if (!step && !is_clip(call)) return;
         if (const Context* hmp = hmp_region(context.program, f, call))

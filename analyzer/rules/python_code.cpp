@@ -77,6 +77,16 @@ CodeKind code_kind(std::string_view path) {
     return CodeKind::product;
 }
 
+CodeKind code_kind(Symbol file) {
+    thread_local Symbol last;
+    thread_local CodeKind kind = CodeKind::product;
+    if (file != last) {
+        kind = code_kind(file.str());
+        last = file;
+    }
+    return kind;
+}
+
 Severity severity_in(CodeKind kind, Severity severity) {
     if (severity == Severity::error && kind != CodeKind::product) return Severity::warning;
     if (severity == Severity::warning && kind == CodeKind::test) return Severity::note;

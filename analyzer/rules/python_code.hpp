@@ -15,6 +15,8 @@ namespace mp::lint {
 // Tests compare precisions on purpose, benchmarks run without a training to protect.
 enum class CodeKind : std::uint8_t { product, test, benchmark };
 CodeKind code_kind(std::string_view path);
+// The same of a file; to ask for one file again and again, as loops over functions do, costs nothing.
+CodeKind code_kind(Symbol file);
 // One level lower in tests; in benchmarks an error is a warning.
 Severity severity_in(CodeKind, Severity);
 

@@ -17,6 +17,7 @@
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/dataflow.hpp"
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/reduce_settings.hpp"
 #include "analyzer/rules/support.hpp"
@@ -112,6 +113,12 @@ Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes
     return c;
 }
 
+// The names of all of the above.
+bool may_reduce(std::string_view name) {
+    return is_within(name, "torch.distributed") || is_within(name, "c10d") ||
+           leaf(name).starts_with("nccl") || leaf(name).starts_with("MPI_");
+}
+
 // A sum of ones counts ranks, and one that warms up a process group has a constant of its own.
 bool is_constant_buffer(const Function& f, const Operand& buffer) {
     constexpr std::array<std::string_view, 5> kFactories{"torch.Tensor", "torch.tensor", "torch.ones",
@@ -170,7 +177,9 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     TensorDTypes dtypes(context);
     reduced_by_setting(context, out);
+    NameFilter reduces(may_reduce);
     for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (!reduces(call.name)) return;
         Collective c = is_python(f) ? distributed(f, call, dtypes) : nccl(call);
         if (c.reduction == Reduction::none) c = mpi(call);
         if (c.reduction == Reduction::none) c = c10d(f, call, context.program);

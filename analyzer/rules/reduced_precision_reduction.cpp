@@ -1,16 +1,24 @@
 // MP408 reduced-precision-reduction
 //
 // What   A matrix product may add its partial sums in fp16 or bf16:
-//        `allow_fp16_accumulation = True`, `allow_fp16_reduced_precision_reduction = True`.
+//        `allow_fp16_accumulation = True`, `allow_fp16_reduced_precision_reduction = True`; or the
+//        flag is left at its default, which is True, in a program that runs long products in fp16.
+//        In C++, cuBLAS math modes without CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION.
 // Why    A long inner dimension is split, and the parts are then added in half: a few more bits are
 //        lost, and in fp16 a partial sum above 65504 is inf although the result would fit.
 // Fix    Set the flag to False for training.
-// Silent The flag set to False, or to something that is not constant.
+// Silent The flag set to False, or to something that is not constant; defaults where no product is
+//        proven to be both fp16 and long, and in the inference profile.
 // Tests  testdata/lint/MP408.md, tests/analyzer/rules/reduced_precision_reduction_test.cpp
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/autocast_calls.hpp"
+#include "analyzer/rules/engines.hpp"
+#include "analyzer/rules/protocol.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -51,7 +59,142 @@ void report(const RuleContext& context, const Function& f, const Flag& flag,
          out);
 }
 
+// ---- defaults: one note for a program
+
+// Products over so many terms are split, and their parts joined (pytorch issue 92599).
+constexpr double kLongSum = 4096;
+
+struct Place {
+    const Function* function = nullptr;
+    SourceSpan at;
+    explicit operator bool() const { return function != nullptr; }
+};
+
+// Somebody has decided: whatever value the flag gets.
+bool sets_flag(const Program& program, const Flag& flag) {
+    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+        return std::ranges::any_of(f->settings, [&](const Setting& setting) {
+                   return setting.key.str() == flag.setting;
+               }) ||
+               std::ranges::any_of(f->calls, [&](const Call& call) {
+                   return leaf(call.name.str()) == flag.setter;
+               });
+    });
+}
+
+// Where fp16 on CUDA is asked for: autocast regions and engines.
+std::vector<Place> fp16_of(const RuleContext& context) {
+    std::vector<Place> found;
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        const auto region = autocast_call(call);
+        if (region && region->device == "cuda" && !is_disabled(*region) &&
+            region_dtype(*region) == DType::fp16)
+            found.push_back({&f, call.span});
+    });
+    for (const Engine& engine : engines_of(context.program))
+        if (engine.dtype == DType::fp16 && engine.function)
+            found.push_back({engine.function, engine.at});
+    return found;
+}
+
+std::vector<Place> long_products(const RuleContext& context) {
+    std::vector<Place> found;
+    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+        if (call.name.str() != "torch.nn.Linear") return;
+        const Operand* terms = argument(call, 0, "in_features");
+        if (terms && number_of(*terms).value_or(0) >= kLongSum) found.push_back({&f, call.span});
+    });
+    return found;
+}
+
+// A product in the file where fp16 is asked for, or in one that calls connect with it.
+const Place* product_near(const RuleContext& context, const Place& half,
+                          const std::vector<Place>& products) {
+    const std::vector<Symbol>& near = protocol_of(context).files_near(*half.function);
+    const auto found = std::ranges::find_if(products, [&](const Place& product) {
+        const Symbol file = product.function->span.file;
+        return file == half.function->span.file || std::ranges::find(near, file) != near.end();
+    });
+    return found == products.end() ? nullptr : &*found;
+}
+
+void check_defaults(const RuleContext& context, Findings& out) {
+    const std::vector<Place> products = long_products(context);
+    if (products.empty() || sets_flag(context.program, kFlags[1])) return;
+    for (const Place& half : fp16_of(context)) {
+        const Place* product = product_near(context, half, products);
+        if (!product) continue;
+        emit(context, *half.function,
+             {.rule = "MP408",
+              .severity = Severity::note,
+              .span = half.at,
+              .message = "matrix products in fp16 may join their partial sums in fp16, which is "
+                         "torch's default: a partial sum above 65504 is inf although the result "
+                         "would fit",
+              .fix = "set torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = "
+                     "False while training",
+              .notes = {{product->at, "a product over " +
+                                          std::to_string(static_cast<int>(kLongSum)) +
+                                          " terms or more is made here"}},
+              .function = {}},
+             out);
+        return;
+    }
+}
+
+// ---- cuBLAS
+
+bool mentions_any(const Call& call, std::string_view part) {
+    return std::ranges::any_of(call.args, [&](const Operand& a) {
+        return mentions(a.constant.str(), part) || mentions(a.text.str(), part);
+    });
+}
+
+// A product of half matrices that is summed in fp32: only joining its parts may round.
+bool is_half_product(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    if (!name.starts_with("cublasGemm")) return false;
+    const auto constant = [&](std::string_view value) {
+        return std::ranges::any_of(
+            call.args, [&](const Operand& a) { return leaf(a.constant.str()) == value; });
+    };
+    return (constant("CUDA_R_16F") || constant("CUDA_R_16BF")) &&
+           (constant("CUBLAS_COMPUTE_32F") || constant("CUDA_R_32F"));
+}
+
+void check_cublas(const RuleContext& context, Findings& out) {
+    Place mode, product;
+    for (const Function* f : context.program.functions())
+        for (const Call& call : f->calls) {
+            if (leaf(call.name.str()) == "cublasSetMathMode" && call.args.size() > 1) {
+                if (mentions_any(call, "DISALLOW_REDUCED_PRECISION")) return;
+                if (call.args[1].constant.empty()) return;  // an option of the program
+                if (!mode) mode = {f, call.span};
+            } else if (!product && is_half_product(call)) {
+                product = {f, call.span};
+            }
+        }
+    if (!product) return;
+    const Place& at = mode ? mode : product;
+    std::vector<Note> notes;
+    if (mode) notes.push_back({product.at, "half matrices are multiplied here"});
+    emit(context, *at.function,
+         {.rule = "MP408",
+          .severity = Severity::note,
+          .span = at.at,
+          .message = "cuBLAS may join the partial sums of half matrices in half, which its math mode "
+                     "allows unless told otherwise",
+          .fix = "set CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION with cublasSetMathMode",
+          .notes = std::move(notes),
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
+    if (!context.inference) {
+        check_defaults(context, out);
+        check_cublas(context, out);
+    }
     for (const Function* f : context.program.functions()) {
         for (const Setting& setting : f->settings)
             for (const Flag& flag : kFlags)

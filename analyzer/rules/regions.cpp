@@ -24,6 +24,11 @@ const Policy* policy_of(const RuleContext& context, const Context& region) {
     return context.policy(context.device.empty() ? "cuda" : context.device);
 }
 
+bool casts_to_fp32(Category category) {
+    return category == Category::fp32 || category == Category::fp32_set_opt_dtype ||
+           category == Category::fp32_append_dtype;
+}
+
 std::string describe(const Context& region) {
     std::string text;
     if (region.dtype != DType::unknown) text += std::string(label(region.dtype)) + " ";

@@ -12,6 +12,9 @@ namespace mp::lint {
 // The op list of the context's device; nullptr for a device whose list is not known.
 const Policy* policy_of(const RuleContext&, const Context&);
 
+// The list casts the inputs of such an op to fp32, always or unless the call says otherwise.
+bool casts_to_fp32(Category);
+
 // "fp16 autocast", "cuda autocast", "autocast": as much as is known.
 std::string describe(const Context&);
 

@@ -1,7 +1,7 @@
 // MP410 running-accumulator-in-half
 //
 // What   A total over steps or batches is kept in fp16 or bf16: a loss, a metric, an average, or the
-//        gradients of several micro-batches.
+//        gradients of several micro-batches; also torch.stack(losses).mean() of half losses.
 // Why    Every addition rounds to the few bits of the total: a sum of ones stops growing at 2048 in
 //        fp16 and at 256 in bf16, so a mean over an epoch is wrong.
 // Fix    Add `.item()` or `.float()`, or create the total in fp32.
@@ -44,6 +44,31 @@ void settings(const RuleContext& context, const Function& f, Findings& out) {
     }
 }
 
+void collections(const RuleContext& context, Findings& out) {
+    for (CollectedTotal& total : collected_totals(context)) {
+        const std::string dtype(label(total.dtype));
+        std::string message = "losses collected" +
+                              (total.list.empty() ? "" : " in" + quoted(total.list.str())) +
+                              " are " + dtype + ": ";
+        if (total.one_by_one)
+            message += "every addition rounds, and a sum of ones stops growing at " +
+                       stalls_at(total.dtype);
+        else
+            message += "each was rounded to " + std::to_string(significant_bits(total.dtype)) +
+                       " bits, and so is their " + std::string(total.call->op.name());
+        message += and_overflows(total.dtype);
+        emit(context, *total.function,
+             {.rule = "MP410",
+              .severity = Severity::warning,
+              .span = total.call->span,
+              .message = std::move(message),
+              .fix = "collect .item() or .float() of the loss",
+              .notes = std::move(total.notes),
+              .function = {}},
+             out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     for (const Accumulator& a : python_accumulators(context)) {
@@ -61,6 +86,7 @@ void check(const RuleContext& context, Findings& out) {
               .edits = edits_of(a)},
              out);
     }
+    collections(context, out);
     for (const Function* f : context.program.functions()) settings(context, *f, out);
 }
 

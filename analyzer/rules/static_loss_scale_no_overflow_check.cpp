@@ -6,27 +6,21 @@
 //        skipped the step and lowered the scale.
 // Fix    A dynamic scaler, or a finite test before the step.
 // Silent Functions that test for infinities, losses that are weighted and never divided back, code
-//        without fp16.
+//        without fp16. Kernels: any finite test in the program; a scale that is not followed to one number
+//        both where an fp16 gradient is stored and where an optimizer divides it back.
 // Tests  testdata/lint/MP213.md, tests/analyzer/rules/static_loss_scale_no_overflow_check_test.cpp
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/loss_scales.hpp"
+#include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/protocol.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
 namespace {
-
-bool tests_finite(const Function& f) {
-    constexpr std::array<std::string_view, 5> kTests{
-        "isfinite", "isnan", "isinf", "_amp_foreach_non_finite_check_and_unscale_", "nan_to_num_"};
-    return std::ranges::any_of(f.calls, [&](const Call& c) {
-        return any_of(last_part(c.name.str()), kTests) || any_of(c.op.name(), kTests);
-    });
-}
 
 // The constant factor of a product.
 std::optional<double> factor_of(const Call& call) {
@@ -80,8 +74,59 @@ bool computes_in_fp16(const Protocol& protocol, const Function& f) {
     return false;
 }
 
+// Kernels: a number that fp16 gradients are multiplied by when they are stored, and by whose inverse an
+// optimizer multiplies what it reads.
+constexpr double kSmallestScale = 8;
+
+struct KernelScale {
+    ScaleValue value;
+    const Scaling* at = nullptr;
+};
+
+std::vector<KernelScale> kernel_scales(const RuleContext& context, const LossScales& scales,
+                                       bool stored) {
+    std::vector<KernelScale> out;
+    for_each(context, &Function::scalings, [&](const Function& f, const Scaling& s) {
+        if (s.dtype != DType::fp16 || s.stored != stored) return;
+        for (ScaleValue& v : scales.of(f, s).values) {
+            if (!stored) v.value = 1 / v.value;
+            if (v.value >= kSmallestScale) out.push_back({v, &s});
+        }
+    });
+    return out;
+}
+
+void check_kernels(const RuleContext& context, Findings& out) {
+    if (!has_scalings(context.program)) return;
+    const LossScales scales(context.program);
+    const std::vector<KernelScale> read = kernel_scales(context, scales, false);
+    if (read.empty() || tests_finite(context.program, Code::any)) return;
+    const std::vector<KernelScale> stored = kernel_scales(context, scales, true);
+    std::vector<SourceSpan> reported;
+    for (const KernelScale& r : read) {
+        const auto w = std::ranges::find_if(stored, [&](const KernelScale& s) {
+            return std::abs(s.value.value - r.value.value) < r.value.value * 1e-6;
+        });
+        if (w == stored.end() || std::ranges::count(reported, r.value.span)) continue;
+        reported.push_back(r.value.span);
+        emit(context, *r.value.function,
+             {.rule = "MP213",
+              .severity = Severity::warning,
+              .span = r.value.span,
+              .message = "constant loss scale " + shown(r.value.value) +
+                         " without a test for infinities: one overflow in an fp16 gradient reaches "
+                         "the weights",
+              .fix = "skip the step when a gradient is not finite, and lower the scale then",
+              .notes = {{w->at->span, "the gradient is scaled here"},
+                        {r.at->span, "the optimizer takes the scale out here"}},
+              .function = {}},
+             out);
+    }
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
+    check_kernels(context, out);
     const Protocol& protocol = protocol_of(context);
     for (const Function* f : context.program.functions()) {
         const EventMask mask = protocol.mask(*f);

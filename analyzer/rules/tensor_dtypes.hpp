@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/region/fact_key.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -41,19 +42,8 @@ private:
     template <typename Find>
     TensorDType once(const void* key, std::int32_t index, Find find);
 
-    struct Key {
-        const void* fact = nullptr;
-        std::int32_t index = 0;
-        friend bool operator==(const Key&, const Key&) = default;
-    };
-    struct Hash {
-        std::size_t operator()(const Key& k) const noexcept {
-            return std::hash<const void*>()(k.fact) * 31 + static_cast<std::size_t>(k.index);
-        }
-    };
-
     const RuleContext& context_;
-    std::unordered_map<Key, TensorDType, Hash> known_;
+    std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
     int depth_ = 0;
 };
 

@@ -8,6 +8,7 @@ cublasStatus_t product_bad(cublasHandle_t h, const __half* a, const __half* b, _
 }
 
 cublasStatus_t product_good(cublasHandle_t h, const __half* a, const __half* b, __half* c, int n) {
+    cublasSetMathMode(h, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     const float one = 1.0f, zero = 0.0f;
     return cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, CUDA_R_16F, n, b, CUDA_R_16F, n,
                         &zero, c, CUDA_R_16F, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);

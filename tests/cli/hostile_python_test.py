@@ -14,7 +14,7 @@ import tempfile
 import time
 
 lint = os.path.abspath(sys.argv[1])
-TIMEOUT = 10  # seconds given to mp-lint per file; a whole case gets four times that
+TIMEOUT = 20  # seconds given to mp-lint per file; a whole case gets four times that
 DEFECT = """import torch
 
 

@@ -193,6 +193,17 @@ TEST_F(Extract, MissingHeadersAreNamedAndTheRestIsAnalysed) {
     EXPECT_TRUE(find(unit, "f"));
 }
 
+TEST_F(Extract, APtxRegisterThatOnlyNvccKnowsIsNoError) {
+    dir.write("a.cu", "#include <cuda_runtime.h>\n#ifdef __CUDA_ARCH__\n#endif\n"
+                      "__device__ unsigned lane() {\n"
+                      "    unsigned r;\n    asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(r));\n"
+                      "    return r;\n}\n__global__ void k(unsigned* out) { *out = lane(); }\n");
+    const Unit unit = run("a.cu");
+    EXPECT_EQ(unit.state, UnitState::ok);
+    EXPECT_EQ(unit.coverage.benign_errors, 1u);
+    EXPECT_TRUE(find(unit, "lane"));
+}
+
 TEST_F(Extract, ErrorsAreCountedOnceAndTheFirstFiveQuoted) {
     std::string text = "#ifdef __CUDA_ARCH__\n#endif\nvoid f() {}\n";
     for (int i = 0; i < 9; ++i)
@@ -217,6 +228,19 @@ TEST_F(Extract, AFatalErrorDoesNotHideTheRest) {
     EXPECT_EQ(unit.state, UnitState::partial);
     EXPECT_TRUE(find(unit, "after")) << "templates are instantiated after it";
     EXPECT_THAT(texts(unit.coverage.messages), Contains(HasSubstr("a.cpp:5:1: unknown type name")));
+}
+
+TEST_F(Extract, AValueMadeOfWhatIsNotDeclaredIsNotKnown) {
+    dir.write("a.cpp",
+              "struct S { S(int, int); };\nvoid use(const S&, float);\n"
+              "void f(int n) {\n  S s(missing(n), 1);\n  S& alias(missing(4));\n  const S& r(missing(2));\n"
+              "  float x(missing(n));\n  for (int i = 0; i < n; ++i) use(s, x);\n  use(r, x);\n"
+              "  float* p(missing(3));\n  *p = x;\n}\n");
+    const Unit unit = run("a.cpp");
+    EXPECT_EQ(unit.state, UnitState::partial);
+    const Function* f = find(unit, "f");
+    ASSERT_TRUE(f);
+    EXPECT_GE(f->calls.size(), 2u) << "what is around it is read";
 }
 
 TEST_F(Extract, SomethingThatIsNotCodeFails) {

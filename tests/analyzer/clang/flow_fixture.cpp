@@ -117,6 +117,12 @@ std::vector<Update> Parsed::updates(const std::string& name) const {
     return out.updates;
 }
 
+std::vector<Scaling> Parsed::scalings(const std::string& name) const {
+    Function out;
+    LocalFlow(function(name), context()).add_scalings(out);
+    return out.scalings;
+}
+
 const Expr* Parsed::probe(const std::string& name, int which) const {
     Probes probes;
     probes.TraverseStmt(function(name).getBody());

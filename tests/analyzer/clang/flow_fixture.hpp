@@ -26,6 +26,7 @@ public:
 
     std::vector<Accumulation> accumulations(const std::string& function) const;
     std::vector<Update> updates(const std::string& function) const;
+    std::vector<Scaling> scalings(const std::string& function) const;
 
     // Of the argument of the call `probe(...)` in the function: what LocalFlow says.
     Stat stat(const std::string& function, int probe = 0) const;

@@ -43,6 +43,9 @@ enter = ["on"]
 leave = ["off"]
 functions = ["f"]
 dtype = "bf16"
+[hmp]
+bf16 = "ops_bf16.txt"
+fp32 = "ops_fp32.txt"
 [per-file-ignores]
 "tests/**" = ["half-accumulator"]
 )");
@@ -61,6 +64,7 @@ dtype = "bf16"
     EXPECT_THAT(c->regions.leave, ElementsAre("off"));
     EXPECT_THAT(c->regions.functions, ElementsAre("f"));
     EXPECT_EQ(c->regions.dtype, DType::bf16);
+    EXPECT_EQ(c->hmp.bf16 + " " + c->hmp.fp32, "ops_bf16.txt ops_fp32.txt");
     ASSERT_EQ(c->per_file_ignores.size(), 1u);
     EXPECT_EQ(c->per_file_ignores[0].pattern, "tests/**");
     EXPECT_EQ(c->directory, "dir");
@@ -82,6 +86,8 @@ TEST(Config, AWrongTypeIsAnErrorWithLine) {
     EXPECT_THAT(error_of("jobs = 1.5"), HasSubstr("must be a whole number"));
     EXPECT_THAT(error_of("profile = 'x'"), HasSubstr("\"training\" or \"inference\""));
     EXPECT_THAT(error_of("device = 'gpu'"), HasSubstr("one of cuda, cpu"));
+    EXPECT_THAT(error_of("[hmp]\nbf32 = 'a'"), HasSubstr("unknown key 'hmp.bf32'"));
+    EXPECT_THAT(error_of("hmp = 'a'"), HasSubstr("must be a table"));
     EXPECT_THAT(error_of("regions = 1"), HasSubstr("must be a table"));
     EXPECT_THAT(error_of("[regions]\ndtype = 'fp32'"), HasSubstr("\"fp16\" or \"bf16\""));
 }

@@ -167,6 +167,43 @@ TEST_F(PythonTest, OneEditedFileIsExtractedAlone) {
     EXPECT_THAT(extracted(), IsEmpty());
 }
 
+TEST_F(PythonTest, AnEditThatOnlyMovesLinesIsNotJudgedAgain) {
+    write_old("p/a.py", "fn one\nfn two\n");
+    write_old("p/b.py", "fn three\n");
+    run();
+    write_old("p/a.py", "\n# more\nfn one\n\nfn two\n", 500);
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:3", "a.py:5", "b.py:1"));
+    EXPECT_EQ(judged, 1) << "replayed, on other lines";
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:3", "a.py:5", "b.py:1"));
+    write_old("p/a.py", "fn one\nfn two  # mp-lint: disable=MP901 -- as it must\n", 400);
+    const Report silenced = run();
+    EXPECT_THAT(places(silenced.findings), ElementsAre("a.py:1", "b.py:1"));
+    EXPECT_THAT(silenced.suppressed, SizeIs(1)) << "comments are read from the text of now";
+    EXPECT_EQ(judged, 1);
+    write_old("p/a.py", "fn two\nfn one\n", 300);
+    EXPECT_THAT(places(run().findings), SizeIs(3));
+    EXPECT_EQ(judged, 2) << "another order is another program";
+}
+
+TEST_F(PythonTest, AnEditOfAFileThatNothingLeadsToIsNotJudged) {
+    const std::string padding(3 << 20, '#');
+    write_old("p/a.py", "fn half\n" + padding);
+    write_old("p/b.py", "fn plain\n" + padding);
+    write_old("p/c.py", "fn other\n" + padding);
+    run();
+    extracted();
+    write_old("p/b.py", "fn plainer\nfn plain\n" + padding, 500);
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1"));
+    EXPECT_EQ(judged, 1);
+    EXPECT_THAT(extracted(), IsEmpty());
+    write_old("p/b.py", "fn half\n" + padding, 400);
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1", "b.py:1"));
+    EXPECT_EQ(judged, 2) << "now it speaks of precision";
+    write_old("p/c.py", "fn other\n", 300);
+    run();
+    EXPECT_EQ(judged, 3) << "the tree is no longer large: every file counts";
+}
+
 TEST_F(PythonTest, ATouchedFileIsComparedByContent) {
     write_old("p/a.py", "fn one\n");
     run();

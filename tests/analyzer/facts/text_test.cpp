@@ -37,7 +37,8 @@ Operand full_operand() {
             .constant = Symbol("1e-08"),
             .text = Symbol("q / n, [0]"),
             .keyword = Symbol("dtype"),
-            .span = {Symbol("other.py"), 2, 3, 2, 9}};
+            .span = {Symbol("other.py"), 2, 3, 2, 9},
+            .alternative = Symbol("1")};
 }
 
 Operand of_dtype(DType dtype) {
@@ -143,6 +144,16 @@ Function full_function() {
                   .through = Symbol("round"),
                   .through_usr = Symbol("c:@r")},
                  {}};
+    f.scalings = {{.span = span("other.h", 7),
+                   .target = Symbol("g[i]"),
+                   .param = 2,
+                   .dtype = DType::fp16,
+                   .factor = operand,
+                   .divides = true,
+                   .stored = true,
+                   .averages = true,
+                   .subtracts = true},
+                  {}};
     f.types = {{.span = {{}, 1, 1, 1, 9},
                 .name = Symbol("cub::BlockReduce"),
                 .args = {argument, {}},
@@ -225,12 +236,13 @@ TEST(FactsText, NoFieldIsMissingFromItsList) {
     EXPECT_EQ(listed<Cast>(), arity<Cast>());
     EXPECT_EQ(listed<Accumulation>(), arity<Accumulation>());
     EXPECT_EQ(listed<Update>(), arity<Update>());
+    EXPECT_EQ(listed<Scaling>(), arity<Scaling>());
     EXPECT_EQ(listed<TypeUse>(), arity<TypeUse>());
     EXPECT_EQ(listed<Coverage>(), arity<Coverage>());
     EXPECT_EQ(listed<Dependency>(), arity<Dependency>());
     EXPECT_EQ(listed<Unit>() + 3, arity<Unit>())
         << "coverage, functions and dependencies are lines";
-    EXPECT_EQ(listed<Function>() + 8, arity<Function>()) << "eight kinds of facts are lines";
+    EXPECT_EQ(listed<Function>() + 9, arity<Function>()) << "nine kinds of facts are lines";
 }
 
 TEST(FactsText, IsPleasantToWriteByHand) {

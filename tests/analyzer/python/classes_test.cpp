@@ -29,6 +29,34 @@ TEST(PythonClasses, AttributesAreKnownToAllMethods) {
                             "torch.nn.Module.forward(self.head:module, #0:tensor, self.scale:tensor fp16)"));
 }
 
+// A class whose `setup` runs the statements and then sets the attribute that `step` uses.
+std::vector<std::string> step_after(const std::string& statements, const std::string& value = "o") {
+    return calls_of("import torch\nclass T:\n  def step(self):\n    self.opt.step()\n"
+                    "  def setup(self, net, given):\n" +
+                        statements + "    self.opt = " + value + "\n",
+                    "T.step");
+}
+
+TEST(PythonClasses, AttributesOfOtherMethodsHoldWhatTheirLocalsDo) {
+    EXPECT_THAT(step_after("    o = torch.optim.SGD(net)\n"),
+                ElementsAre("torch.optim.SGD.step(self.opt)"));
+}
+
+TEST(PythonClasses, ALocalThatIsBoundTwiceOrAParameterIsNotKnown) {
+    const auto unknown = ElementsAre("?.step(self.opt)");
+    EXPECT_THAT(step_after("    o = torch.optim.SGD(net)\n    o = given(o)\n"), unknown);
+    EXPECT_THAT(step_after("    o = torch.optim.SGD(net)\n    for o in given: pass\n"), unknown);
+    EXPECT_THAT(step_after("    if net:\n      given = torch.optim.SGD(net)\n", "given"), unknown);
+}
+
+TEST(PythonClasses, ALocalOfAMethodHidesTheNameOfTheModule) {
+    constexpr auto kSource = "import torch\ndtype = torch.float32\nclass T:\n"
+                             "  def setup(self):\n    dtype = torch.float16\n"
+                             "    self.t = torch.zeros(3, dtype=dtype)\n"
+                             "  def step(self):\n    self.t.sum()\n";
+    EXPECT_THAT(calls_of(kSource, "T.step"), ElementsAre("torch.Tensor.sum(self.t:tensor)"));
+}
+
 TEST(PythonClasses, MethodsSayWhoTheyBelongTo) {
     const Unit unit = unit_of(kNet);
     const Function* forward = nullptr;

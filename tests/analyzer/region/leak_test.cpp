@@ -49,6 +49,15 @@ TEST(RegionLeaks, NeverClosedIsALeak) {
     EXPECT_THAT(leaks(linked({kUnit + "func 1:1 f\n" + on(2) + op(3)})), ElementsAre("f 2"));
 }
 
+TEST(RegionLeaks, TheEndOfAScopeWithoutGradientsClosesNoRegion) {
+    const auto text = [](const std::string& close) {
+        return kUnit + "func 1:1 f\n  call 1:5 at::NoGradGuard::NoGradGuard kind=constructor\n" + on(2) + op(3) +
+               close + "  call 5:1 at::NoGradGuard::~NoGradGuard kind=destructor\n";
+    };
+    EXPECT_THAT(leaks(linked({text("")})), ElementsAre("f 2"));
+    EXPECT_THAT(leaks(linked({text(off(4))})), IsEmpty());
+}
+
 TEST(RegionLeaks, APairUnderTheSameFlagIsFine) {
     EXPECT_THAT(leaks(linked({pair_under("amp", "amp")})), IsEmpty());
 }

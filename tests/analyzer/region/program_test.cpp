@@ -55,6 +55,28 @@ TEST(Program, TwoProgramsOfOneTreeKeepTheirOwnMain) {
     EXPECT_EQ(program.functions().size(), 2u);
 }
 
+TEST(Program, AFunctionThatSeveralScriptsHaveIsTheOneOfTheNearestFile) {
+    const auto script = [](const std::string& path, const std::string& callee) {
+        return "unit " + path + " language=python\nfunc 1:5 train.run kind=python\n  call 2:1 " + callee +
+               " callee=" + callee + "\nfunc 5:5 train.step kind=python\n";
+    };
+    const Program program = linked(
+        {script("/p/a/train.py", "train.step"), script("/p/b/train.py", "train.step"),
+         "unit /p/b/main.py language=python\nfunc 1:5 main.go kind=python\n  call 2:1 train.step "
+         "callee=train.step\n"});
+    std::vector<std::string> meant;
+    for (const Function* f : program.functions())
+        for (const Call& call : f->calls) {
+            const Function* callee = program.definition(call.callee);
+            ASSERT_NE(callee, nullptr);
+            meant.push_back(std::string(f->span.file.str()) + " -> " +
+                            std::string(callee->span.file.str()));
+        }
+    EXPECT_THAT(meant, testing::UnorderedElementsAre("/p/a/train.py -> /p/a/train.py",
+                                                     "/p/b/train.py -> /p/b/train.py",
+                                                     "/p/b/main.py -> /p/b/train.py"));
+}
+
 TEST(Program, ACallMeansTheBodyInItsOwnFileWhenSeveralShareAName) {
     const auto file = [](const std::string& name, const std::string& dtype) {
         return "unit " + name +

@@ -121,7 +121,7 @@ void check_position(const json& position) {
 // By hand what reviewdog's schema (proto/rdf, DiagnosticResult) says: names, kinds, enumerators.
 void check_diagnostic(const json& d) {
     static const std::set<std::string> kFields{"message",     "location", "severity",
-                                               "code",        "suggestions", "relatedLocations"};
+                                               "code",        "suggestions", "related_locations"};
     for (const auto& [key, value] : d.items()) EXPECT_TRUE(kFields.contains(key)) << key;
     EXPECT_TRUE(d.at("message").is_string());
     EXPECT_TRUE(d.at("location").at("path").is_string());
@@ -136,7 +136,7 @@ void check_diagnostic(const json& d) {
         check_position(s.at("range").at("end"));
         EXPECT_TRUE(s.at("text").is_string());
     }
-    for (const json& r : d.value("relatedLocations", json::array())) {
+    for (const json& r : d.value("related_locations", json::array())) {
         EXPECT_TRUE(r.at("message").is_string());
         EXPECT_TRUE(r.at("location").at("path").is_string());
     }

@@ -58,5 +58,34 @@ TEST(AutocastDeviceMismatch, CodeThatAskedForTheDeviceIsSilent) {
         IsEmpty());
 }
 
+// A model that is moved, then runs in a region of "cuda".
+std::string moved(std::string_view moves, std::string_view later = "") {
+    return python(open() + std::string(moves) +
+                  "call 3:9 ?.__call__ kind=method args=[{other name=net} {other name=x}]\n" +
+                  close() + std::string(later));
+}
+
+constexpr const char* kToMps =
+    "call 1:9 ?.to kind=method args=[{other name=net} {constant=\"'mps:0'\"}] result.name=net\n";
+constexpr const char* kToCuda =
+    "call 1:9 ?.cuda kind=method args=[{other name=net}] result.name=net\n";
+
+TEST(AutocastDeviceMismatch, AModelOnAnotherDeviceIsAWarning) {
+    EXPECT_THAT(lint("MP105", {moved(kToMps)}), ElementsAre("warning 2"));
+    EXPECT_THAT(lint("MP105", {moved("call 1:9 ?.to kind=method args=[{module name=net} "
+                                     "{constant=\"'cpu'\" keyword=device}]\n")}),
+                ElementsAre("warning 2"));
+}
+
+TEST(AutocastDeviceMismatch, AModelOnTheDeviceOrOnSeveralIsSilent) {
+    EXPECT_THAT(lint("MP105", {moved("")}), IsEmpty());
+    EXPECT_THAT(lint("MP105", {moved(kToCuda)}), IsEmpty());
+    EXPECT_THAT(lint("MP105", {moved("", kToMps)}), IsEmpty());
+    EXPECT_THAT(lint("MP105", {moved(std::string(kToMps) + kToCuda)}), IsEmpty());
+    EXPECT_THAT(lint("MP105", {moved("call 1:9 ?.to kind=method args=[{other name=net} {other "
+                                     "name=device}] result.name=net\n")}),
+                IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -58,5 +58,14 @@ TEST(AutocastFp32Dtype, TheSettersOfCppAreRead) {
         ElementsAre("warning 4", "warning 5"));
 }
 
+TEST(AutocastFp32Dtype, ARegionThatStaysOffTakesNoDtype) {
+    const auto program = [](const std::string& opens) {
+        return host("call 4:5 " + opens + " args=[{bool constant=true}]\n"
+                    "call 5:5 at::autocast::set_autocast_cpu_dtype args=[{other constant=kFloat}]\n");
+    };
+    EXPECT_THAT(lint("MP106", {program("at::autocast::set_enabled")}), IsEmpty());
+    EXPECT_THAT(lint("MP106", {program("at::autocast::set_cpu_enabled")}), ElementsAre("warning 5"));
+}
+
 }  // namespace
 }  // namespace mp::lint::test

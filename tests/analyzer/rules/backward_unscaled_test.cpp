@@ -97,5 +97,39 @@ TEST(BackwardUnscaled, ScriptsOfOneNameAreNotOneProgram) {
     EXPECT_EQ(lint("MP202", {script("a", own, scaled)}).size(), 1U);
 }
 
+// A step with a DeepSpeed engine; `loss` is what backward is called on.
+std::string deepspeed(std::string_view setting, std::string_view loss = "{tensor call=1 name=loss}") {
+    return "unit a.py language=python\n  func 1:5 a.f kind=python\n"
+           "    call 3:9 deepspeed.DeepSpeedEngine.forward kind=method args=[{module name=engine} "
+           "{other name=x}] result.name=y\n"
+           "    call 4:9 torch.nn.functional.mse_loss op=mse_loss args=[{other call=0 name=y} {other "
+           "name=t}] result.name=loss result.shape=tensor\n"
+           "    call 5:9 torch.Tensor.backward kind=method args=[" +
+           std::string(loss) +
+           "]\n"
+           "    call 6:9 deepspeed.DeepSpeedEngine.step kind=method args=[{module name=engine}]\n" +
+           std::string(setting);
+}
+
+constexpr const char* kFp16 = "    setting 1:1 fp16.enabled value.constant=true\n";
+constexpr const char* kBf16 = "    setting 1:2 bf16.enabled value.constant=true\n";
+
+TEST(BackwardUnscaled, ALossOfADeepSpeedEngineInFp16IsAnError) {
+    const auto found = findings("MP202", {deepspeed(kFp16)});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].severity, Severity::error);
+    EXPECT_THAT(found[0].fix, HasSubstr("engine.backward(loss)"));
+}
+
+TEST(BackwardUnscaled, DeepSpeedInAnotherPrecisionIsSilent) {
+    EXPECT_THAT(lint("MP202", {deepspeed(kBf16)}), IsEmpty());
+    EXPECT_THAT(lint("MP202", {deepspeed("")}), IsEmpty());
+    EXPECT_THAT(lint("MP202", {deepspeed(std::string(kFp16) + kBf16)}), IsEmpty());
+}
+
+TEST(BackwardUnscaled, ALossThatTheEngineDidNotComputeIsSilent) {
+    EXPECT_THAT(lint("MP202", {deepspeed(kFp16, "{tensor name=other}")}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -54,5 +54,34 @@ TEST(Bf16ToFp16, CastsOfCuda) {
     EXPECT_THAT(lint("MP305", {kernel("cast 4:3 fp32->fp16 source.name=x")}), IsEmpty());
 }
 
+std::string loaded(std::string_view checkpoint, std::string_view then = "",
+                   std::string_view dtype = "fp16") {
+    return python("    call 3:5 transformers.AutoModel.from_pretrained args=[{" +
+                  std::string(checkpoint) + "} {" + std::string(dtype) +
+                  " dtype keyword=torch_dtype}] result.dtype=" + std::string(dtype) +
+                  " result.shape=module result.name=m\n" + std::string(then));
+}
+
+constexpr const char* kGemma = "object constant=\"'google/gemma-2b'\"";
+constexpr const char* kTrained =
+    "    call 4:5 torch.nn.Module.parameters kind=method args=[{fp16 module call=0 name=m}]\n"
+    "    call 5:5 torch.optim.AdamW kind=constructor args=[{fp16 parameters call=1}]\n";
+
+TEST(Bf16ToFp16, ACheckpointTrainedInBf16AndLoadedAsFp16IsAWarning) {
+    EXPECT_THAT(lint("MP305", {loaded(kGemma)}), ElementsAre("warning 3"));
+    EXPECT_THAT(lint("MP305", {loaded(kGemma, "", "bf16")}), IsEmpty());
+    EXPECT_THAT(lint("MP305", {loaded(kGemma)}, Profile::inference), ElementsAre("note 3"));
+}
+
+TEST(Bf16ToFp16, AnUnknownCheckpointIsANoteWhenItIsTrained) {
+    EXPECT_THAT(lint("MP305", {loaded("other name=path")}), IsEmpty());
+    EXPECT_THAT(lint("MP305", {loaded("other name=path", kTrained)}), ElementsAre("note 3"));
+    EXPECT_THAT(lint("MP305", {loaded("other name=path",
+                                      "    call 4:5 transformers.Trainer kind=constructor "
+                                      "args=[{fp16 module call=0 name=m keyword=model}]\n")}),
+                ElementsAre("note 3"));
+    EXPECT_THAT(lint("MP305", {loaded("other name=path", kTrained)}, Profile::inference), IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

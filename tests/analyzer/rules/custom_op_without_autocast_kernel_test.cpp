@@ -47,5 +47,65 @@ TEST(CustomOpWithoutAutocastKernel, ABodyThatCastsIsSilent) {
                 IsEmpty());
 }
 
+// An op of C++: its kernel, how it is registered, and `extra` facts of the kernel.
+std::string cpp_op(std::string_view registrations, std::string_view facts = "",
+                   std::string_view second = "tensor") {
+    return "unit ops.cpp\n  func 5:1 pool_cuda usr=pool_cuda params=[{tensor name=x} {" +
+           std::string(second) + " name=boxes}]\n" + std::string(facts) +
+           "  func 20:1 TORCH_LIBRARY_init_mine usr=def\n"
+           "    call 20:5 torch::Library::def kind=method args=[{object} {text=\"\\\"pool(Tensor x, "
+           "Tensor boxes) -> Tensor\\\"\"}]\n" +
+           std::string(registrations);
+}
+
+std::string impl(std::string_view key) {
+    return "  func 30:1 TORCH_LIBRARY_IMPL_init_mine_" + std::string(key) + "_2 usr=impl" +
+           std::string(key) +
+           "\n    call 30:5 torch::Library::impl kind=method args=[{object} {text=\"\\\"pool\\\"\"}] "
+           "lambdas=[pool_cuda]\n";
+}
+
+std::string use(std::string_view arguments = "{tensor name=x} {tensor name=boxes}") {
+    return python(open() + "    call 4:9 torch.ops.mine.pool args=[" + std::string(arguments) +
+                  "]\n" + close());
+}
+
+constexpr const char* kDispatch =
+    "    call 6:5 pool_cuda::(lambda) kind=method macro=AT_DISPATCH_FLOATING_TYPES\n";
+
+TEST(CustomOpWithoutAutocastKernel, AKernelOfCppUsedInARegionIsANote) {
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA")), use()}), ElementsAre("note 5"));
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA"), kDispatch), use()}), ElementsAre("note 5"));
+}
+
+TEST(CustomOpWithoutAutocastKernel, AHalfInputWithoutAHalfInstanceIsAWarning) {
+    const std::string half = use("{fp16 tensor name=x} {tensor name=boxes}");
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA"), kDispatch), half}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA")), half}), ElementsAre("note 5"));
+}
+
+TEST(CustomOpWithoutAutocastKernel, AnAutocastKernelOfCppIsSilent) {
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA") + impl("Autocast")), use()}), IsEmpty());
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA") + impl("AutocastCUDA")), use()}), IsEmpty());
+}
+
+TEST(CustomOpWithoutAutocastKernel, AnOpOfCppWithoutAKernelOfTheDeviceIsSilent) {
+    EXPECT_THAT(lint("MP115", {cpp_op(""), use()}), IsEmpty());
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CPU")), use()}), IsEmpty());
+}
+
+TEST(CustomOpWithoutAutocastKernel, EqualInputsAndIndicesOfCppAreSilent) {
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA")),
+                               use("{fp32 tensor name=x} {fp32 tensor name=boxes}")}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA"),
+                                      "    call 6:5 at::TensorBase::data_ptr kind=method "
+                                      "args=[{tensor param=1}] result.dtype=int64 "
+                                      "result.shape=pointer\n"),
+                               use()}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA"), "", "int64"), use()}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -95,5 +95,30 @@ TEST(Fp32OpInLowPrecision, InferenceProfileMakesHalfModelsANote) {
     EXPECT_THAT(plain(op("sum", "fp16"), Profile::inference), ElementsAre("note 7"));
 }
 
+std::string log_of(std::string_view product, std::string_view dtype = "fp16") {
+    const std::string opens = "{constant=\"'cuda'\"} {" + std::string(dtype) +
+                              " dtype constant=torch.half keyword=dtype}]\n";
+    return "unit m.py language=python\n"
+           "  func 1:5 m.compress kind=python params=[{other name=x}]\n"
+           "    call 2:5-30 torch.clamp op=clamp args=[{other param=0}] result.shape=tensor\n"
+           "    call 2:5-40 torch.log op=log args=[{tensor call=0}] result.shape=tensor\n"
+           "    return tensor call=1\n"
+           "  func 4:5 m.f kind=python params=[{other name=a} {other name=b}]\n"
+           "    call 5:5-30 torch.autocast kind=constructor args=[" + opens +
+           "    call 5:5-30 torch.autocast.__enter__ kind=method args=[{call=0} " + opens +
+           "    call 6:5-30 torch.softmax op=softmax args=[{other param=0}] result.shape=tensor\n"
+           "    call 7:5-30 torch.matmul op=matmul args=[{" + std::string(product) +
+           "} {other param=1}] result.shape=tensor\n"
+           "    call 8:5-30 m.compress callee=m.compress args=[{tensor call=3}]\n"
+           "    call 9:5-30 torch.autocast.__exit__ kind=method args=[{call=1}]\n";
+}
+
+TEST(Fp32OpInLowPrecision, AProductWhoseLogarithmIsTakenIsReportedWhereItIsMade) {
+    EXPECT_THAT(lint("MP102", {log_of("other param=0")}), ::testing::Contains("warning 7"));
+    EXPECT_THAT(lint("MP102", {log_of("other param=0", "bf16")}), ::testing::Not(::testing::Contains("warning 7")));
+    EXPECT_THAT(lint("MP102", {log_of("tensor call=2")}), ::testing::Not(::testing::Contains("warning 7")))
+        << "probabilities stay in range";
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -76,5 +76,41 @@ TEST(HalfOptimizerEps, FixRaisesTheEpsThatIsWritten) {
     EXPECT_EQ(found[0].edits[0].text, "eps=1e-4");
 }
 
+// A module of C++, cast by `cast`, whose parameters an Adam gets with `options`.
+std::string cpp(std::string_view cast, std::string_view options) {
+    return host("    call 3:5 torch::nn::Module::to kind=method args=[{pointer text=net->} " +
+                std::string(cast) +
+                "\n"
+                "    call 4:5 torch::nn::Module::parameters kind=method args=[{pointer text=net->}]\n"
+                "    call 5:5 torch::optim::AdamOptions::AdamOptions kind=constructor "
+                "args=[{fp64 constant=0.001}] result.shape=object\n"
+                "    call 5:9 torch::optim::AdamOptions::eps kind=method args=[{object call=2} {fp64 "
+                "constant=1e-04}]\n"
+                "    call 6:5 torch::optim::AdamOptions::AdamOptions kind=constructor "
+                "args=[{fp64 constant=0.001}] result.shape=object\n"
+                "    call 7:5 torch::optim::Adam::Adam kind=constructor args=[{object call=1} " +
+                std::string(options) + "]\n");
+}
+
+constexpr const char* kHalfModule = "{fp16 other constant=Half}] result.dtype=fp16";
+constexpr const char* kFloatModule = "{fp32 other constant=Float}] result.dtype=fp32";
+
+TEST(HalfOptimizerEps, AnOptimizerOfCppOnAHalfModuleIsAnError) {
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object call=4}")}), ElementsAre("error 7"));
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{fp64 constant=0.001}")}), ElementsAre("error 7"));
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object constant=0.001}")}),
+                ElementsAre("error 7"));
+}
+
+TEST(HalfOptimizerEps, InCppAnEpsThatFp16HoldsIsSilent) {
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object call=3}")}), IsEmpty());
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object call=2}")}), IsEmpty());
+}
+
+TEST(HalfOptimizerEps, InCppAnotherDtypeOrOptionsFromElsewhereAreSilent) {
+    EXPECT_THAT(lint("MP303", {cpp(kFloatModule, "{object call=4}")}), IsEmpty());
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object name=options}")}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

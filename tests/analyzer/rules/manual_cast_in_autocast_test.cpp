@@ -118,6 +118,35 @@ TEST(ManualCastInAutocast, AModuleCastBeforeItRunsInARegionIsAWarning) {
                 IsEmpty());
 }
 
+// `torch.NAME(VALUE, dtype=torch.float16)` in a region.
+std::string made(std::string_view name, std::string_view value, bool in_region = true) {
+    const std::string call =
+        "call 5:9 " + std::string(name) + " args=[" + std::string(value) +
+        " {fp16 dtype keyword=dtype constant=torch.float16 span=5:30-49}] result.dtype=fp16 "
+        "result.shape=tensor\n";
+    return python(in_region ? open() + call + close() : call);
+}
+
+TEST(ManualCastInAutocast, ValuesMadeHalfInARegionAreAWarning) {
+    const auto found = findings("MP101", {made("torch.tensor", "{other name=weights}")});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].span.line, 5u);
+    ASSERT_EQ(found[0].edits.size(), 1u);
+    EXPECT_EQ(found[0].edits[0].text, "dtype=torch.float32");
+    EXPECT_FALSE(found[0].safe_edits);
+    EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {constant=0.1}")}),
+                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP101", {made("torch.tensor", "{other name=weights}", false)}), IsEmpty());
+}
+
+TEST(ManualCastInAutocast, ValuesThatHalfHoldsAreSilent) {
+    EXPECT_THAT(lint("MP101", {made("torch.zeros", "{other name=size}")}), IsEmpty());
+    EXPECT_THAT(lint("MP101", {made("torch.randn", "{other name=size}")}), IsEmpty());
+    EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {constant=0.5}")}), IsEmpty());
+    EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {other name=fill}")}),
+                IsEmpty());
+}
+
 TEST(ManualCastInAutocast, TheInferenceProfileIsSilent) {
     EXPECT_THAT(lint("MP101", {python(open() + kHalf + close())}, Profile::inference), IsEmpty());
 }

@@ -71,5 +71,42 @@ TEST(MissingGradScaler, Fp16ParametersNeedAScaleToo) {
     EXPECT_THAT(lint("MP201", {half_model("bf16")}), IsEmpty());
 }
 
+std::string update_kernel(std::string_view factor, std::string_view more = "",
+                          std::string_view dtype = "fp16") {
+    return "unit t.cu language=cuda\n"
+           "  func 20:5 adam kind=kernel params=[{" + std::string(dtype) +
+           " pointer name=g} {fp32 name=scale}]\n"
+           "    scaling 22:5-30 g param=0 dtype=" + std::string(dtype) +
+           " factor.dtype=fp32 factor.param=1 averages\n" + std::string(more) +
+           "  func 50:5 main\n"
+           "    call 53:5-30 adam kind=kernel callee=adam args=[{pointer} {fp32 name=s " +
+           std::string(factor) + "}]\n";
+}
+
+TEST(MissingGradScaler, AnUpdateKernelWhoseGradientsHaveTheFactorOne) {
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=1")}), ElementsAre("warning 22"));
+    EXPECT_THAT(lint("MP201", {update_kernel("alternative=1")}), ElementsAre("warning 22"));
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=1", "", "bf16")}), IsEmpty());
+}
+
+TEST(MissingGradScaler, ACallThatPassesZeroPassesNoGradient) {
+    const std::string reset = "  func 60:5 reset\n    call 61:5-30 adam kind=kernel callee=adam "
+                              "args=[{pointer} {fp32 constant=0}]\n";
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=1") + reset}), ElementsAre("warning 22"));
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=0")}), IsEmpty());
+}
+
+TEST(MissingGradScaler, AnUpdateKernelThatMayTakeAScaleOutIsSilent) {
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=0.0078125")}), IsEmpty());
+    EXPECT_THAT(lint("MP201", {update_kernel("text=unknown")}), IsEmpty());
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=1", "    call 23:5-9 isinf args=[{fp32}]\n")}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP201", {update_kernel("constant=1",
+                                             "  func 10:5 loss kind=kernel params=[{fp16 pointer name=g}]\n"
+                                             "    scaling 12:5-30 g param=0 dtype=fp16 "
+                                             "factor.dtype=fp32 factor.constant=1024 stored\n")}),
+                IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

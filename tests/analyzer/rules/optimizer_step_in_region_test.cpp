@@ -65,5 +65,45 @@ TEST(OptimizerStepInRegion, HabanasFusedOptimizerIsSilent) {
                 IsEmpty());
 }
 
+// `(1.0 - mask) * LIMIT` with what torch.finfo is asked for.
+std::string mask(std::string_view limit, std::string_view finfo = "") {
+    return std::string(kConvert) +
+           "call 5:9 ?.__sub__ kind=op op=sub args=[{constant=1} {other name=mask}]\n"
+           "call 5:20 torch.finfo kind=constructor args=[" +
+           std::string(finfo) +
+           "]\n"
+           "call 5:9 ?.__mul__ kind=op op=mul args=[{other call=1} " +
+           std::string(limit) + "]\n";
+}
+
+constexpr const char* kMin = "{call=2 text=torch.finfo(d).min}";
+
+TEST(OptimizerStepInRegion, AMaskOfFp32sLimitUnderHmpIsAnError) {
+    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{fp32 dtype constant=torch.float32}"))}),
+                ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP108", {python(mask("{constant=-3.4028235e+38}"))}), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{other dtype name=dtype}"))}),
+                ElementsAre("warning 5"));
+}
+
+TEST(OptimizerStepInRegion, AMaskThatBf16HoldsIsSilent) {
+    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{bf16 dtype constant=torch.bfloat16}"))}),
+                IsEmpty());
+    EXPECT_THAT(lint("MP108", {python(mask("{constant=-1e+09}"))}), IsEmpty());
+}
+
+TEST(OptimizerStepInRegion, TheFixOfAStepUnderHmpDisablesCastsAroundIt) {
+    const std::string import =
+        "unit train.py language=python\n  func 1:1 train.<module> kind=python\n"
+        "    type 1:1 habana_frameworks.torch.hpex.hmp alias=train.hmp\n"
+        "  func 1:5 train.step kind=python params=[{name=model}]\n";
+    const auto found = findings("MP108", {import + kConvert + "call 6:9-19 torch.optim.AdamW.step "
+                                                              "kind=method args=[{object name=opt}]\n"});
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(found[0].edits.size(), 1u);
+    EXPECT_TRUE(found[0].safe_edits);
+    EXPECT_EQ(found[0].edits[0].text, "with hmp.disable_casts():\n            ");
+}
+
 }  // namespace
 }  // namespace mp::lint::test

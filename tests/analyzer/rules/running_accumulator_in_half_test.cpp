@@ -75,5 +75,32 @@ TEST(RunningAccumulatorInHalf, InferenceIsSilent) {
     EXPECT_THAT(lint("MP410", {total("bf16", "{name=loss}")}, Profile::inference), IsEmpty());
 }
 
+// A loop that collects `value` of a step, and then `total` of the list.
+std::string collects(std::string_view value, std::string_view total,
+                     std::string_view step = "torch.Tensor.backward") {
+    return python("    call 3:5 list kind=constructor result.name=losses\n"
+                  "    call 5:5 " +
+                  std::string(step) +
+                  " kind=method args=[{tensor name=loss}] loop_depth=1\n"
+                  "    call 6:5 ?.append kind=method args=[{other call=0 name=losses} {" +
+                  std::string(value) + "}] loop_depth=1\n" + std::string(total));
+}
+
+constexpr const char* kMean =
+    "    call 8:5 torch.stack op=stack args=[{other call=0 name=losses}] result.shape=tensor\n"
+    "    call 9:5 torch.Tensor.mean kind=method op=mean args=[{tensor call=3}]\n";
+constexpr const char* kSum = "    call 9:5 sum args=[{other call=0 name=losses}]\n";
+
+TEST(RunningAccumulatorInHalf, TheMeanOfCollectedHalfLossesIsAWarning) {
+    EXPECT_THAT(lint("MP410", {collects("fp16 tensor name=loss", kMean)}), ElementsAre("warning 9"));
+    EXPECT_THAT(lint("MP410", {collects("bf16 tensor name=loss", kSum)}), ElementsAre("warning 9"));
+}
+
+TEST(RunningAccumulatorInHalf, CollectedFp32LossesAndLayersAreSilent) {
+    EXPECT_THAT(lint("MP410", {collects("fp32 tensor name=loss", kMean)}), IsEmpty());
+    EXPECT_THAT(lint("MP410", {collects("other name=loss", kMean)}), IsEmpty());
+    EXPECT_THAT(lint("MP410", {collects("fp16 tensor name=h", kMean, "?.forward")}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace mp::lint::test

@@ -354,8 +354,8 @@ struct OptionalDeviceGuard {
 struct AutoNonVariableTypeMode { explicit AutoNonVariableTypeMode(bool = true); ~AutoNonVariableTypeMode(); };
 struct AutoDispatchBelowAutograd { AutoDispatchBelowAutograd(); ~AutoDispatchBelowAutograd(); };
 struct AutoDispatchBelowADInplaceOrView { AutoDispatchBelowADInplaceOrView(); ~AutoDispatchBelowADInplaceOrView(); };
-struct NoGradGuard { NoGradGuard(); ~NoGradGuard(); };
 struct AutoGradMode { explicit AutoGradMode(bool); ~AutoGradMode(); };
+struct NoGradGuard : AutoGradMode { NoGradGuard(); };
 struct GradMode { static bool is_enabled(); static void set_enabled(bool); };
 
 struct TensorArg { Tensor tensor; const char* name; int pos; };

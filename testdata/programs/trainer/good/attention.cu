@@ -41,6 +41,7 @@ __global__ void tile_product(float* c, const __half* a, const __half* b, int n) 
 }
 
 cublasStatus_t values(cublasHandle_t handle, const __half* weights, const __half* v, __half* out, int n, int width) {
+    cublasSetMathMode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     const float one = 1.0f, zero = 0.0f;
     return cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, width, n, n, &one, v, CUDA_R_16F, width,
                         weights, CUDA_R_16F, n, &zero, out, CUDA_R_16F, width, CUBLAS_COMPUTE_32F,

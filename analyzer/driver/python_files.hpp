@@ -1,0 +1,45 @@
+#pragma once
+
+// One Python file at a time: what is known of it from its text, and its facts as a record of the pack.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/cache/pack.hpp"
+#include "analyzer/driver/gather.hpp"
+#include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_units.hpp"
+
+namespace mp::lint {
+
+// What the text of a file says before anything is parsed.
+struct Scan {
+    bool unreadable = false;
+    bool relevant = false;      // a tree would show anything
+    bool wanted = false;        // it speaks of precision
+    bool may_suppress = false;
+    std::vector<std::uint64_t> imports;  // hashes of the names it imports, sorted
+    ReadFile read;
+};
+
+Scan scan_file(const PythonFile&, const Parts&);
+
+// In a worker process: the record of a file, with its facts.
+void extract_file(SegmentWriter&, const PythonFile&, const Parts&);
+
+// Smaller trees are extracted whole: that is quicker than to ask which of their files matter.
+bool is_large_tree(const std::vector<PythonFile>&);
+
+// A unit without facts.
+Unit empty_unit(const std::string& path, UnitState, std::string_view message);
+UnitResult result_of(const PythonFile&, const Unit&);
+
+// The identity to remember: without a time when the file is too fresh to be told by it.
+FileId trusted(FileId);
+
+std::string pack_path(const Plan&, const LintOptions&, const PythonRun&);
+PoolOptions pool_for(const LintOptions&, std::size_t batches);
+
+}  // namespace mp::lint
