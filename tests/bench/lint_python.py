@@ -68,6 +68,11 @@ class Bench:
         with open(self.edited, "a") as out:
             out.write(f"\n_edit_{self.edits} = {self.edits}\n")
 
+    def edit_facts(self):
+        self.edits += 1
+        with open(self.edited, "a") as out:
+            out.write(f"\n\ndef _edit_{self.edits}(x):\n    return torch.softmax(x, -1)\n")
+
     def variants(self):
         if self.ruff[0]:
             yield "ruff, every rule", lambda: None, [*self.ruff, "--select", "ALL", self.tree]
@@ -75,6 +80,7 @@ class Bench:
         yield "mp-lint, cold, every rule", self.empty, self.lint
         yield "mp-lint, nothing changed", lambda: run(self.lint), self.lint
         yield "mp-lint, one file edited", self.edit, self.lint
+        yield "mp-lint, a function added", self.edit_facts, self.lint
 
 
 def main():

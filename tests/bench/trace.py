@@ -1,6 +1,6 @@
 """What mp-trace costs: the tables of docs/performance.md. Ratios of one run on one machine, never a test.
 
-    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,off,start]
+    script/bench trace [--rounds 5] [--only twin32,twin16,measure,watch,off,start] [--build build/release]
 
 Every figure is CPU seconds of the fastest step, minimum over interleaved rounds of separate processes; where
 sampled steps count ("mean step"), of the mean of 96 steps.
@@ -18,7 +18,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-TRACE = os.path.join(ROOT, "build/release/bin/mp-trace")
+TRACE = ""  # of the build that is measured; its adapters lie beside it
 PYTHON = os.path.join(ROOT, ".venv/bin/python")
 STEP = os.path.join(HERE, "gpt_step.py")
 OP = os.path.join(HERE, "op_cost.py")
@@ -97,7 +97,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="twin32,twin16,measure,watch,off,start")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     options = parser.parse_args()
+    global TRACE
+    TRACE = os.path.join(os.path.abspath(options.build), "bin/mp-trace")
     for path in (TRACE, PYTHON):
         if not os.path.exists(path):
             sys.exit(f"{path} is missing: run MP_TORCH=2.11 script/setup first")
@@ -136,7 +139,7 @@ def main():
     if "start" in wanted:
         print("\nA process that never sees torch\n", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "tests/instrument/preload/inert_cost.py"),
-                        os.path.join(ROOT, "build/release/lib/mp-trace/libmptrace_preload.so")])
+                        os.path.join(os.path.abspath(options.build), "lib/mp-trace/libmptrace_preload.so")])
 
 
 main()

@@ -1,0 +1,116 @@
+// libFuzzer over facts as text and as bytes: what can be read can be written, linked and judged, and no
+// damage to a cache reads beyond its bounds. The first byte says which it is: text, a packed segment, or an
+// entry of the cache. Checksums are made to fit, so that a mutation reaches what is behind them.
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <xxhash.h>
+
+#include "analyzer/cache/entry.hpp"
+#include "analyzer/cache/pack.hpp"
+#include "analyzer/facts/text.hpp"
+#include "analyzer/python/extract.hpp"
+#include "tests/fuzz/judged.hpp"
+
+namespace {
+
+using namespace mp::lint;
+
+void put_check(std::string& bytes, std::size_t at) {
+    const std::size_t from = at + sizeof(std::uint64_t);
+    if (bytes.size() < from) return;
+    const std::uint64_t check = XXH3_64bits(bytes.data() + from, bytes.size() - from);
+    std::memcpy(bytes.data() + at, &check, sizeof check);
+}
+
+void read_text(std::string_view text) {
+    auto unit = parse_facts(text);
+    if (!unit) return;
+    const std::string printed = print_facts(*unit);
+    const auto again = parse_facts(printed);
+    if (!again || print_facts(*again) != printed) std::abort();
+    std::vector<Unit> units;
+    units.push_back(std::move(*unit));
+    (void)fuzz::judged(std::move(units));
+}
+
+void read_segment(std::string bytes) {
+    constexpr std::size_t kSizeAt = 4, kCheckAt = 8;
+    if (bytes.size() < kCheckAt) return;
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    std::memcpy(bytes.data() + kSizeAt, &size, sizeof size);
+    put_check(bytes, kCheckAt);
+    Segment segment;
+    if (!segment.open(bytes)) return;
+    for (std::size_t i = 0; i < segment.records() && i < 64; ++i) {
+        RecordReader reader(segment, segment.record(i));
+        (void)read_head(reader);
+        (void)read_unit(reader);
+    }
+}
+
+void read_cached(std::string bytes) {
+    constexpr std::size_t kCheckAt = 8;
+    put_check(bytes, kCheckAt);
+    const auto entry = read_entry(bytes);
+    if (!entry || entry->raw_size > (std::uint64_t{1} << 24)) return;
+    if (const auto text = unpack_text(*entry)) (void)parse_facts(*text);
+}
+
+constexpr std::string_view kProgram =
+    "import torch\nfrom torch.cuda.amp import autocast, GradScaler\n"
+    "scaler = GradScaler()\n"
+    "def step(model: torch.nn.Module, x, opt):\n"
+    "    with autocast(dtype=torch.float16):\n"
+    "        loss = model(x.half()).sum(dtype=torch.float16)\n"
+    "    if loss > 65504.0:\n        return loss\n"
+    "    scaler.scale(loss).backward()\n    opt.step()\n    scaler.update()\n";
+
+std::string seed(std::uint8_t kind) {
+    const Unit unit = python::extract({"/p/a.py", "a", kProgram});
+    const std::string text = print_facts(unit);
+    if (kind == 0) return text;
+    if (kind == 1) {
+        SegmentWriter writer;
+        PackedFile file;
+        file.path = "/p/a.py";
+        file.module = "a";
+        file.imports = {1, 2};
+        file.mentions = {"ds.json"};
+        write_record(writer, file, unit);
+        return writer.take();
+    }
+    return write_entry({.files = {{"/p/a.py", 1, 2, 3}}, .missing = {"b.h"}, .directories = {{"/p", 4, 5}},
+                        .raw_size = text.size(), .packed = pack_text(text)});
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t room);
+
+// A corpus without a seed would take hours to find the first fact.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t room,
+                                               unsigned random) {
+    if (size < 2) {
+        const auto kind = static_cast<std::uint8_t>(random % 3);
+        const std::string whole = static_cast<char>(kind) + seed(kind);
+        if (whole.size() > room) return LLVMFuzzerMutate(data, size, room);
+        std::memcpy(data, whole.data(), whole.size());
+        return whole.size();
+    }
+    return 1 + LLVMFuzzerMutate(data + 1, size - 1, room - 1);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+    if (data[0] % 3 == 0) read_text(rest);
+    else if (data[0] % 3 == 1) read_segment(std::string(rest));
+    else read_cached(std::string(rest));
+    return 0;
+}
