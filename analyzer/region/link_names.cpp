@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/region/names.hpp"
@@ -37,7 +38,8 @@ public:
     explicit Linker(std::vector<Unit>& units) : units_(units), names_(units) {}
 
     void run() {
-        for_each_function([&](Unit& unit, Function& f) { resolve_names(unit, f); });
+        for (Unit& unit : units_)
+            if (unit.language == Language::python) resolve_names(unit);
         for_each_function([&](Unit&, Function& f) { resolve_managers(f); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
@@ -51,18 +53,23 @@ private:
                 for (Function& f : unit.functions) visit(unit, f);
     }
 
-    void resolve_names(const Unit& unit, Function& f) {
+    void resolve_names(Unit& unit) {
         const std::string package(package_of(module_of(unit)));
-        for (Call& call : f.calls) {
-            for (Symbol& lambda : call.lambdas) {
-                const Meaning m = names_.find(lambda.str(), package);
-                if (m.function) lambda = m.function->usr;
+        std::unordered_map<Symbol, Meaning> known;  // a file repeats its names
+        const auto meaning_of = [&](Symbol name) -> const Meaning& {
+            const auto [entry, is_new] = known.try_emplace(name);
+            if (is_new) entry->second = names_.find(name.str(), package);
+            return entry->second;
+        };
+        for (Function& f : unit.functions) {
+            for (Call& call : f.calls) {
+                for (Symbol& lambda : call.lambdas)
+                    if (const Function* body = meaning_of(lambda).function) lambda = body->usr;
+                if (call.callee.empty() || names_.function(call.callee)) continue;
+                const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
+                const Meaning& m = meaning_of(name);
+                if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
             }
-            if (call.callee.empty() || names_.function(call.callee)) continue;
-            const bool constructs = call.kind == CallKind::constructor;
-            const Meaning m = names_.find((constructs ? call.name : call.callee).str(), package);
-            if (m.function || m.is_class || m.name != (constructs ? call.name : call.callee))
-                set_meaning(call, m, names_);
         }
     }
 

@@ -16,17 +16,18 @@
 namespace mp::lint {
 namespace {
 
-bool is_8bit_optimizer(const Call& call) {
-    const std::string_view name = call.name.str();
+bool is_8bit_optimizer(std::string_view name) {
     const bool known = name.starts_with("bitsandbytes.optim.") || name.starts_with("torchao.");
     return known && leaf(name).ends_with("8bit");
 }
 
-bool is_remedy(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    return name == "StableEmbedding" || name == "register_module_override" ||
-           name == "override_config";
+bool is_remedy(std::string_view name) {
+    const std::string_view last = leaf(name);
+    return last == "StableEmbedding" || last == "register_module_override" ||
+           last == "override_config";
 }
+
+bool is_either(std::string_view name) { return is_8bit_optimizer(name) || is_remedy(name); }
 
 bool makes_embedding(const Call& call) {
     const std::string_view name = call.name.str();
@@ -54,9 +55,11 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     std::vector<std::pair<const Function*, const Call*>> optimizers;
     bool remedied = false;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (is_8bit_optimizer(call)) optimizers.emplace_back(&f, &call);
-        remedied |= is_remedy(call);
+    for_each_call(context.program, is_either, [&](const Function& f, const Call& call) {
+        if (is_remedy(call.name.str()))
+            remedied = true;
+        else
+            optimizers.emplace_back(&f, &call);
     });
     if (remedied) return;
     for (const auto& [f, call] : optimizers) {

@@ -100,13 +100,15 @@ private:
     TensorDTypes dtypes_;
 };
 
+bool is_builtin_sum(std::string_view name) { return name == "sum"; }
+bool is_sum_or_mean(std::string_view op) { return op == "mean" || op == "sum"; }
+
 // The list that the call adds up: torch.stack(values).mean(), torch.mean(torch.stack(values)),
 // sum(values).
 const Operand* added_list(const Function& f, const Call& call) {
     if (call.args.empty()) return nullptr;
-    if (call.name.str() == "sum" && call.kind == CallKind::function) return &call.args[0];
-    if (call.op.name() != "mean" && call.op.name() != "sum") return nullptr;
-    if (keyword_argument(call, "dtype")) return nullptr;
+    if (is_builtin_sum(call.name.str()) && call.kind == CallKind::function) return &call.args[0];
+    if (!is_sum_or_mean(call.op.name()) || keyword_argument(call, "dtype")) return nullptr;
     const Call* stack = source_call(f, call.args[0]);
     const bool stacks = stack && stack->op.name() == "stack" && !stack->args.empty();
     return stacks ? &stack->args[0] : nullptr;
@@ -134,11 +136,11 @@ std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f,
 std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
     std::vector<CollectedTotal> totals;
     TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto look_at = [&](const Function& f, const Call& call) {
         const Operand* list = is_python(f) ? added_list(f, call) : nullptr;
         if (!list) return;
         CollectedTotal total{.function = &f, .call = &call, .list = list->name, .notes = {}};
-        total.one_by_one = call.name.str() == "sum";
+        total.one_by_one = is_builtin_sum(call.name.str());
         bool is_total = false;
         for (const auto& [put, value] : collected(f, *list)) {
             TensorDType is = dtypes.of(f, *value);
@@ -151,7 +153,13 @@ std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
                 {put->span, "a " + std::string(label(is.dtype)) + " value is collected here"});
         }
         if (is_total) totals.push_back(std::move(total));
-    });
+    };
+    NameFilter builtin(is_builtin_sum), adds_all(is_sum_or_mean);
+    for (const CallAt& at : context.program.calls()) {
+        if (!builtin(at.name) && !adds_all(at.op.symbol())) continue;
+        const Function& f = *context.program.functions()[at.function];
+        look_at(f, f.calls[at.call]);
+    }
     return totals;
 }
 

@@ -22,11 +22,14 @@ namespace {
 // The first version whose cache knows about gradients.
 constexpr TorchVersion kFixed{2, 10};
 
+bool may_run_module(std::string_view name) {
+    const std::string_view method = leaf(name);
+    return method == "forward" || method == "__call__" || method == "operator()";
+}
+
 bool runs_module(const Call& call) {
-    if (call.kind != CallKind::method || call.args.empty() || call.args[0].name.empty())
-        return false;
-    const std::string_view name = leaf(call.name.str());
-    return name == "forward" || name == "__call__" || name == "operator()";
+    return call.kind == CallKind::method && !call.args.empty() && !call.args[0].name.empty() &&
+           may_run_module(call.name.str());
 }
 
 bool is_proven_module(const Call& call) {
@@ -54,8 +57,8 @@ bool is_uncached(const Function& f, const Context& region) {
     });
 }
 
-void check_first(const RuleContext& context, const Function& f, std::size_t index, Findings& out) {
-    const Call& first = f.calls[index];
+void check_first(const RuleContext& context, const Function& f, const Call& first, Findings& out) {
+    const auto index = static_cast<std::size_t>(&first - f.calls.data());
     const Context* region = region_with(context.program, f, first, Switch::off);
     if (!region || is_uncached(f, *region)) return;
     for (const std::size_t i : calls_until(f, index, clears_cache).calls) {
@@ -86,9 +89,9 @@ void check_first(const RuleContext& context, const Function& f, std::size_t inde
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    for (const Function* f : context.program.functions())
-        for (std::size_t i = 0; i < f->calls.size(); ++i)
-            if (runs_module(f->calls[i])) check_first(context, *f, i, out);
+    for_each_call(context.program, may_run_module, [&](const Function& f, const Call& call) {
+        if (runs_module(call)) check_first(context, f, call, out);
+    });
 }
 
 }  // namespace

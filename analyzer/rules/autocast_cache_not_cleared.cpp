@@ -9,8 +9,6 @@
 //        programs without an optimizer step.
 // Tests  testdata/lint/MP111.md, tests/analyzer/rules/autocast_cache_not_cleared_test.cpp
 
-#include <algorithm>
-#include <array>
 #include <unordered_set>
 
 #include "analyzer/region/arguments.hpp"
@@ -21,11 +19,15 @@
 namespace mp::lint {
 namespace {
 
-bool is_clear(const Call& call) { return call.name.str() == "at::autocast::clear_cache"; }
+bool is_clear(std::string_view name) { return name == "at::autocast::clear_cache"; }
+
+bool sets_cache_enabled(std::string_view name) {
+    return name == "at::autocast::set_autocast_cache_enabled" ||
+           name == "at::autocast::set_cache_enabled";
+}
 
 // The forward of a module of libtorch: what reads weights.
-bool is_module_forward(const Call& call) {
-    const std::string_view name = call.name.str();
+bool is_module_forward(std::string_view name) {
     if (!is_within(name, "torch::nn")) return false;
     if (mentions(name, "Impl::forward")) return true;
     return mentions(name, "ModuleHolder") && leaf(name) == "operator()";
@@ -43,10 +45,10 @@ public:
     void run() {
         if (cache_is_off()) return;
         find_clearing();
-        for (const Function* f : functions())
-            for (const Call& call : f->calls)
-                if (is_module_forward(call) && context_.program.enabled_context(*f, call))
-                    follow(*f, call, call);
+        const auto start = [this](const Function& f, const Call& call) {
+            if (context_.program.enabled_context(f, call)) follow(f, call, call);
+        };
+        for_each_call(context_.program, is_module_forward, start);
         // A function that leaves with a stale cache is a forward of its callers.
         for (std::size_t at = 0; at < stale_.size(); ++at) {
             const auto [usr, forward] = stale_[at];
@@ -57,22 +59,12 @@ public:
     }
 
 private:
-    std::vector<const Function*> functions() const {
-        std::vector<const Function*> found;
-        for (const Function* f : context_.program.functions())
-            if (f->kind != FunctionKind::python) found.push_back(f);
-        return found;
-    }
-
     bool cache_is_off() const {
-        constexpr std::array<std::string_view, 2> kOff{"at::autocast::set_autocast_cache_enabled",
-                                                       "at::autocast::set_cache_enabled"};
-        return std::ranges::any_of(functions(), [&](const Function* f) {
-            return std::ranges::any_of(f->calls, [&](const Call& call) {
-                return any_of(call.name.str(), kOff) && !call.args.empty() &&
-                       call.args[0].constant.str() == "false";
-            });
+        bool off = false;
+        for_each_call(context_.program, sets_cache_enabled, [&](const Function&, const Call& call) {
+            off |= !call.args.empty() && call.args[0].constant.str() == "false";
         });
+        return off;
     }
 
     // Functions that may clear, by themselves or through what they call.
@@ -81,8 +73,7 @@ private:
         const auto add = [&](const Function& f) {
             if (clearing_.insert(f.usr).second) pending.push_back(f.usr);
         };
-        for (const Function* f : functions())
-            if (std::ranges::any_of(f->calls, is_clear)) add(*f);
+        for_each_call(context_.program, is_clear, [&](const Function& f, const Call&) { add(f); });
         while (!pending.empty()) {
             const Symbol usr = pending.back();
             pending.pop_back();
@@ -92,7 +83,8 @@ private:
     }
 
     bool clears(const Call& call) const {
-        return is_clear(call) || (!call.callee.empty() && clearing_.contains(call.callee));
+        return is_clear(call.name.str()) ||
+               (!call.callee.empty() && clearing_.contains(call.callee));
     }
 
     void follow(const Function& f, const Call& from, const Call& forward) {

@@ -24,6 +24,16 @@ bool is_wide_constant(const Operand& value) {
     return !value.constant.empty() && is_wide(dtype_of_constant(value));
 }
 
+bool may_set_enabled(std::string_view name) {
+    const std::string_view function = leaf(name);
+    return function.starts_with("set_") && function.ends_with("enabled");
+}
+
+// `torch.autocast(...)`, or a setter of C++.
+bool may_take_dtype(std::string_view name) {
+    return leaf(name) == "autocast" || (is_within(name, "at::autocast") && name.ends_with("_dtype"));
+}
+
 // The argument of a C++ setter that says fp32.
 const Operand* set_to_fp32(const AutocastApi& api, const Function& f, const Call& call) {
     const bool is_setter = is_within(call.name.str(), "at::autocast") &&
@@ -46,8 +56,8 @@ struct Opened {
 
 Opened opened_by(const RuleContext& context, const AutocastApi& api) {
     Opened out;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (f.kind == FunctionKind::python || !api.names_api(call)) return;
+    for_each_call(context.program, may_set_enabled, [&](const Function& f, const Call& call) {
+        if (f.kind == FunctionKind::python) return;
         const ApiCall known = api.classify(f, call);
         if (known.kind != ApiKind::set_enabled || known.value >= call.args.size()) return;
         if (call.args[known.value].constant.str() != "false") out.devices.push_back(known.device);
@@ -68,7 +78,7 @@ const Operand* asked_for_fp32(const AutocastApi& api, const Function& f, const C
 void check(const RuleContext& context, Findings& out) {
     const AutocastApi api{RegionConfig{}};
     const Opened opened = opened_by(context, api);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_take_dtype, [&](const Function& f, const Call& call) {
         const Operand* dtype = asked_for_fp32(api, f, call);
         if (!dtype) return;
         if (!autocast_call(call) && opened.leaves_off(api.classify(f, call).device)) return;

@@ -23,9 +23,7 @@ namespace {
 // A body calls further functions; this many are looked at.
 constexpr std::size_t kMostBodies = 200;
 
-bool starts_thread(const Call& call) {
-    if (call.lambdas.empty()) return false;
-    const std::string_view name = call.name.str();
+bool starts_thread(std::string_view name) {
     constexpr std::array<std::string_view, 10> kStarters{
         "threading.Thread", "threading.Timer", "std::thread",  "std::thread::thread",
         "std::jthread",     "std::jthread::jthread", "std::async", "?.submit",
@@ -60,8 +58,8 @@ const Call* op_without_region(const RuleContext& context, std::span<const Symbol
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!starts_thread(call)) return;
+    for_each_call(context.program, starts_thread, [&](const Function& f, const Call& call) {
+        if (call.lambdas.empty()) return;
         const Context* region = written_region(context.program, f, call);
         if (!region) return;
         const Call* op = op_without_region(context, call.lambdas);

@@ -16,14 +16,14 @@ bool is_subclass(const Function& f) {
     });
 }
 
+bool is_apply(std::string_view name) { return name == "torch::autograd::Function::apply"; }
+
 // In C++ a class is one when torch::autograd::Function<Class>::apply is called.
 std::set<Symbol> applied_in_cpp(const Program& program) {
     std::set<Symbol> classes;
-    for (const Function* f : program.functions())
-        for (const Call& call : f->calls)
-            if (call.name.str() == "torch::autograd::Function::apply" &&
-                !call.template_args.empty())
-                classes.insert(call.template_args.back().text);
+    for_each_call(program, is_apply, [&](const Function&, const Call& call) {
+        if (!call.template_args.empty()) classes.insert(call.template_args.back().text);
+    });
     return classes;
 }
 

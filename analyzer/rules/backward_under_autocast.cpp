@@ -20,13 +20,13 @@
 namespace mp::lint {
 namespace {
 
-bool is_backward(const Program& program, const Call& call) {
-    if (program.definition(call.callee)) return false;
-    const std::string_view name = call.name.str();
+bool is_of_autograd(std::string_view name) {
+    return is_within(name, "torch.autograd") || is_within(name, "torch::autograd");
+}
+
+bool may_be_backward(std::string_view name) {
     constexpr std::array<std::string_view, 2> kFunctions{"backward", "grad"};
-    if (is_within(name, "torch.autograd") || is_within(name, "torch::autograd"))
-        return call.kind == CallKind::function && any_of(leaf(name), kFunctions);
-    if (call.kind != CallKind::method) return false;
+    if (is_of_autograd(name)) return any_of(leaf(name), kFunctions);
     if (leaf(name) == "manual_backward") return true;
     // Of a tensor, of an object that nobody knows, or of an engine that runs it on a loss.
     constexpr std::array<std::string_view, 9> kOwners{
@@ -35,6 +35,13 @@ bool is_backward(const Program& program, const Call& call) {
     return leaf(name) == "backward" && std::ranges::any_of(kOwners, [&](std::string_view owner) {
                return is_within(name, owner);
            });
+}
+
+// Of a call with such a name.
+bool is_backward(const Program& program, const Call& call) {
+    const bool is_function = is_of_autograd(call.name.str());
+    return call.kind == (is_function ? CallKind::function : CallKind::method) &&
+           !program.definition(call.callee);
 }
 
 bool is_compiled(const Program& program, const Function& f, const Call& call) {
@@ -58,7 +65,7 @@ bool wraps_compiled(const Program& program, const Function& f, const Context& re
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_be_backward, [&](const Function& f, const Call& call) {
         if (!is_backward(context.program, call)) return;
         const Context* region = written_region(context.program, f, call);
         if (!region) return;

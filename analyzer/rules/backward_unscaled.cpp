@@ -137,7 +137,7 @@ void check_scalers(const RuleContext& context, Findings& out) {
 // An engine that scales by itself has its own backward.
 void check_engines(const RuleContext& context, Findings& out) {
     const Protocol& protocol = protocol_of(context);
-    const std::vector<Engine> engines = engines_of(context.program);
+    const std::vector<Engine>& engines = engines_of(context);
     for (const Function* f : context.program.functions()) {
         if (!(protocol.mask(*f) & mask_of(EventKind::backward))) continue;
         const Owner owner = owner_of_backward(protocol, engines, *f);

@@ -9,7 +9,9 @@
 //        reaches.
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
 
-#include "analyzer/rules/name_filter.hpp"
+#include <algorithm>
+
+#include "analyzer/region/devices.hpp"
 #include "analyzer/rules/regions.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -26,30 +28,44 @@ bool calls_loss_module(std::string_view name) {
     return forward && is_loss;
 }
 
+// The list of some device refuses it.
+bool is_refused(const RuleContext& context, Op op) {
+    const auto refuses = [&](std::string_view device) {
+        const Policy* policy = context.policy(device);
+        return policy && policy->category(op) == Category::banned;
+    };
+    return std::ranges::any_of(kDeviceNames, refuses) || refuses(context.device);
+}
+
+void check_call(const RuleContext& context, const Function& f, const Call& call, Op op,
+                Findings& out) {
+    const Context* region = context.program.enabled_context(f, call);
+    if (!region || region->enabled != Switch::on) return;
+    const Policy* policy = policy_of(context, *region);
+    if (!policy || policy->category(op) != Category::banned) return;
+    const bool proven = region->proven && !region->device.empty();
+    emit(context, f,
+         {.rule = "MP103",
+          .severity = proven ? Severity::error : Severity::warning,
+          .span = call.span,
+          .message = std::string(op.name()) + " is refused inside " + describe(*region) +
+                     ": PyTorch throws here, because its gradient does not survive half precision",
+          .fix = op.name() == "binary_cross_entropy"
+                     ? "use binary_cross_entropy_with_logits on the raw scores"
+                     : "leave the region for this call and upcast its inputs",
+          .notes = notes_of(*region),
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
-    NameFilter is_loss(calls_loss_module);
+    const auto may = [&](std::string_view op) { return is_refused(context, Op(op)); };
+    for_each_op(context.program, may, [&](const Function& f, const Call& call) {
+        check_call(context, f, call, call.op, out);
+    });
     const Op cross_entropy("binary_cross_entropy");
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!call.op.known() && !is_loss(call.name)) return;
-        const Op op = call.op.known() ? call.op : cross_entropy;
-        const Context* region = context.program.enabled_context(f, call);
-        if (!region || region->enabled != Switch::on) return;
-        const Policy* policy = policy_of(context, *region);
-        if (!policy || policy->category(op) != Category::banned) return;
-        const bool proven = region->proven && !region->device.empty();
-        emit(context, f,
-             {.rule = "MP103",
-              .severity = proven ? Severity::error : Severity::warning,
-              .span = call.span,
-              .message =
-                  std::string(op.name()) + " is refused inside " + describe(*region) +
-                  ": PyTorch throws here, because its gradient does not survive half precision",
-              .fix = op.name() == "binary_cross_entropy"
-                         ? "use binary_cross_entropy_with_logits on the raw scores"
-                         : "leave the region for this call and upcast its inputs",
-              .notes = notes_of(*region),
-              .function = {}},
-             out);
+    for_each_call(context.program, calls_loss_module, [&](const Function& f, const Call& call) {
+        if (!call.op.known()) check_call(context, f, call, cross_entropy, out);
     });
 }
 

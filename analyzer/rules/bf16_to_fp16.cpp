@@ -29,11 +29,13 @@ bool is_bounded(const Call& call) {
     return any_of(call.op.name(), kOps);
 }
 
-// A conversion of a tensor or a module, and nothing else: args[0] is what it converts.
-bool converts(const Call& call) {
+bool may_convert(std::string_view name) {
     constexpr std::array<std::string_view, 5> kNames{"half", "to", "type", "type_as", "toType"};
-    return !call.args.empty() && any_of(leaf(call.name.str()), kNames);
+    return any_of(leaf(name), kNames);
 }
+
+// A conversion of a tensor or a module, and nothing else: args[0] is what it converts.
+bool converts(const Call& call) { return !call.args.empty() && may_convert(call.name.str()); }
 
 DType converted_to(const Call& call, TensorDTypes& dtypes, const Function& f) {
     if (leaf(call.name.str()) == "half") return DType::fp16;
@@ -75,34 +77,30 @@ void emit_finding(const RuleContext& context, const Function& f, const SourceSpa
          out);
 }
 
-void in_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f, Findings& out) {
-    for (const Call& call : f.calls) {
-        if (!converts(call) || converted_to(call, dtypes, f) != DType::fp16) continue;
-        const Operand& value = before_upcast(f, call.args.front());
-        if (!holds_values(value)) continue;
-        TensorDType is = dtypes.of(f, value);
-        if (is.dtype != DType::bf16 || !is.proven) continue;
-        const Call* made = producer(f, value);
-        const Call* direct = producer(f, call.args.front());
-        if ((made && is_bounded(*made)) || (direct && is_bounded(*direct))) continue;
-        if (is_python(f) && is_dtype_guarded(f, call.block)) continue;
-        emit_finding(context, f, call.span,
-                     message_of(value.shape == Shape::module ? "module" : "tensor", value),
-                     std::move(is.chain), out);
-    }
+void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+                      const Call& call, Findings& out) {
+    if (!converts(call) || converted_to(call, dtypes, f) != DType::fp16) return;
+    const Operand& value = before_upcast(f, call.args.front());
+    if (!holds_values(value)) return;
+    TensorDType is = dtypes.of(f, value);
+    if (is.dtype != DType::bf16 || !is.proven) return;
+    const Call* made = producer(f, value);
+    const Call* direct = producer(f, call.args.front());
+    if ((made && is_bounded(*made)) || (direct && is_bounded(*direct))) return;
+    if (is_python(f) && is_dtype_guarded(f, call.block)) return;
+    emit_finding(context, f, call.span,
+                 message_of(value.shape == Shape::module ? "module" : "tensor", value),
+                 std::move(is.chain), out);
 }
 
 // __float2half(__bfloat162float(x))
-void in_casts(const RuleContext& context, const Function& f, Findings& out) {
-    for (const Cast& cast : f.casts) {
-        if (cast.to != DType::fp16) continue;
-        const bool has_inner =
-            cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
-        const Cast& first =
-            has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
-        if (first.from != DType::bf16 || !first.source.constant.empty()) continue;
-        emit_finding(context, f, cast.span, message_of("value", first.source), {}, out);
-    }
+void check_cast(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
+    if (cast.to != DType::fp16) return;
+    const bool has_inner =
+        cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
+    const Cast& first = has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
+    if (first.from != DType::bf16 || !first.source.constant.empty()) return;
+    emit_finding(context, f, cast.span, message_of("value", first.source), {}, out);
 }
 
 // ---- checkpoints
@@ -140,10 +138,11 @@ const Call* training_of(const Function& f, const Call& made) {
     return nullptr;
 }
 
+bool loads_checkpoint(std::string_view name) { return leaf(name) == "from_pretrained"; }
+
 void check_checkpoint(const RuleContext& context, const Function& f, const Call& call,
                       Findings& out) {
-    if (leaf(call.name.str()) != "from_pretrained" || call.result.dtype != DType::fp16) return;
-    if (is_dtype_guarded(f, call.block)) return;
+    if (!is_python(f) || call.result.dtype != DType::fp16 || is_dtype_guarded(f, call.block)) return;
     const Operand* id = argument(call, 0, "pretrained_model_name_or_path");
     const std::string checkpoint(id ? spelled(*id) : "");
     const bool known = trained_in_bf16(checkpoint);
@@ -167,12 +166,15 @@ void check_checkpoint(const RuleContext& context, const Function& f, const Call&
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for (const Function* f : context.program.functions()) {
-        in_calls(context, dtypes, *f, out);
-        in_casts(context, *f, out);
-        if (is_python(*f))
-            for (const Call& call : f->calls) check_checkpoint(context, *f, call, out);
-    }
+    for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
+        check_conversion(context, dtypes, f, call, out);
+    });
+    for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
+        check_cast(context, f, cast, out);
+    });
+    for_each_call(context.program, loads_checkpoint, [&](const Function& f, const Call& call) {
+        check_checkpoint(context, f, call, out);
+    });
 }
 
 }  // namespace

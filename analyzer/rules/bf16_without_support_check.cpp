@@ -32,8 +32,7 @@ constexpr std::array<std::string_view, 8> kChecks{
     "getDeviceProperties",     "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
     "is_bf16_supported",       "is_torch_bf16_gpu_available"};
 
-bool asks_for_support(const Call& call) {
-    const std::string_view name = call.name.str();
+bool asks_for_support(std::string_view name) {
     return name == "torch.cuda.is_bf16_supported" || name == "torch.cuda.amp.is_bf16_supported";
 }
 
@@ -50,6 +49,12 @@ bool is_bare(const Call& call) {
            is_true(argument(call, 0, "including_emulation"));
 }
 
+bool may_open_region(std::string_view name) {
+    const std::string_view function = leaf(name);
+    return function == "autocast" || function == "set_autocast_gpu_dtype" ||
+           function == "set_autocast_dtype";
+}
+
 // The region that a call opens is bf16 on CUDA, and both stand in the text.
 bool opens_bf16(const Call& call) {
     if (const auto autocast = autocast_call(call)) {
@@ -64,20 +69,28 @@ bool opens_bf16(const Call& call) {
     return dtype.dtype == DType::bf16 || mentions(dtype.constant.str(), "BFloat16");
 }
 
-// Transformer Engine does not run on devices without bf16.
-bool needs_newer_device(const Call& call) {
-    return is_within(call.name.str(), "transformer_engine");
+// A question about the device, or Transformer Engine, which runs on no device without bf16.
+bool settles_support(std::string_view name) {
+    return any_of(leaf(name), kChecks) || is_within(name, "transformer_engine");
 }
 
-// Files in which something asks what the device can do, directly or in a function that they call.
-std::unordered_set<Symbol> checking_files(const Program& program) {
-    std::unordered_set<Symbol> direct;
-    for (const Function* f : program.functions())
-        for (const Call& c : f->calls)
-            if (any_of(leaf(c.name.str()), kChecks) || needs_newer_device(c))
-                direct.insert(f->span.file);
+// A region that is bf16 on CUDA.
+struct Region {
+    const Function* function = nullptr;
+    const Call* call = nullptr;
+};
+
+// Files in which the support is settled: directly or, of those with a region, in a function that they
+// call.
+std::unordered_set<Symbol> checking_files(const Program& program,
+                                          const std::vector<Region>& regions) {
+    std::unordered_set<Symbol> direct, asked;
+    for_each_call(program, settles_support,
+                  [&](const Function& f, const Call&) { direct.insert(f.span.file); });
+    for (const Region& region : regions) asked.insert(region.function->span.file);
     std::unordered_set<Symbol> out = direct;
     for (const Function* f : program.functions()) {
+        if (!asked.contains(f->span.file)) continue;
         for (const Call& c : f->calls) {
             const Function* callee = c.callee.empty() ? nullptr : program.definition(c.callee);
             if (callee && direct.contains(callee->span.file)) out.insert(f->span.file);
@@ -100,17 +113,13 @@ void report(const RuleContext& context, const Function& f, const Call& call, std
     emit(context, f, std::move(finding), out);
 }
 
-// The first region of each file: the others are the same choice.
-struct Region {
-    const Function* function = nullptr;
-    const Call* call = nullptr;
-};
+bool is_looked_at(std::string_view name) { return asks_for_support(name) || may_open_region(name); }
 
 void check(const RuleContext& context, Findings& out) {
     if (!context.device.empty() && context.device != "cuda") return;
-    std::vector<Region> regions;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (asks_for_support(call)) {
+    std::vector<Region> regions;  // the first of each file: the others are the same choice
+    for_each_call(context.program, is_looked_at, [&](const Function& f, const Call& call) {
+        if (asks_for_support(call.name.str())) {
             if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
                 code_kind(f.span.file) != CodeKind::test)
                 report(context, f, call,
@@ -121,7 +130,7 @@ void check(const RuleContext& context, Findings& out) {
         }
     });
     if (regions.empty()) return;
-    const std::unordered_set<Symbol> checking = checking_files(context.program);
+    const std::unordered_set<Symbol> checking = checking_files(context.program, regions);
     for (const Region& region : regions) {
         if (checking.contains(region.function->span.file)) continue;
         report(context, *region.function, *region.call,

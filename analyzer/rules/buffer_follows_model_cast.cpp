@@ -116,10 +116,12 @@ void check_buffer(const RuleContext& context, const Classes& classes, const Func
          out);
 }
 
+bool registers_buffer(std::string_view name) { return leaf(name) == "register_buffer"; }
+
 void check(const RuleContext& context, Findings& out) {
     std::vector<std::pair<const Function*, const Call*>> buffers;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (leaf(call.name.str()) == "register_buffer") buffers.emplace_back(&f, &call);
+    for_each_call(context.program, registers_buffer, [&](const Function& f, const Call& call) {
+        buffers.emplace_back(&f, &call);
     });
     if (buffers.empty()) return;
     const Classes classes(context.program);

@@ -60,13 +60,14 @@ void check_recompute(const RuleContext& context, const AutogradClass& is, Findin
                out);
 }
 
+bool is_checkpoint(std::string_view name) { return name == "torch.utils.checkpoint.checkpoint"; }
+
 void check(const RuleContext& context, Findings& out) {
     for (const AutogradClass& is : autograd_classes(context.program))
         check_recompute(context, is, out);
     if (!context.older_than({1, 12})) return;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (call.name.str() != "torch.utils.checkpoint.checkpoint" ||
-            is_false(keyword_argument(call, "use_reentrant")) ||
+    for_each_call(context.program, is_checkpoint, [&](const Function& f, const Call& call) {
+        if (is_false(keyword_argument(call, "use_reentrant")) ||
             !context.program.enabled_context(f, call))
             return;
         report(context, f, call.span,

@@ -16,7 +16,6 @@
 #include <array>
 #include <optional>
 
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -140,9 +139,7 @@ bool chooses_16f(const TypeUse& use) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    NameFilter may_compute(may_compute_16f);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!may_compute(call.name)) return;
+    for_each_call(context.program, may_compute_16f, [&](const Function& f, const Call& call) {
         const Gemm* g = gemm(leaf(call.name.str()));
         const auto report = [&](Severity severity, std::string message, std::string fix) {
             emit(context, f,

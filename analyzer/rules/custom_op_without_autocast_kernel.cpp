@@ -68,6 +68,11 @@ struct Registered {
     std::unordered_map<std::string, std::vector<std::string_view>> keys;  // by "ns::op"
 };
 
+bool may_register(std::string_view name) {
+    const std::string_view function = leaf(name);
+    return function == "register_autocast" || function == "impl" || name == "torch::Library::def";
+}
+
 void register_python(const Call& call, Registered& known) {
     const std::string_view name = leaf(call.name.str());
     if (call.args.empty()) return;
@@ -83,7 +88,7 @@ void register_python(const Call& call, Registered& known) {
 
 Registered registered(const RuleContext& context) {
     Registered known;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_register, [&](const Function& f, const Call& call) {
         if (f.kind == FunctionKind::python) return register_python(call, known);
         const auto op = registered_op(f, call);
         if (!op || op->key.empty()) return;
@@ -111,10 +116,12 @@ Use use_in_region(const RuleContext& context, const Function& f, const std::stri
     std::string path = "torch.ops." + op;
     if (const std::size_t colons = path.find("::"); colons != std::string::npos)
         path.replace(colons, 2, ".");
-    for (const Function* caller : context.program.functions())
-        for (const Call& call : caller->calls)
-            if (call.name.str() == path)
-                if (const Use use = in_region(*caller, call); use.region) return use;
+    const Symbol name(path);
+    for (const CallAt& at : context.program.calls()) {
+        if (at.name != name) continue;
+        const Function& caller = *context.program.functions()[at.function];
+        if (const Use use = in_region(caller, caller.calls[at.call]); use.region) return use;
+    }
     return {};
 }
 
@@ -150,11 +157,12 @@ void check_python(const RuleContext& context, const Registered& known, Findings&
 
 // ---- ops of C++
 
+constexpr std::string_view kOps = "torch.ops.";
+bool may_use_op(std::string_view name) { return name.starts_with(kOps); }
+
 // "ns::op" of torch.ops.ns.op(...), also of one overload of it; empty for other calls.
 std::string op_of_use(const Call& call) {
-    constexpr std::string_view kOps = "torch.ops.";
     std::string_view path = call.name.str();
-    if (!path.starts_with(kOps)) return {};
     path.remove_prefix(kOps.size());
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos) return {};
@@ -207,7 +215,7 @@ void check_cpp(const RuleContext& context, const Registered& known, Findings& ou
     if (known.keys.empty()) return;
     TensorDTypes dtypes(context);
     std::unordered_set<std::string> reported;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_use_op, [&](const Function& f, const Call& call) {
         const std::string op = op_of_use(call);
         if (op.empty() || known.autocast.contains(op) || reported.contains(op)) return;
         const Function* kernel = context.program.definition(call.callee);

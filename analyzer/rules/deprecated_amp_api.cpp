@@ -32,16 +32,14 @@ constexpr std::array<Deprecated, 6> kDeprecated{{
     {"torch.cuda.amp.custom_bwd", "torch.amp.custom_bwd(device_type='cuda'", "bwd"},
 }};
 
-const Deprecated* deprecated(const Call& call) {
-    if (call.kind == CallKind::method) return nullptr;
-    const auto* found = std::ranges::find(kDeprecated, call.name.str(), &Deprecated::name);
+const Deprecated* deprecated(std::string_view name) {
+    const auto* found = std::ranges::find(kDeprecated, name, &Deprecated::name);
     return found == kDeprecated.end() ? nullptr : found;
 }
 
-bool is_apex(const Call& call) {
-    constexpr std::array<std::string_view, 2> kEntries{"apex.amp.initialize",
-                                                       "apex.amp.scale_loss"};
-    return call.kind != CallKind::method && any_of(call.name.str(), kEntries);
+bool is_old(std::string_view name) {
+    constexpr std::array<std::string_view, 2> kApex{"apex.amp.initialize", "apex.amp.scale_loss"};
+    return deprecated(name) || any_of(name, kApex);
 }
 
 // The call's text up to its first argument is the full name and a parenthesis: it is spelled out,
@@ -72,9 +70,9 @@ std::optional<Edit> replaced_name(const Call& call, const Deprecated& is) {
 
 void check(const RuleContext& context, Findings& out) {
     if (context.older_than({2, 4})) return;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        const Deprecated* is = deprecated(call);
-        if (!is && !is_apex(call)) return;
+    for_each_call(context.program, is_old, [&](const Function& f, const Call& call) {
+        if (call.kind == CallKind::method) return;
+        const Deprecated* is = deprecated(call.name.str());
         Finding finding{.rule = "MP120",
                         .severity = Severity::note,
                         .span = call.span,

@@ -26,33 +26,40 @@ bool can_be_tensor(const Operand& value) {
     return value.shape == Shape::tensor || (value.shape == Shape::other && value.constant.empty());
 }
 
-bool is_setter(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    return is_within(call.name.str(), "at::autocast") && name.starts_with("set_") &&
-           name.ends_with("enabled") && !mentions(name, "cache") && !call.args.empty();
+bool may_set_region(std::string_view name) {
+    const std::string_view function = leaf(name);
+    return is_within(name, "at::autocast") && function.starts_with("set_") &&
+           function.ends_with("enabled") && !mentions(function, "cache");
+}
+
+bool is_setter(const Call& call) { return !call.args.empty() && may_set_region(call.name.str()); }
+
+bool is_hmp_island(std::string_view name) { return mentions(name, "hmp.disable_casts"); }
+
+bool may_disable(std::string_view name) {
+    return leaf(name) == "autocast" || is_hmp_island(name) || may_set_region(name);
 }
 
 // In C++ a region is disabled and set back by two calls.
-Reached inside_setter(const RuleContext& context, const Function& f, std::size_t index) {
-    const Call& call = f.calls[index];
+Reached inside_setter(const RuleContext& context, const Function& f, const Call& call) {
     if (!is_setter(call) || call.args.back().constant.str() != "false" ||
         !context.program.enabled_context(f, call))
         return {};
+    const std::ptrdiff_t index = &call - f.calls.data();
     const bool is_set_back =
-        std::any_of(f.calls.begin() + static_cast<std::ptrdiff_t>(index), f.calls.end(),
-                    [](const Call& later) {
-                        return is_setter(later) && later.args.back().constant.str() != "false";
-                    });
-    return is_set_back ? calls_until(f, index, is_setter) : Reached{};
+        std::any_of(f.calls.begin() + index, f.calls.end(), [](const Call& later) {
+            return is_setter(later) && later.args.back().constant.str() != "false";
+        });
+    if (!is_set_back) return {};
+    return calls_until(f, static_cast<std::size_t>(index), is_setter);
 }
 
-std::vector<std::size_t> inside(const RuleContext& context, const Function& f, std::size_t index) {
-    const Call& call = f.calls[index];
+std::vector<std::size_t> inside(const RuleContext& context, const Function& f, const Call& call) {
     const auto region = autocast_call(call);
     const bool is_island = region ? is_disabled(*region)
                                   : call.kind == CallKind::constructor &&
-                                        mentions(call.name.str(), "hmp.disable_casts");
-    if (!is_island) return inside_setter(context, f, index).calls;
+                                        is_hmp_island(call.name.str());
+    if (!is_island) return inside_setter(context, f, call).calls;
     const std::int32_t enter = enter_of(f, call);
     return enter == kNone ? std::vector<std::size_t>{}
                           : calls_inside(f, static_cast<std::size_t>(enter));
@@ -76,7 +83,7 @@ public:
     Islands(const RuleContext& context, Findings& out)
         : context_(context), dtypes_(context), out_(out) {}
 
-    void check(const Function& f, std::size_t start) {
+    void check(const Function& f, const Call& start) {
         const std::vector<std::size_t> calls = inside(context_, f, start);
         const std::unordered_set<std::size_t> made_inside(calls.begin(), calls.end());
         for (const std::size_t index : calls) {
@@ -86,7 +93,7 @@ public:
             for (const Operand& value : call.args)
                 if (comes_in_half(f, value, made_inside)) low.push_back(&value);
             if (!low.empty() && reported_.insert(&call).second)
-                report(f, f.calls[start], call, low);
+                report(f, start, call, low);
         }
     }
 
@@ -145,8 +152,8 @@ private:
 
 void check(const RuleContext& context, Findings& out) {
     Islands islands(context, out);
-    for (const Function* f : context.program.functions())
-        for (std::size_t i = 0; i < f->calls.size(); ++i) islands.check(*f, i);
+    for_each_call(context.program, may_disable,
+                  [&](const Function& f, const Call& call) { islands.check(f, call); });
 }
 
 }  // namespace

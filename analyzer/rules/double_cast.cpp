@@ -86,11 +86,14 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
 }
 
+bool may_be_sink(std::string_view name) { return mentions(leaf(name), "atomicAdd"); }
+
 // atomicAdd(float*, __float2half(g)), where the widening back is the language's own and has no cast
 // fact.
 void check_sink(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    if (!mentions(leaf(call.name.str()), "atomicAdd") || call.args.size() < 2) return;
-    if (call.args[0].shape != Shape::pointer || call.args[0].dtype != DType::fp32) return;
+    if (call.args.size() < 2 || call.args[0].shape != Shape::pointer ||
+        call.args[0].dtype != DType::fp32)
+        return;
     for (const Cast& c : f.casts) {
         const bool here = c.purpose == Purpose::argument && c.span.file == call.span.file &&
                           c.span.line >= call.span.line &&
@@ -107,17 +110,21 @@ void check_sink(const RuleContext& context, const Function& f, const Call& call,
     }
 }
 
+bool may_convert(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kNames{"half",   "bfloat16", "float",
+                                                     "double", "to",       "type"};
+    return any_of(leaf(name), kNames);
+}
+
 // x.half().float(): in Python a conversion is a call, its result the new dtype.
 bool is_conversion(const Call& call) {
-    static constexpr std::array<std::string_view, 6> kNames{"half",   "bfloat16", "float",
-                                                            "double", "to",       "type"};
-    return call.kind == CallKind::method && any_of(leaf(call.name.str()), kNames) &&
-           is_float(call.result.dtype) && !call.args.empty();
+    return call.kind == CallKind::method && is_float(call.result.dtype) && !call.args.empty() &&
+           may_convert(call.name.str());
 }
 
 void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
                  const Call& outer, Findings& out) {
-    if (!is_conversion(outer)) return;
+    if (!is_python(f) || !is_conversion(outer)) return;
     const Call* inner = source_call(f, outer.args[0]);
     if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
     if (code_kind(f.span.file) == CodeKind::test) return;  // parity on purpose
@@ -132,14 +139,13 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for (const Function* f : context.program.functions()) {
-        if (!is_python(*f)) continue;
-        for (const Call& call : f->calls) check_calls(context, dtypes, *f, call, out);
-    }
+    for_each_call(context.program, may_convert, [&](const Function& f, const Call& c) {
+        check_calls(context, dtypes, f, c, out);
+    });
     for_each(context, &Function::casts,
              [&](const Function& f, const Cast& c) { check_chain(context, f, c, out); });
-    for_each(context, &Function::calls,
-             [&](const Function& f, const Call& c) { check_sink(context, f, c, out); });
+    for_each_call(context.program, may_be_sink,
+                  [&](const Function& f, const Call& c) { check_sink(context, f, c, out); });
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 //        is compiled code, where the default of the formula is a mean over thousands of steps.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
-#include <array>
 #include <cmath>
 
 #include "analyzer/rules/arguments.hpp"
@@ -22,7 +21,6 @@ namespace {
 
 // Of 1 - decay: below it nothing that is added to the average survives its rounding.
 double smallest_weight(DType d) { return std::exp2(-significant_bits(d)); }
-
 
 // How much of the new value an update takes, for an in-place update of an average.
 struct Average {
@@ -62,8 +60,10 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
          out);
 }
 
-void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                const Call& call, Findings& out) {
+bool may_average(std::string_view op) { return op == "lerp" || op == "add"; }
+
+void check_update(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+                  const Call& call, Findings& out) {
     Average average = interpolation(call);
     if (!average.target) average = scaled_sum(f, call);
     if (!average.target || average.weight <= 0) return;
@@ -72,10 +72,13 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
     report(context, f, call.span, found.dtype, found.proven, found.chain, out);
 }
 
+bool is_averaged_model(std::string_view name) {
+    return name == "torch.optim.swa_utils.AveragedModel";
+}
+
 // torch.optim.swa_utils.AveragedModel(model.half(), multi_avg_fn=get_ema_multi_avg_fn(0.999))
 void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
                           const Call& call, Findings& out) {
-    if (call.name.str() != "torch.optim.swa_utils.AveragedModel") return;
     const Operand* model = argument(call, 0, "model");
     const Operand* function = argument(call, 3, "multi_avg_fn");
     const Call* made = function ? source_call(f, *function) : nullptr;
@@ -90,17 +93,17 @@ void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, cons
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     TensorDTypes dtypes(context);
-    for (const Function* f : context.program.functions()) {
-        for (const Call& call : f->calls) {
-            check_call(context, dtypes, *f, call, out);
-            check_averaged_model(context, dtypes, *f, call, out);
-        }
-        for (const Update& u : f->updates) {
-            if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) continue;
-            if (u.has_master && !u.master_optional) continue;
-            report(context, *f, u.span, u.dtype, !u.master_optional, {}, out);
-        }
-    }
+    for_each_op(context.program, may_average, [&](const Function& f, const Call& call) {
+        check_update(context, dtypes, f, call, out);
+    });
+    for_each_call(context.program, is_averaged_model, [&](const Function& f, const Call& call) {
+        check_averaged_model(context, dtypes, f, call, out);
+    });
+    for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
+        if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;
+        if (u.has_master && !u.master_optional) return;
+        report(context, f, u.span, u.dtype, !u.master_optional, {}, out);
+    });
 }
 
 }  // namespace

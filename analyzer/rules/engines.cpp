@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
+#include <tuple>
 
 #include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
@@ -185,14 +186,13 @@ void add_deepspeed(const Function& f, std::vector<Engine>& engines) {
 }
 
 // deepspeed.initialize without a configuration in sight: an engine of unknown dtype.
-void add_initialize(const Function& f, const Call& call, Symbol initialize,
-                    std::vector<Engine>& engines) {
-    if (call.name != initialize) return;
-    if (find_engine(engines, EngineKind::deepspeed)) return;
+Engine initialized(const Function& f, const Call& call) {
     Engine made = engine(EngineKind::deepspeed, f, call);
     made.weights = made.scales = true;
-    engines.push_back(made);
+    return made;
 }
+
+bool is_initialize(std::string_view name) { return name == "deepspeed.initialize"; }
 
 }  // namespace
 
@@ -213,21 +213,28 @@ std::string_view name_of(EngineKind kind) {
 
 std::vector<Engine> engines_of(const Program& program) {
     std::vector<Engine> engines;
-    NameFilter makes(may_make_engine);
-    for (const Function* f : program.functions()) {
-        if (f->kind != FunctionKind::python) continue;
-        add_deepspeed(*f, engines);
-        for (const Call& call : f->calls) {
-            if (!makes(call.name)) continue;
-            for (const auto make : kMakers)
-                if (auto made = make(*f, call)) engines.push_back(*made);
-        }
-    }
-    const Symbol initialize("deepspeed.initialize");
     for (const Function* f : program.functions())
-        for (const Call& call : f->calls) add_initialize(*f, call, initialize, engines);
+        if (f->kind == FunctionKind::python) add_deepspeed(*f, engines);
+    for_each_call(program, may_make_engine, [&](const Function& f, const Call& call) {
+        if (f.kind != FunctionKind::python) return;
+        for (const auto make : kMakers)
+            if (auto made = make(f, call)) engines.push_back(*made);
+    });
+    std::ranges::sort(engines, {}, [](const Engine& made) {
+        const SourceSpan& in = made.function->span;
+        return std::tuple(in.file.str(), in.line, in.column, made.at.line, made.at.column);
+    });
+    for_each_call(program, is_initialize, [&](const Function& f, const Call& call) {
+        if (!find_engine(engines, EngineKind::deepspeed)) engines.push_back(initialized(f, call));
+    });
     mark_used(program, engines);
     return engines;
+}
+
+const std::vector<Engine>& engines_of(const RuleContext& context) {
+    if (!context.engines)
+        context.engines = std::make_shared<const std::vector<Engine>>(engines_of(context.program));
+    return *context.engines;
 }
 
 const Engine* find_engine(const std::vector<Engine>& engines, EngineKind kind) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzer/region/program.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 
@@ -44,6 +45,8 @@ struct Engine {
 
 // Every engine that the program sets up, in the order of its functions.
 std::vector<Engine> engines_of(const Program&);
+// The same, found at the first call for a context and kept with it.
+const std::vector<Engine>& engines_of(const RuleContext&);
 
 const Engine* find_engine(const std::vector<Engine>&, EngineKind);
 // One that may scale the loss: with fp16, or with a dtype that is not known.

@@ -49,9 +49,8 @@ std::vector<Edit> edits_of(const Function& f, const Operand& dtype) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_op(context.program, reduces, [&](const Function& f, const Call& call) {
         DType dtype = DType::unknown;
-        if (!reduces(call.op.name())) return;
         const Operand* asked = half_dtype(f, call, dtype);
         if (!asked) return;
         emit(context, f,

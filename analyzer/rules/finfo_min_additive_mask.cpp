@@ -57,14 +57,12 @@ bool may_add_mask(const Function& f, const Call& call) {
     return may_be_mask(call.args[0]) || may_be_mask(call.args[1]);
 }
 
-bool is_addition(const Call& call) {
-    return call.op.name() == "add" && call.args.size() >= 2;
-}
+bool is_addition(std::string_view op) { return op == "add"; }
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!is_addition(call) || !may_add_mask(f, call)) return;
+    for_each_op(context.program, is_addition, [&](const Function& f, const Call& call) {
+        if (call.args.size() < 2 || !may_add_mask(f, call)) return;
         if (is_python(f) && is_dtype_guarded(f, call.block)) return;
         TensorDType is = dtypes.of(f, call.args[0]);
         if (!is_low_precision(is.dtype)) is = dtypes.of(f, call.args[1]);

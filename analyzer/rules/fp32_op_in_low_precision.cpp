@@ -69,6 +69,16 @@ Need need_of(std::string_view op) {
     return any_of(op, kMild) ? Need::mild : Need::none;
 }
 
+bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }
+
+// hexp(sum), __hdiv(x, sum): arithmetic in half.
+bool is_intrinsic(std::string_view name) {
+    constexpr std::array<std::string_view, 14> kIntrinsics{
+        "hexp",   "h2exp",  "hexp2",   "hexp10", "hlog",  "h2log",  "hlog2",
+        "hlog10", "__hdiv", "__h2div", "hrcp",   "h2rcp", "hrsqrt", "h2rsqrt"};
+    return any_of(leaf(name), kIntrinsics);
+}
+
 // sum(x, kFloat): the call itself asks for fp32.
 bool asks_for_fp32(const Function& f, const Call& call) {
     if (is_wide(call.result.dtype)) return true;
@@ -146,13 +156,13 @@ public:
         : context_(context), dtypes_(context), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
-        const Need need = need_of(call.op.name());
-        if (need == Need::none || asks_for_fp32(f, call)) return;
+        if (asks_for_fp32(f, call)) return;
         if (is_python(f) && others_rule(f, call)) return;
         LowOperand low = low_operand(dtypes_, f, call);
         if (!low.operand) return;
         const Context* region = context_.program.enabled_context(f, call);
         if (region && !is_unprotected(context_, *region, call)) return;
+        const Need need = need_of(call.op.name());
         std::vector<Note> notes;
         if (region) notes = notes_of(*region);
         add_new(notes, std::move(low.is.chain));
@@ -184,14 +194,9 @@ public:
                "leave the region for this call and upcast its operands (.float())", std::move(notes));
     }
 
-    // hexp(sum), __hdiv(x, sum): arithmetic on a statistic in half. Roots of a variance are
-    // MP405's.
+    // Of a statistic. Roots of a variance are MP405's.
     void intrinsic(const Function& f, const Call& call) {
-        constexpr std::array<std::string_view, 14> kIntrinsics{
-            "hexp",   "h2exp",  "hexp2",   "hexp10", "hlog",  "h2log",  "hlog2",
-            "hlog10", "__hdiv", "__h2div", "hrcp",   "h2rcp", "hrsqrt", "h2rsqrt"};
         const std::string_view name = leaf(call.name.str());
-        if (!any_of(name, kIntrinsics)) return;
         const bool root = name == "hrsqrt" || name == "h2rsqrt";
         for (const Operand& x : call.args) {
             const bool spread = x.stat == Stat::variance || x.stat == Stat::sum_of_squares;
@@ -240,10 +245,10 @@ private:
 
 void check(const RuleContext& context, Findings& out) {
     Judge judge(context, out);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (call.op.known()) judge.tensor_op(f, call);
-        judge.intrinsic(f, call);
-    });
+    for_each_op(context.program, needs_fp32,
+                [&](const Function& f, const Call& call) { judge.tensor_op(f, call); });
+    for_each_call(context.program, is_intrinsic,
+                  [&](const Function& f, const Call& call) { judge.intrinsic(f, call); });
     for (const LogOfProduct& found : logs_of_products(context.program)) judge.log_of_product(found);
 }
 

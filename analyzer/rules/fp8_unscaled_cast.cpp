@@ -33,10 +33,12 @@ bool is_tamed(const Call& call) {
     return any_of(call.op.name(), kOps) || any_of(call.name.str(), kFactories);
 }
 
-bool converts(const Call& call) {
+bool may_convert(std::string_view name) {
     constexpr std::array<std::string_view, 3> kNames{"to", "type", "_to_copy"};
-    return !call.args.empty() && any_of(leaf(call.name.str()), kNames);
+    return any_of(leaf(name), kNames);
 }
+
+bool converts(const Call& call) { return !call.args.empty() && may_convert(call.name.str()); }
 
 DType converted_to(const Call& call) {
     if (is_fp8(call.result.dtype)) return call.result.dtype;
@@ -82,8 +84,8 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
 }
 
 void tensor_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    const DType dtype = converts(call) ? converted_to(call) : DType::unknown;
-    if (!is_fp8(dtype)) return;
+    const DType dtype = converted_to(call);
+    if (!is_fp8(dtype) || call.args.empty()) return;
     const Operand& value = call.args.front();
     if (is_fp8(value.dtype) || is_integer(value.dtype)) return;
     const Source source = source_of(f, value);
@@ -110,7 +112,7 @@ void cuda_conversion(const RuleContext& context, const Function& f, const Cast& 
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
         if (is_python(f)) tensor_cast(context, f, call, out);
     });
     for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {

@@ -78,7 +78,7 @@ bool is_fp16(const Engine& e) { return e.dtype == DType::fp16 || e.reduce == DTy
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    for (const Engine& e : engines_of(context.program)) {
+    for (const Engine& e : engines_of(context)) {
         const bool fsdp1 = e.kind == EngineKind::fsdp1;
         if ((!fsdp1 && e.kind != EngineKind::fsdp2) || !is_fp16(e) || !e.call ||
             e.used == Switch::off)

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -38,9 +37,7 @@ bool may_add(std::string_view name) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    NameFilter adds(may_add);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!adds(call.name)) return;
+    for_each_call(context.program, may_add, [&](const Function& f, const Call& call) {
         const DType dtype = added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,

@@ -16,7 +16,7 @@
 #include <cmath>
 
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/dataflow.hpp"
 #include "analyzer/rules/norm_stats.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
@@ -60,7 +60,7 @@ constexpr std::string_view kFix =
 class Judge {
 public:
     Judge(const RuleContext& context, const Function& function, Findings& out)
-        : context_(context), function_(function), out_(out), normalises_(normalises(function)) {}
+        : context_(context), function_(function), out_(out) {}
 
     void cast(const Cast& c) {
         if (!is_low_precision(c.to) || !(is_wide(c.from) || is_integer(c.from))) return;
@@ -133,7 +133,8 @@ private:
 
     void narrowed(const SourceSpan& span, Stat stat, DType from, DType to, const Operand& source) {
         if (stat < Stat::sum_of_squares) return;
-        if (stat == Stat::mean && !normalises_) return;  // an average, not a normalisation
+        const bool is_average = stat == Stat::mean && !normalises(function_);
+        if (is_average) return;
         std::string message = std::string(name_of_stat(stat));
         if (!source.name.empty()) message += quoted(source.name.str());
         message += " is narrowed to " + std::string(label(to)) + ": " + cost(stat, from, to);
@@ -161,7 +162,6 @@ private:
     const RuleContext& context_;
     const Function& function_;
     Findings& out_;
-    bool normalises_ = false;
     std::vector<SourceSpan> reported_;
 };
 
@@ -175,8 +175,23 @@ public:
         if (is_mean_of_squares(f, call))
             return held(f, call, call.args.front(), Stat::variance, "mean of squares");
         if (variance_under_root(f, call))
-            return held(f, call, call.args.front(), Stat::variance, "root of a variance");
-        cast_of_batch_norm(f, call);
+            held(f, call, call.args.front(), Stat::variance, "root of a variance");
+    }
+
+    // BatchNorm2d(c).half(): the running mean and variance become half with the weights.
+    void look_at_batch_norm(const Function& f, const Call& made) {
+        const std::int32_t index = index_of(f, made);
+        for (const Call& call : f.calls) {
+            const bool casts = call.result.shape == Shape::module && !call.args.empty() &&
+                               call.args.front().call == index &&
+                               is_low_precision(call.result.dtype);
+            if (!casts) continue;
+            report(f, call, Severity::warning,
+                   "the running statistics of " + std::string(leaf(made.name.str())) + " become " +
+                       std::string(label(call.result.dtype)) + ": " +
+                       cost(Stat::variance, DType::fp32, call.result.dtype),
+                   "leave batch norms in fp32 when the model is cast", {});
+        }
     }
 
 private:
@@ -190,19 +205,6 @@ private:
                std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
                    cost(stat, DType::fp32, is.dtype),
                kFix, std::move(is.chain));
-    }
-
-    // BatchNorm2d(c).half(): the running mean and variance become half with the weights.
-    void cast_of_batch_norm(const Function& f, const Call& call) {
-        const bool casts = call.result.shape == Shape::module && !call.args.empty() &&
-                           is_low_precision(call.result.dtype);
-        const Call* made = casts ? source_call(f, call.args.front()) : nullptr;
-        if (!made || !made->name.str().starts_with("torch.nn.BatchNorm")) return;
-        report(f, call, Severity::warning,
-               "the running statistics of " + std::string(leaf(made->name.str())) + " become " +
-                   std::string(label(call.result.dtype)) + ": " +
-                   cost(Stat::variance, DType::fp32, call.result.dtype),
-               "leave batch norms in fp32 when the model is cast", {});
     }
 
     void report(const Function& f, const Call& call, Severity severity, std::string message,
@@ -223,13 +225,23 @@ private:
     Findings& out_;
 };
 
+void check_python(const RuleContext& context, Findings& out) {
+    TensorJudge judge(context, out);
+    for_each_op(context.program, may_end_statistic, [&](const Function& f, const Call& call) {
+        if (is_python(f)) judge.look_at(f, call);
+    });
+    const auto is_batch_norm = [](std::string_view name) {
+        return name.starts_with("torch.nn.BatchNorm");
+    };
+    for_each_call(context.program, is_batch_norm, [&](const Function& f, const Call& made) {
+        if (is_python(f)) judge.look_at_batch_norm(f, made);
+    });
+}
+
 void check(const RuleContext& context, Findings& out) {
-    TensorJudge tensors(context, out);
+    check_python(context, out);
     for (const Function* function : context.program.functions()) {
-        if (is_python(*function)) {
-            for (const Call& c : function->calls) tensors.look_at(*function, c);
-            continue;
-        }
+        if (is_python(*function)) continue;
         Judge judge(context, *function, out);
         for (const Accumulation& a : function->accumulations) judge.accumulated(a);
         for (const Cast& c : function->casts) judge.cast(c);

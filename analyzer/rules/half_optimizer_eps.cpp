@@ -40,10 +40,15 @@ constexpr std::array<Optimizer, 8> kOptimizers{{{"Adam", 3, 1e-8},
                                                 {"Adagrad", 5, 1e-10},
                                                 {"SparseAdam", 3, 1e-8}}};
 
-const Optimizer* optimizer_of(const Call& call) {
-    if (!is_within(call.name.str(), "torch.optim")) return nullptr;
-    const auto found = std::ranges::find(kOptimizers, leaf(call.name.str()), &Optimizer::name);
+// The optimizer of this name in `scope`, the library's.
+const Optimizer* optimizer_named(std::string_view name, std::string_view scope) {
+    if (!is_within(name, scope)) return nullptr;
+    const auto found = std::ranges::find(kOptimizers, leaf(name), &Optimizer::name);
     return found == kOptimizers.end() ? nullptr : &*found;
+}
+
+const Optimizer* optimizer_of(const Call& call) {
+    return optimizer_named(call.name.str(), "torch.optim");
 }
 
 // ---- C++: torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(1e-3).eps(1e-4))
@@ -55,9 +60,13 @@ const Optimizer* cpp_optimizer_of(const Call& call) {
         made = owner_of(call.name.str());
     else if (is_within(call.name.str(), "std") && !call.template_args.empty())
         made = call.template_args[0].text.str();
-    if (!is_within(made, "torch::optim")) return nullptr;
-    const auto found = std::ranges::find(kOptimizers, leaf(made), &Optimizer::name);
-    return found == kOptimizers.end() ? nullptr : &*found;
+    return optimizer_named(made, "torch::optim");
+}
+
+// The names of both.
+bool may_make_optimizer(std::string_view name) {
+    return optimizer_named(name, "torch.optim") || is_within(name, "std") ||
+           optimizer_named(owner_of(name), "torch::optim");
 }
 
 // The constructor of the options, through the calls that set one and give them back.
@@ -105,7 +114,7 @@ const Call* module_cast_before(const Function& f, const Call& parameters) {
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
-        : context_(context), dtypes_(context), engines_(engines_of(context.program)), out_(out) {}
+        : context_(context), dtypes_(context), engines_(engines_of(context)), out_(out) {}
 
     void look_at(const Function& f, const Call& call) {
         const Optimizer* optimizer = optimizer_of(call);
@@ -192,14 +201,14 @@ private:
 
     const RuleContext& context_;
     TensorDTypes dtypes_;
-    std::vector<Engine> engines_;
+    const std::vector<Engine>& engines_;
     Findings& out_;
 };
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     Judge judge(context, out);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_make_optimizer, [&](const Function& f, const Call& call) {
         if (is_python(f))
             judge.look_at(f, call);
         else

@@ -108,11 +108,13 @@ bool keeps_masters(const Program& program, const std::vector<Engine>& engines, S
     return false;
 }
 
+bool may_make_optimizer(std::string_view name) {
+    return name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler");
+}
+
 void check_optimizer(const RuleContext& context, TensorDTypes& dtypes,
                      const std::vector<Engine>& engines, const Function& f, const Call& call,
                      Findings& out) {
-    if (!call.name.str().starts_with("torch.optim.") || call.args.empty()) return;
-    if (is_within(call.name.str(), "torch.optim.lr_scheduler")) return;
     const Operand* parameters = argument(call, 0, "params");
     const Operand* module = parameters ? half_module(f, *parameters) : nullptr;
     if (!module) return;
@@ -155,9 +157,9 @@ void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
 }
 
 void check_optimizers(const RuleContext& context, Findings& out) {
-    const std::vector<Engine> engines = engines_of(context.program);
+    const std::vector<Engine>& engines = engines_of(context);
     TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_make_optimizer, [&](const Function& f, const Call& call) {
         if (code_kind(f.span.file) != CodeKind::test)
             check_optimizer(context, dtypes, engines, f, call, out);
     });

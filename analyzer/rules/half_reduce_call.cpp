@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/support.hpp"
 
@@ -98,9 +97,13 @@ DType cooperative(const Call& call) {
     return call.args[1].dtype;
 }
 
-bool is_reducing_library(std::string_view name) {
+// The names of all of the above: each has one of these words in it.
+bool may_reduce(std::string_view name) {
     constexpr std::array<std::string_view, 4> kScopes{"cub", "std", "thrust", "cooperative_groups"};
-    return std::ranges::any_of(kScopes, [&](std::string_view s) { return is_within(name, s); });
+    constexpr std::array<std::string_view, 5> kWords{"sum", "reduce", "scan", "accumulate",
+                                                     "inner_product"};
+    return std::ranges::any_of(kScopes, [&](std::string_view s) { return is_within(name, s); }) &&
+           std::ranges::any_of(kWords, [&](std::string_view w) { return mentions(leaf(name), w); });
 }
 
 DType accumulates_in(const Call& call) {
@@ -113,9 +116,7 @@ DType accumulates_in(const Call& call) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    NameFilter may_reduce(is_reducing_library);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!may_reduce(call.name)) return;
+    for_each_call(context.program, may_reduce, [&](const Function& f, const Call& call) {
         const DType dtype = accumulates_in(call);
         if (!is_low_precision(dtype)) return;
         emit(context, f,

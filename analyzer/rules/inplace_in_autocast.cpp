@@ -23,11 +23,15 @@ bool can_be_tensor(const Operand& value) {
     return value.shape == Shape::tensor || (value.shape == Shape::other && value.constant.empty());
 }
 
-bool adds_in_place(const Call& call) {
+bool is_addition(std::string_view name) {
     constexpr std::array<std::string_view, 8> kNames{"__iadd__",   "__isub__", "add_",
                                                      "sub_",       "index_add_", "operator+=",
                                                      "operator-=", "addcmul_"};
-    return any_of(leaf(call.name.str()), kNames) && call.args.size() > 1;
+    return any_of(leaf(name), kNames);
+}
+
+bool adds_in_place(const Call& call) {
+    return is_addition(call.name.str()) && call.args.size() > 1;
 }
 
 bool writes_out(const Call& call) {
@@ -72,24 +76,33 @@ std::string message_of(TensorDTypes& dtypes, const RuleContext& context, const F
            " beside fp32";
 }
 
+void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+                const Call& call, Findings& out) {
+    if (!adds_in_place(call) && !writes_out(call)) return;
+    const Context* region = context.program.enabled_context(f, call);
+    if (!region) return;
+    std::string message = message_of(dtypes, context, f, call, *region);
+    if (message.empty()) return;
+    emit(context, f,
+         {.rule = "MP116",
+          .severity = Severity::warning,
+          .span = call.span,
+          .message = std::move(message),
+          .fix = "use the out-of-place form, with an fp32 accumulator",
+          .notes = notes_of(*region),
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!adds_in_place(call) && !writes_out(call)) return;
-        const Context* region = context.program.enabled_context(f, call);
-        if (!region) return;
-        std::string message = message_of(dtypes, context, f, call, *region);
-        if (message.empty()) return;
-        emit(context, f,
-             {.rule = "MP116",
-              .severity = Severity::warning,
-              .span = call.span,
-              .message = std::move(message),
-              .fix = "use the out-of-place form, with an fp32 accumulator",
-              .notes = notes_of(*region),
-              .function = {}},
-             out);
-    });
+    NameFilter adds(is_addition);
+    for (const CallAt& at : context.program.calls()) {
+        // Other calls than additions are judged by what an op list says of their op.
+        if (!at.op.known() && !adds(at.name)) continue;
+        const Function& f = *context.program.functions()[at.function];
+        check_call(context, dtypes, f, f.calls[at.call], out);
+    }
 }
 
 }  // namespace

@@ -22,16 +22,17 @@ constexpr std::array<std::string_view, 4> kFiniteTests{"isnan", "isinf", "isfini
 
 bool is_finite_test(const Call& call) { return any_of(call.op.name(), kFiniteTests); }
 
-bool reads_scale(const Call& call) {
-    return call.name.str().ends_with("GradScaler.get_scale");
-}
+bool reads_scale(std::string_view name) { return name.ends_with("GradScaler.get_scale"); }
+
+bool reads_value(std::string_view name) { return leaf(name) == "item" || leaf(name) == "__bool__"; }
 
 // `.item()` of a test for NaN, whatever was reduced in between.
 bool reads_finite_test(const Function& f, const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    if ((name != "item" && name != "__bool__") || call.args.empty()) return false;
+    if (!reads_value(call.name.str()) || call.args.empty()) return false;
     return origin(f, call.args[0], is_finite_test) != nullptr;
 }
+
+bool may_wait(std::string_view name) { return reads_scale(name) || reads_value(name); }
 
 // `step % n`, in another block than the call: it runs only now and then.
 bool is_thinned_out(const Function& f, const Call& call) {
@@ -41,9 +42,9 @@ bool is_thinned_out(const Function& f, const Call& call) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_wait, [&](const Function& f, const Call& call) {
         if (call.loop_depth == 0 || !is_python(f)) return;
-        const bool scale = reads_scale(call);
+        const bool scale = reads_scale(call.name.str());
         if (!scale && !reads_finite_test(f, call)) return;
         if (is_thinned_out(f, call)) return;
         emit(context, f,

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kMostValues = 64;  // followed from one logarithm
 
-bool is_log(const Call& call) {
+bool is_log(std::string_view op) {
     constexpr std::array<std::string_view, 4> kLogs{"log", "log2", "log10", "log1p"};
-    return any_of(call.op.name(), kLogs);
+    return any_of(op, kLogs);
 }
 
 bool is_product(const Call& call) {
@@ -102,9 +102,8 @@ private:
 std::vector<LogOfProduct> logs_of_products(const Program& program) {
     std::vector<LogOfProduct> out;
     Search search(program, out);
-    for (const Function* f : program.functions())
-        for (const Call& call : f->calls)
-            if (call.op.known() && is_log(call)) search.from(*f, call);
+    for_each_op(program, is_log,
+                [&](const Function& f, const Call& log) { search.from(f, log); });
     return out;
 }
 

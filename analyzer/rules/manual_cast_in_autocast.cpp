@@ -28,11 +28,15 @@
 namespace mp::lint {
 namespace {
 
-bool is_cast_to_half(const Call& call) {
+bool is_cast(std::string_view name) {
     constexpr std::array<std::string_view, 7> kCasts{"to",   "half",    "bfloat16", "toType",
                                                      "type", "type_as", "_to_copy"};
+    return any_of(leaf(name), kCasts);
+}
+
+bool is_cast_to_half(const Call& call) {
     return is_half(call.result.dtype) && call.kind != CallKind::constructor &&
-           any_of(leaf(call.name.str()), kCasts);
+           is_cast(call.name.str());
 }
 
 bool feeds_a_pointer(const Function& f, const Call& cast) {
@@ -119,23 +123,30 @@ bool is_exact(const Function& f, const Operand& value, DType dtype) {
                                [&](const Operand& item) { return is_exact(f, item, dtype); });
 }
 
+// Functions that make a tensor of given values.
+struct Factory {
+    std::string_view name;
+    std::size_t values_at = 0;  // the first argument that holds values
+};
+constexpr std::array<Factory, 9> kFactories{{{"tensor", 0},
+                                             {"as_tensor", 0},
+                                             {"asarray", 0},
+                                             {"scalar_tensor", 0},
+                                             {"new_tensor", 1},
+                                             {"full", 1},
+                                             {"full_like", 1},
+                                             {"new_full", 2},
+                                             {"linspace", 0}}};
+
+const Factory* factory_named(std::string_view name) {
+    const auto* found = std::ranges::find(kFactories, leaf(name), &Factory::name);
+    return found == kFactories.end() ? nullptr : found;
+}
+
 // The dtype argument of a factory that rounds given values to half: torch.tensor(x, dtype=half).
 const Operand* rounding_dtype(const Function& f, const Call& call) {
-    struct Factory {
-        std::string_view name;
-        std::size_t values_at = 0;  // the first argument that holds values
-    };
-    constexpr std::array<Factory, 9> kFactories{{{"tensor", 0},
-                                                 {"as_tensor", 0},
-                                                 {"asarray", 0},
-                                                 {"scalar_tensor", 0},
-                                                 {"new_tensor", 1},
-                                                 {"full", 1},
-                                                 {"full_like", 1},
-                                                 {"new_full", 2},
-                                                 {"linspace", 0}}};
-    const auto* factory = std::ranges::find(kFactories, leaf(call.name.str()), &Factory::name);
-    if (factory == kFactories.end() || !is_half(call.result.dtype)) return nullptr;
+    const Factory* factory = factory_named(call.name.str());
+    if (!factory || !is_half(call.result.dtype)) return nullptr;
     if (!is_within(call.name.str(), "torch") && call.kind != CallKind::method) return nullptr;
     const Operand* dtype = keyword_argument(call, "dtype");
     if (!dtype || dtype->shape != Shape::dtype || factory->values_at >= call.args.size())
@@ -179,11 +190,11 @@ const Call* module_cast(const Function& f, const Call& run) {
     return found;
 }
 
+bool is_run(std::string_view name) { return leaf(name) == "forward" || leaf(name) == "__call__"; }
+
 void check_module(const RuleContext& context, const Function& f, const Call& call,
                   std::unordered_set<const Call*>& reported, Findings& out) {
-    if (call.kind != CallKind::method || call.args.empty()) return;
-    const std::string_view name = leaf(call.name.str());
-    if (name != "forward" && name != "__call__") return;
+    if (call.kind != CallKind::method || call.args.empty() || !is_run(call.name.str())) return;
     const Call* cast = module_cast(f, call);
     const Context* region = cast ? training_region(context, f, call) : nullptr;
     if (!region || knows_what_it_does(f) || !reported.insert(cast).second) return;
@@ -197,7 +208,10 @@ void check_module(const RuleContext& context, const Function& f, const Call& cal
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     std::unordered_set<const Call*> reported;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto may_matter = [](std::string_view name) {
+        return is_cast(name) || factory_named(name) || is_run(name);
+    };
+    for_each_call(context.program, may_matter, [&](const Function& f, const Call& call) {
         if (code_kind(f.span.file) == CodeKind::test) return;  // compares precisions
         if (is_cast_to_half(call))
             check_cast(context, f, call, out);

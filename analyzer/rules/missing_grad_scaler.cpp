@@ -111,7 +111,7 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     check_kernels(context, out);
     const Protocol& protocol = protocol_of(context);
-    const std::vector<Engine> engines = engines_of(context.program);
+    const std::vector<Engine>& engines = engines_of(context);
     for (const Violation& v : violations_of(context, Defect::unscaled_training)) {
         Cause cause = cause_of(context, v);
         const Function& f = *v.at.function;

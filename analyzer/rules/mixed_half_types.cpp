@@ -88,10 +88,13 @@ void check_in_region(const RuleContext& context, const Function& f, const Call& 
            notes_of(region), out);
 }
 
+bool is_collective(std::string_view name) {
+    return name.starts_with("nccl") || name.starts_with("MPI_");
+}
+
 // ncclAllReduce(const __half*, ..., ncclBfloat16, ...)
 void check_collective(const RuleContext& context, const Function& f, const Call& call,
                       Findings& out) {
-    if (!call.name.str().starts_with("nccl") && !call.name.str().starts_with("MPI_")) return;
     DType named = DType::unknown, held = DType::unknown;
     for (const Operand& value : call.args) {
         const std::string_view constant = value.constant.str();
@@ -108,10 +111,12 @@ void check_collective(const RuleContext& context, const Function& f, const Call&
 }
 
 void check(const RuleContext& context, Findings& out) {
-    TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, is_collective, [&](const Function& f, const Call& call) {
         check_collective(context, f, call, out);
-        if (!call.op.known() || !combines(context, call.op)) return;
+    });
+    TensorDTypes dtypes(context);
+    const auto may_meet = [&](std::string_view op) { return combines(context, Op(op)); };
+    for_each_op(context.program, may_meet, [&](const Function& f, const Call& call) {
         const Halves is = halves_of(dtypes, f, call);
         if (!is.fp16 && !is.bf16) return;
         if (const Context* region = context.program.enabled_context(f, call))

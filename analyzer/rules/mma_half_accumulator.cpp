@@ -152,7 +152,8 @@ void check(const RuleContext& context, Findings& out) {
         if (dtype == DType::unknown) dtype = cute(use);
         if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
     });
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto is_assembly = [](std::string_view name) { return name == "asm"; };
+    for_each_call(context.program, is_assembly, [&](const Function& f, const Call& call) {
         if (call.kind != CallKind::assembly || call.args.empty()) return;
         const std::string_view instruction = half_instruction(call.args[0].constant.str());
         if (!instruction.empty())

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/numerics/symbol.hpp"
@@ -13,7 +15,7 @@ namespace mp::lint {
 
 class NameFilter {
 public:
-    explicit NameFilter(bool (*holds)(std::string_view)) : holds_(holds) {}
+    explicit NameFilter(std::function<bool(std::string_view)> holds) : holds_(std::move(holds)) {}
 
     bool operator()(Symbol name) {
         const std::size_t at = name.id();
@@ -24,7 +26,7 @@ public:
 
 private:
     enum class Answer : std::uint8_t { unasked, no, yes };
-    bool (*holds_)(std::string_view);
+    std::function<bool(std::string_view)> holds_;
     std::vector<Answer> known_;  // by the name's id
 };
 

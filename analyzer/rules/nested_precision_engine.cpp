@@ -35,9 +35,10 @@ bool is_lightning_module(const Function& f) {
 class Reach {
 public:
     Reach(const RuleContext& context, const std::vector<Engine>& engines) : engines_(engines) {
-        for (const Function* f : context.program.functions())
-            for (const Call& call : f->calls)
-                if (call.name.str() == "deepspeed.initialize") deepspeed_files_.push_back(call.span.file);
+        const auto sets_up = [](std::string_view name) { return name == "deepspeed.initialize"; };
+        for_each_call(context.program, sets_up, [&](const Function&, const Call& call) {
+            deepspeed_files_.push_back(call.span.file);
+        });
     }
 
     bool covers(const Engine& engine, const Function& f) const {
@@ -97,10 +98,11 @@ std::string message_of(const Engine& engine, const AutocastCall& region, const F
 }
 
 void check(const RuleContext& context, Findings& out) {
-    const std::vector<Engine> engines = engines_of(context.program);
+    const std::vector<Engine>& engines = engines_of(context);
     if (std::ranges::none_of(engines, is_engine_dtype)) return;
     const Reach reach(context, engines);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto may_open = [](std::string_view name) { return leaf(name) == "autocast"; };
+    for_each_call(context.program, may_open, [&](const Function& f, const Call& call) {
         const auto region = autocast_call(call);
         if (!region) return;
         for (const Engine& engine : engines) {

@@ -21,9 +21,9 @@ bool is_variance(const Call& call) {
     return call.op.name() == "var" || call.op.name() == "std" || call.op.name() == "var_mean";
 }
 
-bool is_root(const Call& call) {
-    return call.op.name() == "rsqrt" || call.op.name() == "sqrt";
-}
+bool is_mean(std::string_view op) { return op == "mean"; }
+
+bool is_root(std::string_view op) { return op == "rsqrt" || op == "sqrt"; }
 
 // x + eps, x.clamp(min=eps)
 bool adds_epsilon(const Call& call) {
@@ -34,18 +34,20 @@ bool adds_epsilon(const Call& call) {
 }  // namespace
 
 bool is_mean_of_squares(const Function& f, const Call& call) {
-    if (call.op.name() != "mean" || call.args.empty()) return false;
+    if (!is_mean(call.op.name()) || call.args.empty()) return false;
     const Call* squared = producer(f, call.args.front());
     return squared && is_square(*squared);
 }
 
 const Call* variance_under_root(const Function& f, const Call& root) {
-    if (!is_root(root) || root.args.empty()) return nullptr;
+    if (!is_root(root.op.name()) || root.args.empty()) return nullptr;
     const Call* below = producer(f, root.args.front());
     if (below && adds_epsilon(*below) && !below->args.empty())
         below = producer(f, below->args.front());
     return below && is_variance(*below) ? below : nullptr;
 }
+
+bool may_end_statistic(std::string_view op) { return is_mean(op) || is_root(op); }
 
 bool is_part_of_norm(const Function& f, const Call& call) {
     if (is_square(call))

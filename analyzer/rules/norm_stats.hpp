@@ -2,6 +2,8 @@
 
 // The statistics of a normalisation that is written in tensor ops, and which calls belong to it.
 
+#include <string_view>
+
 #include "analyzer/facts/model.hpp"
 
 namespace mp::lint {
@@ -12,6 +14,9 @@ bool is_mean_of_squares(const Function&, const Call&);
 // The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr
 // when the call is no such root.
 const Call* variance_under_root(const Function&, const Call& root);
+
+// Whether calls of this op can be such a mean or such a root.
+bool may_end_statistic(std::string_view op);
 
 // A square below such a mean, or a variance below such a root: MP405 judges it together with that.
 bool is_part_of_norm(const Function&, const Call&);

@@ -48,8 +48,10 @@ public:
         for (const Function* f : context_.program.functions()) {
             if (f->kind != FunctionKind::python) continue;
             for (const Setting& setting : f->settings) add(*f, setting);
-            for (const Call& call : f->calls) add(*f, call);
         }
+        for_each_call(context_.program, may_list, [&](const Function& f, const Call& call) {
+            if (f.kind == FunctionKind::python) add(f, call);
+        });
         for (const Entry& entry : low_) check_vendor(entry);
         for (const Entry& entry : others_) check_low(entry, false);
         check_both();
@@ -86,14 +88,22 @@ private:
         }
     }
 
+    static bool is_apex(std::string_view name) {
+        return name == "apex.amp.register_half_function" || name == "apex.amp.half_function";
+    }
+
+    static bool is_paddle(std::string_view name) {
+        return is_within(name, "paddle") && leaf(name) == "auto_cast";
+    }
+
+    static bool may_list(std::string_view name) { return is_apex(name) || is_paddle(name); }
+
     void add(const Function& f, const Call& call) {
-        const std::string_view name = call.name.str();
-        if (name == "apex.amp.register_half_function" || name == "apex.amp.half_function") {
+        if (is_apex(call.name.str())) {
             if (const Operand* op = argument(call, 1, "name"))
                 if (!op->constant.empty()) others_.push_back({&f, call.span, spelled(*op)});
             return;
         }
-        if (!is_within(name, "paddle") || leaf(name) != "auto_cast") return;
         const Operand* list = keyword_argument(call, "custom_white_list");
         const Call* display = list ? source_call(f, *list) : nullptr;
         if (!display) return;

@@ -57,17 +57,18 @@ bool is_known_optimizer(const RuleContext& context, const Function& f, const Ope
     });
 }
 
+bool names_step(std::string_view name) { return leaf(name) == "step"; }
+
 bool is_step(const RuleContext& context, const Function& f, const Call& call) {
     const std::string_view name = call.name.str();
-    if (leaf(name) != "step" || call.kind != CallKind::method || call.args.empty()) return false;
+    if (!names_step(name) || call.kind != CallKind::method || call.args.empty()) return false;
     if (mentions(name, "lr_scheduler")) return false;
     if (is_own_library(name) || is_scaler(name)) return true;
     return name == "?.step" && is_known_optimizer(context, f, call.args[0]);
 }
 
-bool is_clip(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    return is_within(call.name.str(), "torch.nn.utils") && name.starts_with("clip_grad_");
+bool is_clip(std::string_view name) {
+    return is_within(name, "torch.nn.utils") && leaf(name).starts_with("clip_grad_");
 }
 
 const Context* hmp_region(const Program& program, const Function& f, const Call& call) {
@@ -99,7 +100,8 @@ std::vector<Edit> disabled_casts(const RuleContext& context, const Function& f, 
 void report(const RuleContext& context, const Function& f, const Call& call, const Context& region,
             Findings& out) {
     const bool is_hmp = region.device.str() == "hmp";
-    const std::string what = is_clip(call) ? "gradients are clipped" : "the optimizer steps";
+    const bool clips = is_clip(call.name.str());
+    const std::string what = clips ? "gradients are clipped" : "the optimizer steps";
     auto edits = is_hmp ? disabled_casts(context, f, call) : std::vector<Edit>{};
     const bool has_edits = !edits.empty();
     emit(context, f,
@@ -137,8 +139,9 @@ bool is_inverted_mask(const Function& f, const Operand& value) {
     return std::ranges::any_of(call->args, [](const Operand& o) { return number_of(o) == 1.0; });
 }
 
+// A product: (1 - mask) * limit.
 void check_mask(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    if (call.op.name() != "mul" || call.args.size() < 2) return;
+    if (call.args.size() < 2) return;
     bool proven = false;
     const bool right = is_wide_limit(f, call.args[1], proven) && is_inverted_mask(f, call.args[0]);
     const bool left =
@@ -161,10 +164,14 @@ void check_mask(const RuleContext& context, const Function& f, const Call& call,
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto is_product = [](std::string_view op) { return op == "mul"; };
+    for_each_op(context.program, is_product, [&](const Function& f, const Call& call) {
         check_mask(context, f, call, out);
+    });
+    const auto may_update = [](std::string_view name) { return names_step(name) || is_clip(name); };
+    for_each_call(context.program, may_update, [&](const Function& f, const Call& call) {
         const bool step = is_step(context, f, call);
-        if (!step && !is_clip(call)) return;
+        if (!step && !is_clip(call.name.str())) return;
         if (const Context* hmp = hmp_region(context.program, f, call))
             report(context, f, call, *hmp, out);
         else if (const Context* region = written_region(context.program, f, call); region && step)

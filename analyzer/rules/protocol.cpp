@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/rules/arguments.hpp"
+#include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
 namespace {
@@ -13,6 +14,11 @@ Enabled enabled_of(const Function& f, const Call& made) {
     if (!flag || is_true(flag)) return {Switch::on, {}};
     if (is_false(flag)) return {Switch::off, {}};
     return {Switch::unknown, flag->name.empty() ? flag->text : flag->name};
+}
+
+bool is_scale_or_step(std::string_view name) {
+    const std::string_view leaf = last_part(name);
+    return leaf == "scale" || leaf == "step";
 }
 
 }  // namespace
@@ -26,22 +32,23 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
 }
 
 void Protocol::find_scalers() {
-    for (const Function* f : program_.functions())
-        for (const Call& c : f->calls) {
-            if (roles_.makes_scaler(c))
-                scalers_.push_back({f, &c, c.result.name, enabled_of(*f, c)});
-            if (roles_.makes_optimizer(c) && !c.result.name.empty())
-                optimizers_[c.result.name].emplace_back(f, &c);
-        }
+    const auto may = [this](std::string_view name) { return roles_.may_make_either(name); };
+    for_each_call(program_, may, [this](const Function& f, const Call& c) {
+        if (roles_.makes_scaler(c)) scalers_.push_back({&f, &c, c.result.name, enabled_of(f, c)});
+        if (roles_.makes_optimizer(c) && !c.result.name.empty())
+            optimizers_[c.result.name].emplace_back(&f, &c);
+    });
 }
 
 void Protocol::connect_files() {
+    for_each_call(program_, is_scale_or_step, [this](const Function& f, const Call& c) {
+        const EventKind kind = roles_.event(f, c).kind;
+        if (kind == EventKind::scale || kind == EventKind::scaler_step)
+            scaling_files_.insert(f.span.file);
+    });
     for (const Function* f : program_.functions()) {
         const Symbol file = f->span.file;
         for (const Call& c : f->calls) {
-            const EventKind kind = roles_.event(*f, c).kind;
-            if (kind == EventKind::scale || kind == EventKind::scaler_step)
-                scaling_files_.insert(file);
             const Function* callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
             if (!callee || callee->span.file == file) continue;
             auto& known = calls_[file];

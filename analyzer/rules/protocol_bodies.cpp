@@ -6,6 +6,7 @@
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/protocol_paths.hpp"
+#include "analyzer/rules/support.hpp"
 
 namespace mp::lint {
 namespace {
@@ -46,12 +47,10 @@ EventMask Paths::mask(const Function& f) const {
 }
 
 void Paths::seed_masks() {
-    for (const Function* f : program_.functions()) {
-        EventMask own = 0;
-        for (const Call& c : f->calls) own |= mask_of(roles_.event(*f, c).kind);
-        own &= ~mask_of(none);
-        if (own) masks_[f] = own;
-    }
+    for_each_call(program_, Roles::may_be_event, [&](const Function& f, const Call& c) {
+        const EventKind kind = roles_.event(f, c).kind;
+        if (kind != none) masks_[&f] |= mask_of(kind);
+    });
 }
 
 // From the functions where something happens up to all that call them.

@@ -72,8 +72,8 @@ bool is_clip(std::string_view leaf) {
     return any_of(leaf, kClips);
 }
 
-EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
-    if (call.args.empty() || !is_gradient(f, call.args[0])) return none;
+// What is done to a gradient, by the name alone.
+EventKind done_to_gradient(std::string_view leaf) {
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
     // A copy writes what it is given: the mean over ranks, which is scaled as before.
     constexpr std::array<std::string_view, 4> kWrites{"mul_", "clamp_", "clip_", "__imul__"};
@@ -82,6 +82,26 @@ EventKind gradient_event(const Function& f, const Call& call, std::string_view l
     if (leaf == "div_" || leaf == "__itruediv__" || leaf == "operator/=") return read_scale;
     if (any_of(leaf, kWrites)) return clip;
     return any_of(leaf, kReads) || any_of(leaf, kNoise) ? inspect : none;
+}
+
+EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
+    const EventKind kind = done_to_gradient(leaf);
+    return kind != none && !call.args.empty() && is_gradient(f, call.args[0]) ? kind : none;
+}
+
+bool opens_region(std::string_view name) {
+    return name == "at::autocast::set_enabled" ||
+           (name.ends_with("autocast.__enter__") && name.starts_with("torch."));
+}
+
+// Objects and their classes are learnt from constructors and from the methods of the protocol.
+bool may_teach(std::string_view name) {
+    const std::string_view leaf = last_part(name);
+    return method_bit(leaf) != 0 || leaf == "backward" || kind_of(name) != ClassKind::unknown;
+}
+
+bool is_step_or_unscale(std::string_view name) {
+    return (method_bit(last_part(name)) & (kStep | kUnscale)) != 0;
 }
 
 // Position of the autocast's dtype among the constructor's arguments.
@@ -140,15 +160,13 @@ Roles::Roles(const Program& program) {
         const std::string_view method = last_part(f->name.str());
         if (!f->parent_class.empty() && (method != "scale" || f->params.size() > self))
             learn_class(f->parent_class, method);
-        for (const Call& call : f->calls) learn(*f, call);
     }
+    for_each_call(program, may_teach, [&](const Function& f, const Call& call) { learn(f, call); });
     // What a scaler steps is an optimizer.
-    for (const Function* f : program.functions())
-        for (const Call& call : f->calls) {
-            const std::uint32_t bit = method_bit(name(call.name).leaf.str());
-            if ((bit & (kStep | kUnscale)) && call.args.size() > 1 && is_scaler(*f, call))
-                receivers_[key(*f, call.args[1])] |= kStepped;
-        }
+    for_each_call(program, is_step_or_unscale, [&](const Function& f, const Call& call) {
+        if (call.args.size() > 1 && is_scaler(f, call))
+            receivers_[key(f, call.args[1])] |= kStepped;
+    });
 }
 
 Roles::Key Roles::key(const Function& f, const Operand& receiver) {
@@ -231,6 +249,15 @@ bool Roles::makes_scaler(const Call& call) const {
     return false;
 }
 
+bool Roles::may_make_either(std::string_view name) const {
+    const ClassKind kind = kind_of(name);
+    if (kind == ClassKind::scaler || kind == ClassKind::optimizer) return true;
+    return std::ranges::any_of(std::array{name, owner_of(name)}, [this](std::string_view owner) {
+        const auto found = classes_.find(Symbol(owner));
+        return found != classes_.end() && are_a_scalers(found->second);
+    });
+}
+
 bool Roles::makes_optimizer(const Call& call) const {
     return call.kind == CallKind::constructor && kind_of(call.name.str()) == ClassKind::optimizer;
 }
@@ -283,10 +310,9 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
 
 Event Roles::region_event(const Function& f, const Call& call) const {
     const std::string_view text = call.name.str();
-    if (text == "at::autocast::set_enabled" && !call.args.empty() && is_true(&call.args[0]))
-        return {region, {}, {}, nullptr, false};
-    if (!text.ends_with("autocast.__enter__") || !text.starts_with("torch.")) return {};
-    if (call.args.empty()) return {};
+    if (!opens_region(text) || call.args.empty()) return {};
+    if (text.starts_with("at::"))
+        return is_true(&call.args[0]) ? Event{region, {}, {}, nullptr, false} : Event{};
     const Call* made = source_call(f, call.args[0]);
     if (!made) return {};
     const Operand* enabled = keyword_argument(*made, "enabled");
@@ -303,6 +329,14 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain};
     if (dtype->dtype != DType::unknown || !may_be_fp16(f, *dtype)) return {};
     return {region, {}, {}, nullptr, false};
+}
+
+bool Roles::may_be_event(std::string_view name) {
+    constexpr std::array<std::string_view, 5> kMethods{"backward", "manual_backward", "grad",
+                                                       "get_scale", "_get_scale_async"};
+    const std::string_view leaf = last_part(name);
+    return method_bit(leaf) != 0 || any_of(leaf, kMethods) || is_clip(leaf) ||
+           done_to_gradient(leaf) != none || opens_region(name);
 }
 
 Event Roles::event(const Function& f, const Call& call) const {

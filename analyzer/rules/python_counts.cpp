@@ -52,26 +52,28 @@ Bound bound_of(const Call& call) {
     return bound;
 }
 
+bool makes_positions(std::string_view name) { return name == "torch.arange"; }
+
+bool converts(std::string_view name) {
+    constexpr std::array<std::string_view, 5> kNames{"to", "half", "bfloat16", "type", "type_as"};
+    return any_of(leaf(name), kNames);
+}
+
+bool may_hold_positions(std::string_view name) { return makes_positions(name) || converts(name); }
+
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
         : context_(context), dtypes_(context), out_(out) {}
 
     void look_at(const Function& f, const Call& call) {
-        if (call.name.str() == "torch.arange")
+        if (makes_positions(call.name.str()))
             made(f, call);
-        else if (converts(call))
+        else if (call.kind == CallKind::method && !call.args.empty())
             converted(f, call);
     }
 
 private:
-    static bool converts(const Call& call) {
-        constexpr std::array<std::string_view, 5> kNames{"to", "half", "bfloat16", "type",
-                                                         "type_as"};
-        return call.kind == CallKind::method && !call.args.empty() &&
-               any_of(leaf(call.name.str()), kNames);
-    }
-
     // torch.arange(n, dtype=h.dtype)
     void made(const Function& f, const Call& call) {
         const Operand* dtype = keyword_argument(call, "dtype");
@@ -169,7 +171,7 @@ private:
 
 void python_int_in_half(const RuleContext& context, Findings& out) {
     Judge judge(context, out);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, may_hold_positions, [&](const Function& f, const Call& call) {
         if (is_python(f)) judge.look_at(f, call);
     });
 }

@@ -17,7 +17,6 @@
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/reduce_settings.hpp"
 #include "analyzer/rules/support.hpp"
@@ -177,9 +176,7 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     TensorDTypes dtypes(context);
     reduced_by_setting(context, out);
-    NameFilter reduces(may_reduce);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (!reduces(call.name)) return;
+    for_each_call(context.program, may_reduce, [&](const Function& f, const Call& call) {
         Collective c = is_python(f) ? distributed(f, call, dtypes) : nccl(call);
         if (c.reduction == Reduction::none) c = mpi(call);
         if (c.reduction == Reduction::none) c = c10d(f, call, context.program);

@@ -28,7 +28,7 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
 
 // MixedPrecision(reduce_dtype=torch.float16). Without one, FSDP1 reduces in param_dtype.
 void in_fsdp(const RuleContext& context, Findings& out) {
-    for (const Engine& engine : engines_of(context.program)) {
+    for (const Engine& engine : engines_of(context)) {
         const bool fsdp = engine.kind == EngineKind::fsdp1 || engine.kind == EngineKind::fsdp2;
         if (!fsdp || !engine.function || !is_low_precision(engine.reduce)) continue;
         report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind),
@@ -36,9 +36,10 @@ void in_fsdp(const RuleContext& context, Findings& out) {
     }
 }
 
+bool registers_hook(std::string_view name) { return leaf(name) == "register_comm_hook"; }
+
 // model.register_comm_hook(state, default_hooks.fp16_compress_hook)
 void in_hook(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    if (leaf(call.name.str()) != "register_comm_hook") return;
     for (const Operand& value : call.args) {
         const std::string_view hook =
             leaf(value.constant.empty() ? value.name.str() : value.constant.str());
@@ -71,12 +72,13 @@ bool has_half_model(const Program& program, Symbol file) {
     });
 }
 
+bool is_megatron(std::string_view name) { return is_within(name, "megatron"); }
+
 // Megatron: DistributedDataParallelConfig(grad_reduce_in_fp32=False) beside a half model. Gradients of
 // an fp32 model are reduced in fp32 all the same.
 void in_megatron(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     constexpr std::array<std::string_view, 2> kFlags{"grad_reduce_in_fp32",
                                                      "accumulate_allreduce_grads_in_fp32"};
-    if (!is_within(call.name.str(), "megatron")) return;
     for (const std::string_view flag : kFlags)
         if (is_false(keyword_argument(call, flag)) && has_half_model(context.program, f.span.file))
             report(context, f, call.span, DType::lowp, std::string(flag) + "=False",
@@ -87,13 +89,15 @@ void in_megatron(const RuleContext& context, const Function& f, const Call& call
 
 void reduced_by_setting(const RuleContext& context, Findings& out) {
     in_fsdp(context, out);
-    for (const Function* f : context.program.functions()) {
-        for (const Setting& setting : f->settings) in_setting(context, *f, setting, out);
-        for (const Call& call : f->calls) {
-            in_hook(context, *f, call, out);
-            in_megatron(context, *f, call, out);
-        }
-    }
+    for_each(context, &Function::settings, [&](const Function& f, const Setting& setting) {
+        in_setting(context, f, setting, out);
+    });
+    for_each_call(context.program, registers_hook, [&](const Function& f, const Call& call) {
+        in_hook(context, f, call, out);
+    });
+    for_each_call(context.program, is_megatron, [&](const Function& f, const Call& call) {
+        in_megatron(context, f, call, out);
+    });
 }
 
 }  // namespace mp::lint

@@ -72,26 +72,27 @@ struct Place {
 
 // Somebody has decided: whatever value the flag gets.
 bool sets_flag(const Program& program, const Flag& flag) {
-    return std::ranges::any_of(program.functions(), [&](const Function* f) {
+    bool found = std::ranges::any_of(program.functions(), [&](const Function* f) {
         return std::ranges::any_of(f->settings, [&](const Setting& setting) {
-                   return setting.key.str() == flag.setting;
-               }) ||
-               std::ranges::any_of(f->calls, [&](const Call& call) {
-                   return leaf(call.name.str()) == flag.setter;
-               });
+            return setting.key.str() == flag.setting;
+        });
     });
+    const auto is_setter = [&](std::string_view name) { return leaf(name) == flag.setter; };
+    for_each_call(program, is_setter, [&](const Function&, const Call&) { found = true; });
+    return found;
 }
 
 // Where fp16 on CUDA is asked for: autocast regions and engines.
 std::vector<Place> fp16_of(const RuleContext& context) {
     std::vector<Place> found;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
+    const auto may_open = [](std::string_view name) { return leaf(name) == "autocast"; };
+    for_each_call(context.program, may_open, [&](const Function& f, const Call& call) {
         const auto region = autocast_call(call);
         if (region && region->device == "cuda" && !is_disabled(*region) &&
             region_dtype(*region) == DType::fp16)
             found.push_back({&f, call.span});
     });
-    for (const Engine& engine : engines_of(context.program))
+    for (const Engine& engine : engines_of(context))
         if (engine.dtype == DType::fp16 && engine.function)
             found.push_back({engine.function, engine.at});
     return found;
@@ -99,8 +100,8 @@ std::vector<Place> fp16_of(const RuleContext& context) {
 
 std::vector<Place> long_products(const RuleContext& context) {
     std::vector<Place> found;
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        if (call.name.str() != "torch.nn.Linear") return;
+    const auto is_linear = [](std::string_view name) { return name == "torch.nn.Linear"; };
+    for_each_call(context.program, is_linear, [&](const Function& f, const Call& call) {
         const Operand* terms = argument(call, 0, "in_features");
         if (terms && number_of(*terms).value_or(0) >= kLongSum) found.push_back({&f, call.span});
     });
@@ -150,10 +151,12 @@ bool mentions_any(const Call& call, std::string_view part) {
     });
 }
 
+bool sets_mode(std::string_view name) { return leaf(name) == "cublasSetMathMode"; }
+
+bool is_product(std::string_view name) { return leaf(name).starts_with("cublasGemm"); }
+
 // A product of half matrices that is summed in fp32: only joining its parts may round.
 bool is_half_product(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    if (!name.starts_with("cublasGemm")) return false;
     const auto constant = [&](std::string_view value) {
         return std::ranges::any_of(
             call.args, [&](const Operand& a) { return leaf(a.constant.str()) == value; });
@@ -164,16 +167,17 @@ bool is_half_product(const Call& call) {
 
 void check_cublas(const RuleContext& context, Findings& out) {
     Place mode, product;
-    for (const Function* f : context.program.functions())
-        for (const Call& call : f->calls) {
-            if (leaf(call.name.str()) == "cublasSetMathMode" && call.args.size() > 1) {
-                if (mentions_any(call, "DISALLOW_REDUCED_PRECISION")) return;
-                if (call.args[1].constant.empty()) return;  // an option of the program
-                if (!mode) mode = {f, call.span};
-            } else if (!product && is_half_product(call)) {
-                product = {f, call.span};
-            }
-        }
+    bool decided = false;
+    for_each_call(context.program, sets_mode, [&](const Function& f, const Call& call) {
+        if (call.args.size() < 2) return;
+        const bool is_option = call.args[1].constant.empty();  // of the program
+        if (is_option || mentions_any(call, "DISALLOW_REDUCED_PRECISION")) decided = true;
+        if (!mode) mode = {&f, call.span};
+    });
+    if (decided) return;
+    for_each_call(context.program, is_product, [&](const Function& f, const Call& call) {
+        if (!product && is_half_product(call)) product = {&f, call.span};
+    });
     if (!product) return;
     const Place& at = mode ? mode : product;
     std::vector<Note> notes;
@@ -190,22 +194,31 @@ void check_cublas(const RuleContext& context, Findings& out) {
          out);
 }
 
+// ---- flags that are switched on
+
+const Flag* flag_set_by(std::string_view name) {
+    const auto* found = std::ranges::find(kFlags, leaf(name), &Flag::setter);
+    return is_within(name, "at") && found != kFlags.end() ? found : nullptr;
+}
+
+void check_flags(const RuleContext& context, Findings& out) {
+    for_each(context, &Function::settings, [&](const Function& f, const Setting& setting) {
+        const auto* flag = std::ranges::find(kFlags, setting.key.str(), &Flag::setting);
+        if (flag != kFlags.end() && is_true(&setting.value))
+            report(context, f, *flag, setting.span, out);
+    });
+    for_each_call(context.program, flag_set_by, [&](const Function& f, const Call& call) {
+        if (is_true(argument(call, 0, "allow")))
+            report(context, f, *flag_set_by(call.name.str()), call.span, out);
+    });
+}
+
 void check(const RuleContext& context, Findings& out) {
     if (!context.inference) {
         check_defaults(context, out);
         check_cublas(context, out);
     }
-    for (const Function* f : context.program.functions()) {
-        for (const Setting& setting : f->settings)
-            for (const Flag& flag : kFlags)
-                if (setting.key.str() == flag.setting && is_true(&setting.value))
-                    report(context, *f, flag, setting.span, out);
-        for (const Call& call : f->calls)
-            for (const Flag& flag : kFlags)
-                if (is_within(call.name.str(), "at") && leaf(call.name.str()) == flag.setter &&
-                    is_true(argument(call, 0, "allow")))
-                    report(context, *f, flag, call.span, out);
-    }
+    check_flags(context, out);
 }
 
 }  // namespace

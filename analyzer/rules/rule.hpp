@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "analyzer/rules/finding.hpp"
 #include "kernels/numerics/policy.hpp"
@@ -11,6 +12,7 @@
 namespace mp::lint {
 
 class Protocol;
+struct Engine;
 
 // What a rule may look at: the linked program and the policies. No source text, no clock, no files.
 struct RuleContext {
@@ -22,7 +24,9 @@ struct RuleContext {
     TorchVersion torch{};                // in use; not known: the newest
     std::string_view device{};           // --device, of a program that does not say; empty: not told
 
-    mutable std::shared_ptr<const Protocol> protocol{};  // what protocol_of() found, once for all rules
+    // What protocol_of() and engines_of() found, once for all rules.
+    mutable std::shared_ptr<const Protocol> protocol{};
+    mutable std::shared_ptr<const std::vector<Engine>> engines{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

@@ -45,37 +45,39 @@ void check_steps(const RuleContext& context, const Function& f, Findings& out) {
     }
 }
 
+bool is_trainer(std::string_view name) {
+    return name.starts_with("transformers.") && last_part(name).ends_with("Trainer");
+}
+
 // Trainer(model=<fp16>, args=TrainingArguments(fp16=True))
-void check_trainer(const RuleContext& context, const Function& f, Findings& out) {
-    for (const Call& c : f.calls) {
-        if (c.kind != CallKind::constructor || !last_part(c.name.str()).ends_with("Trainer"))
-            continue;
-        const Operand* model = argument(c, 0, "model");
-        const Operand* settings = argument(c, 1, "args");
-        if (!model || !settings || !c.name.str().starts_with("transformers.")) continue;
-        const Call* made = source_call(f, *settings);
-        if (!made || !is_true(keyword_argument(*made, "fp16"))) continue;
-        if (context.program.dtype_of(f, *model).dtype != DType::fp16) continue;
-        emit(
-            context, f,
-            {.rule = "MP207",
-             .severity = Severity::error,
-             .span = c.span,
-             .message = "the model is loaded in fp16 and trained with fp16=True: its scaler cannot "
-                        "unscale fp16 gradients",
-             .fix = "load the model in fp32; fp16=True casts what should be half",
-             .notes = {{made->span, "fp16 training is asked for here"}},
-             .function = {}},
-            out);
-    }
+void check_trainer(const RuleContext& context, const Function& f, const Call& c, Findings& out) {
+    if (c.kind != CallKind::constructor) return;
+    const Operand* model = argument(c, 0, "model");
+    const Operand* settings = argument(c, 1, "args");
+    if (!model || !settings) return;
+    const Call* made = source_call(f, *settings);
+    if (!made || !is_true(keyword_argument(*made, "fp16"))) return;
+    if (context.program.dtype_of(f, *model).dtype != DType::fp16) return;
+    emit(context, f,
+         {.rule = "MP207",
+          .severity = Severity::error,
+          .span = c.span,
+          .message = "the model is loaded in fp16 and trained with fp16=True: its scaler cannot "
+                     "unscale fp16 gradients",
+          .fix = "load the model in fp32; fp16=True casts what should be half",
+          .notes = {{made->span, "fp16 training is asked for here"}},
+          .function = {}},
+         out);
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for (const Function* f : context.program.functions()) {
-        if (f->kind == FunctionKind::python) check_trainer(context, *f, out);
-        const EventMask steps = mask_of(EventKind::scaler_step) | mask_of(EventKind::unscale);
-        if (protocol_of(context).mask(*f) & steps) check_steps(context, *f, out);
-    }
+    for_each_call(context.program, is_trainer, [&](const Function& f, const Call& c) {
+        if (f.kind == FunctionKind::python) check_trainer(context, f, c, out);
+    });
+    const Protocol& protocol = protocol_of(context);
+    const EventMask steps = mask_of(EventKind::scaler_step) | mask_of(EventKind::unscale);
+    for (const Function* f : context.program.functions())
+        if (protocol.mask(*f) & steps) check_steps(context, *f, out);
 }
 
 }  // namespace

@@ -17,10 +17,14 @@
 namespace mp::lint {
 namespace {
 
-bool saves(const Call& call) {
-    const std::string_view leaf = last_part(call.name.str());
+bool saves(std::string_view name) {
+    const std::string_view leaf = last_part(name);
     return leaf == "save" || leaf == "save_checkpoint" || leaf == "save_on_master";
 }
+
+bool gives_state(std::string_view name) { return last_part(name) == "state_dict"; }
+
+bool takes_state(std::string_view name) { return last_part(name) == "load_state_dict"; }
 
 bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call) {
     return !call.args.empty() && (protocol.roles().is_scaler(f, call) ||
@@ -39,23 +43,22 @@ struct States {
 States states_of(const RuleContext& context, const std::vector<Symbol>& files) {
     const Protocol& protocol = protocol_of(context);
     States found;
-    for (const Function* f : context.program.functions()) {
-        if (std::ranges::find(files, f->span.file) == files.end()) continue;
-        for (const Call& c : f->calls) {
-            const std::string_view leaf = last_part(c.name.str());
-            if (c.kind != CallKind::method) continue;
-            if (leaf == "state_dict" && is_of_scaler(protocol, *f, c)) {
-                found.saves_scaler = true;
-                found.saving = f;
-                found.saved = &c;
-            }
-            if (leaf != "load_state_dict") continue;
-            if (is_of_scaler(protocol, *f, c))
-                found.loads_scaler = true;
-            else if (protocol.roles().is_optimizer(*f, c))
-                found.loads_optimizer = true;
-        }
-    }
+    const auto is_near = [&](const Function& f, const Call& c) {
+        return c.kind == CallKind::method && std::ranges::find(files, f.span.file) != files.end();
+    };
+    for_each_call(context.program, gives_state, [&](const Function& f, const Call& c) {
+        if (!is_near(f, c) || !is_of_scaler(protocol, f, c)) return;
+        found.saves_scaler = true;
+        found.saving = &f;
+        found.saved = &c;
+    });
+    for_each_call(context.program, takes_state, [&](const Function& f, const Call& c) {
+        if (!is_near(f, c)) return;
+        if (is_of_scaler(protocol, f, c))
+            found.loads_scaler = true;
+        else if (protocol.roles().is_optimizer(f, c))
+            found.loads_optimizer = true;
+    });
     return found;
 }
 
@@ -76,9 +79,8 @@ const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
 
 void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const Protocol& protocol = protocol_of(context);
-    if (!std::ranges::any_of(f.calls, saves)) return;
     const auto state = std::ranges::find_if(f.calls, [&](const Call& c) {
-        return c.kind == CallKind::method && last_part(c.name.str()) == "state_dict" &&
+        return c.kind == CallKind::method && gives_state(c.name.str()) &&
                protocol.roles().is_optimizer(f, c);
     });
     if (state == f.calls.end()) return;
@@ -118,8 +120,11 @@ void check_loads(const RuleContext& context, Findings& out) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for (const Function* f : context.program.functions())
-        if (f->kind == FunctionKind::python) check_saves(context, *f, out);
+    const Function* last = nullptr;  // a function that saves several times is judged once
+    for_each_call(context.program, saves, [&](const Function& f, const Call&) {
+        if (f.kind == FunctionKind::python && last != &f) check_saves(context, f, out);
+        last = &f;
+    });
     check_loads(context, out);
 }
 

@@ -16,14 +16,19 @@
 namespace mp::lint {
 namespace {
 
+bool sets_dtype(std::string_view name) {
+    return name.starts_with("at::autocast::set_autocast_") && name.ends_with("dtype");
+}
+
+bool enters_region(std::string_view name) { return name.ends_with("autocast.__enter__"); }
+
 // bf16: a region, or the dtype of the regions to come; fp16 and unknown: anything else.
 DType region_dtype(const Function& f, const Call& call) {
-    const std::string_view name = call.name.str();
-    if (name.starts_with("at::autocast::set_autocast_") && name.ends_with("dtype")) {
+    if (sets_dtype(call.name.str())) {
         const std::string_view value = call.args.empty() ? "" : call.args.back().constant.str();
         return mentions(value, "bfloat16") || value == "kBFloat16" ? DType::bf16 : DType::fp16;
     }
-    if (!name.ends_with("autocast.__enter__") || call.args.empty()) return DType::unknown;
+    if (call.args.empty()) return DType::unknown;
     const Call* made = source_call(f, call.args[0]);
     const Operand* dtype = made ? argument(*made, 1, "dtype") : nullptr;
     return dtype && dtype->dtype == DType::bf16 ? DType::bf16 : DType::fp16;
@@ -36,14 +41,15 @@ struct Regions {
 
 Regions regions_of(const RuleContext& context, const std::vector<Symbol>& files) {
     Regions found;
-    for (const Function* f : context.program.functions()) {
-        if (std::ranges::find(files, f->span.file) == files.end()) continue;
-        for (const Call& c : f->calls) {
-            const DType dtype = region_dtype(*f, c);
-            if (dtype == DType::bf16 && !found.bf16.known()) found.bf16 = c.span;
-            if (dtype == DType::fp16) found.other = true;
-        }
-    }
+    const auto may_open = [](std::string_view name) {
+        return sets_dtype(name) || enters_region(name);
+    };
+    for_each_call(context.program, may_open, [&](const Function& f, const Call& c) {
+        if (std::ranges::find(files, f.span.file) == files.end()) return;
+        const DType dtype = region_dtype(f, c);
+        if (dtype == DType::bf16 && !found.bf16.known()) found.bf16 = c.span;
+        if (dtype == DType::fp16) found.other = true;
+    });
     return found;
 }
 

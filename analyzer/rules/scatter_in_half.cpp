@@ -25,9 +25,11 @@ bool reduces_by_sum(const Operand* how) {
     return name == "sum" || name == "mean" || name == "add";
 }
 
+bool is_of_package(std::string_view name) { return is_within(name, "torch_scatter"); }
+
 // torch_scatter.scatter(src, index, dim, out, dim_size, reduce="sum"), scatter_add, segment_csr ...
 bool is_scatter_package(const Call& call) {
-    if (!is_within(call.name.str(), "torch_scatter")) return false;
+    if (!is_of_package(call.name.str())) return false;
     constexpr std::array<std::string_view, 4> kSums{"scatter_add", "scatter_sum", "scatter_mean",
                                                     "segment_sum_csr"};
     if (any_of(leaf(call.name.str()), kSums)) return true;
@@ -35,6 +37,14 @@ bool is_scatter_package(const Call& call) {
     if (!any_of(leaf(call.name.str()), kBoth)) return false;
     const Operand* how = keyword_argument(call, "reduce");
     return !how || reduces_by_sum(how);
+}
+
+// The ops of torch that summed() knows.
+bool may_sum(std::string_view op) {
+    constexpr std::array<std::string_view, 9> kOps{
+        "scatter_add", "index_add", "scatter_reduce", "index_reduce", "scatter",
+        "index_put",   "put",       "segment_reduce", "bincount"};
+    return any_of(op, kOps);
 }
 
 // What the call adds into or, when it makes its result, what it adds. nullptr: it adds nothing.
@@ -69,26 +79,34 @@ bool is_widened(const RuleContext& context, const Function& f, const Call& call,
     return false;
 }
 
+void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+                const Call& call, Findings& out) {
+    const Operand* target = is_python(f) ? summed(call) : nullptr;
+    if (!target) return;
+    TensorDType is = dtypes.of(f, *target);
+    if (!is_low_precision(is.dtype) || is_widened(context, f, call, dtypes)) return;
+    emit(context, f,
+         {.rule = "MP404",
+          .severity = context.inference ? Severity::note : Severity::warning,
+          .span = call.span,
+          .message = std::string(leaf(call.name.str())) + " sums into" +
+                     quoted(target->name.str()) + " in " + std::string(label(is.dtype)) +
+                     ": a sum of ones stops growing at " + stalls_at(is.dtype) +
+                     and_overflows(is.dtype),
+          .fix = "scatter into an fp32 tensor and cast the result",
+          .notes = std::move(is.chain),
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each(context, &Function::calls, [&](const Function& f, const Call& call) {
-        const Operand* target = is_python(f) ? summed(call) : nullptr;
-        if (!target) return;
-        TensorDType is = dtypes.of(f, *target);
-        if (!is_low_precision(is.dtype) || is_widened(context, f, call, dtypes)) return;
-        emit(context, f,
-             {.rule = "MP404",
-              .severity = context.inference ? Severity::note : Severity::warning,
-              .span = call.span,
-              .message = std::string(leaf(call.name.str())) + " sums into" +
-                         quoted(target->name.str()) + " in " + std::string(label(is.dtype)) +
-                         ": a sum of ones stops growing at " + stalls_at(is.dtype) +
-                         and_overflows(is.dtype),
-              .fix = "scatter into an fp32 tensor and cast the result",
-              .notes = std::move(is.chain),
-              .function = {}},
-             out);
-    });
+    NameFilter by_op(may_sum), by_name(is_of_package);
+    for (const CallAt& at : context.program.calls()) {
+        if (!by_op(at.op.symbol()) && !by_name(at.name)) continue;
+        const Function& f = *context.program.functions()[at.function];
+        check_call(context, dtypes, f, f.calls[at.call], out);
+    }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -43,6 +44,32 @@ bool computes_statistics(const Function&);
 // Python tests and benchmarks are reported lower (severity_in). Adds the enclosing
 // function and, after the finding's own notes, why its dtypes are what they are.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
+
+// A rule that looks at calls of certain names: `may` is asked once per name, and only the calls that it
+// accepts are touched.
+template <typename Judge>
+void for_each_call(const Program& program, std::function<bool(std::string_view name)> may,
+                   Judge judge) {
+    NameFilter accepted(std::move(may));
+    const std::span<const Function* const> functions = program.functions();
+    for (const CallAt& at : program.calls()) {
+        if (!accepted(at.name)) continue;
+        const Function& f = *functions[at.function];
+        judge(f, f.calls[at.call]);
+    }
+}
+
+// The same for calls of certain ops, by their names; calls of none are passed over.
+template <typename Judge>
+void for_each_op(const Program& program, std::function<bool(std::string_view op)> may, Judge judge) {
+    NameFilter accepted(std::move(may));
+    const std::span<const Function* const> functions = program.functions();
+    for (const CallAt& at : program.calls()) {
+        if (!at.op.known() || !accepted(at.op.symbol())) continue;
+        const Function& f = *functions[at.function];
+        judge(f, f.calls[at.call]);
+    }
+}
 
 // A rule that looks at one kind of fact of every function.
 template <typename Facts, typename Judge>

@@ -11,8 +11,11 @@
 // Tests  testdata/lint/MP603.md, tests/analyzer/rules/tf32_global_test.cpp
 
 #include <array>
+#include <map>
 #include <unordered_set>
+#include <vector>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/support.hpp"
 #include "analyzer/rules/tensor_dtypes.hpp"
@@ -40,14 +43,21 @@ bool switches_on(const Setting& s) {
            spelled(s.value) == "1";
 }
 
+bool sets_precision(std::string_view name) {
+    return leaf(name) == "set_float32_matmul_precision" ||
+           leaf(name) == "setFloat32MatmulPrecision";
+}
+
+bool allows_tf32(std::string_view name) { return leaf(name) == "setAllowTF32CuBLAS"; }
+
 bool switches_on(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    if (name == "set_float32_matmul_precision" || name == "setFloat32MatmulPrecision") {
+    const std::string_view name = call.name.str();
+    if (sets_precision(name)) {
         const Operand* precision = argument(call, 0, "precision");
         const std::string_view value = precision ? spelled(*precision) : "";
         return value == "high" || value == "medium";
     }
-    if (name == "setAllowTF32CuBLAS") return is_true(argument(call, 0, "allow"));
+    if (allows_tf32(name)) return is_true(argument(call, 0, "allow"));
     for (const Operand& o : call.args) {
         const std::string_view constant = o.constant.str();
         if (constant == "CUBLAS_TF32_TENSOR_OP_MATH" || constant == "CUBLAS_COMPUTE_32F_FAST_TF32")
@@ -115,6 +125,24 @@ private:
     TensorDTypes dtypes_;
 };
 
+// Where TF32 is switched on, by the place of the function in Program::functions().
+std::multimap<std::uint32_t, SourceSpan> switches_of(const Program& program) {
+    std::multimap<std::uint32_t, SourceSpan> found;
+    const auto functions = program.functions();
+    for (std::uint32_t i = 0; i < functions.size(); ++i)
+        for (const Setting& s : functions[i]->settings)
+            if (switches_on(s)) found.emplace(i, s.span);
+    // In C++ any call may be given the math mode.
+    NameFilter may([](std::string_view name) { return sets_precision(name) || allows_tf32(name); });
+    for (const CallAt& at : program.calls()) {
+        const Function& f = *functions[at.function];
+        if (is_python(f) && !may(at.name)) continue;
+        if (const Call& call = f.calls[at.call]; switches_on(call))
+            found.emplace(at.function, call.span);
+    }
+    return found;
+}
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span,
             const Sensitive& sensitive, Findings& out) {
     std::string message = "every fp32 matrix product of the process may run in TF32, with 10 bits of "
@@ -138,11 +166,9 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
 
 void check(const RuleContext& context, Findings& out) {
     Search search(context);
-    for (const Function* f : context.program.functions()) {
-        for (const Setting& s : f->settings)
-            if (switches_on(s)) report(context, *f, s.span, search.from(f->span.file), out);
-        for (const Call& c : f->calls)
-            if (switches_on(c)) report(context, *f, c.span, search.from(f->span.file), out);
+    for (const auto& [function, at] : switches_of(context.program)) {
+        const Function& f = *context.program.functions()[function];
+        report(context, f, at, search.from(f.span.file), out);
     }
 }
 

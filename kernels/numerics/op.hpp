@@ -16,6 +16,7 @@ public:
 
     bool known() const { return !name_.empty(); }
     std::string_view name() const { return name_.str(); }
+    Symbol symbol() const { return name_; }
     friend auto operator<=>(Op, Op) = default;
 
 private:
