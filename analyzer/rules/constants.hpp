@@ -22,8 +22,13 @@ struct ConstantUse {
     const Call* call = nullptr;
     const Operand* constant = nullptr;
     const Operand* met = nullptr;
+    bool in_cast_model = false;  // the dtype holds where a whole model is cast, as the notes say
 };
 
 std::vector<ConstantUse> constant_uses(const RuleContext&);
+
+// Python: numbers beyond fp16 that a module's forward fills into tensors whose dtype is its inputs' or
+// its layers', and not known otherwise, where the same package casts a model of any class to fp16.
+std::vector<ConstantUse> overflows_in_cast_models(const RuleContext&);
 
 }  // namespace mp::lint

@@ -1,11 +1,14 @@
 // MP301 half-constant-overflow
 //
-// What   A constant outside the range of fp16, bf16 or fp8 is converted to it.
+// What   A constant outside the range of fp16, bf16 or fp8 is converted to it. In Python also: the
+//        forward of a module fills it into tensors of its inputs' dtype, and the same package casts
+//        models of any class to fp16 (a warning).
 // Why    It becomes inf: -1e9 as a mask value makes an all-masked row NaN in softmax, 70000 as a
 //        bound bounds nothing, and FLT_MAX rounds to inf even in bf16.
 // Fix    -INFINITY where inf is meant; std::numeric_limits<T>::lowest(), or compute in float.
-// Silent Infinity itself; values that fit; branches that are dead in this instantiation. The start
-//        value of a max or min and a comparison are notes: inf serves them as well.
+// Silent Infinity itself; values that fit; branches that are dead in this instantiation, or that ask for
+//        the dtype first. The start value of a max or min and a comparison are notes: inf serves them
+//        as well.
 // Tests  testdata/lint/MP301.md, tests/analyzer/rules/half_constant_overflow_test.cpp
 
 #include <cmath>
@@ -40,6 +43,7 @@ bool has_limit(const ConstantUse& use) {
 }
 
 std::vector<Edit> edits_of(const ConstantUse& use) {
+    if (use.in_cast_model) return {};  // the tensor may be one of integers, which finfo refuses
     if (use.role != Role::mask_fill || !has_limit(use) || !use.constant) return {};
     if (!use.constant->span.known()) return {};
     return {{use.constant->span, rewritten(*use.constant, limit_of(use))}};
@@ -58,25 +62,37 @@ std::string fix_of(const ConstantUse& use) {
            "type";
 }
 
+std::string message_of(const ConstantUse& use) {
+    const std::string what = shown(use.value) + " does not fit " + std::string(label(use.dtype)) +
+                             " (largest value " + shown(largest_value(use.dtype)) + "): ";
+    if (use.in_cast_model) return what + "this module runs in fp16 when its package casts the model to it";
+    const bool to_inf = std::isinf(rounded(use.dtype, use.value));
+    return what + "it becomes " + (!to_inf ? "nan" : use.value < 0 ? "-inf" : "inf");
+}
+
+void report(const RuleContext& context, ConstantUse use, Severity severity, Findings& out) {
+    emit(context, *use.function,
+         {.rule = "MP301",
+          .severity = severity,
+          .span = use.span,
+          .message = message_of(use),
+          .fix = fix_of(use),
+          .notes = std::move(use.notes),
+          .function = {},
+          .edits = edits_of(use)},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (ConstantUse& use : constant_uses(context)) {
         if (std::isfinite(rounded(use.dtype, use.value))) continue;
-        const bool to_inf = std::isinf(rounded(use.dtype, use.value));
-        emit(context, *use.function,
-             {.rule = "MP301",
-              .severity = severity_of(use),
-              .span = use.span,
-              .message = shown(use.value) + " does not fit " + std::string(label(use.dtype)) +
-                         " (largest value " + shown(largest_value(use.dtype)) + "): it becomes " +
-                         (!to_inf         ? "nan"
-                          : use.value < 0 ? "-inf"
-                                          : "inf"),
-              .fix = fix_of(use),
-              .notes = std::move(use.notes),
-              .function = {},
-              .edits = edits_of(use)},
-             out);
+        const Severity severity = severity_of(use);
+        report(context, std::move(use), severity, out);
     }
+    // Where nothing is trained, the first run shows it: masked_fill refuses such a number.
+    const Severity severity = context.inference ? Severity::note : Severity::warning;
+    for (ConstantUse& use : overflows_in_cast_models(context))
+        report(context, std::move(use), severity, out);
 }
 
 }  // namespace
