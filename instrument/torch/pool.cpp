@@ -2,10 +2,12 @@
 
 #include <c10/core/Allocator.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -96,6 +98,15 @@ constexpr std::array<c10::DeleterFnPtr, sizeof...(indices)> deleters(std::index_
     return {&give_back<indices>...};
 }
 
+// Weights and moments are streamed through in every step: a page of 2 MiB spares 511 faults and as many misses of the
+// TLB. Only what lies whole within the block is asked for, so no memory is used that was not; a no changes nothing.
+void ask_for_large_pages(void* block, std::size_t bytes) {
+    constexpr std::uintptr_t kPage = std::uintptr_t{2} << 20;
+    const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) & ~(kPage - 1);
+    const auto end = (reinterpret_cast<std::uintptr_t>(block) + bytes) & ~(kPage - 1);
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 // Before torch's own allocator of the CPU. A block of the pool is one of that allocator's, so whoever frees one by
 // its raw deleter does no harm. Torch has changed whether allocate() is const; one of the two overrides.
 class PoolAllocator final : public c10::Allocator {
@@ -114,7 +125,10 @@ private:
         if (!is_twins) return plain_->allocate(bytes);
         const std::size_t index = size_index(bytes);
         void* block = pool().take(index);
-        if (!block) block = plain_->raw_allocate(size_of(index));
+        if (!block) {
+            block = plain_->raw_allocate(size_of(index));
+            ask_for_large_pages(block, size_of(index));
+        }
         return {block, block, kDeleters[index], c10::Device(c10::DeviceType::CPU)};
     }
 

@@ -42,7 +42,7 @@ def run(mode, arguments, keep):
     """CPU seconds a step, loss and parameters of one process; `keep` gets what only a recording says."""
     folder = tempfile.mkdtemp(prefix="mp-bench-")
     result = start(STEP, mode, arguments, folder)
-    if mode:
+    if mode and glob.glob(folder + "/run/*.mpt"):  # one that disarms itself before its first step records nothing
         keep["bytes"] = sum(os.path.getsize(f) for f in glob.glob(folder + "/run/*.mpt")) / 1e3
         text = subprocess.run([TRACE, "report", "--text", folder + "/run"], capture_output=True, text=True).stdout
         done = subprocess.run([TRACE, "report", "--json", "-", folder + "/run"], capture_output=True, text=True)
