@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 
 import compare
@@ -79,11 +80,7 @@ def command_of(setting, case, seed, precision, skips):
     return [torchrun, "--standalone", "--nproc-per-node", str(case.ranks), script, *options]
 
 
-def run(command, folder, env):
-    """(exit status, stdout, stderr); the whole process group is gone afterwards."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "stdout"), "wb") as out, open(os.path.join(folder, "stderr"), "wb") as err:
-        status = own_group.end(own_group.start(command, cwd=folder, env=env, stdout=out, stderr=err), TIMEOUT)
+def with_output(status, folder):
     contents = []
     for name in ("stdout", "stderr"):
         with open(os.path.join(folder, name), "rb") as f:
@@ -91,8 +88,35 @@ def run(command, folder, env):
     return (status, *contents)
 
 
+def run(command, folder, env):
+    """(exit status, stdout, stderr); the whole process group is gone afterwards."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "stdout"), "wb") as out, open(os.path.join(folder, "stderr"), "wb") as err:
+        status = own_group.end(own_group.start(command, cwd=folder, env=env, stdout=out, stderr=err), TIMEOUT)
+    return with_output(status, folder)
+
+
+SERVERS = threading.local()  # a reference server for each thread of the suite
+
+
+def run_forked(command, folder):
+    """The same of `python script ...` without its import of torch, see reference_server.py."""
+    os.makedirs(folder, exist_ok=True)
+    if not hasattr(SERVERS, "process"):
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference_server.py")
+        SERVERS.process = subprocess.Popen([command[0], server], env=environment(), text=True, stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT,
+               "stdout": os.path.join(folder, "stdout"), "stderr": os.path.join(folder, "stderr")}
+    SERVERS.process.stdin.write(json.dumps(request) + "\n")
+    SERVERS.process.stdin.flush()
+    return with_output(json.loads(SERVERS.process.stdout.readline()), folder)
+
+
 def run_untraced(setting, case, command, folder):
     """Torch 1.13's gloo sometimes aborts when its process ends, traced or not: a reference is worth a second try."""
+    if case.ranks == 1 and case.program != "sharded_gpt":
+        return run_forked(command, folder)
     done = run(command, folder, environment())
     if setting.torch == "debian" and case.ranks > 1 and done[0] in (134, -signal.SIGABRT):
         print(f"once more: {case.name}: the untraced run aborted", flush=True)

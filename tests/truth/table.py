@@ -10,7 +10,8 @@ INTRODUCTION = """# Truth
 
 Written by `tests/truth/truth.py`; do not edit. Each case is a user's script started three times: in low
 precision, the same under `mp-trace --mode trajectory`, and in plain fp32 (no autocast, no scaler, no 16-bit
-tensor, skipping the steps that the first skipped).
+tensor, skipping the steps that the first skipped). Untraced runs of one process are forks of a Python that has imported
+torch; the traced run is always started afresh.
 
 - **T=P**: exit status, stdout and saved files of the traced run are those of the untraced one, byte for byte.
 - **W=F**: the twin's losses, parameters, gradients and optimizer state are those of the fp32 run, byte for byte;
