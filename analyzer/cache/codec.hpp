@@ -23,20 +23,6 @@
 
 namespace mp::lint {
 
-// The facts inside a function, in the order of the text form.
-template <class Coder, Of<Function> F>
-void body_fields(Coder& coder, F& f) {
-    coder.value(f.flow);
-    coder.value(f.calls);
-    coder.value(f.casts);
-    coder.value(f.accumulations);
-    coder.value(f.updates);
-    coder.value(f.scalings);
-    coder.value(f.types);
-    coder.value(f.settings);
-    coder.value(f.returned);
-}
-
 // Writes values; texts are kept once per segment.
 class SegmentWriter {
 public:

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzer/cache/codec.hpp"
+#include "analyzer/facts/fields.hpp"
 
 namespace mp::lint {
 namespace {

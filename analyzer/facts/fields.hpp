@@ -186,6 +186,20 @@ void fields(V& v, F& f) {
     v("overrides", f.overrides);
 }
 
+// The facts inside a function, in the order of the text form.
+template <class Coder, Of<Function> F>
+void body_fields(Coder& coder, F& f) {
+    coder.value(f.flow);
+    coder.value(f.calls);
+    coder.value(f.casts);
+    coder.value(f.accumulations);
+    coder.value(f.updates);
+    coder.value(f.scalings);
+    coder.value(f.types);
+    coder.value(f.settings);
+    coder.value(f.returned);
+}
+
 template <class V, Of<Coverage> F>
 void fields(V& v, F& f) {
     v("functions", f.functions);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/region/object_classes.hpp"
 #include "analyzer/rules/arguments.hpp"
 #include "analyzer/rules/python_code.hpp"
 #include "analyzer/rules/support.hpp"
@@ -19,13 +20,6 @@ bool is_module_method(std::string_view method) {
     constexpr std::array<std::string_view, 10> kMethods{
         "parameters",     "named_parameters", "modules",    "named_modules",   "children",
         "named_children", "train",            "eval",       "load_state_dict", "state_dict"};
-    return any_of(method, kMethods);
-}
-
-// Methods that give back the module they are called on.
-bool gives_itself(std::string_view method) {
-    constexpr std::array<std::string_view, 10> kMethods{
-        "cuda", "cpu", "to", "type", "half", "float", "bfloat16", "train", "eval", "requires_grad_"};
     return any_of(method, kMethods);
 }
 
@@ -47,7 +41,7 @@ const Call* passed_on(const Function& f, const Operand& value, const Call* befor
     const Call* call = source_call(f, value);
     const bool earlier = call && (!before || call < before);
     if (!earlier || call->kind != CallKind::method || call->args.empty()) return nullptr;
-    return gives_itself(leaf(call->name.str())) ? call : nullptr;
+    return passes_itself_on(leaf(call->name.str())) ? call : nullptr;
 }
 
 // `model` behind `model.cuda().eval()`.
