@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -12,7 +13,9 @@
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/gather.hpp"
+#include "analyzer/driver/judge.hpp"
 #include "analyzer/driver/merge.hpp"
+#include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
@@ -117,7 +120,17 @@ private:
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
-        const Program program = Program::link(std::move(gathered.units), options_.regions);
+        Program program = Program::link(std::move(gathered.units), options_.regions);
+        Findings merged = merge_findings(judge_all(program, policies), options_.working_directory);
+        discard(std::move(program));
+        replay.save({.files = std::move(gathered.python),
+                     .absent = std::move(gathered.absent),
+                     .low_names = std::move(gathered.low_names)},
+                    report_.units, merged);
+        return merged;
+    }
+
+    Findings judge_all(const Program& program, const Policies& policies) const {
         const RuleContext context{.program = program,
                                   .cuda = *policies.of("cuda"),
                                   .cpu = *policies.of("cpu"),
@@ -125,14 +138,13 @@ private:
                                   .policies = &policies,
                                   .torch = policies.torch(),
                                   .device = options_.device};
-        Findings raw;
-        for (const Rule* rule : rules_) rule->check(context, raw);
-        Findings merged = merge_findings(std::move(raw), options_.working_directory);
-        replay.save({.files = std::move(gathered.python),
-                     .absent = std::move(gathered.absent),
-                     .low_names = std::move(gathered.low_names)},
-                    report_.units, merged);
-        return merged;
+        return judge(rules_, context, options_.jobs.value_or(available_jobs()));
+    }
+
+    // Freeing half a million facts takes a while, in which the report can be made.
+    void discard(Program program) {
+        const auto gone = std::make_shared<Program>(std::move(program));
+        add_thread(behind_, [gone] { const Program freed = std::move(*gone); });
     }
 
     void sort_out(Findings findings, const std::vector<std::string>& named) {
@@ -196,6 +208,7 @@ private:
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;
+    std::vector<std::jthread> behind_;
 };
 
 std::string shell_quoted(std::string_view word) {

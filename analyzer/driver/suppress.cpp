@@ -189,9 +189,31 @@ std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comm
     }
 }
 
+namespace {
+
+// "F401", "E501", "PLR0913": a code of another tool, which no rule of ours is called by.
+bool is_foreign_code(std::string_view word) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto number = std::ranges::find_if_not(word, is_upper);
+    return number != word.begin() && number != word.end() && !word.starts_with("MP") &&
+           std::all_of(number, word.end(), is_digit);
+}
+
+// Most noqa comments are about linters of style, and most large files have one.
+bool is_about_others(std::string_view mark, std::string_view rest) {
+    if (mark != "noqa:") return false;
+    const std::vector<std::string> words = take_words(rest);
+    return !words.empty() && std::ranges::all_of(words, is_foreign_code);
+}
+
+}  // namespace
+
 bool mentions_suppression(std::string_view text) {
     return std::ranges::any_of(kMarks, [text](std::string_view mark) {
-        return text.find(mark) != std::string_view::npos;
+        for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1))
+            if (!is_about_others(mark, text.substr(at + mark.size()))) return true;
+        return false;
     });
 }
 

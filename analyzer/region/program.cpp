@@ -8,27 +8,13 @@
 #include "analyzer/region/namesakes.hpp"
 
 namespace mp::lint {
-namespace {
-
-std::vector<CallAt> calls_of(const Graph& graph) {
-    std::vector<CallAt> out;
-    std::uint32_t function = 0;
-    for (const Function* f : graph.functions()) {
-        std::uint32_t number = 0;
-        for (const Call& call : f->calls) out.push_back({call.name, call.op, function, number++});
-        ++function;
-    }
-    return out;
-}
-
-}  // namespace
 
 // Built in this order; each part only looks at those before it.
 struct Program::Impl {
     Impl(std::vector<Unit> all, const RegionConfig& regions)
         : units(std::move(all)), config(regions), graph(units), api(config), effects(graph, api),
           contexts(effects, config), dtypes(graph), leaks(Leaks(effects, contexts).take()),
-          calls(calls_of(graph)) {}
+          calls(graph.functions()) {}
 
     std::vector<Unit> units;
     RegionConfig config;
@@ -38,7 +24,7 @@ struct Program::Impl {
     Contexts contexts;
     DTypes dtypes;
     std::vector<RegionLeak> leaks;
-    std::vector<CallAt> calls;
+    CallIndex calls;
 };
 
 Program::Program() = default;
@@ -59,7 +45,7 @@ std::span<const Unit> Program::units() const { return impl_->units; }
 
 std::span<const Function* const> Program::functions() const { return impl_->graph.functions(); }
 
-std::span<const CallAt> Program::calls() const { return impl_->calls; }
+const CallIndex& Program::calls() const { return impl_->calls; }
 
 const Function* Program::definition(Symbol usr) const {
     const std::uint32_t f = impl_->graph.find(usr);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/call_index.hpp"
 #include "kernels/numerics/result.hpp"
 
 namespace mp::lint {
@@ -62,15 +63,6 @@ struct RegionLeak {
     std::vector<Note> path;    // conditions taken
 };
 
-// A call and where it stands: enough to pass over the many calls that a rule has no interest in without
-// touching them.
-struct CallAt {
-    Symbol name;                 // the call's
-    Op op;
-    std::uint32_t function = 0;  // in Program::functions()
-    std::uint32_t call = 0;      // in Function::calls
-};
-
 // All units joined: symbols resolved across files, regions and dtypes propagated over the call graph.
 // Immutable after link(); every pointer it gives lives as long as it does.
 class Program {
@@ -84,7 +76,7 @@ public:
 
     std::span<const Unit> units() const;
     std::span<const Function* const> functions() const;  // each once, ordered by file, line, display
-    std::span<const CallAt> calls() const;                // of all functions, in their order
+    const CallIndex& calls() const;                      // of all functions
     const Function* definition(Symbol usr) const;        // nullptr: body not seen
     std::span<const Call* const> callers(Symbol usr) const;
     const Function* owner(const Call&) const;            // the function a call belongs to

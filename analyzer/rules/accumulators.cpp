@@ -154,12 +154,7 @@ std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
         }
         if (is_total) totals.push_back(std::move(total));
     };
-    NameFilter builtin(is_builtin_sum), adds_all(is_sum_or_mean);
-    for (const CallAt& at : context.program.calls()) {
-        if (!builtin(at.name) && !adds_all(at.op.symbol())) continue;
-        const Function& f = *context.program.functions()[at.function];
-        look_at(f, f.calls[at.call]);
-    }
+    for_each_call_or_op(context.program, is_builtin_sum, is_sum_or_mean, look_at);
     return totals;
 }
 

@@ -92,17 +92,17 @@ void from_tensor_calls(const Program& program, TensorDTypes& dtypes, const Funct
 
 }  // namespace
 
-std::vector<ConstantUse> constant_uses(const RuleContext& context) {
-    std::vector<ConstantUse> uses;
-    TensorDTypes dtypes(context);
-    for (const Function* f : context.program.functions()) {
-        from_casts(*f, uses);
-        if (is_python(*f))
-            python_constant_uses(context, dtypes, *f, uses);
-        else
-            from_tensor_calls(context.program, dtypes, *f, uses);
-    }
-    return uses;
+const std::vector<ConstantUse>& constant_uses(const RuleContext& context) {
+    return context.constants.get([&] {
+        auto uses = std::make_shared<std::vector<ConstantUse>>();
+        TensorDTypes dtypes(context);
+        for (const Function* f : context.program.functions()) {
+            from_casts(*f, *uses);
+            if (!is_python(*f)) from_tensor_calls(context.program, dtypes, *f, *uses);
+        }
+        python_constant_uses(context, dtypes, *uses);
+        return uses;
+    });
 }
 
 }  // namespace mp::lint

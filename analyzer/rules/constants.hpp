@@ -25,7 +25,7 @@ struct ConstantUse {
     bool in_cast_model = false;  // the dtype holds where a whole model is cast, as the notes say
 };
 
-std::vector<ConstantUse> constant_uses(const RuleContext&);
+const std::vector<ConstantUse>& constant_uses(const RuleContext&);
 
 // Python: numbers beyond fp16 that a module's forward fills into tensors whose dtype is its inputs' or
 // its layers', and not known otherwise, where the same package casts a model of any class to fp16.

@@ -116,13 +116,13 @@ Use use_in_region(const RuleContext& context, const Function& f, const std::stri
     std::string path = "torch.ops." + op;
     if (const std::size_t colons = path.find("::"); colons != std::string::npos)
         path.replace(colons, 2, ".");
-    const Symbol name(path);
-    for (const CallAt& at : context.program.calls()) {
-        if (at.name != name) continue;
-        const Function& caller = *context.program.functions()[at.function];
-        if (const Use use = in_region(caller, caller.calls[at.call]); use.region) return use;
-    }
-    return {};
+    Use found;
+    for_each_call(
+        context.program, [&](std::string_view name) { return name == path; },
+        [&](const Function& caller, const Call& call) {
+            if (!found.region) found = in_region(caller, call);
+        });
+    return found.region ? found : Use{};
 }
 
 void report(const RuleContext& context, const Function& at, const std::string& op,

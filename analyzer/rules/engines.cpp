@@ -232,9 +232,9 @@ std::vector<Engine> engines_of(const Program& program) {
 }
 
 const std::vector<Engine>& engines_of(const RuleContext& context) {
-    if (!context.engines)
-        context.engines = std::make_shared<const std::vector<Engine>>(engines_of(context.program));
-    return *context.engines;
+    return context.engines.get([&] {
+        return std::make_shared<const std::vector<Engine>>(engines_of(context.program));
+    });
 }
 
 const Engine* find_engine(const std::vector<Engine>& engines, EngineKind kind) {

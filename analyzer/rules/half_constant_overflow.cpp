@@ -70,29 +70,27 @@ std::string message_of(const ConstantUse& use) {
     return what + "it becomes " + (!to_inf ? "nan" : use.value < 0 ? "-inf" : "inf");
 }
 
-void report(const RuleContext& context, ConstantUse use, Severity severity, Findings& out) {
+void report(const RuleContext& context, const ConstantUse& use, Severity severity, Findings& out) {
     emit(context, *use.function,
          {.rule = "MP301",
           .severity = severity,
           .span = use.span,
           .message = message_of(use),
           .fix = fix_of(use),
-          .notes = std::move(use.notes),
+          .notes = use.notes,
           .function = {},
           .edits = edits_of(use)},
          out);
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for (ConstantUse& use : constant_uses(context)) {
-        if (std::isfinite(rounded(use.dtype, use.value))) continue;
-        const Severity severity = severity_of(use);
-        report(context, std::move(use), severity, out);
-    }
+    for (const ConstantUse& use : constant_uses(context))
+        if (!std::isfinite(rounded(use.dtype, use.value)))
+            report(context, use, severity_of(use), out);
     // Where nothing is trained, the first run shows it: masked_fill refuses such a number.
     const Severity severity = context.inference ? Severity::note : Severity::warning;
-    for (ConstantUse& use : overflows_in_cast_models(context))
-        report(context, std::move(use), severity, out);
+    for (const ConstantUse& use : overflows_in_cast_models(context))
+        report(context, use, severity, out);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ std::string message_of(const ConstantUse& use, bool vanishes) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for (ConstantUse& use : constant_uses(context)) {
+    for (const ConstantUse& use : constant_uses(context)) {
         if (use.value == 0 || (use.tensor && use.role == Role::multiplier)) continue;
         const bool vanishes = rounded(use.dtype, use.value) == 0;
         const bool subnormal =
@@ -71,7 +71,7 @@ void check(const RuleContext& context, Findings& out) {
               .message = message_of(use, vanishes),
               .fix = "do this step in float, or use an epsilon of at least " +
                      shown(smallest_normal(use.dtype), 3),
-              .notes = std::move(use.notes),
+              .notes = use.notes,
               .function = {}},
              out);
     }

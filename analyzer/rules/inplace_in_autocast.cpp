@@ -96,13 +96,12 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    NameFilter adds(is_addition);
-    for (const CallAt& at : context.program.calls()) {
-        // Other calls than additions are judged by what an op list says of their op.
-        if (!at.op.known() && !adds(at.name)) continue;
-        const Function& f = *context.program.functions()[at.function];
-        check_call(context, dtypes, f, f.calls[at.call], out);
-    }
+    // Other calls than additions are judged by what an op list says of their op.
+    const auto any_op = [](std::string_view) { return true; };
+    for_each_call_or_op(context.program, is_addition, any_op,
+                        [&](const Function& f, const Call& call) {
+                            check_call(context, dtypes, f, call, out);
+                        });
 }
 
 }  // namespace

@@ -61,11 +61,13 @@ void Protocol::connect_files() {
 }
 
 const std::vector<Symbol>& Protocol::files_near(const Function& f) const {
-    const auto [entry, is_new] = near_.try_emplace(f.span.file);
-    std::vector<Symbol>& files = entry->second;
-    if (!is_new) return files;
-    files.push_back(f.span.file);
-    std::unordered_set<Symbol> seen{f.span.file};
+    const Symbol file = f.span.file;
+    return near_.get(file, [&] { return find_near(file); });
+}
+
+std::vector<Symbol> Protocol::find_near(Symbol from) const {
+    std::vector<Symbol> files{from};
+    std::unordered_set<Symbol> seen{from};
     for (const Files* edges : {&called_, &calls_}) {
         for (std::size_t i = 0; i < files.size(); ++i) {
             const auto next = edges->find(files[i]);
@@ -154,8 +156,7 @@ Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
 }
 
 const Protocol& protocol_of(const RuleContext& context) {
-    if (!context.protocol) context.protocol = std::make_shared<const Protocol>(context.program);
-    return *context.protocol;
+    return context.protocol.get([&] { return std::make_shared<const Protocol>(context.program); });
 }
 
 std::string shown(Symbol key, std::string_view otherwise) {

@@ -42,6 +42,7 @@ public:
 private:
     void find_scalers();
     void connect_files();
+    std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
 
     const Program& program_;
@@ -52,7 +53,7 @@ private:
     using Files = std::unordered_map<Symbol, std::vector<Symbol>>;
     Files calls_, called_;  // between files
     std::unordered_set<Symbol> scaling_files_;
-    mutable Files near_;
+    Memo<Symbol, std::vector<Symbol>> near_;
     std::unique_ptr<Paths> paths_;
 };
 

@@ -175,12 +175,10 @@ Roles::Key Roles::key(const Function& f, const Operand& receiver) {
 }
 
 const Roles::Name& Roles::name(Symbol symbol) const {
-    const auto [entry, is_new] = names_.try_emplace(symbol);
-    if (is_new) {
+    return names_.get(symbol, [symbol] {
         const std::string_view owner = owner_of(symbol.str());
-        entry->second = {Symbol(last_part(symbol.str())), Symbol(owner), kind_of(owner)};
-    }
-    return entry->second;
+        return Name{Symbol(last_part(symbol.str())), Symbol(owner), kind_of(owner)};
+    });
 }
 
 void Roles::learn_class(Symbol owner, std::string_view method) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyzer/region/program.hpp"
+#include "analyzer/rules/shared.hpp"
 
 namespace mp::lint {
 
@@ -89,7 +90,7 @@ private:
     Event method_event(const Function&, const Call&, const Name&) const;
     Event region_event(const Function&, const Call&) const;
 
-    mutable std::unordered_map<Symbol, Name> names_;
+    Memo<Symbol, Name> names_;
     std::unordered_map<Symbol, std::uint32_t> classes_;
     std::unordered_map<Key, std::uint32_t> receivers_;
     std::unordered_set<Symbol> scaler_names_, optimizer_names_, scheduler_names_;  // last parts

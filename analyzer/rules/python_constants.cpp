@@ -58,6 +58,18 @@ constexpr std::array<Guarded, 2> kGuarded{
     {{"normalize", 3, 1e-12, "linalg_vector_norm"},
      {"cosine_similarity", 3, 1e-8, "cosine_similarity"}}};
 
+bool is_assignment(std::string_view name) { return leaf(name) == "__setitem__"; }
+
+bool may_hold_constant(std::string_view name) {
+    return is_assignment(name) ||
+           std::ranges::find(kFactories, name, &Factory::name) != kFactories.end();
+}
+
+bool takes_constant(std::string_view op) {
+    return std::ranges::find(kScalarOps, op, &ScalarOp::op) != kScalarOps.end() ||
+           std::ranges::find(kGuarded, op, &Guarded::op) != kGuarded.end();
+}
+
 bool is_scalar_keyword(const Operand& value) {
     constexpr std::array<std::string_view, 5> kNames{"value", "min", "max", "other", "input"};
     return any_of(value.keyword.str(), kNames);
@@ -75,7 +87,7 @@ public:
 
     void look_at(const Call& call) {
         if (from_factory(call) || from_guard(call)) return;
-        if (leaf(call.name.str()) == "__setitem__") return from_assignment(call);
+        if (is_assignment(call.name.str())) return from_assignment(call);
         const auto op = std::ranges::find(kScalarOps, call.op.name(), &ScalarOp::op);
         if (op == kScalarOps.end()) return;
         for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -185,10 +197,12 @@ const Call* begins_with(const Function& f, const Operand& value) {
 
 }  // namespace
 
-void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes,
                           std::vector<ConstantUse>& out) {
-    Finder finder(context, dtypes, f, out);
-    for (const Call& call : f.calls) finder.look_at(call);
+    for_each_call_or_op(context.program, may_hold_constant, takes_constant,
+                        [&](const Function& f, const Call& call) {
+                            if (is_python(f)) Finder(context, dtypes, f, out).look_at(call);
+                        });
 }
 
 Limit limit_of(const Function& f, const Operand& value) {

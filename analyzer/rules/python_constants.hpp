@@ -10,10 +10,8 @@
 
 namespace mp::lint {
 
-// Those of one function that meet a low-precision tensor. Branches that ask for the dtype first are
-// left out.
-void python_constant_uses(const RuleContext&, TensorDTypes&, const Function&,
-                          std::vector<ConstantUse>& out);
+// Those that meet a low-precision tensor. Branches that ask for the dtype first are left out.
+void python_constant_uses(const RuleContext&, TensorDTypes&, std::vector<ConstantUse>& out);
 
 // `x` of torch.finfo(x.dtype).min, or of its max, tiny or eps, is the operand of the call.
 struct Limit {

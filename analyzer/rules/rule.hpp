@@ -1,17 +1,18 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "analyzer/rules/finding.hpp"
+#include "analyzer/rules/shared.hpp"
 #include "kernels/numerics/policy.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
 
 class Protocol;
+struct ConstantUse;
 struct Engine;
 
 // What a rule may look at: the linked program and the policies. No source text, no clock, no files.
@@ -24,9 +25,10 @@ struct RuleContext {
     TorchVersion torch{};                // in use; not known: the newest
     std::string_view device{};           // --device, of a program that does not say; empty: not told
 
-    // What protocol_of() and engines_of() found, once for all rules.
-    mutable std::shared_ptr<const Protocol> protocol{};
-    mutable std::shared_ptr<const std::vector<Engine>> engines{};
+    // Of protocol_of(), engines_of() and constant_uses().
+    Shared<Protocol> protocol{};
+    Shared<std::vector<Engine>> engines{};
+    Shared<std::vector<ConstantUse>> constants{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

@@ -101,12 +101,10 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    NameFilter by_op(may_sum), by_name(is_of_package);
-    for (const CallAt& at : context.program.calls()) {
-        if (!by_op(at.op.symbol()) && !by_name(at.name)) continue;
-        const Function& f = *context.program.functions()[at.function];
-        check_call(context, dtypes, f, f.calls[at.call], out);
-    }
+    for_each_call_or_op(context.program, is_of_package, may_sum,
+                        [&](const Function& f, const Call& call) {
+                            check_call(context, dtypes, f, call, out);
+                        });
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "analyzer/rules/name_filter.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -45,30 +44,26 @@ bool computes_statistics(const Function&);
 // function and, after the finding's own notes, why its dtypes are what they are.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
-// A rule that looks at calls of certain names: `may` is asked once per name, and only the calls that it
-// accepts are touched.
+// A rule that looks at calls of certain names or ops: `name` is asked once per name, `op` once per
+// op, and only the calls that one of them accepts are touched.
 template <typename Judge>
-void for_each_call(const Program& program, std::function<bool(std::string_view name)> may,
-                   Judge judge) {
-    NameFilter accepted(std::move(may));
+void for_each_call_or_op(const Program& program, const NameQuestion& name, const NameQuestion& op,
+                         Judge judge) {
     const std::span<const Function* const> functions = program.functions();
-    for (const CallAt& at : program.calls()) {
-        if (!accepted(at.name)) continue;
+    for (const CallAt& at : program.calls().select(name, op)) {
         const Function& f = *functions[at.function];
         judge(f, f.calls[at.call]);
     }
 }
 
-// The same for calls of certain ops, by their names; calls of none are passed over.
 template <typename Judge>
-void for_each_op(const Program& program, std::function<bool(std::string_view op)> may, Judge judge) {
-    NameFilter accepted(std::move(may));
-    const std::span<const Function* const> functions = program.functions();
-    for (const CallAt& at : program.calls()) {
-        if (!at.op.known() || !accepted(at.op.symbol())) continue;
-        const Function& f = *functions[at.function];
-        judge(f, f.calls[at.call]);
-    }
+void for_each_call(const Program& program, const NameQuestion& name, Judge judge) {
+    for_each_call_or_op(program, name, {}, judge);
+}
+
+template <typename Judge>
+void for_each_op(const Program& program, const NameQuestion& op, Judge judge) {
+    for_each_call_or_op(program, {}, op, judge);
 }
 
 // A rule that looks at one kind of fact of every function.

@@ -38,14 +38,14 @@ bool is_display(const Call& call) {
 bool is_number(const Operand& o) { return !o.constant.empty() || o.shape == Shape::scalar; }
 
 // Whether an argument of an op can be one of its inputs.
-bool may_be_input(const Function& f, const Call& call, std::size_t at) {
+bool may_be_input(const Function& f, const Call& call, std::size_t at, bool several) {
     const Operand& argument = call.args[at];
     if (argument.shape == Shape::tensor) return true;
     if (!is_python(f) || argument.shape != Shape::other || !argument.keyword.empty() ||
         is_number(argument))
         return false;
     const bool after_module = at == 1 && call.args[0].shape == Shape::module;
-    return at == 0 || after_module || any_of(call.op.name(), kSeveralInputs);
+    return at == 0 || after_module || several;
 }
 
 // Python's factories and moves that take the dtype of their first argument unless told otherwise.
@@ -54,10 +54,9 @@ bool follows_first(const Function& f, const Call& call) {
         "new_zeros",  "new_ones",  "new_full",   "new_empty", "zeros_like", "ones_like",
         "full_like",  "empty_like", "rand_like", "randn_like", "cuda",      "cpu",
         "contiguous", "clone",     "detach",     "pin_memory", "requires_grad_"};
-    if (!is_python(f) || call.args.empty()) return false;
-    const bool told = std::ranges::any_of(
+    if (!is_python(f) || call.args.empty() || !any_of(leaf(call.name.str()), kNames)) return false;
+    return std::ranges::none_of(
         call.args, [](const Operand& o) { return o.keyword.str() == "dtype"; });
-    return !told && any_of(leaf(call.name.str()), kNames);
 }
 
 bool is_known_op(const RuleContext& context, Op op) {
@@ -75,6 +74,14 @@ bool always_open(const Program& program, const Function& f, const Call& call) {
 }
 
 }  // namespace
+
+const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
+    const auto [entry, is_new] = traits_.try_emplace(op.symbol());
+    if (is_new)
+        entry->second = {.is_known = is_known_op(context_, op),
+                         .takes_several = any_of(op.name(), kSeveralInputs)};
+    return entry->second;
+}
 
 template <typename Find>
 TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
@@ -126,12 +133,12 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call,
             common.proven = common.proven && input.proven;
         first = false;
     };
-    const bool several = is_python(f) && any_of(call.op.name(), kSeveralInputs);
+    const bool several = is_python(f) && traits(call.op).takes_several;
     for (std::size_t i = 0; i < call.args.size(); ++i) {
         const Call* made = several ? call_of(f, call.args[i]) : nullptr;
         if (made && is_display(*made)) {
             for (const Operand& item : made->args) take(item);
-        } else if (may_be_input(f, call, i)) {
+        } else if (may_be_input(f, call, i, several)) {
             take(call.args[i]);
         }
     }
@@ -159,7 +166,7 @@ TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& mo
 }
 
 TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
-    if (!is_known_op(context_, call.op)) return unknown();
+    if (!traits(call.op).is_known) return unknown();
     if (call.in_place && !call.args.empty()) return of(f, call.args[0]);
     std::vector<DType> inputs;
     TensorDType common = of_inputs(f, call, &inputs);

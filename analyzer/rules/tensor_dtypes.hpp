@@ -42,8 +42,16 @@ private:
     template <typename Find>
     TensorDType once(const void* key, std::int32_t index, Find find);
 
+    // What an op's name alone tells, asked once per op.
+    struct OpTraits {
+        bool is_known = false;
+        bool takes_several = false;  // tensors
+    };
+    const OpTraits& traits(Op);
+
     const RuleContext& context_;
     std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
+    std::unordered_map<Symbol, OpTraits> traits_;
     int depth_ = 0;
 };
 

@@ -129,16 +129,19 @@ private:
 std::multimap<std::uint32_t, SourceSpan> switches_of(const Program& program) {
     std::multimap<std::uint32_t, SourceSpan> found;
     const auto functions = program.functions();
-    for (std::uint32_t i = 0; i < functions.size(); ++i)
+    for (std::uint32_t i = 0; i < functions.size(); ++i) {
         for (const Setting& s : functions[i]->settings)
             if (switches_on(s)) found.emplace(i, s.span);
-    // In C++ any call may be given the math mode.
-    NameFilter may([](std::string_view name) { return sets_precision(name) || allows_tf32(name); });
-    for (const CallAt& at : program.calls()) {
+        if (is_python(*functions[i])) continue;
+        // In C++ any call may be given the math mode.
+        for (const Call& call : functions[i]->calls)
+            if (switches_on(call)) found.emplace(i, call.span);
+    }
+    const auto may = [](std::string_view name) { return sets_precision(name) || allows_tf32(name); };
+    for (const CallAt& at : program.calls().select(may, {})) {
         const Function& f = *functions[at.function];
-        if (is_python(f) && !may(at.name)) continue;
-        if (const Call& call = f.calls[at.call]; switches_on(call))
-            found.emplace(at.function, call.span);
+        const Call& call = f.calls[at.call];
+        if (is_python(f) && switches_on(call)) found.emplace(at.function, call.span);
     }
     return found;
 }

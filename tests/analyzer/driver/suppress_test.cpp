@@ -185,6 +185,15 @@ TEST(SuppressProblems, OtherToolsCommentsAreTheirs) {
                 IsEmpty());
 }
 
+TEST(MentionsSuppression, CodesOfOtherToolsAreNotWorthALook) {
+    for (const char* other : {"x  # noqa: E501\n", "x  # noqa: F401, PLR0913 why\ny  # noqa\n", ""})
+        EXPECT_FALSE(mentions_suppression(other)) << other;
+    for (const char* ours : {"x  # noqa: MP405\n", "x  # noqa: E501, mp405\n", "x  # noqa: ALL\n",
+                             "x  # noqa: half-acc\n", "x  # noqa: MP4*\n", "x  # noqa: E501 mp-lint: a",
+                             "x; // NOLINT(MP405)\n", "x  # noqa: E501\ny  # noqa: MP4\n"})
+        EXPECT_TRUE(mentions_suppression(ours)) << ours;
+}
+
 TEST(SuppressProblems, TheyCanBeSilencedToo) {
     EXPECT_THAT(problems("# mp-lint: disable-file=MP002 old code\nx  # noqa: MP405\n", kAll, 2),
                 IsEmpty());

@@ -1,0 +1,50 @@
+#pragma once
+
+// The calls of a program by name and by op: it has hundreds of thousands, and a rule judges few.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/facts/model.hpp"
+
+namespace mp::lint {
+
+// Where a call stands.
+struct CallAt {
+    std::uint32_t function = 0;  // in Program::functions()
+    std::uint32_t call = 0;      // in Function::calls
+};
+
+// A question about a name; none accepts nothing.
+using NameQuestion = std::function<bool(std::string_view)>;
+
+class CallIndex {
+public:
+    explicit CallIndex(std::span<const Function* const> functions);
+
+    // The calls whose name `name` accepts or whose op `op` does, in the program's order. Each question is
+    // asked once per distinct text, `op` of known ops only.
+    std::vector<CallAt> select(const NameQuestion& name, const NameQuestion& op) const;
+
+private:
+    // Calls that share a name, or an op.
+    struct Group {
+        Symbol text;
+        std::uint32_t first = 0;  // in the positions
+        std::uint32_t count = 0;
+    };
+    struct Groups {
+        std::vector<Group> groups;
+        std::vector<std::uint32_t> positions;  // in calls_
+    };
+    template <typename TextOf>
+    Groups group(std::span<const Function* const> functions, TextOf text_of) const;
+
+    std::vector<CallAt> calls_;
+    Groups names_, ops_;
+};
+
+}  // namespace mp::lint
