@@ -9,6 +9,7 @@
 #include "analyzer/rules/model_casts.hpp"
 #include "analyzer/rules/numbers.hpp"
 #include "analyzer/rules/python_code.hpp"
+#include "analyzer/rules/python_constants.hpp"
 #include "analyzer/rules/support.hpp"
 #include "analyzer/rules/tensor_dtypes.hpp"
 
@@ -41,10 +42,14 @@ bool is_beyond_fp16(const Operand& value) {
            std::isfinite(rounded(DType::bf16, *number));
 }
 
-// What the call fills with; nullptr when fp16 holds it.
+// What the call fills with; nullptr when fp16 holds it. What is assigned to items stands last.
 const Operand* overflowing_fill(const Call& call) {
-    const FillOp* fill = fill_op(call.op.name());
-    for (std::size_t i = fill ? fill->first : call.args.size(); i < call.args.size(); ++i)
+    std::size_t first = call.args.size();
+    if (const FillOp* fill = fill_op(call.op.name()))
+        first = fill->first;
+    else if (is_item_assignment(call.name.str()))
+        first = std::max<std::size_t>(first, 3) - 1;
+    for (std::size_t i = first; i < call.args.size(); ++i)
         if (is_beyond_fp16(call.args[i])) return &call.args[i];
     return nullptr;
 }
@@ -57,6 +62,11 @@ const Operand* filled_tensor(const Call& call) {
         if ((o.shape == Shape::tensor || o.shape == Shape::other) && o.constant.empty()) return &o;
     }
     return nullptr;
+}
+
+// An argument of which nothing is known: what is assigned to its items need not go into a tensor.
+bool may_be_dict(const Function& f, const Operand& value) {
+    return value.shape != Shape::tensor && !source_call(f, value);
 }
 
 bool is_self(const Function& f, std::int32_t param) {
@@ -76,6 +86,7 @@ public:
         const Operand* value = overflowing_fill(call);
         const Operand* tensor = filled_tensor(call);
         if (!value || !tensor || !is_module(f.parent_class)) return;
+        if (is_item_assignment(call.name.str()) && may_be_dict(f, *tensor)) return;
         std::vector<Note> notes = casts_beside(f);
         if (notes.empty() || is_dtype_guarded(f, call.block)) return;
         if (dtypes_.of(f, *tensor).dtype != DType::unknown || !follows(f, *tensor)) return;
@@ -176,9 +187,11 @@ private:
 std::vector<ConstantUse> overflows_in_cast_models(const RuleContext& context) {
     std::vector<std::pair<const Function*, const Call*>> fills;
     const auto may = [](std::string_view op) { return fill_op(op) != nullptr; };
-    for_each_op(context.program, may, [&](const Function& f, const Call& call) {
-        if (is_python(f) && overflowing_fill(call)) fills.emplace_back(&f, &call);
-    });
+    for_each_call_or_op(context.program, is_item_assignment, may,
+                        [&](const Function& f, const Call& call) {
+                            if (is_python(f) && overflowing_fill(call))
+                                fills.emplace_back(&f, &call);
+                        });
     std::vector<ConstantUse> uses;
     if (fills.empty()) return uses;
     ModelFills finder(context);

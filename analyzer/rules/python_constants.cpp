@@ -58,10 +58,8 @@ constexpr std::array<Guarded, 2> kGuarded{
     {{"normalize", 3, 1e-12, "linalg_vector_norm"},
      {"cosine_similarity", 3, 1e-8, "cosine_similarity"}}};
 
-bool is_assignment(std::string_view name) { return leaf(name) == "__setitem__"; }
-
 bool may_hold_constant(std::string_view name) {
-    return is_assignment(name) ||
+    return is_item_assignment(name) ||
            std::ranges::find(kFactories, name, &Factory::name) != kFactories.end();
 }
 
@@ -87,7 +85,7 @@ public:
 
     void look_at(const Call& call) {
         if (from_factory(call) || from_guard(call)) return;
-        if (is_assignment(call.name.str())) return from_assignment(call);
+        if (is_item_assignment(call.name.str())) return from_assignment(call);
         const auto op = std::ranges::find(kScalarOps, call.op.name(), &ScalarOp::op);
         if (op == kScalarOps.end()) return;
         for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -196,6 +194,8 @@ const Call* begins_with(const Function& f, const Operand& value) {
 }
 
 }  // namespace
+
+bool is_item_assignment(std::string_view name) { return leaf(name) == "__setitem__"; }
 
 void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes,
                           std::vector<ConstantUse>& out) {

@@ -13,6 +13,9 @@ namespace mp::lint {
 // Those that meet a low-precision tensor. Branches that ask for the dtype first are left out.
 void python_constant_uses(const RuleContext&, TensorDTypes&, std::vector<ConstantUse>& out);
 
+// x[i] = value
+bool is_item_assignment(std::string_view name);
+
 // `x` of torch.finfo(x.dtype).min, or of its max, tiny or eps, is the operand of the call.
 struct Limit {
     const Call* finfo = nullptr;

@@ -114,6 +114,22 @@ TEST(HalfConstantOverflow, AModelCastAsAWholeReachesModulesOfItsPackage) {
                 ElementsAre("note 12"));
 }
 
+TEST(HalfConstantOverflow, ItemsAreFilledByAssignmentToo) {
+    const auto assigned = [](std::string value, std::string tensor) {
+        return with_trainer(attention("    call 12:9 ?.__setitem__ kind=method args=[" + tensor +
+                                      " {other param=2 name=mask} {constant=" + value + "}]\n"));
+    };
+    EXPECT_THAT(assigned("-1e+08", "{tensor param=1 name=x}"), ElementsAre("warning 12"));
+    EXPECT_THAT(assigned("-1e+04", "{tensor param=1 name=x}"), IsEmpty());
+    EXPECT_THAT(assigned("-1e+08", "{fp32 tensor param=1 name=x}"), IsEmpty());
+    EXPECT_THAT(assigned("-1e+08", "{other param=1 name=x}"), IsEmpty()) << "perhaps a dict";
+    EXPECT_THAT(with_trainer(attention(
+                    "    call 11:9 ?.__call__ kind=method args=[{other name=self.q} {other param=1}]\n"
+                    "    call 12:9 ?.__setitem__ kind=method args=[{other call=0 name=s} {other param=2 "
+                    "name=mask} {constant=-1e+08}]\n")),
+                ElementsAre("warning 12"));
+}
+
 TEST(HalfConstantOverflow, NumbersThatFp16HoldsAndThoseOfIntegersAreSilentThere) {
     for (const std::string value : {"-10000", "-65504", "-1e+04", "-inf", "-100000000", "-3.5e+38",
                                     "-100000000 name=value text=value"})
