@@ -46,7 +46,7 @@ CallIndex::Groups CallIndex::group(std::span<const Function* const> functions,
         std::uint32_t& at = group_of[text.id()];
         if (at == kNoGroup) {
             at = static_cast<std::uint32_t>(out.groups.size());
-            out.groups.push_back({.text = text});
+            out.groups.push_back({.text = text.str()});
         }
         of_call[i] = at;
         ++out.groups[at].count;
@@ -82,7 +82,7 @@ std::vector<CallAt> CallIndex::select(const NameQuestion& name, const NameQuesti
     const auto mark = [&](const Groups& in, const NameQuestion& accepts) {
         if (!accepts) return;
         for (const Group& g : in.groups) {
-            if (!accepts(g.text.str())) continue;
+            if (!accepts(g.text)) continue;
             for (std::uint32_t i = 0; i < g.count; ++i) marks.set(in.positions[g.first + i]);
             most += g.count;
         }

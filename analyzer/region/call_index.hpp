@@ -32,7 +32,7 @@ public:
 private:
     // Calls that share a name, or an op.
     struct Group {
-        Symbol text;
+        std::string_view text;
         std::uint32_t first = 0;  // in the positions
         std::uint32_t count = 0;
     };

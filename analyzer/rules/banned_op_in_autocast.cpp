@@ -20,12 +20,11 @@ namespace {
 
 // A module call runs the functional op of the same name: BCELoss is binary_cross_entropy.
 bool calls_loss_module(std::string_view name) {
-    const bool forward =
-        leaf(name) == "forward" || leaf(name) == "operator()" || leaf(name) == "operator->";
-    const bool is_loss = mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::") ||
-                         name.starts_with("torch.nn.BCELoss.") ||
-                         name.starts_with("torch.nn.modules.loss.BCELoss.");
-    return forward && is_loss;
+    const std::string_view method = leaf(name);
+    if (method != "forward" && method != "operator()" && method != "operator->") return false;
+    return mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::") ||
+           name.starts_with("torch.nn.BCELoss.") ||
+           name.starts_with("torch.nn.modules.loss.BCELoss.");
 }
 
 // The list of some device refuses it.

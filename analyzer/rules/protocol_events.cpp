@@ -162,6 +162,8 @@ Roles::Roles(const Program& program) {
             learn_class(f->parent_class, method);
     }
     for_each_call(program, may_teach, [&](const Function& f, const Call& call) { learn(f, call); });
+    for (const auto& [name, methods] : classes_)
+        if (are_a_scalers(methods)) scaler_classes_.push_back(name);
     // What a scaler steps is an optimizer.
     for_each_call(program, is_step_or_unscale, [&](const Function& f, const Call& call) {
         if (call.args.size() > 1 && is_scaler(f, call))
@@ -238,22 +240,18 @@ bool Roles::is_scaler(const Function& f, const Call& call) const {
 }
 
 bool Roles::makes_scaler(const Call& call) const {
-    if (call.kind != CallKind::constructor) return false;
-    if (kind_of(call.name.str()) == ClassKind::scaler) return true;
-    for (const Symbol owner : {call.name, name(call.name).owner}) {
-        const auto found = classes_.find(owner);
-        if (found != classes_.end() && are_a_scalers(found->second)) return true;
-    }
-    return false;
+    return call.kind == CallKind::constructor && is_scaler_class(call.name.str());
+}
+
+bool Roles::is_scaler_class(std::string_view name) const {
+    return kind_of(name) == ClassKind::scaler ||
+           std::ranges::any_of(scaler_classes_, [name](Symbol own) {
+               return own.str() == name || own.str() == owner_of(name);
+           });
 }
 
 bool Roles::may_make_either(std::string_view name) const {
-    const ClassKind kind = kind_of(name);
-    if (kind == ClassKind::scaler || kind == ClassKind::optimizer) return true;
-    return std::ranges::any_of(std::array{name, owner_of(name)}, [this](std::string_view owner) {
-        const auto found = classes_.find(Symbol(owner));
-        return found != classes_.end() && are_a_scalers(found->second);
-    });
+    return kind_of(name) == ClassKind::optimizer || is_scaler_class(name);
 }
 
 bool Roles::makes_optimizer(const Call& call) const {

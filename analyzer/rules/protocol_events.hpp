@@ -82,6 +82,7 @@ private:
     };
     using Key = std::uint64_t;  // file and last part of a receiver's name
 
+    bool is_scaler_class(std::string_view name) const;
     static Key key(const Function&, const Operand& receiver);
     const Name& name(Symbol) const;
     void learn(const Function&, const Call&);
@@ -92,6 +93,7 @@ private:
 
     Memo<Symbol, Name> names_;
     std::unordered_map<Symbol, std::uint32_t> classes_;
+    std::vector<Symbol> scaler_classes_;  // the program's own
     std::unordered_map<Key, std::uint32_t> receivers_;
     std::unordered_set<Symbol> scaler_names_, optimizer_names_, scheduler_names_;  // last parts
 };
