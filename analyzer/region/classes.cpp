@@ -3,41 +3,62 @@
 #include "analyzer/region/arguments.hpp"
 
 namespace mp::lint {
+namespace {
+
+// last_name(qualified) == name, for many names of which few are, and a name without separators.
+bool is_last_name(std::string_view name, std::string_view qualified) {
+    if (qualified.size() <= name.size()) return qualified == name;
+    const char before = qualified[qualified.size() - name.size() - 1];
+    return (before == '.' || before == ':') && qualified.ends_with(name);
+}
+
+}  // namespace
 
 Classes::Classes(std::span<const Function* const> functions) {
     for (const Function* f : functions) {
         if (f->parent_class.empty() || !is_python(*f)) continue;
-        const auto [entry, is_new] = classes_.try_emplace(f->parent_class);
-        if (is_new) order_.push_back(f->parent_class);
-        entry->second.methods.push_back(f);
-        if (entry->second.bases.empty()) entry->second.bases = f->bases;
+        std::uint32_t& number = number_[f->parent_class];
+        if (number == 0) {
+            order_.push_back(f->parent_class);
+            classes_.push_back({.methods = {}, .bases = &f->bases});
+            number = static_cast<std::uint32_t>(classes_.size());
+        }
+        Class& c = classes_[number - 1];
+        c.methods.push_back(f);
+        if (c.bases->empty()) c.bases = &f->bases;
     }
 }
 
-std::span<const Function* const> Classes::methods(Symbol name) const {
-    const auto found = classes_.find(name);
-    if (found == classes_.end()) return {};
-    return found->second.methods;
+const Classes::Class* Classes::find(Symbol name) const {
+    const std::uint32_t number = number_.get(name);
+    return number == 0 ? nullptr : &classes_[number - 1];
 }
 
 // Visits the class and its ancestors until the visitor says true.
 template <class Visit>
 bool Classes::climb(Symbol name, int depth, Visit& visit) const {
     if (depth > kMaxDepth) return false;
-    const auto found = classes_.find(name);
-    if (visit(name, found == classes_.end() ? nullptr : &found->second)) return true;
-    if (found == classes_.end()) return false;
-    for (const Symbol base : found->second.bases)
+    const Class* found = find(name);
+    if (visit(name, found)) return true;
+    if (!found) return false;
+    for (const Symbol base : *found->bases)
         if (base != name && climb(base, depth + 1, visit)) return true;
     return false;
 }
 
+std::span<const Function* const> Classes::methods(Symbol name) const {
+    const Class* found = find(name);
+    return found ? std::span<const Function* const>(found->methods)
+                 : std::span<const Function* const>();
+}
+
 const Function* Classes::method(Symbol name, std::string_view method) const {
+    if (last_name(method) != method) return nullptr;
     const Function* result = nullptr;
     auto visit = [&](Symbol, const Class* c) {
         if (!c) return false;
         for (const Function* f : c->methods)
-            if (last_name(f->name.str()) == method) result = f;
+            if (is_last_name(method, f->name.str())) result = f;
         return result != nullptr;
     };
     climb(name, 0, visit);

@@ -3,10 +3,11 @@
 // Python's classes, as far as their methods tell.
 
 #include <span>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/by_symbol.hpp"
 
 namespace mp::lint {
 
@@ -17,7 +18,7 @@ public:
 
     explicit Classes(std::span<const Function* const> functions);
 
-    bool knows(Symbol name) const { return classes_.contains(name); }
+    bool knows(Symbol name) const { return number_.get(name) != 0; }
     const std::vector<Symbol>& all() const { return order_; }
     std::span<const Function* const> methods(Symbol name) const;
     // The class's own or the first inherited one, depth first in the order of the bases; nullptr when
@@ -32,13 +33,15 @@ public:
 private:
     struct Class {
         std::vector<const Function*> methods;
-        std::vector<Symbol> bases;
+        const std::vector<Symbol>* bases = nullptr;  // as one of its methods has them
     };
+    const Class* find(Symbol name) const;
     template <class Visit>
     bool climb(Symbol name, int depth, Visit& visit) const;
 
-    std::unordered_map<Symbol, Class> classes_;
-    std::vector<Symbol> order_;  // by first method
+    BySymbol<std::uint32_t> number_;  // place in classes_, from 1 on
+    std::vector<Class> classes_;      // by first method
+    std::vector<Symbol> order_;       // their names
 };
 
 }  // namespace mp::lint

@@ -1,8 +1,8 @@
 #include "analyzer/region/link_names.hpp"
 
 #include <algorithm>
-#include <array>
-#include <unordered_map>
+#include <string>
+#include <string_view>
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/region/names.hpp"
@@ -13,6 +13,9 @@ namespace {
 
 // Each round lets what was found reach one call further.
 constexpr int kRounds = 3;
+
+// What a method's name begins with when it is not known whose it is.
+constexpr std::string_view kUnknown = "?.";
 
 void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
     if (meaning.is_class) {
@@ -40,7 +43,8 @@ public:
     void run() {
         for (Unit& unit : units_)
             if (unit.language == Language::python) resolve_names(unit);
-        for_each_function([&](Unit&, Function& f) { resolve_managers(f); });
+        for_each_function([&](Function& f) { resolve_managers(f); });
+        for_each_function([&](Function& f) { collect_open(f); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
     }
@@ -50,24 +54,18 @@ private:
     void for_each_function(Visit visit) {
         for (Unit& unit : units_)
             if (unit.language == Language::python)
-                for (Function& f : unit.functions) visit(unit, f);
+                for (Function& f : unit.functions) visit(f);
     }
 
     void resolve_names(Unit& unit) {
-        const std::string package(package_of(module_of(unit)));
-        std::unordered_map<Symbol, Meaning> known;  // a file repeats its names
-        const auto meaning_of = [&](Symbol name) -> const Meaning& {
-            const auto [entry, is_new] = known.try_emplace(name);
-            if (is_new) entry->second = names_.find(name.str(), package);
-            return entry->second;
-        };
+        const Symbol package(package_of(module_of(unit)));
         for (Function& f : unit.functions) {
             for (Call& call : f.calls) {
                 for (Symbol& lambda : call.lambdas)
-                    if (const Function* body = meaning_of(lambda).function) lambda = body->usr;
+                    if (const Function* body = names_.find(lambda, package).function) lambda = body->usr;
                 if (call.callee.empty() || names_.function(call.callee)) continue;
                 const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
-                const Meaning& m = meaning_of(name);
+                const Meaning m = names_.find(name, package);
                 if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
             }
         }
@@ -76,11 +74,11 @@ private:
     // `with self.amp():` where amp() returns a context manager: what it returns is entered.
     void resolve_managers(Function& f) {
         for (Call& call : f.calls) {
-            if (!is_enter(call) || call.callee.empty() || names_.function(call.callee)) continue;
+            if (call.callee.empty() || names_.function(call.callee) || !is_enter(call)) continue;
             const std::string_view text = call.callee.str();
-            const std::string_view maker = text.substr(0, text.rfind('.'));
-            const Function* body = names_.function(Symbol(maker));
-            if (!body) body = names_.find(maker, "").function;
+            const Symbol maker(text.substr(0, text.rfind('.')));
+            const Function* body = names_.function(maker);
+            if (!body) body = names_.find(maker, {}).function;
             if (body) enter_returned(call, *body);
         }
     }
@@ -118,24 +116,26 @@ private:
         enter.callee = {};
     }
 
-    bool resolve_objects() {
-        ObjectClasses objects(units_, names_);
-        bool any = false;
-        for_each_function([&](Unit&, Function& f) {
-            for (Call& call : f.calls) any = resolve_object(objects, f, call) || any;
-        });
-        return any;
+    // Methods, and calls, of objects whose class this file does not tell.
+    void collect_open(Function& f) {
+        for (Call& call : f.calls)
+            if (call.kind == CallKind::method && !call.args.empty() &&
+                call.name.str().starts_with(kUnknown))
+                open_.push_back({&f, &call});
     }
 
-    // A method, or a call, of an object whose class is known from elsewhere.
+    // Whether any of them was.
+    bool resolve_objects() {
+        ObjectClasses objects(units_, names_);
+        const std::size_t resolved = std::erase_if(
+            open_, [&](const Open& o) { return resolve_object(objects, *o.function, *o.call); });
+        return resolved > 0;
+    }
+
     bool resolve_object(ObjectClasses& objects, const Function& f, Call& call) {
-        constexpr std::string_view kUnknown = "?.";
-        const std::string_view name = call.name.str();
-        if (!name.starts_with(kUnknown) || call.kind != CallKind::method || call.args.empty())
-            return false;
         const Symbol in_class = objects.of(f, call.args[0]);
         if (in_class.empty()) return false;
-        std::string_view method = name.substr(kUnknown.size());
+        std::string_view method = call.name.str().substr(kUnknown.size());
         if (!names_.classes().knows(in_class)) return name_library_method(call, in_class, method);
         const bool called = method == "__call__";
         if (called && !names_.classes().method(in_class, "__call__")) method = "forward";
@@ -169,8 +169,14 @@ private:
         return true;
     }
 
+    struct Open {
+        const Function* function = nullptr;
+        Call* call = nullptr;
+    };
+
     std::vector<Unit>& units_;
     Names names_;
+    std::vector<Open> open_;
 };
 
 }  // namespace

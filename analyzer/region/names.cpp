@@ -1,5 +1,9 @@
 #include "analyzer/region/names.hpp"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "analyzer/region/arguments.hpp"
 
 namespace mp::lint {
@@ -8,6 +12,23 @@ namespace {
 constexpr std::string_view kModule = ".<module>";
 // Re-exports of re-exports; a cycle of them ends here.
 constexpr int kMaxAliases = 8;
+
+std::vector<const Function*> python_functions(const std::vector<Unit>& units) {
+    std::vector<const Function*> found;
+    for (const Unit& unit : units)
+        if (unit.language == Language::python)
+            for (const Function& f : unit.functions) found.push_back(&f);
+    return found;
+}
+
+Symbol joined(Symbol scope, std::string_view name) {
+    if (scope.empty()) return Symbol(name);
+    return Symbol(std::string(scope.str()).append(".").append(name));
+}
+
+std::uint64_t key_of(Symbol package, Symbol name) {
+    return std::uint64_t{package.id()} << 32 | name.id();
+}
 
 bool is_module_class(std::string_view base) {
     return base.starts_with("torch.nn.") || last_name(base) == "LightningModule" ||
@@ -28,23 +49,29 @@ std::string_view package_of(std::string_view module) {
     return dot == std::string_view::npos ? std::string_view{} : module.substr(0, dot);
 }
 
-std::vector<const Function*> Names::python_functions(const std::vector<Unit>& units) {
-    std::vector<const Function*> found;
-    for (const Unit& unit : units)
-        if (unit.language == Language::python)
-            for (const Function& f : unit.functions) found.push_back(&f);
-    return found;
-}
-
 Names::Names(std::vector<Unit>& units) : classes_(python_functions(units)) {
-    for (const Function* f : python_functions(units)) functions_.try_emplace(f->usr, f);
-    collect_aliases(units);
+    const std::vector<const Function*> functions = python_functions(units);
+    collect_functions(functions);
+    collect_aliases(functions);
     resolve_bases(units);
-    classes_ = Classes(python_functions(units));
 }
 
-void Names::collect_aliases(const std::vector<Unit>& units) {
-    for (const Function* f : python_functions(units)) {
+// The name, and all that it stands in.
+void Names::know(Symbol name) {
+    while (!name.empty() && std::exchange(known_[name], 1) == 0)
+        name = Symbol(package_of(name.str()));
+}
+
+void Names::collect_functions(std::span<const Function* const> functions) {
+    for (const Function* f : functions) {
+        if (const Function*& first = functions_[f->usr]; !first) first = f;
+        know(f->usr);
+        know(f->parent_class);
+    }
+}
+
+void Names::collect_aliases(std::span<const Function* const> functions) {
+    for (const Function* f : functions) {
         if (!f->name.str().ends_with(kModule)) continue;
         for (const TypeUse& t : f->types) {
             const std::string_view alias = t.alias.str(), target = t.name.str();
@@ -52,82 +79,106 @@ void Names::collect_aliases(const std::vector<Unit>& units) {
             if (alias.ends_with(".*") && target.ends_with(".*"))
                 stars_[Symbol(alias.substr(0, alias.size() - 2))].push_back(
                     Symbol(target.substr(0, target.size() - 2)));
-            else
-                aliases_.try_emplace(t.alias, t.name);
+            else if (Symbol& first = aliases_[t.alias]; first.empty())
+                first = t.name;
+            know(t.alias);
         }
     }
 }
 
+// All of them are looked up before one is changed: what a name is must not depend on the order.
 void Names::resolve_bases(std::vector<Unit>& units) {
-    for (Unit& unit : units) {
-        if (unit.language != Language::python) continue;
-        const std::string package(package_of(module_of(unit)));
-        for (Function& f : unit.functions)
-            for (Symbol& base : f.bases) base = find(base.str(), package).name;
-    }
+    std::vector<Symbol> resolved;
+    const auto for_each_base = [&](auto visit) {
+        for (Unit& unit : units) {
+            if (unit.language != Language::python) continue;
+            const Symbol package(package_of(module_of(unit)));
+            for (Function& f : unit.functions)
+                for (Symbol& base : f.bases) visit(base, package);
+        }
+    };
+    for_each_base([&](Symbol base, Symbol package) {
+        resolved.push_back(find(base, package).name);
+    });
+    auto next = resolved.begin();
+    for_each_base([&](Symbol& base, Symbol) { base = *next++; });
+    found_.clear();  // inherited methods were not known yet
 }
 
-// Replaces the longest beginning of the name that is an alias.
-bool Names::follow_alias(std::string& name) const {
-    for (std::size_t end = name.size(); end != std::string::npos && end > 0;
-         end = name.rfind('.', end - 1)) {
-        const Symbol prefix(std::string_view(name).substr(0, end));
-        if (const auto found = aliases_.find(prefix); found != aliases_.end()) {
-            name = std::string(found->second.str()) + name.substr(end);
-            return true;
-        }
-        if (end == name.size()) continue;
-        const auto stars = stars_.find(prefix);
+// Whether a name that begins like this, said in this package, can be more than it says: nothing of the
+// program has such a beginning for most names of libraries.
+bool Names::leads_on(Symbol package, Symbol first) {
+    const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
+    if (!is_new) return entry->second;
+    const auto knows = [&](Symbol scope) { return known_.get(joined(scope, first.str())) != 0; };
+    const auto stars = stars_.find(package);
+    entry->second = knows(package) || classes_.knows(package) || follow_alias(package) != package ||
+                    (stars != stars_.end() && std::ranges::any_of(stars->second, knows));
+    return entry->second;
+}
+
+// With the longest beginning that is an alias replaced; the name itself when none is.
+Symbol Names::follow_alias(Symbol name) const {
+    const std::string_view text = name.str();
+    for (std::string_view prefix = text; !prefix.empty(); prefix = package_of(prefix)) {
+        const Symbol scope(prefix);
+        const std::string_view rest = text.substr(prefix.size());
+        if (const Symbol target = aliases_.get(scope); !target.empty())
+            return Symbol(std::string(target.str()).append(rest));
+        const auto stars = rest.empty() ? stars_.end() : stars_.find(scope);
         if (stars == stars_.end()) continue;
-        const std::string rest = name.substr(end);
-        const std::string first = rest.substr(0, rest.find('.', 1));
-        for (const Symbol module : stars->second) {
-            if (!defines(Symbol(std::string(module.str()) + first))) continue;
-            name = std::string(module.str()) + rest;
-            return true;
-        }
+        const std::string_view first = rest.substr(1, rest.find('.', 1) - 1);
+        for (const Symbol module : stars->second)
+            if (defines(joined(module, first)))
+                return Symbol(std::string(module.str()).append(rest));
     }
-    return false;
-}
-
-std::string Names::follow_aliases(std::string name) const {
-    for (int i = 0; i < kMaxAliases && !defines(Symbol(name)) && follow_alias(name); ++i) {}
     return name;
 }
 
-const Function* Names::function(Symbol usr) const {
-    const auto found = functions_.find(usr);
-    return found == functions_.end() ? nullptr : found->second;
+Symbol Names::follow_aliases(Symbol name) const {
+    for (int i = 0; i < kMaxAliases && !defines(name); ++i) {
+        const Symbol followed = follow_alias(name);
+        if (followed == name) break;
+        name = followed;
+    }
+    return name;
 }
 
 // A function, a class, or a method of a class.
-bool Names::look_up(const std::string& name, Meaning& found) const {
-    const Symbol symbol(name);
-    if (const Function* f = function(symbol)) {
-        found = {.name = symbol, .function = f};
+bool Names::look_up(Symbol name, Meaning& found) const {
+    if (const Function* f = function(name)) {
+        found = {.name = name, .function = f};
         return true;
     }
-    if (classes_.knows(symbol)) {
-        found = {.name = symbol, .is_class = true};
+    if (classes_.knows(name)) {
+        found = {.name = name, .is_class = true};
         return true;
     }
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos || dot == 0) return false;
-    const Symbol in_class(std::string_view(name).substr(0, dot));
+    const std::string_view text = name.str();
+    const std::string_view scope = package_of(text);
+    if (scope.empty()) return false;
+    const Symbol in_class(scope);
     if (!classes_.knows(in_class)) return false;
-    found = find_method(in_class, std::string_view(name).substr(dot + 1));
+    found = find_method(in_class, text.substr(scope.size() + 1));
     return true;
 }
 
-Meaning Names::find(std::string_view name, std::string_view package) const {
-    Meaning found{.name = Symbol(name)};
-    const std::string followed = follow_aliases(std::string(name));
-    if (look_up(followed, found)) return found;
-    for (std::string_view at = package; !at.empty(); at = package_of(at)) {
-        const std::string beside = follow_aliases(std::string(at) + "." + std::string(name));
-        if (look_up(beside, found)) return found;
+Meaning Names::find(Symbol name, Symbol package) {
+    const auto [entry, is_new] = found_.try_emplace(key_of(package, name));
+    if (is_new) entry->second = look_for(name, package);
+    return entry->second;
+}
+
+Meaning Names::look_for(Symbol name, Symbol package) {
+    Meaning found{.name = name};
+    const Symbol first(name.str().substr(0, name.str().find('.')));
+    if (leads_on({}, first)) {
+        found.name = follow_aliases(name);
+        if (look_up(found.name, found)) return found;
     }
-    found.name = Symbol(followed);
+    for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
+        if (leads_on(at, first) && look_up(follow_aliases(joined(at, name.str())), found))
+            return found;
     return found;
 }
 
@@ -135,14 +186,12 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     if (const Function* f = classes_.method(in_class, method))
         return {.name = f->usr, .function = f};
     const Symbol base = classes_.library_base(in_class);
-    const std::string own = std::string(in_class.str()) + "." + std::string(method);
-    if (base.empty()) return {.name = Symbol(own)};
+    if (base.empty()) return {.name = joined(in_class, method)};
     // A Function's apply() runs its forward().
     if (method == "apply" && last_name(base.str()) == "Function")
-        return {.name = Symbol(own), .function = classes_.method(in_class, "forward")};
-    const std::string_view library =
-        is_module_class(base.str()) ? std::string_view("torch.nn.Module") : base.str();
-    return {.name = Symbol(std::string(library) + "." + std::string(method))};
+        return {.name = joined(in_class, method), .function = classes_.method(in_class, "forward")};
+    const Symbol library = is_module_class(base.str()) ? Symbol("torch.nn.Module") : base;
+    return {.name = joined(library, method)};
 }
 
 }  // namespace mp::lint

@@ -2,7 +2,8 @@
 
 // Dotted names over all Python units.
 
-#include <string>
+#include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,25 +23,31 @@ public:
     explicit Names(std::vector<Unit>& units);
 
     // `package` is the package of the module that says the name: files beside a script are found.
-    Meaning find(std::string_view name, std::string_view package) const;
+    Meaning find(Symbol name, Symbol package);
     // A method of an object of this class.
     Meaning find_method(Symbol in_class, std::string_view method) const;
     const Classes& classes() const { return classes_; }
-    const Function* function(Symbol usr) const;
+    const Function* function(Symbol usr) const { return functions_.get(usr); }
 
 private:
-    static std::vector<const Function*> python_functions(const std::vector<Unit>& units);
-    void collect_aliases(const std::vector<Unit>& units);
+    void collect_functions(std::span<const Function* const> functions);
+    void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
-    bool defines(Symbol name) const { return functions_.contains(name) || classes_.knows(name); }
-    std::string follow_aliases(std::string name) const;
-    bool follow_alias(std::string& name) const;
-    bool look_up(const std::string& name, Meaning& found) const;
+    void know(Symbol name);
+    bool defines(Symbol name) const { return function(name) || classes_.knows(name); }
+    bool leads_on(Symbol package, Symbol first);
+    Symbol follow_aliases(Symbol name) const;
+    Symbol follow_alias(Symbol name) const;
+    bool look_up(Symbol name, Meaning& found) const;
+    Meaning look_for(Symbol name, Symbol package);
 
-    std::unordered_map<Symbol, const Function*> functions_;  // by usr
-    std::unordered_map<Symbol, Symbol> aliases_;
+    BySymbol<const Function*> functions_;  // by usr
+    BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
+    BySymbol<char> known_;  // names of the program, and all that they stand in: "pkg.train", "pkg"
     Classes classes_;
+    std::unordered_map<std::uint64_t, bool> leads_on_;  // by package and first part
+    std::unordered_map<std::uint64_t, Meaning> found_;  // by package and name
 };
 
 // "pkg.train" of the unit's functions; empty when it has none.

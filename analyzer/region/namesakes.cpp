@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "analyzer/region/by_symbol.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -17,15 +19,16 @@ using Namesakes = std::unordered_map<Symbol, std::vector<Namesake>>;
 // The functions that several units define, with the units in their order. One that a file defines twice
 // is no namesake: the later definition replaces the earlier.
 Namesakes namesakes_of(const std::vector<Unit>& units) {
-    std::unordered_map<Symbol, const Unit*> first;
+    BySymbol<const Unit*> first;
     Namesakes found;
     for (const Unit& unit : units) {
         if (unit.language != Language::python) continue;
         for (const Function& f : unit.functions) {
-            const auto [entry, is_new] = first.try_emplace(f.usr, &unit);
-            if (is_new || entry->second == &unit) continue;
+            const Unit*& defined = first[f.usr];
+            if (!defined) defined = &unit;
+            if (defined == &unit) continue;
             std::vector<Namesake>& all = found[f.usr];
-            if (all.empty()) all.push_back({entry->second, f.usr});
+            if (all.empty()) all.push_back({defined, f.usr});
             if (all.back().unit == &unit) continue;
             all.push_back({&unit, Symbol(std::string(f.usr.str()) + "#" +
                                          std::to_string(all.size() + 1))});

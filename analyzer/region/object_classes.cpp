@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "analyzer/region/arguments.hpp"
 
@@ -33,12 +34,14 @@ bool passes_itself_on(std::string_view method) {
 }
 
 ObjectClasses::ObjectClasses(const std::vector<Unit>& units, const Names& names) : names_(names) {
+    std::vector<std::pair<Symbol, Caller>> callers;
     for (const Unit& unit : units) {
         if (unit.language != Language::python) continue;
         for (const Function& f : unit.functions)
             for (const Call& c : f.calls)
-                if (!c.callee.empty()) callers_[c.callee].push_back({&f, &c});
+                if (!c.callee.empty()) callers.push_back({c.callee, {&f, &c}});
     }
+    callers_ = GroupsBySymbol(callers);
 }
 
 // What is being looked for is unknown while it is: recursion in the program ends there.
@@ -49,8 +52,7 @@ Symbol ObjectClasses::once(FactKey key, Find find) {
     ++depth_;
     const Symbol found = find();
     --depth_;
-    known_[key] = found;
-    return found;
+    return entry->second = found;
 }
 
 Symbol ObjectClasses::of(const Function& f, const Operand& o) {
@@ -85,10 +87,9 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
         const Operand* part = item_of_display(*made, item.at);
         return part ? of(f, *part) : Symbol{};
     }
-    const auto callers = item.held->param < 0 ? callers_.end() : callers_.find(f.usr);
-    if (callers == callers_.end()) return {};
+    if (item.held->param < 0) return {};
     Symbol common;
-    for (const Caller& c : callers->second) {
+    for (const Caller& c : callers_.get(f.usr)) {
         const Operand* argument = argument_for(*c.call, f, item.held->param);
         // Functions that pass the list on to themselves end here, as they do elsewhere.
         const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
@@ -103,10 +104,8 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
 Symbol ObjectClasses::of_parameter(const Function& f, std::int32_t param) {
     // `self` is of the class or of one derived from it.
     if (param == 0 && !f.parent_class.empty() && f.params[0].name.str() == "self") return {};
-    const auto callers = callers_.find(f.usr);
-    if (callers == callers_.end()) return {};
     Symbol common;
-    for (const Caller& c : callers->second) {
+    for (const Caller& c : callers_.get(f.usr)) {
         const Operand* argument = argument_for(*c.call, f, param);
         const Symbol found = argument ? of(*c.function, *argument) : Symbol{};
         if (found.empty() || (!common.empty() && found != common)) return {};

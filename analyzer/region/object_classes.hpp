@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/region/by_symbol.hpp"
 #include "analyzer/region/fact_key.hpp"
 #include "analyzer/region/names.hpp"
 
@@ -35,7 +36,7 @@ private:
     Symbol once(FactKey, Find);
 
     const Names& names_;
-    std::unordered_map<Symbol, std::vector<Caller>> callers_;  // by usr of the callee
+    GroupsBySymbol<Caller> callers_;  // by usr of the callee
     std::unordered_map<FactKey, Symbol, FactKeyHash> known_;
     int depth_ = 0;
 };

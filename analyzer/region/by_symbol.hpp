@@ -1,0 +1,60 @@
+#pragma once
+
+// Maps from Symbols. Their ids are dense, so they are arrays: no hashing, and nothing to free one by one.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/numerics/symbol.hpp"
+
+namespace mp::lint {
+
+template <class T>
+class BySymbol {
+public:
+    // What nobody has set is T{}.
+    T get(Symbol key) const { return key.id() < values_.size() ? values_[key.id()] : T{}; }
+    // Valid until the next new key.
+    T& operator[](Symbol key) {
+        if (key.id() >= values_.size()) values_.resize(std::size_t{key.id()} + 1);
+        return values_[key.id()];
+    }
+
+private:
+    std::vector<T> values_;
+};
+
+// Many values per Symbol, each Symbol's in the order in which they were given.
+template <class T>
+class GroupsBySymbol {
+public:
+    GroupsBySymbol() = default;
+    explicit GroupsBySymbol(const std::vector<std::pair<Symbol, T>>& all) : values_(all.size()) {
+        for (const auto& entry : all) ++groups_[entry.first].size;
+        std::uint32_t next = 0;
+        for (const auto& [key, value] : all) {
+            Group& group = groups_[key];
+            if (group.filled == 0) group.first = std::exchange(next, next + group.size);
+            values_[group.first + group.filled++] = value;
+        }
+    }
+
+    std::span<const T> get(Symbol key) const {
+        const Group group = groups_.get(key);
+        return std::span(values_).subspan(group.first, group.size);
+    }
+
+private:
+    struct Group {
+        std::uint32_t first = 0;
+        std::uint32_t size = 0;
+        std::uint32_t filled = 0;
+    };
+    BySymbol<Group> groups_;
+    std::vector<T> values_;
+};
+
+}  // namespace mp::lint
