@@ -30,22 +30,6 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
     return 0;
 }
 
-const Operand* python_argument_for(const Call& call, const Function& callee, std::size_t param) {
-    const Symbol name = callee.params[param].name;
-    const auto first = static_cast<std::ptrdiff_t>(param) + arguments_before(call, callee);
-    std::ptrdiff_t at = 0;
-    const Operand* positional = nullptr;
-    for (const Operand& argument : call.args) {
-        if (!argument.keyword.empty()) {
-            if (argument.keyword == name) return &argument;
-            if (argument.keyword.str() == "*" && !positional) at = first + 1;
-            continue;
-        }
-        if (at++ == first) positional = &argument;
-    }
-    return positional;
-}
-
 }  // namespace
 
 bool is_python(const Function& f) {
@@ -55,21 +39,45 @@ bool is_python(const Function& f) {
 }
 
 std::string_view last_name(std::string_view qualified) {
-    const std::size_t end = qualified.find_last_of(":.");
-    return end == std::string_view::npos ? qualified : qualified.substr(end + 1);
+    // By hand: asked of every call, and find_last_of looks up each character in a set.
+    std::size_t begin = qualified.size();
+    while (begin > 0 && qualified[begin - 1] != ':' && qualified[begin - 1] != '.') --begin;
+    return qualified.substr(begin);
 }
 
 bool is_enter(const Call& call) { return call.name.str().ends_with(".__enter__"); }
 bool is_exit(const Call& call) { return call.name.str().ends_with(".__exit__"); }
 
+Passed::Passed(const Call& call, const Function& callee)
+    : call_(call), callee_(callee), python_(is_python(callee)),
+      // In C++ a method's receiver is its first argument.
+      before_(python_ ? arguments_before(call, callee) : call.kind == CallKind::method) {}
+
+const Operand* Passed::operator[](std::size_t param) const {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(param) + before_;
+    if (python_)
+        return param < callee_.params.size() ? in_python(callee_.params[param].name, first) : nullptr;
+    const auto at = static_cast<std::size_t>(first);
+    return at < call_.args.size() ? &call_.args[at] : nullptr;
+}
+
+const Operand* Passed::in_python(Symbol name, std::ptrdiff_t first) const {
+    static const Symbol unpacked("*");
+    std::ptrdiff_t at = 0;
+    const Operand* positional = nullptr;
+    for (const Operand& argument : call_.args) {
+        if (!argument.keyword.empty()) {
+            if (argument.keyword == name) return &argument;
+            if (argument.keyword == unpacked && !positional) at = first + 1;
+            continue;
+        }
+        if (at++ == first) positional = &argument;
+    }
+    return positional;
+}
+
 const Operand* argument_for(const Call& call, const Function& callee, std::int32_t param) {
-    if (param < 0) return nullptr;
-    const auto p = static_cast<std::size_t>(param);
-    if (is_python(callee) && p < callee.params.size())
-        return python_argument_for(call, callee, p);
-    // A method's receiver is its first argument.
-    const std::size_t at = p + (call.kind == CallKind::method ? 1 : 0);
-    return at < call.args.size() ? &call.args[at] : nullptr;
+    return param < 0 ? nullptr : Passed(call, callee)[static_cast<std::size_t>(param)];
 }
 
 const Call* call_of(const Function& f, const Operand& o) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "analyzer/facts/model.hpp"
@@ -15,8 +16,21 @@ std::string_view last_name(std::string_view qualified);
 bool is_enter(const Call&);
 bool is_exit(const Call&);
 
-// What the call passes for a parameter of the function it reaches; nullptr when a default stands in, or
-// when unpacked arguments hide it.
+// What a call passes for the parameters of a function it reaches; nullptr when a default stands in, or when
+// unpacked arguments hide it.
+class Passed {
+public:
+    Passed(const Call&, const Function& callee);
+    const Operand* operator[](std::size_t param) const;
+
+private:
+    const Operand* in_python(Symbol name, std::ptrdiff_t first) const;
+
+    const Call& call_;
+    const Function& callee_;
+    bool python_ = false;
+    std::ptrdiff_t before_ = 0;  // arguments that stand before the one for parameter 0
+};
 const Operand* argument_for(const Call&, const Function& callee, std::int32_t param);
 
 // The call that an operand is the result of; nullptr when it is none.

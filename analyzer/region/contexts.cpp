@@ -118,14 +118,12 @@ void Contexts::enter(const Node& node) {
 }
 
 void Contexts::visit(std::int32_t node) {
-    const std::size_t calls =
-        graph_.function(nodes_[static_cast<std::size_t>(node)].function).calls.size();
-    for (std::size_t c = 0; c < calls; ++c) visit_call(node, c);
+    const std::uint32_t f = nodes_[static_cast<std::size_t>(node)].function;
+    for (const std::uint32_t c : graph_.linked_calls(f)) visit_call(node, c);
 }
 
 void Contexts::visit_call(std::int32_t node, std::size_t call) {
     const Node entry = nodes_[static_cast<std::size_t>(node)];
-    if (graph_.targets(entry.function, call).empty()) return;
     bool base = true;
     for (const Local& local : locals(entry, call)) {
         const bool is_default =
@@ -257,11 +255,9 @@ void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Hol
         pending.push_back(f);
     };
     const auto follow = [&](std::uint32_t f) {
-        for (std::size_t c = 0; c < graph_.function(f).calls.size(); ++c) {
-            const auto targets = graph_.targets(f, c);
-            if (targets.empty()) continue;
+        for (const std::uint32_t c : graph_.linked_calls(f)) {
             const bool here = holds(f, c);
-            for (const Target& t : targets)
+            for (const Target& t : graph_.targets(f, c))
                 if (here || t.spawned || !has_autocast_state(graph_.function(t.function)))
                     mark(t.function);
         }

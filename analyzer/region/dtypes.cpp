@@ -40,7 +40,7 @@ void DTypes::connect() {
             set_unknown(result_slot(f));
         else
             for (const Operand& o : function.returned) flow(f, o, result_slot(f), &function.span);
-        for (std::size_t c = 0; c < function.calls.size(); ++c) connect_call(f, c);
+        for (const std::uint32_t c : graph_.linked_calls(f)) connect_call(f, c);
     }
 }
 
@@ -48,13 +48,13 @@ void DTypes::connect_call(std::uint32_t f, std::size_t call) {
     const Call& c = graph_.function(f).calls[call];
     for (const Target& target : graph_.targets(f, call)) {
         const Function& callee = graph_.function(target.function);
+        const Passed passed(c, callee);
         for (std::size_t p = 0; p < callee.params.size(); ++p) {
-            if (callee.params[p].dtype != DType::unknown) continue;
             const std::uint32_t slot = param_slot(target.function, static_cast<std::int32_t>(p));
+            if (callee.params[p].dtype != DType::unknown || slots_[slot].is == Slot::Is::unknown)
+                continue;
             // A lambda's arguments come from whoever runs it; a missing argument is a default.
-            const Operand* argument =
-                target.lambda ? nullptr
-                              : argument_for(c, callee, static_cast<std::int32_t>(p));
+            const Operand* argument = target.lambda ? nullptr : passed[p];
             if (argument)
                 flow(f, *argument, slot, &c.span);
             else

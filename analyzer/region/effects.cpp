@@ -191,7 +191,7 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
 
 void Effects::solve(const std::vector<std::uint32_t>& component) {
     const bool cycle = component.size() > 1 || [&] {
-        for (std::size_t c = 0; c < graph_.function(component[0]).calls.size(); ++c)
+        for (const std::uint32_t c : graph_.linked_calls(component[0]))
             for (const Target& t : graph_.targets(component[0], c))
                 if (t.function == component[0]) return true;
         return false;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace mp::lint {
@@ -27,6 +28,10 @@ struct IdentityHash {
                                         i.column);
     }
 };
+
+Identity identity_of(const Function& f) {
+    return {f.usr, f.span.file, f.span.line, f.span.column};
+}
 
 struct Candidate {
     const Function* body = nullptr;
@@ -66,15 +71,40 @@ bool calls_at_once(std::string_view name) {
            name == "torch.utils.checkpoint.checkpoint" || name == "map" || name == "builtins.map";
 }
 
+// Each body once, in no order.
+std::vector<const Function*> distinct_bodies(const std::vector<Unit>& units) {
+    std::vector<Candidate> kept;
+    // Numbers in `kept`, from 1 on. Most USRs have one body: only the others need to be told apart.
+    BySymbol<std::uint32_t> first;
+    std::unordered_map<Identity, std::uint32_t, IdentityHash> others;
+    for (const Unit& u : units) {
+        for (const Function& f : u.functions) {
+            std::uint32_t* number = &first[f.usr];
+            if (*number != 0 && identity_of(*kept[*number - 1].body) != identity_of(f))
+                number = &others[identity_of(f)];
+            const Candidate candidate{&f, &u};
+            if (*number == 0) {
+                kept.push_back(candidate);
+                *number = static_cast<std::uint32_t>(kept.size());
+            } else if (is_better(candidate, kept[*number - 1])) {
+                kept[*number - 1] = candidate;
+            }
+        }
+    }
+    std::vector<const Function*> bodies;
+    bodies.reserve(kept.size());
+    for (const Candidate& candidate : kept) bodies.push_back(candidate.body);
+    return bodies;
+}
+
 // By file name, line, column, display name.
 void sort_by_place(std::vector<const Function*>& functions) {
     std::vector<Symbol> files;
-    for (const Function* f : functions) files.push_back(f->span.file);
-    std::ranges::sort(files);
-    files.erase(std::unique(files.begin(), files.end()), files.end());
+    BySymbol<std::uint32_t> rank;
+    for (const Function* f : functions)
+        if (std::exchange(rank[f->span.file], 1) == 0) files.push_back(f->span.file);
     std::ranges::sort(files, {}, [](Symbol s) { return s.str(); });
-    std::unordered_map<Symbol, std::uint32_t> rank;
-    for (std::uint32_t i = 0; i < files.size(); ++i) rank.emplace(files[i], i);
+    for (std::uint32_t i = 0; i < files.size(); ++i) rank[files[i]] = i;
 
     struct Key {
         std::uint64_t place = 0;
@@ -96,60 +126,47 @@ void sort_by_place(std::vector<const Function*>& functions) {
 
 }  // namespace
 
-Graph::Graph(const std::vector<Unit>& units) {
-    collect(units);
-    index_overriders();
+Graph::Graph(const std::vector<Unit>& units) : functions_(distinct_bodies(units)) {
+    sort_by_place(functions_);
+    number_functions(units);
+    index_bodies();
     resolve_calls();
     index_callers();
-    index_calls_to();
 }
 
-void Graph::collect(const std::vector<Unit>& units) {
-    std::size_t total = 0;
-    for (const Unit& u : units) total += u.functions.size();
-    std::unordered_map<Identity, Candidate, IdentityHash> kept;
-    kept.reserve(total);
+void Graph::number_functions(const std::vector<Unit>& units) {
+    std::uint32_t total = 0;
     for (const Unit& u : units) {
-        for (const Function& f : u.functions) {
-            const Identity id{f.usr, f.span.file, f.span.line, f.span.column};
-            const Candidate candidate{&f, &u};
-            const auto [entry, is_new] = kept.try_emplace(id, candidate);
-            if (!is_new && is_better(candidate, entry->second)) entry->second = candidate;
-        }
+        const auto count = static_cast<std::uint32_t>(u.functions.size());
+        stretches_.push_back({u.functions.data(), count, std::exchange(total, total + count)});
     }
-    functions_.reserve(kept.size());
-    for (const auto& [id, candidate] : kept) functions_.push_back(candidate.body);
-    sort_by_place(functions_);
-    index_.reserve(functions_.size());
-    bodies_.reserve(functions_.size());
+    std::ranges::sort(stretches_, std::less<>{}, &Stretch::first);
+    index_.assign(total, kNobody);
+    for (std::uint32_t i = 0; i < functions_.size(); ++i) index_[*place_of(*functions_[i])] = i;
+}
+
+std::optional<std::size_t> Graph::place_of(const Function& f) const {
+    const auto after = std::ranges::upper_bound(stretches_, &f, std::less<>{}, &Stretch::first);
+    if (after == stretches_.begin()) return std::nullopt;
+    const Stretch& unit = *std::prev(after);
+    if (!std::less<>{}(&f, unit.first + unit.count)) return std::nullopt;
+    return unit.at + static_cast<std::size_t>(&f - unit.first);
+}
+
+void Graph::index_bodies() {
+    std::vector<std::pair<Symbol, std::uint32_t>> bodies, overriders;
     for (std::uint32_t i = 0; i < functions_.size(); ++i) {
-        index_.emplace(functions_[i], i);
-        if (!functions_[i]->usr.empty()) body_list_.push_back(i);
+        const Function& f = *functions_[i];
+        if (!f.usr.empty()) bodies.emplace_back(f.usr, i);
+        for (const Symbol base : f.overrides) overriders.emplace_back(base, i);
     }
-    std::ranges::sort(body_list_, {}, [&](std::uint32_t i) {
-        return std::pair(functions_[i]->usr.id(), i);
-    });
-    for (std::uint32_t at = 0; at < body_list_.size(); ++at) {
-        const auto [entry, is_new] =
-            bodies_.try_emplace(functions_[body_list_[at]]->usr, Range{at, 0});
-        ++entry->second.count;
-    }
-}
-
-std::span<const std::uint32_t> Graph::bodies(Symbol usr) const {
-    const auto found = bodies_.find(usr);
-    if (found == bodies_.end()) return {};
-    return std::span(body_list_).subspan(found->second.first, found->second.count);
-}
-
-void Graph::index_overriders() {
-    for (std::uint32_t i = 0; i < functions_.size(); ++i)
-        for (const Symbol base : functions_[i]->overrides) overriders_[base].push_back(i);
+    bodies_ = GroupsBySymbol(bodies);
+    overriders_ = GroupsBySymbol(overriders);
 }
 
 // In the caller's own file when several bodies share a USR; else all of them.
 void Graph::add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const {
-    const auto all = bodies(usr);
+    const auto all = bodies_.get(usr);
     if (all.size() > 1) {
         for (const std::uint32_t body : all) {
             if (functions_[body]->span.file != caller.span.file) continue;
@@ -163,10 +180,9 @@ void Graph::add_bodies(const Function& caller, Symbol usr, std::vector<std::uint
 void Graph::add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const {
     std::vector<Symbol> pending{usr};
     while (!pending.empty() && out.size() < kMaxOverriders) {
-        const auto found = overriders_.find(pending.back());
+        const auto direct = overriders_.get(pending.back());
         pending.pop_back();
-        if (found == overriders_.end()) continue;
-        for (const std::uint32_t body : found->second) {
+        for (const std::uint32_t body : direct) {
             if (out.size() >= kMaxOverriders || std::ranges::find(out, body) != out.end()) continue;
             out.push_back(body);
             pending.push_back(functions_[body]->usr);
@@ -179,8 +195,7 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
     if (!call.callee.empty()) {
         add_bodies(caller, call.callee, found);
         // Only methods can be overridden, and a constructor runs its own class's body.
-        if (call.kind != CallKind::constructor && !overriders_.empty() &&
-            overriders_.contains(call.callee))
+        if (call.kind != CallKind::constructor && !overriders_.get(call.callee).empty())
             add_overriders(call.callee, found);
     }
     for (const std::uint32_t body : found)
@@ -207,35 +222,24 @@ void Graph::resolve_calls() {
     first_call_.reserve(functions_.size());
     call_ranges_.reserve(functions_.size());
     std::vector<std::uint32_t> scratch;
+    std::vector<std::pair<Symbol, const Call*>> with_callee;
     for (std::uint32_t i = 0; i < functions_.size(); ++i) {
         const Function& f = *functions_[i];
         first_call_.push_back(static_cast<std::uint32_t>(first_target_.size()));
         if (!f.calls.empty()) call_ranges_.emplace_back(f.calls.data(), i);
-        for (const Call& call : f.calls) {
-            first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
-            resolve(f, call, scratch);
+        first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
+        for (std::uint32_t c = 0; c < f.calls.size(); ++c) {
+            if (!f.calls[c].callee.empty()) with_callee.emplace_back(f.calls[c].callee, &f.calls[c]);
+            const std::size_t before = targets_.size();
+            first_target_.push_back(static_cast<std::uint32_t>(before));
+            resolve(f, f.calls[c], scratch);
+            if (targets_.size() > before) linked_calls_.push_back(c);
         }
     }
+    first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
     first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
+    calls_to_ = GroupsBySymbol(with_callee);
     std::ranges::sort(call_ranges_, std::less<>{}, [](const auto& range) { return range.first; });
-}
-
-void Graph::index_calls_to() {
-    std::uint32_t total = 0;
-    for (const Function* f : functions_)
-        for (const Call& call : f->calls)
-            if (!call.callee.empty()) ++calls_to_[call.callee].count;
-    for (auto& [usr, range] : calls_to_) {
-        range.first = total;
-        total += std::exchange(range.count, 0);
-    }
-    call_list_.resize(total);
-    for (const Function* f : functions_)
-        for (const Call& call : f->calls) {
-            if (call.callee.empty()) continue;
-            Range& range = calls_to_[call.callee];
-            call_list_[range.first + range.count++] = &call;
-        }
 }
 
 void Graph::index_callers() {
@@ -245,18 +249,18 @@ void Graph::index_callers() {
     callers_.resize(targets_.size());
     std::vector<std::uint32_t> next(first_caller_.begin(), first_caller_.end() - 1);
     for (std::uint32_t f = 0; f < functions_.size(); ++f)
-        for (std::uint32_t c = 0; c < functions_[f]->calls.size(); ++c)
+        for (const std::uint32_t c : linked_calls(f))
             for (const Target& t : targets(f, c)) callers_[next[t.function]++] = {f, c};
 }
 
 std::uint32_t Graph::find(Symbol usr) const {
-    const auto all = bodies(usr);
+    const auto all = bodies_.get(usr);
     return all.empty() ? kNobody : all.front();
 }
 
 std::uint32_t Graph::index_of(const Function& f) const {
-    const auto found = index_.find(&f);
-    return found == index_.end() ? kNobody : found->second;
+    const auto place = place_of(f);
+    return place ? index_[*place] : kNobody;
 }
 
 std::span<const Target> Graph::targets(std::uint32_t f, std::size_t call) const {
@@ -265,14 +269,16 @@ std::span<const Target> Graph::targets(std::uint32_t f, std::size_t call) const 
                                        first_target_[at + 1] - first_target_[at]);
 }
 
+std::span<const std::uint32_t> Graph::linked_calls(std::uint32_t f) const {
+    return std::span(linked_calls_).subspan(first_linked_[f], first_linked_[f + 1] - first_linked_[f]);
+}
+
 std::span<const CallRef> Graph::callers(std::uint32_t f) const {
     return std::span(callers_).subspan(first_caller_[f], first_caller_[f + 1] - first_caller_[f]);
 }
 
 std::span<const Call* const> Graph::calls_to(Symbol usr) const {
-    const auto found = calls_to_.find(usr);
-    if (found == calls_to_.end()) return {};
-    return std::span(call_list_).subspan(found->second.first, found->second.count);
+    return calls_to_.get(usr);
 }
 
 std::uint32_t Graph::owner(const Call& call) const {

@@ -3,11 +3,13 @@
 // The call graph of all units: each function body once, and for every call the bodies it can reach.
 
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/by_symbol.hpp"
 
 namespace mp::lint {
 
@@ -41,6 +43,8 @@ public:
     std::uint32_t index_of(const Function&) const;  // kNobody for a function that is not ours
 
     std::span<const Target> targets(std::uint32_t f, std::size_t call) const;
+    // The calls of a function that have targets, in order: few of all.
+    std::span<const std::uint32_t> linked_calls(std::uint32_t f) const;
     std::span<const CallRef> callers(std::uint32_t f) const;
     // Every call that names this USR, with or without a body.
     std::span<const Call* const> calls_to(Symbol usr) const;
@@ -48,32 +52,34 @@ public:
     std::uint32_t owner(const Call&) const;
 
 private:
-    void collect(const std::vector<Unit>& units);
-    void index_overriders();
+    void number_functions(const std::vector<Unit>& units);
+    void index_bodies();
     void resolve_calls();
     void resolve(const Function& caller, const Call&, std::vector<std::uint32_t>& scratch);
     void add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const;
     void add_overriders(Symbol usr, std::vector<std::uint32_t>& out) const;
     void index_callers();
-    void index_calls_to();
-    std::span<const std::uint32_t> bodies(Symbol usr) const;
+    std::optional<std::size_t> place_of(const Function&) const;  // in index_
 
-    struct Range {
-        std::uint32_t first = 0;
+    std::vector<const Function*> functions_;    // by file, line, display
+    GroupsBySymbol<std::uint32_t> bodies_;      // by usr
+    GroupsBySymbol<std::uint32_t> overriders_;  // direct ones
+    // Where a unit keeps its functions, and where in index_ stand the numbers of those.
+    struct Stretch {
+        const Function* first = nullptr;
         std::uint32_t count = 0;
+        std::uint32_t at = 0;
     };
-    std::vector<const Function*> functions_;  // by file, line, display
-    std::unordered_map<Symbol, Range> bodies_;  // in body_list_
-    std::vector<std::uint32_t> body_list_;
-    std::unordered_map<Symbol, std::vector<std::uint32_t>> overriders_;  // direct ones
-    std::unordered_map<const Function*, std::uint32_t> index_;
+    std::vector<Stretch> stretches_;    // by address
+    std::vector<std::uint32_t> index_;  // kNobody for a body that is kept from another unit
     std::vector<std::uint32_t> first_call_;    // per function: index of its call 0 in first_target_
     std::vector<std::uint32_t> first_target_;  // per call, and one past the last
     std::vector<Target> targets_;
+    std::vector<std::uint32_t> linked_calls_;
+    std::vector<std::uint32_t> first_linked_;  // per function, and one past the last
     std::vector<std::uint32_t> first_caller_;
     std::vector<CallRef> callers_;
-    std::unordered_map<Symbol, Range> calls_to_;  // in call_list_
-    std::vector<const Call*> call_list_;
+    GroupsBySymbol<const Call*> calls_to_;
     std::vector<std::pair<const Call*, std::uint32_t>> call_ranges_;  // first call of each function
 };
 
