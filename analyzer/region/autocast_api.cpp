@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analyzer/region/arguments.hpp"
+
 namespace mp::lint {
 namespace {
 
-std::string_view leaf(std::string_view name) {
-    const std::size_t end = name.find_last_of(":.");
-    return end == std::string_view::npos ? name : name.substr(end + 1);
-}
-
 // "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA" all end in the device.
 std::string enumerator(std::string_view constant) {
-    std::string_view text = leaf(unquoted(constant));
+    std::string_view text = last_name(unquoted(constant));
     if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
         text.remove_prefix(1);
     std::string lower(text);
@@ -101,7 +98,7 @@ std::string_view class_of(std::string_view name) {
     if (colon == std::string_view::npos) return name.starts_with('~') ? name.substr(1) : name;
     std::string_view last = name.substr(colon + 2), before = name.substr(0, colon);
     if (last.starts_with('~')) return before;
-    return leaf(before) == last ? before : name;
+    return last_name(before) == last ? before : name;
 }
 
 DType dtype_of_constant(const Operand& operand) {
@@ -117,7 +114,7 @@ DType dtype_of_constant(const Operand& operand) {
 }
 
 AutocastApi::AutocastApi(const RegionConfig& config)
-    : config_(config), configured_{.dtype = config.dtype} {}
+    : config_(config), configured_{.dtype = config.dtype}, found_(2) {}
 
 AutocastApi::Known AutocastApi::accessor(std::string_view name, std::string_view before_device) {
     for (const Accessor& a : kAccessors) {
@@ -158,11 +155,11 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     if (names(config_.guards, owner)) return {.kind = ApiKind::guard};
     if (names(config_.enter, name)) return {.kind = ApiKind::enter};
     if (names(config_.leave, name)) return {.kind = ApiKind::leave};
-    if (leaf(owner) == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
-    if (name.find("::") != std::string_view::npos &&
-        (leaf(owner) == "NoGradGuard" || leaf(owner) == "InferenceMode"))
-        return {.kind = ApiKind::no_grad, .device = kNoGrad};
+    const std::string_view guard = last_name(owner);
+    if (guard == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
     if (name.find("::") == std::string_view::npos) return look_up_python(name);
+    if (guard == "NoGradGuard" || guard == "InferenceMode")
+        return {.kind = ApiKind::no_grad, .device = kNoGrad};
     constexpr std::string_view kNamespace = "at::autocast::";
     if (!name.starts_with(kNamespace)) return {};
     name.remove_prefix(kNamespace.size());
@@ -171,10 +168,13 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     return accessor(name, "");
 }
 
-AutocastApi::Known AutocastApi::known(Symbol name) const {
-    const auto [entry, is_new] = memo_.try_emplace(name);
-    if (is_new) entry->second = look_up(name.str());
-    return entry->second;
+const AutocastApi::Known& AutocastApi::known(Symbol name) const {
+    std::uint32_t& at = memo_[name];
+    if (at != 0) return found_[at];
+    const Known found = look_up(name.str());
+    at = found.kind == ApiKind::none ? 1 : static_cast<std::uint32_t>(found_.size());
+    if (at > 1) found_.push_back(found);
+    return found_[at];
 }
 
 bool AutocastApi::names_api(const Call& call) const {

@@ -5,9 +5,10 @@
 
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/by_symbol.hpp"
 #include "analyzer/region/program.hpp"
 #include "analyzer/region/python_regions.hpp"
 
@@ -59,12 +60,14 @@ private:
     // "set_cpu_enabled" of C++ has no "autocast_" before the device.
     static Known accessor(std::string_view name, std::string_view before_device);
     Known look_up_python(std::string_view name) const;
-    Known known(Symbol name) const;
+    const Known& known(Symbol name) const;
     Known look_up(std::string_view name) const;
 
     RegionConfig config_;
     PythonManager configured_;  // a context manager that the user named
-    mutable std::unordered_map<Symbol, Known> memo_;  // filled while linking, on one thread
+    // Filled while linking, on one thread: where in found_ stands what a name is, 0 before it is asked.
+    mutable BySymbol<std::uint32_t> memo_;
+    mutable std::vector<Known> found_;  // [1] stands for all that are none
 };
 
 // "AmpGuard" of the constructor "AmpGuard::AmpGuard" and the destructor "AmpGuard::~AmpGuard"; a

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyzer/region/arguments.hpp"
+#include "analyzer/region/by_symbol.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/region/python_regions.hpp"
 
@@ -40,9 +41,31 @@ std::string_view directory_of(std::string_view path) {
     return path.substr(0, path.find_last_of('/') + 1);
 }
 
+// What a call of this name may open.
+enum class Opens : std::uint8_t {
+    not_asked,
+    nothing,
+    hmp,
+    apex,
+    lightning,
+    hugging_face,
+    prepared,
+};
+
+Opens opens_by_name(std::string_view name) {
+    const std::string_view last = last_name(name);
+    if (name == "hmp.convert" || name.ends_with(".hmp.convert")) return Opens::hmp;
+    if (name == "apex.amp.initialize") return Opens::apex;
+    if (is_lightning(name, "Trainer")) return Opens::lightning;
+    if (name == "transformers.TrainingArguments" || name == "transformers.Seq2SeqTrainingArguments")
+        return Opens::hugging_face;
+    const bool prepares = last == "prepare" || last == "setup" || last == "setup_module";
+    return prepares ? Opens::prepared : Opens::nothing;
+}
+
 class Finder {
 public:
-    explicit Finder(const Graph& graph) : graph_(graph), classes_(graph.functions()) {}
+    explicit Finder(const Graph& graph) : graph_(graph) {}
 
     std::vector<OuterRegion> take() {
         for (std::uint32_t f = 0; f < graph_.size(); ++f) {
@@ -64,23 +87,30 @@ private:
     };
 
     void look_at(std::uint32_t f, const Call& call) {
-        const std::string_view name = call.name.str();
-        if (name == "hmp.convert" || name.ends_with(".hmp.convert"))
-            return add_process_wide(f, call, kHmp, DType::bf16);
-        if (name == "apex.amp.initialize") {
+        switch (opens(call.name)) {
+        case Opens::hmp: return add_process_wide(f, call, kHmp, DType::bf16);
+        case Opens::apex: {
             const Operand* level = python_argument(call, "opt_level", 2, 0);
             if (!level || unquoted(level->constant.str()) == "O1")
                 add_process_wide(f, call, kApex, DType::fp16);
             return;
         }
-        if (is_lightning(name, "Trainer") && call.kind == CallKind::constructor)
-            trainers_.push_back(maker(call, "precision"));
-        else if (name == "transformers.TrainingArguments" ||
-                 name == "transformers.Seq2SeqTrainingArguments")
-            hugging_face_.push_back(arguments(call));
-        else if (last_name(name) == "prepare" || last_name(name) == "setup" ||
-                 last_name(name) == "setup_module")
-            look_at_prepared(f, call);
+        case Opens::lightning:
+            if (call.kind == CallKind::constructor)
+                trainers_.push_back(maker(call, "precision"));
+            return;
+        case Opens::hugging_face: return hugging_face_.push_back(arguments(call));
+        case Opens::prepared: return look_at_prepared(f, call);
+        case Opens::not_asked:
+        case Opens::nothing: return;
+        }
+    }
+
+    // Asked of every call, answered once for each name.
+    Opens opens(Symbol name) {
+        Opens& known = opens_[name];
+        if (known == Opens::not_asked) known = opens_by_name(name.str());
+        return known;
     }
 
     static Maker maker(const Call& call, std::string_view keyword) {
@@ -131,12 +161,12 @@ private:
     }
 
     // The class of an object that was made in this function.
-    Symbol class_of(std::uint32_t f, const Operand& o) const {
+    Symbol class_of(std::uint32_t f, const Operand& o) {
         const auto& calls = graph_.function(f).calls;
         if (o.call < 0 || static_cast<std::size_t>(o.call) >= calls.size()) return {};
         const Call& made = calls[static_cast<std::size_t>(o.call)];
-        return made.kind == CallKind::constructor && classes_.knows(made.name) ? made.name
-                                                                               : Symbol{};
+        return made.kind == CallKind::constructor && classes().knows(made.name) ? made.name
+                                                                                : Symbol{};
     }
 
     const Call* made_by(std::uint32_t f, const Operand& o) const {
@@ -161,7 +191,7 @@ private:
 
     void add_method(Symbol in_class, std::string_view method, const Maker& from, bool only) {
         if (in_class.empty()) return;
-        const Function* body = classes_.method(in_class, method);
+        const Function* body = classes().method(in_class, method);
         if (!body) return;
         found_.push_back({.function = graph_.index_of(*body),
                           .device = from.device,
@@ -181,16 +211,23 @@ private:
         for (const Maker& m : makers)
             if (!m.precision || m.precision != first.precision) return;
         if (first.precision->dtype == DType::unknown) return;
-        for (const Symbol name : classes_.all()) {
-            if (classes_.library_base(name, base).empty()) continue;
+        for (const Symbol name : classes().all()) {
+            if (classes().library_base(name, base).empty()) continue;
             for (const std::string_view method : methods)
-                for (const Function* f : classes_.methods(name))
+                for (const Function* f : classes().methods(name))
                     if (last_name(f->name.str()) == method) add_method(name, method, first, true);
         }
     }
 
+    // Most programs have nothing to ask it.
+    const Classes& classes() {
+        if (!classes_) classes_.emplace(graph_.functions());
+        return *classes_;
+    }
+
     const Graph& graph_;
-    Classes classes_;
+    std::optional<Classes> classes_;
+    BySymbol<Opens> opens_;
     std::vector<Maker> trainers_;
     std::vector<Maker> hugging_face_;
     std::vector<OuterRegion> found_;
