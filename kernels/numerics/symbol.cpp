@@ -1,126 +1,163 @@
 #include "kernels/numerics/symbol.hpp"
 
-#include <array>
-#include <atomic>
-#include <bit>
 #include <cstring>
 #include <memory>
-#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace mp {
 namespace {
 
-// Views of the texts are stored in chunks that double in size and never move, so str() needs no lock,
-// and a Symbol only exists after its view does. The texts themselves lie one behind the other in
-// blocks: half a million of them are read in every order by every rule, so each costs one look at the
-// view and one at the text.
-constexpr std::size_t kFirstChunk = 1024;
-constexpr std::size_t kChunks = 22;  // 1024 * (2^22 - 1) texts
+// Texts lie one behind the other in blocks: half a million of them are read in every order by every
+// rule, so each costs one look at the view and one at the text.
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
-// FNV-like over eight bytes at a time; the table is ours alone, nobody chooses the texts against it.
-std::uint64_t hash_of(std::string_view text) {
-    constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15U;
-    std::uint64_t hash = text.size() * kMultiplier;
-    while (!text.empty()) {
-        std::uint64_t word = 0;
-        const std::size_t size = text.size() < sizeof word ? text.size() : sizeof word;
-        std::memcpy(&word, text.data(), size);
-        hash = (std::rotl(hash, 29) ^ word) * kMultiplier;
-        text.remove_prefix(size);
-    }
-    return hash ^ (hash >> 32);
+// Threads that read facts intern at the same time; the texts are spread over parts with a lock each.
+constexpr std::size_t kParts = 16;
+constexpr int kPartShift = 28;
+constexpr std::size_t kFirstSlots = 256;
+
+std::uint64_t word_at(const char* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
 }
 
-class Table {
-public:
-    Table() : slots_(kFirstChunk * 4) { add(""); }
+// Up to eight bytes as one number.
+std::uint64_t short_word(std::string_view text) {
+    std::uint64_t word = 0;
+    for (const char c : text) word = word << 8 | static_cast<unsigned char>(c);
+    return word;
+}
 
-    std::uint32_t intern(std::string_view text) {
-        const std::uint64_t hash = hash_of(text);
-        const auto tag = static_cast<std::uint32_t>(hash >> 32);
-        const std::scoped_lock lock(mutex_);
-        std::size_t at = hash & (slots_.size() - 1);
-        for (; slots_[at].id != 0; at = (at + 1) & (slots_.size() - 1))
-            if (slots_[at].tag == tag && view(slots_[at].id) == text) return slots_[at].id;
-        slots_[at] = {.tag = tag, .id = add(text)};
-        const std::uint32_t id = slots_[at].id;
-        if (size_ * 2 > slots_.size()) grow();
-        return id;
+// FNV-like over eight bytes at a time, the last ones again where the text ends between; the table is
+// ours alone, nobody chooses the texts against it.
+std::uint32_t hash_of(std::string_view text) {
+    constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15U;
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
+    std::uint64_t hash = text.size() * kMultiplier;
+    const auto add = [&hash](std::uint64_t word) { hash = (std::rotl(hash, 29) ^ word) * kMultiplier; };
+    if (text.size() < kWord) {
+        add(short_word(text));
+    } else {
+        const char* const last = text.data() + text.size() - kWord;
+        for (const char* at = text.data(); at < last; at += kWord) add(word_at(at));
+        add(word_at(last));
     }
+    // A multiplication carries upwards only, and the last letters are what names differ in.
+    add(hash >> 32);
+    return static_cast<std::uint32_t>(hash >> 32);
+}
 
-    std::string_view view(std::uint32_t id) const {
-        const auto [chunk, offset] = place(id);
-        return chunks_[chunk].load(std::memory_order_acquire)[offset];
+// What it guards takes fewer instructions than a mutex does, and threads rarely want the same part.
+class Hold {
+public:
+    explicit Hold(std::atomic_flag& taken) : taken_(taken) {
+        while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Hold() { taken_.clear(std::memory_order_release); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+private:
+    std::atomic_flag& taken_;
+};
+
+}  // namespace
+
+class SymbolTable {
+public:
+    std::uint32_t intern(std::string_view text) {
+        const std::uint32_t hash = hash_of(text);
+        Part& part = parts_[hash >> kPartShift];
+        const Hold hold(part.taken);
+        const std::size_t mask = part.slots.size() - 1;
+        std::size_t at = hash & mask;
+        for (; part.slots[at].id != 0; at = (at + 1) & mask)
+            if (part.slots[at].hash == hash && view(part.slots[at].id) == text)
+                return part.slots[at].id;
+        const std::uint32_t id = size_.fetch_add(1, std::memory_order_relaxed);
+        view(id) = part.keep(text);
+        part.slots[at] = {.hash = hash, .id = id};
+        if (++part.size * 2 > part.slots.size()) part.grow();
+        return id;
     }
 
 private:
     struct Slot {
-        std::uint32_t tag = 0;
+        std::uint32_t hash = 0;
         std::uint32_t id = 0;  // 0: free, as the empty text is never looked for
     };
 
-    // Chunk k holds the ids from 1024 * (2^k - 1) on.
-    static std::pair<std::size_t, std::size_t> place(std::size_t id) {
-        const auto chunk = static_cast<std::size_t>(std::bit_width(id / kFirstChunk + 1)) - 1;
-        return {chunk, id - kFirstChunk * ((std::size_t{1} << chunk) - 1)};
-    }
-
-    std::uint32_t add(std::string_view text) {
-        const auto [chunk, offset] = place(size_);
-        if (!chunks_[chunk].load(std::memory_order_relaxed))
-            chunks_[chunk].store(new std::string_view[kFirstChunk << chunk],
-                                 std::memory_order_release);
-        chunks_[chunk].load(std::memory_order_relaxed)[offset] = keep(text);
-        return size_++;
-    }
-
-    std::string_view keep(std::string_view text) {
-        if (text.size() > left_) {
-            left_ = text.size() > kBlock ? text.size() : kBlock;
-            blocks_.push_back(std::make_unique<char[]>(left_));
-            next_ = blocks_.back().get();
+    struct alignas(64) Part {
+        std::string_view keep(std::string_view text) {
+            if (text.size() > left) {
+                left = text.size() > kBlock ? text.size() : kBlock;
+                blocks.push_back(std::make_unique_for_overwrite<char[]>(left));
+                next = blocks.back().get();
+            }
+            std::memcpy(next, text.data(), text.size());
+            const std::string_view kept(next, text.size());
+            next += text.size();
+            left -= text.size();
+            return kept;
         }
-        if (!text.empty()) std::memcpy(next_, text.data(), text.size());
-        const std::string_view kept(next_, text.size());
-        next_ += text.size();
-        left_ -= text.size();
-        return kept;
-    }
 
-    void grow() {
-        std::vector<Slot> old(slots_.size() * 2);
-        old.swap(slots_);
-        for (const Slot& slot : old) {
-            if (slot.id == 0) continue;
-            std::size_t at = hash_of(view(slot.id)) & (slots_.size() - 1);
-            while (slots_[at].id != 0) at = (at + 1) & (slots_.size() - 1);
-            slots_[at] = slot;
+        void grow() {
+            std::vector<Slot> old(slots.size() * 2);
+            old.swap(slots);
+            for (const Slot& slot : old) {
+                if (slot.id == 0) continue;
+                std::size_t at = slot.hash & (slots.size() - 1);
+                while (slots[at].id != 0) at = (at + 1) & (slots.size() - 1);
+                slots[at] = slot;
+            }
         }
+
+        std::atomic_flag taken;
+        std::vector<Slot> slots = std::vector<Slot>(kFirstSlots);
+        std::size_t size = 0;
+        std::vector<std::unique_ptr<char[]>> blocks;
+        char* next = nullptr;
+        std::size_t left = 0;
+    };
+
+    // Where the view of an id stands; whoever comes first to a chunk makes it.
+    static std::string_view& view(std::uint32_t id) {
+        const auto [chunk, offset] = Symbol::place(id);
+        std::string_view* views = Symbol::views_[chunk].load(std::memory_order_acquire);
+        if (!views) views = make_chunk(chunk);
+        return views[offset];
     }
 
-    std::mutex mutex_;
-    std::vector<Slot> slots_;
-    std::array<std::atomic<std::string_view*>, kChunks> chunks_{};
-    std::vector<std::unique_ptr<char[]>> blocks_;
-    char* next_ = nullptr;
-    std::size_t left_ = 0;
-    std::uint32_t size_ = 0;
+    static std::string_view* make_chunk(std::size_t chunk) {
+        auto made = std::make_unique<std::string_view[]>(std::size_t{Symbol::kFirstChunk} << chunk);
+        std::string_view* there = nullptr;
+        if (!Symbol::views_[chunk].compare_exchange_strong(there, made.get())) return there;
+        return made.release();
+    }
+
+    std::array<Part, kParts> parts_;
+    std::atomic<std::uint32_t> size_{1};  // the empty text is there
 };
 
+namespace {
+
 // Never destroyed: Symbols may be read by other static objects' destructors.
-Table& table() {
-    static Table* const it = new Table;
+SymbolTable& table() {
+    static SymbolTable* const it = new SymbolTable;
     return *it;
 }
 
+// There before any code runs, so that str() need not ask.
+constinit std::string_view first_views[1024];
+
 }  // namespace
+
+constinit std::array<std::atomic<std::string_view*>, Symbol::kChunks> Symbol::views_{{{first_views}}};
 
 Symbol::Symbol(std::string_view text) {
     if (!text.empty()) id_ = table().intern(text);
 }
-
-std::string_view Symbol::str() const { return id_ == 0 ? std::string_view{} : table().view(id_); }
 
 }  // namespace mp
