@@ -20,6 +20,15 @@ void append_word(std::string& out, std::size_t value) {
     out.append(bytes, kWord);
 }
 
+// A small number of a small difference, whichever its sign: 0, -1, 1, -2 ... as 0, 1, 2, 3.
+std::uint64_t folded(std::uint32_t difference) {
+    return (difference << 1) ^ (difference >> 31 ? 0xffffffffU : 0U);
+}
+std::uint32_t unfolded(std::uint64_t number) {
+    const auto raw = static_cast<std::uint32_t>(number);
+    return (raw >> 1) ^ (0U - (raw & 1));
+}
+
 }  // namespace
 
 void SegmentWriter::text(std::string_view text) {
@@ -43,13 +52,23 @@ std::uint32_t SegmentWriter::index_of(Symbol s) {
 }
 
 void SegmentWriter::value(const SourceSpan& s) {
-    // Most places are in few files and end on their line; unknown ones take a byte.
-    if (s == SourceSpan{}) return number(0);
-    number(std::uint64_t{index_of(s.file)} + 1);
-    number(s.line);
+    const bool other_file = s.file != last_.file;
+    const bool lines = s.end_line != s.line;
+    number(folded(s.line - last_.line) << 2 | std::uint64_t{other_file} << 1 | std::uint64_t{lines});
+    if (other_file) symbol(s.file);
     number(s.column);
-    value(static_cast<std::int64_t>(s.end_line) - static_cast<std::int64_t>(s.line));
-    number(s.end_column);
+    if (lines) number(folded(s.end_line - s.line));
+    number(folded(s.end_column - s.column));
+    last_ = s;
+}
+
+void SegmentWriter::value(const std::vector<std::uint64_t>& list) {
+    number(list.size());
+    for (const std::uint64_t word : list) {
+        char bytes[sizeof word];
+        std::memcpy(bytes, &word, sizeof word);
+        body_.append(bytes, sizeof word);
+    }
 }
 
 std::string SegmentWriter::take() {
@@ -87,7 +106,7 @@ bool Segment::open(std::string_view bytes) {
     record_ends_ = texts_ + word(kCountsAt + 2 * kWord);
     bodies_ = record_ends_ + records_ * kWord;
     if (bodies_ > size_) return false;
-    symbols_.assign(strings_, Symbol());
+    symbols_ = std::vector<std::atomic<Symbol>>(strings_);
     return true;
 }
 
@@ -108,46 +127,61 @@ std::string_view Segment::text(std::uint64_t index) const {
     return bytes_.substr(texts_ + begin, end - begin);
 }
 
-Symbol Segment::symbol(std::uint64_t index) {
-    if (index >= strings_) return {};
-    Symbol& known = symbols_[static_cast<std::size_t>(index)];
-    if (known.empty()) known = Symbol(text(index));
-    return known;
+// Two threads that meet a text at once get the same symbol.
+Symbol Segment::meet(std::uint64_t index) {
+    const Symbol met(text(index));
+    symbols_[index].store(met, std::memory_order_release);
+    return met;
+}
+
+std::uint64_t RecordReader::long_number(const char*& at) {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && at != end_; shift += 7) {
+        const auto byte = static_cast<unsigned char>(*at++);
+        value |= std::uint64_t{byte & 0x7fu} << shift;
+        if (byte < 0x80) return value;
+    }
+    ok = false;
+    at = end_;
+    return 0;
 }
 
 void RecordReader::value(SourceSpan& s) {
-    const std::uint64_t file = number();
-    if (file == 0) return;
-    s.file = segment_.symbol(file - 1);
-    value(s.line);
-    value(s.column);
-    std::int64_t lines = 0;
-    value(lines);
-    s.end_line = static_cast<std::uint32_t>(static_cast<std::int64_t>(s.line) + lines);
-    value(s.end_column);
+    const char* at = at_;
+    const std::uint64_t head = number(at);
+    s.file = head & 2 ? segment_.symbol(number(at)) : last_.file;
+    s.line = last_.line + unfolded(head >> 2);
+    s.column = static_cast<std::uint32_t>(number(at));
+    s.end_line = s.line + (head & 1 ? unfolded(number(at)) : 0);
+    s.end_column = s.column + unfolded(number(at));
+    last_.file = s.file;
+    last_.line = s.line;
+    at_ = at;
+}
+
+void RecordReader::value(std::vector<std::uint64_t>& list) {
+    const std::uint64_t count = number();
+    if (count > static_cast<std::size_t>(end_ - at_) / sizeof(std::uint64_t)) ok = false;
+    if (!ok) return;
+    list.resize(static_cast<std::size_t>(count));
+    const std::size_t bytes = list.size() * sizeof(std::uint64_t);
+    if (bytes > 0) std::memcpy(list.data(), at_, bytes);
+    at_ += bytes;
 }
 
 void write_unit(SegmentWriter& out, const Unit& unit) {
-    fields(out, unit);
+    out.value(unit);
     out.value(unit.coverage);
     out.value(unit.dependencies);
-    out.number(unit.functions.size());
-    for (const Function& f : unit.functions) {
-        fields(out, f);
-        body_fields(out, f);
-    }
+    out.value(unit.functions);
 }
 
 Unit read_unit(RecordReader& in) {
     Unit unit;
-    fields(in, unit);
+    in.value(unit);
     in.value(unit.coverage);
     in.value(unit.dependencies);
-    for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
-        Function& f = unit.functions.emplace_back();
-        fields(in, f);
-        body_fields(in, f);
-    }
+    in.value(unit.functions);
     if (!in.ok) unit = {};
     return unit;
 }

@@ -8,8 +8,13 @@
 //   "MPSG"  size:u32 of the whole  check:u64 (XXH3 of all that follows)
 //   strings:u32  records:u32  texts:u32 (their bytes)
 //   strings * { end:u32 }   where the text of each ends; then the texts
-//   records * { end:u32 }   where each record ends; then the records, fields as varints
+//   records * { end:u32 }   where each record ends; then the records
+//
+// A record is a row of varints. A fact is a mask with a bit for every field that is not at its default,
+// then the values of those that are not: most fields are, and a large program has a million facts. A
+// place begins with its distance from the one before it in the record. Hashes are eight bytes each.
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -23,10 +28,54 @@
 
 namespace mp::lint {
 
+// All that fields.hpp lists, as To::field(value, default).
+template <class To>
+class EveryField {
+public:
+    template <Of<SourceSpan> F>
+    void place(F& value) {
+        field(value, SourceSpan{});
+    }
+    template <Of<Symbol> F>
+    void title(F& value) {
+        field(value, Symbol{});
+    }
+    template <Of<DType> F>
+    void dtypes(F& from, F& to) {
+        field(from, DType::unknown);
+        field(to, DType::unknown);
+    }
+    template <class F>
+    void bare(std::string_view, F& value, const std::remove_const_t<F>& fallback) {
+        field(value, fallback);
+    }
+    template <class F>
+    void operator()(std::string_view, F& value, const std::remove_const_t<F>& fallback = {}) {
+        field(value, fallback);
+    }
+    template <Of<Symbol> F>
+    void or_title(std::string_view, F& value, Symbol title) {
+        field(value, title);
+    }
+    template <Of<Operand> F>
+    void nested(std::string_view, F& value) {
+        field(value, Operand{});
+    }
+
+private:
+    template <class F>
+    void field(F& value, const std::remove_const_t<F>& fallback) {
+        static_cast<To*>(this)->field(value, fallback);
+    }
+};
+
 // Writes values; texts are kept once per segment.
 class SegmentWriter {
 public:
-    void end_record() { record_ends_.push_back(static_cast<std::uint32_t>(body_.size())); }
+    void end_record() {
+        record_ends_.push_back(static_cast<std::uint32_t>(body_.size()));
+        last_ = {};
+    }
 
     void number(std::uint64_t value) {
         while (value >= 0x80) {
@@ -38,30 +87,12 @@ public:
     void text(std::string_view);
     void symbol(Symbol s) { number(index_of(s)); }
 
-    // Fields of a fact, as fields.hpp lists them.
-    void place(const SourceSpan& s) { value(s); }
-    void title(Symbol s) { symbol(s); }
-    void dtypes(DType from, DType to) {
-        value(from);
-        value(to);
-    }
-    template <class F>
-    void bare(std::string_view, const F& field, const F&) {
-        value(field);
-    }
-    template <class F>
-    void operator()(std::string_view, const F& field, const F& = F{}) {
-        value(field);
-    }
-    void or_title(std::string_view, Symbol field, Symbol) { symbol(field); }
-    void nested(std::string_view, const Operand& operand) { value(operand); }
-
     template <class T>
     void value(const T& v) {
         if constexpr (std::same_as<T, Symbol>) {
             symbol(v);
         } else if constexpr (std::same_as<T, Op>) {
-            symbol(Symbol(v.name()));
+            symbol(v.symbol());
         } else if constexpr (std::same_as<T, std::string>) {
             text(v);
         } else if constexpr (std::is_enum_v<T>) {
@@ -72,10 +103,16 @@ public:
         } else if constexpr (std::integral<T>) {
             number(v);
         } else {
-            fields(*this, v);
+            Told told;
+            fields(told, v);
+            number(told.mask);
+            ToldFields out(*this, told.mask);
+            fields(out, v);
+            if constexpr (std::same_as<T, Function>) body_fields(*this, v);
         }
     }
     void value(const SourceSpan&);
+    void value(const std::vector<std::uint64_t>&);
     template <class T>
     void value(const std::vector<T>& list) {
         number(list.size());
@@ -87,6 +124,30 @@ public:
     std::size_t size() const { return body_.size() + texts_.size(); }
 
 private:
+    // Which fields are not at their default.
+    struct Told : EveryField<Told> {
+        template <class F>
+        void field(const F& value, const F& fallback) {
+            mask |= std::uint64_t{!(value == fallback)} << next++;
+        }
+        std::uint64_t mask = 0;
+        unsigned next = 0;
+    };
+    class ToldFields : public EveryField<ToldFields> {
+    public:
+        ToldFields(SegmentWriter& out, std::uint64_t mask) : out_(out), mask_(mask) {}
+        template <class F>
+        void field(const F& value, const F&) {
+            if constexpr (!std::same_as<F, bool>)  // of two values the mask says which
+                if (mask_ & 1) out_.value(value);
+            mask_ >>= 1;
+        }
+
+    private:
+        SegmentWriter& out_;
+        std::uint64_t mask_;
+    };
+
     std::uint32_t index_of(Symbol);
 
     std::string body_;
@@ -95,9 +156,11 @@ private:
     std::vector<std::uint32_t> text_ends_;
     std::unordered_map<Symbol, std::uint32_t> indices_;
     std::unordered_map<std::string, std::uint32_t> own_texts_;
+    SourceSpan last_;
 };
 
-// A segment at the start of `bytes`, which must outlive it. Texts are interned when they are met.
+// A segment at the start of `bytes`, which must outlive it. Texts are interned when they are met, and
+// its records may be read on several threads at a time.
 class Segment {
 public:
     // False when `bytes` does not begin with an intact segment.
@@ -107,7 +170,11 @@ public:
     std::string_view record(std::size_t index) const;
 
     std::string_view text(std::uint64_t index) const;
-    Symbol symbol(std::uint64_t index);
+    Symbol symbol(std::uint64_t index) {
+        if (index >= strings_) return {};
+        const Symbol known = symbols_[index].load(std::memory_order_acquire);
+        return known.empty() ? meet(index) : known;
+    }
 
 private:
     std::uint32_t word(std::size_t offset) const {
@@ -115,6 +182,7 @@ private:
         std::memcpy(&value, bytes_.data() + offset, sizeof value);
         return value;
     }
+    Symbol meet(std::uint64_t index);
 
     std::string_view bytes_;
     std::size_t size_ = 0;
@@ -124,45 +192,18 @@ private:
     std::size_t texts_ = 0;
     std::size_t record_ends_ = 0;
     std::size_t bodies_ = 0;
-    std::vector<Symbol> symbols_;
+    std::vector<std::atomic<Symbol>> symbols_;  // met so far
 };
 
 // Reads a record back. After the first impossible value everything is zero and `ok` is false.
 class RecordReader {
 public:
-    RecordReader(Segment& segment, std::string_view record) : segment_(segment), rest_(record) {}
+    RecordReader(Segment& segment, std::string_view record)
+        : segment_(segment), at_(record.data()), end_(at_ + record.size()) {}
 
-    std::uint64_t number() {
-        std::uint64_t value = 0;
-        for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-            const auto byte = static_cast<unsigned char>(rest_.front());
-            rest_.remove_prefix(1);
-            value |= std::uint64_t{byte & 0x7fu} << shift;
-            if (byte < 0x80) return value;
-        }
-        ok = false;
-        rest_ = {};
-        return 0;
-    }
+    std::uint64_t number() { return number(at_); }
     std::string_view text() { return segment_.text(number()); }
     Symbol symbol() { return segment_.symbol(number()); }
-
-    void place(SourceSpan& s) { value(s); }
-    void title(Symbol& s) { s = symbol(); }
-    void dtypes(DType& from, DType& to) {
-        value(from);
-        value(to);
-    }
-    template <class F>
-    void bare(std::string_view, F& field, const F&) {
-        value(field);
-    }
-    template <class F>
-    void operator()(std::string_view, F& field, const F& = F{}) {
-        value(field);
-    }
-    void or_title(std::string_view, Symbol& field, Symbol) { field = symbol(); }
-    void nested(std::string_view, Operand& operand) { value(operand); }
 
     template <class T>
     void value(T& v) {
@@ -180,14 +221,17 @@ public:
         } else if constexpr (std::integral<T>) {
             v = static_cast<T>(number());
         } else {
-            fields(*this, v);
+            ToldFields in(*this, number());
+            fields(in, v);
+            if constexpr (std::same_as<T, Function>) body_fields(*this, v);
         }
     }
     void value(SourceSpan&);
+    void value(std::vector<std::uint64_t>&);
     template <class T>
     void value(std::vector<T>& list) {
         const std::uint64_t count = number();
-        if (count > rest_.size()) ok = false;  // every item takes a byte
+        if (count > static_cast<std::size_t>(end_ - at_)) ok = false;  // every item takes a byte
         if (!ok) return;
         list.resize(static_cast<std::size_t>(count));
         for (T& item : list) value(item);
@@ -196,8 +240,43 @@ public:
     bool ok = true;
 
 private:
+    // Of a fact that has its defaults.
+    class ToldFields : public EveryField<ToldFields> {
+    public:
+        ToldFields(RecordReader& in, std::uint64_t mask) : in_(in), mask_(mask) {}
+        template <class F>
+        void field(F& value, const F& fallback) {
+            const bool told = mask_ & 1;
+            mask_ >>= 1;
+            if constexpr (std::same_as<F, bool>)
+                value = told != fallback;
+            else if (told)
+                in_.value(value);
+            else if constexpr (std::same_as<F, Symbol>)
+                value = fallback;  // which may be the title
+        }
+
+    private:
+        RecordReader& in_;
+        std::uint64_t mask_;
+    };
+
+    // Nearly all take a byte or two. `at` may be a copy of at_, which the compiler keeps in a register.
+    std::uint64_t number(const char*& at) {
+        if (end_ - at >= 2) [[likely]] {
+            const auto first = static_cast<unsigned char>(at[0]);
+            const auto second = static_cast<unsigned char>(at[1]);
+            if (first < 0x80) return ++at, first;
+            if (second < 0x80) return at += 2, (first & 0x7fu) | second << 7;
+        }
+        return long_number(at);
+    }
+    std::uint64_t long_number(const char*& at);
+
     Segment& segment_;
-    std::string_view rest_;
+    const char* at_;
+    const char* end_;
+    SourceSpan last_;
 };
 
 void write_unit(SegmentWriter&, const Unit&);
