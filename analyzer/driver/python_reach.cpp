@@ -1,6 +1,7 @@
 #include "analyzer/driver/python_reach.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "analyzer/cache/file_state.hpp"
@@ -48,19 +49,36 @@ bool gives_low(const Function& f) {
 void PythonReach::add(std::string_view module, bool wanted, bool relevant,
                       std::vector<std::uint64_t> imports) {
     const std::size_t file = files_.size();
-    files_.push_back({.relevant = relevant, .needed = false, .whole = false,
-                      .imports_low = false, .imports = std::move(imports), .asked = {},
-                      .stars = {}, .parts = {}, .managers = {}});
-    module_of_.emplace_back(module);
-    modules_.try_emplace(std::string(module), file);
+    File& added = files_.emplace_back();
+    added.relevant = relevant;
+    added.module = Symbol(module).str();
+    added.imports = std::move(imports);
+    Name& named = name(added.module);
+    if (named.file == kNoFile) named.file = file;
     if (wanted) make_whole(file);
+}
+
+// With all names above it.
+PythonReach::Name& PythonReach::name(std::string_view text) {
+    const auto [found, added] = names_.try_emplace(text);
+    Name& named = found->second;
+    if (!added) return named;
+    named.text = text;
+    for (Name* below = &named; !(text = parent(text)).empty();) {
+        const auto [at, is_new] = names_.try_emplace(text);
+        below->above = &at->second;
+        if (!is_new) break;
+        below = &at->second;
+        below->text = text;
+    }
+    return named;
 }
 
 void PythonReach::make_whole(std::size_t file) {
     if (files_[file].whole) return;
     files_[file].whole = true;
     need(file);
-    for (const std::string& part : files_[file].parts) reach(part);
+    for (Name* part : files_[file].parts) reach(*part);
 }
 
 void PythonReach::need(std::size_t file) {
@@ -70,37 +88,37 @@ void PythonReach::need(std::size_t file) {
 }
 
 // The file whose module the name begins with is needed; what it re-exports leads on.
-void PythonReach::demand(std::string name) {
-    if (name.size() > kLongestName || !demanded_.insert(name).second) return;
-    for (std::string_view module = name; !module.empty(); module = parent(module)) {
-        const auto found = modules_.find(std::string(module));
-        if (found == modules_.end()) continue;
-        need(found->second);
-        File& file = files_[found->second];
-        file.asked.push_back(name);
-        reach(std::string(top_level(name, found->first)));
-        follow(file, name);
-        return;
-    }
+void PythonReach::demand(std::string_view text) {
+    if (text.size() > kLongestName) return;
+    Name& asked = name(text);
+    if (std::exchange(asked.demanded, true)) return;
+    const Name* module = &asked;
+    while (module && module->file == kNoFile) module = module->above;
+    if (!module) return;
+    need(module->file);
+    File& file = files_[module->file];
+    file.asked.push_back(&asked);
+    reach(name(top_level(text, module->text)));
+    follow(file, asked);
 }
 
 // A top-level function or class is called: what it calls is needed too.
-void PythonReach::reach(const std::string& part) {
-    if (!reached_.insert(part).second) return;
-    const auto calls = waiting_.extract(part);
-    if (!calls.empty()) calls_.insert(calls_.end(), calls.mapped().begin(), calls.mapped().end());
+void PythonReach::reach(Name& part) {
+    if (std::exchange(part.reached, true)) return;
+    const std::vector<Symbol> calls = std::exchange(part.calls, {});
+    calls_.insert(calls_.end(), calls.begin(), calls.end());
 }
 
-void PythonReach::follow(File& file, const std::string& name) {
-    for (std::string_view prefix = name; !prefix.empty(); prefix = parent(prefix)) {
-        const auto alias = aliases_.find(std::string(prefix));
+void PythonReach::follow(const File& file, const Name& asked) {
+    for (const Name* prefix = &asked; prefix; prefix = prefix->above) {
         // `from .a import a` makes "pkg.a" stand for "pkg.a.a": that is followed once, not for ever.
-        if (alias == aliases_.end() || name.starts_with(alias->second)) continue;
-        return demand(alias->second + name.substr(prefix.size()));
+        if (prefix->alias.empty() || asked.text.starts_with(prefix->alias)) continue;
+        const std::string_view rest = asked.text.substr(prefix->text.size());
+        return demand(Symbol(std::string(prefix->alias).append(rest)).str());
     }
     if (file.stars.size() > kMostStars) return;
-    const std::string rest(last(name));
-    for (const std::string& module : std::vector<std::string>(file.stars)) demand(module + "." + rest);
+    for (const std::string_view module : file.stars)
+        demand(Symbol(std::string(module).append(".").append(last(asked.text))).str());
 }
 
 void PythonReach::export_name(std::uint64_t hash) {
@@ -116,7 +134,7 @@ void PythonReach::note_exports(std::size_t file, const Unit& unit) {
         if (!low && !manager) continue;
         const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
         const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
-        for (const std::string_view word : {name, last(module_of_[file])}) {
+        for (const std::string_view word : {name, last(at.module)}) {
             if (low)
                 export_name(hash_bytes(word));
             else
@@ -126,40 +144,56 @@ void PythonReach::note_exports(std::size_t file, const Unit& unit) {
 }
 
 void PythonReach::take(std::size_t file, const Unit& unit) {
-    for (const Function& f : unit.functions) {
-        for (const TypeUse& type : f.types) {
-            if (type.alias.empty()) continue;
-            const std::string_view title = type.name.str();
-            if (title.ends_with(".*"))
-                files_[file].stars.emplace_back(title.substr(0, title.size() - 2));
-            else
-                aliases_.try_emplace(std::string(type.alias.str()), title);
-        }
-    }
-    for (const std::string& name : std::vector<std::string>(files_[file].asked))
-        follow(files_[file], name);
+    note_aliases(file, unit);
+    const File& at = files_[file];
+    // What is asked for meanwhile is followed then.
+    for (std::size_t i = 0, count = at.asked.size(); i < count; ++i) follow(at, *at.asked[i]);
     follow_calls(file, unit);
     note_exports(file, unit);
 }
 
-void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
-    std::unordered_map<std::string, std::vector<Symbol>> parts;
+void PythonReach::note_aliases(std::size_t file, const Unit& unit) {
     for (const Function& f : unit.functions) {
-        std::vector<Symbol>& names = parts[std::string(top_level(f.name.str(), module_of_[file]))];
-        names.insert(names.end(), f.bases.begin(), f.bases.end());
-        for (const Call& call : f.calls)
-            names.push_back(call.callee.empty() ? call.name : call.callee);
-    }
-    for (auto& [part, names] : parts) {
-        const bool runs =
-            files_[file].whole || part.ends_with("<module>") || reached_.contains(part);
-        std::vector<Symbol>& to = runs ? calls_ : waiting_[part];
-        for (const Symbol name : names) {
-            const std::string_view text = name.str();
-            if (!text.starts_with("?.") && text.find('.') != std::string_view::npos)
-                to.push_back(name);
+        for (const TypeUse& type : f.types) {
+            const std::string_view alias = type.alias.str();
+            const std::string_view title = type.name.str();
+            if (alias.empty()) continue;
+            if (title.ends_with(".*")) {
+                files_[file].stars.push_back(title.substr(0, title.size() - 2));
+            } else if (alias.size() <= kLongestName) {
+                Name& named = name(alias);
+                if (named.alias.empty()) named.alias = title;
+            }
         }
-        files_[file].parts.push_back(part);
+    }
+}
+
+// Whether a call may lead to another file: not to what is local, nor where another has led already.
+bool PythonReach::leads_on(Symbol name) {
+    const std::size_t at = name.id();
+    if (at >= leads_.size()) leads_.resize(std::max(at + 1, 2 * leads_.size()), Lead::unasked);
+    if (leads_[at] == Lead::unasked) {
+        const std::string_view text = name.str();
+        const bool local = text.starts_with("?.") || text.find('.') == std::string_view::npos;
+        leads_[at] = local ? Lead::nowhere : Lead::on;
+    }
+    return leads_[at] == Lead::on;
+}
+
+void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
+    File& at = files_[file];
+    Name* part = nullptr;
+    for (const Function& f : unit.functions) {
+        const std::string_view top = top_level(f.name.str(), at.module);
+        if (!part || part->text != top) at.parts.push_back(part = &name(top));
+        const bool runs = at.whole || part->reached || top.ends_with("<module>");
+        std::vector<Symbol>& to = runs ? calls_ : part->calls;
+        for (const Symbol base : f.bases)
+            if (leads_on(base)) to.push_back(base);
+        for (const Call& call : f.calls) {
+            const Symbol called = call.callee.empty() ? call.name : call.callee;
+            if (leads_on(called)) to.push_back(called);
+        }
     }
 }
 
@@ -193,9 +227,11 @@ void PythonReach::follow_imports() {
 std::vector<std::size_t> PythonReach::next() {
     while (!fresh_exports_.empty()) follow_imports();
     while (!calls_.empty()) {
-        const Symbol name = calls_.back();
+        const Symbol called = calls_.back();
         calls_.pop_back();
-        if (called_.insert(name).second) demand(std::string(name.str()));
+        if (!leads_on(called)) continue;
+        leads_[called.id()] = Lead::nowhere;
+        demand(called.str());
     }
     std::sort(pending_.begin(), pending_.end());
     return std::exchange(pending_, {});
