@@ -6,7 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <future>
+#include <system_error>
 #include <utility>
 
 namespace mp::lint {
@@ -14,6 +18,9 @@ namespace {
 
 // A pack is rewritten when this many records of it are out of date, and more than are not.
 constexpr std::size_t kWorthRewriting = 512;
+
+// Fewer are read before a thread has started.
+constexpr std::size_t kFilesWorthAThread = 8;
 
 bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
     struct ::stat before {};
@@ -123,6 +130,27 @@ Unit FactsPack::read(std::string_view path) {
     RecordReader in(segments_[found->second.segment], found->second.facts);
     read_head(in);
     return read_unit(in);
+}
+
+std::vector<Unit> FactsPack::read(const std::vector<std::string_view>& paths, int threads) {
+    std::vector<Unit> units(paths.size());
+    std::atomic<std::size_t> next{0};
+    // Whoever is free takes the next file.
+    const auto work = [&] {
+        for (std::size_t i = next++; i < paths.size(); i = next++) units[i] = read(paths[i]);
+    };
+    std::vector<std::future<void>> others;
+    const std::size_t most = paths.size() / kFilesWorthAThread;
+    while (others.size() + 1 < std::min(most, static_cast<std::size_t>(std::max(threads, 1)))) {
+        try {
+            others.push_back(std::async(std::launch::async, work));
+        } catch (const std::system_error&) {
+            break;  // no more threads are to be had: those that are do all of it
+        }
+    }
+    work();
+    for (std::future<void>& other : others) other.get();
+    return units;
 }
 
 bool FactsPack::save() {

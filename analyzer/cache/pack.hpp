@@ -43,6 +43,8 @@ public:
     const PackedFile* find(std::string_view path) const;
     // The facts of a file that find() knows.
     Unit read(std::string_view path);
+    // Of many, in their order, on up to so many threads.
+    std::vector<Unit> read(const std::vector<std::string_view>& paths, int threads);
 
     void add(std::string segment) { added_.push_back(std::move(segment)); }
     // Writes what was added; false: errno says why.

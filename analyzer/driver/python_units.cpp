@@ -92,10 +92,10 @@ private:
 
     // From the pack, else from workers.
     void make(const std::vector<std::size_t>& files) {
-        std::vector<std::size_t> missing;
-        for (const std::size_t i : files) {
-            if (!from_pack(i)) missing.push_back(i);
-        }
+        std::vector<std::size_t> known, missing;
+        for (const std::size_t i : files)
+            (heads_[i].known && heads_[i].has_facts ? known : missing).push_back(i);
+        read(known);
         extract(batches_of(missing));
         std::vector<Batch> again;
         for (const std::size_t i : std::exchange(lost_, {})) again.push_back({i});
@@ -154,7 +154,7 @@ private:
                 return;
             // The same content under a new time, as after a checkout: remembered for the next run.
             id = trusted(id);
-            refreshed_.push_back(i);
+            if (known->id != id) refreshed_.push_back(i);
         }
         out_.python[i] = {.path = file(i).path, .id = id, .hash = known->hash};
         mentions_[i].assign(known->mentions.begin(), known->mentions.end());
@@ -166,11 +166,16 @@ private:
                      .imports = known->imports};
     }
 
-    bool from_pack(std::size_t i) {
-        if (!heads_[i].known || !heads_[i].has_facts) return false;
-        keep(i, pack_->read(file(i).path));
-        results_[i].cached = true;
-        return true;
+    void read(const std::vector<std::size_t>& files) {
+        if (files.empty()) return;
+        std::vector<std::string_view> paths;
+        for (const std::size_t i : files) paths.push_back(file(i).path);
+        std::vector<Unit> units =
+            pack_->read(paths, options_.jobs.value_or(available_jobs()));
+        for (std::size_t n = 0; n < files.size(); ++n) {
+            keep(files[n], std::move(units[n]));
+            results_[files[n]].cached = true;
+        }
     }
 
     void keep(std::size_t i, Unit unit) {
