@@ -99,7 +99,6 @@ public:
           options_(options),
           parts_(parts),
           extract_(extract_options(options, plan)),
-          version_(facts_version(parts)),
           cache_(options.use_cache
                      ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
                                                                    : options.cache_directory)
@@ -120,7 +119,7 @@ public:
         }
         out.warnings = plan_.warnings;
         gather_python(plan_, options_, parts_,
-                      {.directory = cache_.directory(), .version = version_, .done = done_}, out);
+                      {.directory = cache_.directory(), .done = done_}, out);
         cache_.evict();
         out.warnings.insert(out.warnings.end(), cache_.warnings().begin(), cache_.warnings().end());
         return out;
@@ -131,6 +130,8 @@ private:
         Work w;
         w.invocation = parts_.translate(command, extract_);
         w.invocation.file = absolute_path(w.invocation.file, command.directory);
+        // Asked for only now: it hashes all our headers.
+        if (version_.empty()) version_ = parts_.version() + " " + own_binary();
         w.key = key_of(w.invocation, extract_, version_);
         // A database may name one compilation twice (two targets, equal flags).
         if (keys_.insert(w.key.hex()).second) work_.push_back(std::move(w));
@@ -221,7 +222,7 @@ private:
     const LintOptions& options_;
     const Parts& parts_;
     ExtractOptions extract_;
-    std::string version_;
+    std::string version_;  // of what makes the facts, so that another one does not read them
     Cache cache_;
     std::vector<Work> work_;
     std::unordered_set<std::string> keys_;
@@ -237,8 +238,6 @@ std::string own_binary() {
     return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
            std::to_string(info.st_mtim.tv_nsec);
 }
-
-std::string facts_version(const Parts& parts) { return parts.version() + " " + own_binary(); }
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
     return {.cuda = options.cuda.value_or(CudaHeaders::automatic),

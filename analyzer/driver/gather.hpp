@@ -31,9 +31,6 @@ Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts
 // Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
 std::string own_binary();
 
-// What makes the facts, so that another one does not read them.
-std::string facts_version(const Parts&);
-
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan);
 
 }  // namespace mp::lint

@@ -106,8 +106,9 @@ FileId trusted(FileId id) {
 }
 
 std::string pack_path(const Plan& plan, const LintOptions& options, const PythonRun& run) {
+    const std::string binary = own_binary();  // Python facts are made by nothing else
     const std::array<std::string_view, 3> parts{
-        "python", run.version,
+        "python", binary,
         plan.project_root.empty() ? options.working_directory : plan.project_root};
     return run.directory + "/" + make_key(parts).hex() + ".pack";
 }

@@ -9,7 +9,6 @@ namespace mp::lint {
 
 struct PythonRun {
     std::string directory;  // of the cache; empty: none
-    std::string version;    // of what makes facts: another one does not read these
     std::size_t done = 0;   // units finished before, for progress
 };
 

@@ -216,7 +216,7 @@ bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
 
 // Brings what the last run found up to edits that changed nothing but lines.
 bool Replay::catch_up(Inputs& now, Replayed& last) const {
-    const PythonRun run{.directory = directory_, .version = facts_version(parts_)};
+    const PythonRun run{.directory = directory_};
     std::optional<std::vector<RereadFile>> reread =
         reread_edited(plan_, options_, parts_, run, now.edited, now.low_names);
     if (!reread || last.units.size() != now.files.size()) return false;
