@@ -6,6 +6,7 @@
 #include <string>
 
 #include "analyzer/cache/file_state.hpp"
+#include "tests/analyzer/facts/full_unit.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,6 +42,44 @@ TEST(Segment, RecordsComeBack) {
     EXPECT_TRUE(record.ok);
     (void)record.number();
     EXPECT_FALSE(record.ok);
+}
+
+TEST(Segment, EveryFactComesBack) {
+    const Unit unit = full_unit();
+    Unit places;
+    for (const std::uint32_t line : {0u, 7u, ~0u, 1u}) {
+        Function& f = places.functions.emplace_back();
+        f.span = {.file = {}, .line = line, .column = ~line, .end_line = line / 2, .end_column = 3};
+    }
+    SegmentWriter writer;
+    for (const Unit& u : {unit, places, unit}) {
+        write_unit(writer, u);
+        writer.end_record();
+    }
+    const std::string bytes = writer.take();
+    Segment read;
+    ASSERT_TRUE(read.open(bytes));
+    for (const std::size_t i : {2, 1, 0}) {
+        RecordReader record(read, read.record(i));
+        EXPECT_EQ(read_unit(record), i == 1 ? places : unit) << "record " << i;
+        EXPECT_TRUE(record.ok);
+    }
+}
+
+TEST(Segment, ARecordCutAnywhereIsReadWithinIt) {
+    SegmentWriter writer;
+    write_unit(writer, full_unit());
+    writer.end_record();
+    const std::string bytes = writer.take();
+    Segment read;
+    ASSERT_TRUE(read.open(bytes));
+    const std::string_view whole = read.record(0);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        const std::string cut(whole.substr(0, size));  // on the heap, for AddressSanitizer
+        RecordReader record(read, cut);
+        EXPECT_EQ(read_unit(record), Unit{}) << size;
+        EXPECT_FALSE(record.ok) << size;
+    }
 }
 
 TEST(Segment, CountsThatItsSizeCannotHoldAreRefusedBeforeMemoryIsAskedFor) {
