@@ -204,6 +204,8 @@ public:
     std::uint64_t number() { return number(at_); }
     std::string_view text() { return segment_.text(number()); }
     Symbol symbol() { return segment_.symbol(number()); }
+    // What is still to be read.
+    std::string_view rest() const { return {at_, end_}; }
 
     template <class T>
     void value(T& v) {

@@ -108,13 +108,13 @@ void FactsPack::index() {
         segments_.push_back(std::move(segment));
         Segment& kept = segments_.back();
         for (std::size_t i = 0; i < kept.records(); ++i) {
-            const std::string_view facts = kept.record(i);
-            RecordReader in(kept, facts);
+            RecordReader in(kept, kept.record(i));
             const PackedFile file = read_head(in);
             if (!in.ok) continue;
             ++all_records_;
             records_.insert_or_assign(
-                file.path, Record{.file = file, .segment = segments_.size() - 1, .facts = facts});
+                file.path,
+                Record{.file = file, .segment = segments_.size() - 1, .facts = in.rest()});
         }
     }
 }
@@ -128,7 +128,6 @@ Unit FactsPack::read(std::string_view path) {
     const auto found = records_.find(path);
     if (found == records_.end()) return {};
     RecordReader in(segments_[found->second.segment], found->second.facts);
-    read_head(in);
     return read_unit(in);
 }
 
