@@ -67,6 +67,9 @@ private:
 
 class SymbolTable {
 public:
+    // There before any code runs, so that str() need not ask.
+    static constinit inline std::string_view first_views[Symbol::kFirstChunk];
+
     std::uint32_t intern(std::string_view text) {
         const std::uint32_t hash = hash_of(text);
         Part& part = parts_[hash >> kPartShift];
@@ -149,12 +152,10 @@ SymbolTable& table() {
     return *it;
 }
 
-// There before any code runs, so that str() need not ask.
-constinit std::string_view first_views[1024];
-
 }  // namespace
 
-constinit std::array<std::atomic<std::string_view*>, Symbol::kChunks> Symbol::views_{{{first_views}}};
+constinit std::array<std::atomic<std::string_view*>, Symbol::kChunks> Symbol::views_{
+    {{SymbolTable::first_views}}};
 
 Symbol::Symbol(std::string_view text) {
     if (!text.empty()) id_ = table().intern(text);
