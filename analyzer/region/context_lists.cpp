@@ -90,7 +90,7 @@ Context Contexts::context_of(const Node& entry, const Local& local) const {
     return context;
 }
 
-const std::vector<std::vector<Context>>& Contexts::of(std::uint32_t f) const {
+const Contexts::OnDemand& Contexts::of(std::uint32_t f) const {
     OnDemand& entry = of_function_[f];
     std::call_once(entry.made, [&] {
         const Exploration* exploration = effects_.exploration(f);
@@ -98,11 +98,13 @@ const std::vector<std::vector<Context>>& Contexts::of(std::uint32_t f) const {
             entry.lists.push_back(make_for_function(f));
             return;
         }
-        entry.lists.reserve(exploration->calls.size());
-        for (std::size_t c = 0; c < exploration->calls.size(); ++c)
-            entry.lists.push_back(make_for_call(f, c));
+        entry.list_of.reserve(exploration->calls.size());
+        for (std::size_t c = 0; c < exploration->calls.size(); ++c) {
+            if (c == 0 || !same_states(f, c - 1, c)) entry.lists.push_back(make_for_call(f, c));
+            entry.list_of.push_back(static_cast<std::uint32_t>(entry.lists.size()) - 1);
+        }
     });
-    return entry.lists;
+    return entry;
 }
 
 // Nothing changes inside: every call of the function runs in its entry states.
@@ -164,10 +166,11 @@ void Contexts::finish(std::vector<Context>& list, const Context* off, Switch gra
 
 std::span<const Context> Contexts::at(std::uint32_t f, std::size_t call) const {
     if (f >= graph_.size()) return off_;
-    const auto& lists = of(f);
-    const std::size_t index = effects_.exploration(f) ? call : 0;
-    if (index >= lists.size() || lists[index].empty()) return off_;
-    return lists[index];
+    const OnDemand& made = of(f);
+    const bool by_call = effects_.exploration(f) != nullptr;
+    if (by_call && call >= made.list_of.size()) return off_;
+    const std::vector<Context>& list = made.lists[by_call ? made.list_of[call] : 0];
+    return list.empty() ? std::span<const Context>(off_) : list;
 }
 
 }  // namespace mp::lint

@@ -118,21 +118,31 @@ void Contexts::enter(const Node& node) {
 }
 
 void Contexts::visit(std::int32_t node) {
-    const std::uint32_t f = nodes_[static_cast<std::size_t>(node)].function;
-    for (const std::uint32_t c : graph_.linked_calls(f)) visit_call(node, c);
+    const Node entry = nodes_[static_cast<std::size_t>(node)];  // nodes_ grows meanwhile
+    const auto calls = graph_.linked_calls(entry.function);
+    std::vector<Local> here;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        if (i == 0 || !same_states(entry.function, calls[i - 1], calls[i]))
+            here = locals(entry, calls[i]);
+        visit_call(node, calls[i], here);
+    }
 }
 
-void Contexts::visit_call(std::int32_t node, std::size_t call) {
-    const Node entry = nodes_[static_cast<std::size_t>(node)];
+bool Contexts::same_states(std::uint32_t f, std::size_t call, std::size_t other) const {
+    const Exploration* exploration = effects_.exploration(f);
+    return !exploration || exploration->calls[call] == exploration->calls[other];
+}
+
+void Contexts::visit_call(std::int32_t node, std::size_t call, const std::vector<Local>& here) {
     bool base = true;
-    for (const Local& local : locals(entry, call)) {
+    for (const Local& local : here) {
         const bool is_default =
             local.enabled == Switch::off && local.dtype == default_dtype(local.device);
         if (is_default) continue;
         base = base && !local.proven;
         enter_targets(node, call, local);
     }
-    if (base) enter_base(entry.function, call);
+    if (base) enter_base(nodes_[static_cast<std::size_t>(node)].function, call);
 }
 
 void Contexts::enter_base(std::uint32_t f, std::size_t call) {

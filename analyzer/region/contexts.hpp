@@ -59,11 +59,13 @@ private:
     void seed();
     void propagate();
     void visit(std::int32_t node);
-    void visit_call(std::int32_t node, std::size_t call);
+    void visit_call(std::int32_t node, std::size_t call, const std::vector<Local>& here);
     void enter(const Node&);
     void enter_targets(std::int32_t from, std::size_t call, const Local&);
     void enter_base(std::uint32_t f, std::size_t call);
     std::vector<Local> locals(const Node& entry, std::size_t call) const;
+    // Whether two calls of the function run in the same states, whatever its entry: most neighbours do.
+    bool same_states(std::uint32_t f, std::size_t call, std::size_t other) const;
     void add_locals(const Node& entry, const Exploration&, std::size_t call, Device,
                     std::vector<Local>&) const;
     bool is_annotated(const Function&, Node& node) const;
@@ -77,7 +79,8 @@ private:
     void find_entered(std::vector<char>& at_entry, bool framework_too, Holds holds);
     Context island_of(std::uint32_t f, std::size_t call) const;
 
-    const std::vector<std::vector<Context>>& of(std::uint32_t f) const;
+    struct OnDemand;
+    const OnDemand& of(std::uint32_t f) const;
     std::vector<Context> make_for_function(std::uint32_t f) const;
     std::vector<Context> make_for_call(std::uint32_t f, std::size_t call) const;
     void finish(std::vector<Context>& list, const Context* off, Switch grad) const;
@@ -97,10 +100,11 @@ private:
         off_at_entry_;  // the function can be entered with autocast off on every device
     std::vector<char> records_at_entry_;  // ... with gradients recorded
     // Chains are text, and few functions are ever asked about: made on the first question, by any
-    // thread. One list per call, or a single one when nothing in the function touches the state.
+    // thread.
     struct OnDemand {
         std::once_flag made;
         std::vector<std::vector<Context>> lists;
+        std::vector<std::uint32_t> list_of;  // per call
     };
     mutable std::unique_ptr<OnDemand[]> of_function_;
     std::vector<Context> off_;
