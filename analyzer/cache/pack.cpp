@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <future>
-#include <system_error>
 #include <utility>
+
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -133,22 +132,9 @@ Unit FactsPack::read(std::string_view path) {
 
 std::vector<Unit> FactsPack::read(const std::vector<std::string_view>& paths, int threads) {
     std::vector<Unit> units(paths.size());
-    std::atomic<std::size_t> next{0};
-    // Whoever is free takes the next file.
-    const auto work = [&] {
-        for (std::size_t i = next++; i < paths.size(); i = next++) units[i] = read(paths[i]);
-    };
-    std::vector<std::future<void>> others;
-    const std::size_t most = paths.size() / kFilesWorthAThread;
-    while (others.size() + 1 < std::min(most, static_cast<std::size_t>(std::max(threads, 1)))) {
-        try {
-            others.push_back(std::async(std::launch::async, work));
-        } catch (const std::system_error&) {
-            break;  // no more threads are to be had: those that are do all of it
-        }
-    }
-    work();
-    for (std::future<void>& other : others) other.get();
+    const auto most = static_cast<int>(paths.size() / kFilesWorthAThread);
+    in_parallel(paths.size(), std::min(threads, most),
+                [&](std::size_t i) { units[i] = read(paths[i]); });
     return units;
 }
 

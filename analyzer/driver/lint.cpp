@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <set>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +19,7 @@
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
+#include "kernels/numerics/parallel.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
@@ -144,7 +145,7 @@ private:
     // Freeing half a million facts takes a while, in which the report can be made.
     void discard(Program program) {
         const auto gone = std::make_shared<Program>(std::move(program));
-        add_thread(behind_, [gone] { const Program freed = std::move(*gone); });
+        behind_ = in_background([gone] { const Program freed = std::move(*gone); });
     }
 
     void sort_out(Findings findings, const std::vector<std::string>& named) {
@@ -208,7 +209,7 @@ private:
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;
-    std::vector<std::jthread> behind_;
+    std::future<void> behind_;
 };
 
 std::string shell_quoted(std::string_view word) {

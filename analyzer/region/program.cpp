@@ -1,30 +1,35 @@
 #include "analyzer/region/program.hpp"
 
+#include <future>
+
 #include "analyzer/region/bindings.hpp"
 #include "analyzer/region/contexts.hpp"
 #include "analyzer/region/dtypes.hpp"
 #include "analyzer/region/leaks.hpp"
 #include "analyzer/region/link_names.hpp"
 #include "analyzer/region/namesakes.hpp"
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 
 // Built in this order; each part only looks at those before it.
 struct Program::Impl {
     Impl(std::vector<Unit> all, const RegionConfig& regions)
-        : units(std::move(all)), config(regions), graph(units), api(config), effects(graph, api),
-          contexts(effects, config), dtypes(graph), leaks(Leaks(effects, contexts).take()),
-          calls(graph.functions()) {}
+        : units(std::move(all)), config(regions), graph(units),
+          dtypes_made(in_background([this] { return DTypes(graph); })), api(config),
+          effects(graph, api), contexts(effects, config), leaks(Leaks(effects, contexts).take()),
+          calls(graph.functions()), dtypes(dtypes_made.get()) {}
 
     std::vector<Unit> units;
     RegionConfig config;
     Graph graph;
+    std::future<DTypes> dtypes_made;  // while the regions are, which do not ask for them
     AutocastApi api;
     Effects effects;
     Contexts contexts;
-    DTypes dtypes;
     std::vector<RegionLeak> leaks;
     CallIndex calls;
+    DTypes dtypes;
 };
 
 Program::Program() = default;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/python_code.hpp"
 
 namespace mp::lint {
@@ -24,12 +25,7 @@ std::string_view name_of(Severity severity) {
     return "note";
 }
 
-// Asked of every name by most rules: find_last_of would search its set of two at every character.
-std::string_view leaf(std::string_view qualified) {
-    std::size_t begin = qualified.size();
-    while (begin > 0 && qualified[begin - 1] != '.' && qualified[begin - 1] != ':') --begin;
-    return qualified.substr(begin);
-}
+std::string_view leaf(std::string_view qualified) { return last_name(qualified); }
 
 bool is_within(std::string_view qualified, std::string_view scope) {
     if (qualified.starts_with("::")) qualified.remove_prefix(2);
