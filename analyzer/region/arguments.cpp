@@ -56,7 +56,8 @@ Passed::Passed(const Call& call, const Function& callee)
 const Operand* Passed::operator[](std::size_t param) const {
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(param) + before_;
     if (python_)
-        return param < callee_.params.size() ? in_python(callee_.params[param].name, first) : nullptr;
+        return param < callee_.params.size() ? in_python(callee_.params[param].name, first)
+                                             : nullptr;
     const auto at = static_cast<std::size_t>(first);
     return at < call_.args.size() ? &call_.args[at] : nullptr;
 }

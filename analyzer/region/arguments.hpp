@@ -16,8 +16,8 @@ std::string_view last_name(std::string_view qualified);
 bool is_enter(const Call&);
 bool is_exit(const Call&);
 
-// What a call passes for the parameters of a function it reaches; nullptr when a default stands in, or when
-// unpacked arguments hide it.
+// What a call passes for the parameters of a function it reaches; nullptr when a default stands in,
+// or when unpacked arguments hide it.
 class Passed {
 public:
     Passed(const Call&, const Function& callee);

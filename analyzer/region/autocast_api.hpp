@@ -65,7 +65,8 @@ private:
 
     RegionConfig config_;
     PythonManager configured_;  // a context manager that the user named
-    // Filled while linking, on one thread: where in found_ stands what a name is, 0 before it is asked.
+    // Filled while linking, on one thread: where in found_ stands what a name is, 0 before it is
+    // asked.
     mutable BySymbol<std::uint32_t> memo_;
     mutable std::vector<Known> found_;  // [1] stands for all that are none
 };

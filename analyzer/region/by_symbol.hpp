@@ -1,6 +1,7 @@
 #pragma once
 
-// Maps from Symbols. Their ids are dense, so they are arrays: no hashing, and nothing to free one by one.
+// Maps from Symbols. Their ids are dense, so they are arrays: no hashing, and nothing to free one by
+// one.
 
 #include <cstddef>
 #include <cstdint>

@@ -64,7 +64,8 @@ private:
     void enter_targets(std::int32_t from, std::size_t call, const Local&);
     void enter_base(std::uint32_t f, std::size_t call);
     std::vector<Local> locals(const Node& entry, std::size_t call) const;
-    // Whether two calls of the function run in the same states, whatever its entry: most neighbours do.
+    // Whether two calls of the function run in the same states, whatever its entry: most neighbours
+    // do.
     bool same_states(std::uint32_t f, std::size_t call, std::size_t other) const;
     void add_locals(const Node& entry, const Exploration&, std::size_t call, Device,
                     std::vector<Local>&) const;

@@ -229,10 +229,11 @@ void Graph::resolve_calls() {
         if (!f.calls.empty()) call_ranges_.emplace_back(f.calls.data(), i);
         first_linked_.push_back(static_cast<std::uint32_t>(linked_calls_.size()));
         for (std::uint32_t c = 0; c < f.calls.size(); ++c) {
-            if (!f.calls[c].callee.empty()) with_callee.emplace_back(f.calls[c].callee, &f.calls[c]);
+            const Call& call = f.calls[c];
+            if (!call.callee.empty()) with_callee.emplace_back(call.callee, &call);
             const std::size_t before = targets_.size();
             first_target_.push_back(static_cast<std::uint32_t>(before));
-            resolve(f, f.calls[c], scratch);
+            resolve(f, call, scratch);
             if (targets_.size() > before) linked_calls_.push_back(c);
         }
     }
@@ -270,7 +271,8 @@ std::span<const Target> Graph::targets(std::uint32_t f, std::size_t call) const 
 }
 
 std::span<const std::uint32_t> Graph::linked_calls(std::uint32_t f) const {
-    return std::span(linked_calls_).subspan(first_linked_[f], first_linked_[f + 1] - first_linked_[f]);
+    return std::span(linked_calls_)
+        .subspan(first_linked_[f], first_linked_[f + 1] - first_linked_[f]);
 }
 
 std::span<const CallRef> Graph::callers(std::uint32_t f) const {

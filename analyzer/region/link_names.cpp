@@ -62,7 +62,8 @@ private:
         for (Function& f : unit.functions) {
             for (Call& call : f.calls) {
                 for (Symbol& lambda : call.lambdas)
-                    if (const Function* body = names_.find(lambda, package).function) lambda = body->usr;
+                    if (const Function* body = names_.find(lambda, package).function)
+                        lambda = body->usr;
                 if (call.callee.empty() || names_.function(call.callee)) continue;
                 const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
                 const Meaning m = names_.find(name, package);

@@ -105,8 +105,8 @@ void Names::resolve_bases(std::vector<Unit>& units) {
     found_.clear();  // inherited methods were not known yet
 }
 
-// Whether a name that begins like this, said in this package, can be more than it says: nothing of the
-// program has such a beginning for most names of libraries.
+// Whether a name that begins like this, said in this package, can be more than it says: nothing of
+// the program has such a beginning for most names of libraries.
 bool Names::leads_on(Symbol package, Symbol first) {
     const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
     if (!is_new) return entry->second;
