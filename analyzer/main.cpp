@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <fcntl.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -384,6 +385,9 @@ void open_standard_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+    // Threads fill memory at the same time, and each request to the system for more stops them all.
+    ::mallopt(M_TOP_PAD, 16 << 20);
+    ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
     open_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
     try {

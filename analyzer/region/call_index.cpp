@@ -31,15 +31,10 @@ private:
 }  // namespace
 
 // Symbols are small numbers, so that a group is found without hashing.
-template <typename TextOf>
-CallIndex::Groups CallIndex::group(std::span<const Function* const> functions,
-                                   TextOf text_of) const {
+CallIndex::Groups CallIndex::grouped(const std::vector<Symbol>& texts) {
     Groups out;
     std::vector<std::uint32_t> group_of;  // by the symbol's id
-    std::vector<std::uint32_t> of_call(calls_.size(), kNoGroup);
-    std::size_t total = 0;
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-        const Symbol text = text_of(functions[calls_[i].function]->calls[calls_[i].call]);
+    for (const Symbol text : texts) {
         if (text.empty()) continue;
         if (text.id() >= group_of.size())
             group_of.resize(std::max<std::size_t>(text.id() + 1, 2 * group_of.size()), kNoGroup);
@@ -48,32 +43,34 @@ CallIndex::Groups CallIndex::group(std::span<const Function* const> functions,
             at = static_cast<std::uint32_t>(out.groups.size());
             out.groups.push_back({.text = text.str()});
         }
-        of_call[i] = at;
         ++out.groups[at].count;
-        ++total;
     }
-    std::uint32_t first = 0;
+    std::uint32_t total = 0;
     for (Group& g : out.groups) {
-        g.first = first;
-        first += std::exchange(g.count, 0);
+        g.first = total;
+        total += std::exchange(g.count, 0);
     }
     out.positions.resize(total);
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-        if (of_call[i] == kNoGroup) continue;
-        Group& g = out.groups[of_call[i]];
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (texts[i].empty()) continue;
+        Group& g = out.groups[group_of[texts[i].id()]];
         out.positions[g.first + g.count++] = static_cast<std::uint32_t>(i);
     }
     return out;
 }
 
 CallIndex::CallIndex(std::span<const Function* const> functions) {
-    std::size_t total = 0;
-    for (const Function* f : functions) total += f->calls.size();
-    calls_.reserve(total);
-    for (std::uint32_t f = 0; f < functions.size(); ++f)
-        for (std::uint32_t c = 0; c < functions[f]->calls.size(); ++c) calls_.push_back({f, c});
-    names_ = group(functions, [](const Call& call) { return call.name; });
-    ops_ = group(functions, [](const Call& call) { return call.op.symbol(); });
+    std::vector<Symbol> names, ops;  // in one pass: calls are large, and all of them many
+    for (std::uint32_t f = 0; f < functions.size(); ++f) {
+        for (std::uint32_t c = 0; c < functions[f]->calls.size(); ++c) {
+            const Call& call = functions[f]->calls[c];
+            calls_.push_back({f, c});
+            names.push_back(call.name);
+            ops.push_back(call.op.symbol());
+        }
+    }
+    names_ = grouped(names);
+    ops_ = grouped(ops);
 }
 
 std::vector<CallAt> CallIndex::select(const NameQuestion& name, const NameQuestion& op) const {

@@ -40,8 +40,7 @@ private:
         std::vector<Group> groups;
         std::vector<std::uint32_t> positions;  // in calls_
     };
-    template <typename TextOf>
-    Groups group(std::span<const Function* const> functions, TextOf text_of) const;
+    static Groups grouped(const std::vector<Symbol>& texts);
 
     std::vector<CallAt> calls_;
     Groups names_, ops_;

@@ -43,8 +43,10 @@ public:
     void run() {
         for (Unit& unit : units_)
             if (unit.language == Language::python) resolve_names(unit);
-        for_each_function([&](Function& f) { resolve_managers(f); });
-        for_each_function([&](Function& f) { collect_open(f); });
+        for_each_function([&](Function& f) {
+            resolve_managers(f);
+            collect_open(f);
+        });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
     }

@@ -48,11 +48,12 @@ ObjectClasses::ObjectClasses(const std::vector<Unit>& units, const Names& names)
 template <class Find>
 Symbol ObjectClasses::once(FactKey key, Find find) {
     const auto [entry, is_new] = known_.try_emplace(key);
-    if (!is_new || depth_ >= kDeepest) return entry->second;
+    Symbol& kept = entry->second;  // stays in its place while others are added
+    if (!is_new || depth_ >= kDeepest) return kept;
     ++depth_;
     const Symbol found = find();
     --depth_;
-    return entry->second = found;
+    return kept = found;
 }
 
 Symbol ObjectClasses::of(const Function& f, const Operand& o) {

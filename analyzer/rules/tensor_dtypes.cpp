@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/regions.hpp"
@@ -86,12 +87,12 @@ const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
 template <typename Find>
 TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
     const auto [entry, is_new] = known_.try_emplace({key, index}, unknown());
-    if (!is_new || depth_ >= kDeepest) return entry->second;
+    TensorDType& kept = entry->second;  // stays in its place while others are added
+    if (!is_new || depth_ >= kDeepest) return kept;
     ++depth_;
     TensorDType found = find();
     --depth_;
-    known_[{key, index}] = found;
-    return found;
+    return kept = std::move(found);
 }
 
 TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
