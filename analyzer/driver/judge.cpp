@@ -15,8 +15,11 @@ constexpr int kMostThreads = 8;
 
 Findings judge(const std::vector<const Rule*>& rules, const RuleContext& context, int jobs) {
     std::vector<Findings> of_rule(rules.size());
-    in_parallel(rules.size(), std::min(jobs, kMostThreads),
-                [&](std::size_t i) { rules[i]->check(context, of_rule[i]); });
+    in_parallel(rules.size(), std::min(jobs, kMostThreads), [&](std::size_t n) {
+        // From both ends: neighbours ask for the same, and the second would wait until the first has it.
+        const std::size_t i = n % 2 == 0 ? n / 2 : rules.size() - 1 - n / 2;
+        rules[i]->check(context, of_rule[i]);
+    });
     Findings out;
     for (Findings& found : of_rule)
         out.insert(out.end(), std::make_move_iterator(found.begin()),
