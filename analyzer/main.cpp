@@ -388,6 +388,7 @@ int main(int argc, char** argv) {
     // Threads fill memory at the same time, and each request to the system for more stops them all.
     ::mallopt(M_TOP_PAD, 16 << 20);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
     open_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
     try {

@@ -16,20 +16,25 @@ namespace mp::lint {
 struct Program::Impl {
     Impl(std::vector<Unit> all, const RegionConfig& regions)
         : units(std::move(all)), config(regions), graph(units),
-          dtypes_made(in_background([this] { return DTypes(graph); })), api(config),
-          effects(graph, api), contexts(effects, config), leaks(Leaks(effects, contexts).take()),
-          calls(graph.functions()), dtypes(dtypes_made.get()) {}
+          later(in_background([this] { return Rest{DTypes(graph), CallIndex(graph.functions())}; })),
+          api(config), effects(graph, api), contexts(effects, config),
+          leaks(Leaks(effects, contexts).take()), rest(later.get()) {}
+
+    // What regions do not ask for, made at the same time as they are.
+    struct Rest {
+        DTypes dtypes;
+        CallIndex calls;
+    };
 
     std::vector<Unit> units;
     RegionConfig config;
     Graph graph;
-    std::future<DTypes> dtypes_made;  // while the regions are, which do not ask for them
+    std::future<Rest> later;
     AutocastApi api;
     Effects effects;
     Contexts contexts;
     std::vector<RegionLeak> leaks;
-    CallIndex calls;
-    DTypes dtypes;
+    Rest rest;
 };
 
 Program::Program() = default;
@@ -50,7 +55,7 @@ std::span<const Unit> Program::units() const { return impl_->units; }
 
 std::span<const Function* const> Program::functions() const { return impl_->graph.functions(); }
 
-const CallIndex& Program::calls() const { return impl_->calls; }
+const CallIndex& Program::calls() const { return impl_->rest.calls; }
 
 const Function* Program::definition(Symbol usr) const {
     const std::uint32_t f = impl_->graph.find(usr);
@@ -80,7 +85,7 @@ const Context* Program::enabled_context(const Function& f, const Call& call) con
 ResolvedDType Program::dtype_of(const Function& f, const Operand& operand) const {
     const std::uint32_t index = impl_->graph.index_of(f);
     if (index == Graph::kNobody) return {.dtype = operand.dtype, .chain = {}};
-    return impl_->dtypes.of(index, operand);
+    return impl_->rest.dtypes.of(index, operand);
 }
 
 std::span<const RegionLeak> Program::leaks() const { return impl_->leaks; }
