@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -19,7 +18,6 @@
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
-#include "kernels/numerics/parallel.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
@@ -77,6 +75,13 @@ bool stands_before(const Finding& a, const Finding& b) {
     return place(a) < place(b);
 }
 
+// Freeing half a million facts one by one takes longer than all that a run has still to do: a program
+// stays until the next one takes its place, and the last until the process ends.
+void put_aside(Program program) {
+    static auto* const last = new std::optional<Program>;
+    *last = std::move(program);
+}
+
 // One run from plan to report.
 class Linter {
 public:
@@ -123,7 +128,7 @@ private:
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
         Program program = Program::link(std::move(gathered.units), options_.regions);
         Findings merged = merge_findings(judge_all(program, policies), options_.working_directory);
-        discard(std::move(program));
+        put_aside(std::move(program));
         replay.save({.files = std::move(gathered.python),
                      .absent = std::move(gathered.absent),
                      .low_names = std::move(gathered.low_names)},
@@ -140,12 +145,6 @@ private:
                                   .torch = policies.torch(),
                                   .device = options_.device};
         return judge(rules_, context, options_.jobs.value_or(available_jobs()));
-    }
-
-    // Freeing half a million facts takes a while, in which the report can be made.
-    void discard(Program program) {
-        const auto gone = std::make_shared<Program>(std::move(program));
-        behind_ = in_background([gone] { const Program freed = std::move(*gone); });
     }
 
     void sort_out(Findings findings, const std::vector<std::string>& named) {
@@ -209,7 +208,6 @@ private:
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;
-    std::future<void> behind_;
 };
 
 std::string shell_quoted(std::string_view word) {
