@@ -85,7 +85,7 @@ constexpr OptionText kOptions[] = {
     {"policy", "FILE", "an op list instead of the built-in one of its device", true},
     {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
     {"exact", nullptr, "read function bodies of system headers too"},
-    {"jobs,j", "N", "processes (default: processors)"},
+    {"jobs,j", "N", "processes and threads (default: processors)"},
     {"timeout", "SECONDS", "per unit (default: 120)"},
     {"no-cache", nullptr, "neither read nor write the cache"},
     {"cache-dir", "DIR", "default: $XDG_CACHE_HOME/mp-lint or ~/.cache/mp-lint"},

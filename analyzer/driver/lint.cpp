@@ -75,11 +75,11 @@ bool stands_before(const Finding& a, const Finding& b) {
     return place(a) < place(b);
 }
 
-// Freeing half a million facts one by one takes longer than all that a run has still to do: a program
-// stays until the next one takes its place, and the last until the process ends.
-void put_aside(Program program) {
+// Freeing half a million facts one by one takes longer than all that a run has still to do: its program
+// stays until the next run begins, and the last one until the process ends.
+std::optional<Program>& last_program() {
     static auto* const last = new std::optional<Program>;
-    *last = std::move(program);
+    return *last;
 }
 
 // One run from plan to report.
@@ -122,13 +122,14 @@ private:
             for (const ReadFile& file : last->read) read_[file.path] = file.hash;
             return std::move(last->findings);
         }
+        last_program().reset();
         Gathered gathered = gather(plan, options_, parts_);
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
-        Program program = Program::link(std::move(gathered.units), options_.regions);
+        const Program& program =
+            last_program().emplace(Program::link(std::move(gathered.units), options_.regions));
         Findings merged = merge_findings(judge_all(program, policies), options_.working_directory);
-        put_aside(std::move(program));
         replay.save({.files = std::move(gathered.python),
                      .absent = std::move(gathered.absent),
                      .low_names = std::move(gathered.low_names)},
