@@ -170,14 +170,13 @@ void PythonReach::note_aliases(std::size_t file, const Unit& unit) {
 
 // Whether a call may lead to another file: not to what is local, nor where another has led already.
 bool PythonReach::leads_on(Symbol name) {
-    const std::size_t at = name.id();
-    if (at >= leads_.size()) leads_.resize(std::max(at + 1, 2 * leads_.size()), Lead::unasked);
-    if (leads_[at] == Lead::unasked) {
+    Lead& known = leads_[name];
+    if (known == Lead::unasked) {
         const std::string_view text = name.str();
         const bool local = text.starts_with("?.") || text.find('.') == std::string_view::npos;
-        leads_[at] = local ? Lead::nowhere : Lead::on;
+        known = local ? Lead::nowhere : Lead::on;
     }
-    return leads_[at] == Lead::on;
+    return known == Lead::on;
 }
 
 void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
@@ -230,7 +229,7 @@ std::vector<std::size_t> PythonReach::next() {
         const Symbol called = calls_.back();
         calls_.pop_back();
         if (!leads_on(called)) continue;
-        leads_[called.id()] = Lead::nowhere;
+        leads_[called] = Lead::nowhere;
         demand(called.str());
     }
     std::sort(pending_.begin(), pending_.end());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/by_symbol.hpp"
 
 namespace mp::lint {
 
@@ -71,7 +72,7 @@ private:
     std::vector<File> files_;
     std::unordered_map<std::string_view, Name> names_;
     std::vector<Symbol> calls_;  // of what is reached, not yet followed
-    std::vector<Lead> leads_;    // by the id of what is called
+    BySymbol<Lead> leads_;       // by what is called
     std::unordered_set<std::uint64_t> exported_;
     std::vector<std::uint64_t> fresh_exports_;
     std::vector<std::size_t> pending_;

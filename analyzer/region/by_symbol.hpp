@@ -38,11 +38,16 @@ public:
         std::uint32_t next = 0;
         for (const auto& [key, value] : all) {
             Group& group = groups_[key];
-            if (group.filled == 0) group.first = std::exchange(next, next + group.size);
+            if (group.filled == 0) {
+                group.first = std::exchange(next, next + group.size);
+                keys_.push_back(key);
+            }
             values_[group.first + group.filled++] = value;
         }
     }
 
+    // Each once, in the order in which they were given first.
+    const std::vector<Symbol>& keys() const { return keys_; }
     std::span<const T> get(Symbol key) const {
         const Group group = groups_.get(key);
         return std::span(values_).subspan(group.first, group.size);
@@ -55,6 +60,7 @@ private:
         std::uint32_t filled = 0;
     };
     BySymbol<Group> groups_;
+    std::vector<Symbol> keys_;
     std::vector<T> values_;
 };
 

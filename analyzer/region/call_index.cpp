@@ -7,7 +7,6 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
 constexpr std::size_t kBits = 64;
 
 // Marked positions, and the walk over them in order.
@@ -30,58 +29,31 @@ private:
 
 }  // namespace
 
-// Symbols are small numbers, so that a group is found without hashing.
-CallIndex::Groups CallIndex::grouped(const std::vector<Symbol>& texts) {
-    Groups out;
-    std::vector<std::uint32_t> group_of;  // by the symbol's id
-    for (const Symbol text : texts) {
-        if (text.empty()) continue;
-        if (text.id() >= group_of.size())
-            group_of.resize(std::max<std::size_t>(text.id() + 1, 2 * group_of.size()), kNoGroup);
-        std::uint32_t& at = group_of[text.id()];
-        if (at == kNoGroup) {
-            at = static_cast<std::uint32_t>(out.groups.size());
-            out.groups.push_back({.text = text.str()});
-        }
-        ++out.groups[at].count;
-    }
-    std::uint32_t total = 0;
-    for (Group& g : out.groups) {
-        g.first = total;
-        total += std::exchange(g.count, 0);
-    }
-    out.positions.resize(total);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-        if (texts[i].empty()) continue;
-        Group& g = out.groups[group_of[texts[i].id()]];
-        out.positions[g.first + g.count++] = static_cast<std::uint32_t>(i);
-    }
-    return out;
-}
-
 CallIndex::CallIndex(std::span<const Function* const> functions) {
-    std::vector<Symbol> names, ops;  // in one pass: calls are large, and all of them many
+    std::vector<std::pair<Symbol, std::uint32_t>> names, ops;
     for (std::uint32_t f = 0; f < functions.size(); ++f) {
         for (std::uint32_t c = 0; c < functions[f]->calls.size(); ++c) {
             const Call& call = functions[f]->calls[c];
+            const auto at = static_cast<std::uint32_t>(calls_.size());
             calls_.push_back({f, c});
-            names.push_back(call.name);
-            ops.push_back(call.op.symbol());
+            if (!call.name.empty()) names.emplace_back(call.name, at);
+            if (call.op.known()) ops.emplace_back(call.op.symbol(), at);
         }
     }
-    names_ = grouped(names);
-    ops_ = grouped(ops);
+    names_ = GroupsBySymbol(names);
+    ops_ = GroupsBySymbol(ops);
 }
 
 std::vector<CallAt> CallIndex::select(const NameQuestion& name, const NameQuestion& op) const {
     Marks marks(calls_.size());
     std::size_t most = 0;
-    const auto mark = [&](const Groups& in, const NameQuestion& accepts) {
+    const auto mark = [&](const GroupsBySymbol<std::uint32_t>& calls, const NameQuestion& accepts) {
         if (!accepts) return;
-        for (const Group& g : in.groups) {
-            if (!accepts(g.text)) continue;
-            for (std::uint32_t i = 0; i < g.count; ++i) marks.set(in.positions[g.first + i]);
-            most += g.count;
+        for (const Symbol text : calls.keys()) {
+            if (!accepts(text.str())) continue;
+            const std::span<const std::uint32_t> accepted = calls.get(text);
+            for (const std::uint32_t at : accepted) marks.set(at);
+            most += accepted.size();
         }
     };
     mark(names_, name);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
+#include "analyzer/region/by_symbol.hpp"
 
 namespace mp::lint {
 
@@ -30,20 +31,8 @@ public:
     std::vector<CallAt> select(const NameQuestion& name, const NameQuestion& op) const;
 
 private:
-    // Calls that share a name, or an op.
-    struct Group {
-        std::string_view text;
-        std::uint32_t first = 0;  // in the positions
-        std::uint32_t count = 0;
-    };
-    struct Groups {
-        std::vector<Group> groups;
-        std::vector<std::uint32_t> positions;  // in calls_
-    };
-    static Groups grouped(const std::vector<Symbol>& texts);
-
     std::vector<CallAt> calls_;
-    Groups names_, ops_;
+    GroupsBySymbol<std::uint32_t> names_, ops_;  // where in calls_ stand those that share one
 };
 
 }  // namespace mp::lint
