@@ -1,5 +1,7 @@
 #include "analyzer/cache/codec.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <xxhash.h>
@@ -127,11 +129,18 @@ std::string_view Segment::text(std::uint64_t index) const {
     return bytes_.substr(texts_ + begin, end - begin);
 }
 
-// Two threads that meet a text at once get the same symbol. Apart, so that symbol() stays small.
+// Of the texts that follow most are met next: they stand in the order in which they were written. Two
+// threads that meet a text at once get the same symbol. Apart, so that symbol() stays small.
 [[gnu::noinline]] Symbol Segment::meet(std::uint64_t index) {
-    const Symbol met(text(index));
-    symbols_[index].store(met, std::memory_order_release);
-    return met;
+    constexpr std::size_t kAhead = 16;
+    std::array<std::string_view, kAhead> texts;
+    std::array<Symbol, kAhead> met;
+    const std::size_t count = std::min<std::size_t>(kAhead, strings_ - index);
+    for (std::size_t i = 0; i < count; ++i) texts[i] = text(index + i);
+    Symbol::intern({texts.data(), count}, met);
+    for (std::size_t i = 0; i < count; ++i)
+        symbols_[index + i].store(met[i], std::memory_order_release);
+    return met[0];
 }
 
 std::uint64_t RecordReader::long_number(const char*& at) {

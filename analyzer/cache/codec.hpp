@@ -212,7 +212,7 @@ public:
         if constexpr (std::same_as<T, Symbol>) {
             v = symbol();
         } else if constexpr (std::same_as<T, Op>) {
-            v = Op(symbol().str());
+            v = Op(symbol());
         } else if constexpr (std::same_as<T, std::string>) {
             v = text();
         } else if constexpr (std::is_enum_v<T>) {

@@ -3,6 +3,7 @@
 // Maps from Symbols. Their ids are dense, so they are arrays: no hashing, and nothing to free one by
 // one.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,7 +21,8 @@ public:
     T get(Symbol key) const { return key.id() < values_.size() ? values_[key.id()] : T{}; }
     // Valid until the next new key.
     T& operator[](Symbol key) {
-        if (key.id() >= values_.size()) values_.resize(std::size_t{key.id()} + 1);
+        // For all there are: what is found out about one name is mostly found out about many.
+        if (key.id() >= values_.size()) values_.resize(std::max(key.id() + 1, Symbol::count()));
         return values_[key.id()];
     }
 
@@ -34,16 +36,14 @@ class GroupsBySymbol {
 public:
     GroupsBySymbol() = default;
     explicit GroupsBySymbol(const std::vector<std::pair<Symbol, T>>& all) : values_(all.size()) {
-        for (const auto& entry : all) ++groups_[entry.first].size;
-        std::uint32_t next = 0;
-        for (const auto& [key, value] : all) {
+        for (const auto& entry : all)
+            if (groups_[entry.first].size++ == 0) keys_.push_back(entry.first);
+        std::uint32_t end = 0;
+        for (const Symbol key : keys_) {
             Group& group = groups_[key];
-            if (group.filled == 0) {
-                group.first = std::exchange(next, next + group.size);
-                keys_.push_back(key);
-            }
-            values_[group.first + group.filled++] = value;
+            group.first = end += group.size;
         }
+        for (std::size_t i = all.size(); i-- > 0;) values_[--groups_[all[i].first].first] = all[i].second;
     }
 
     // Each once, in the order in which they were given first.
@@ -57,7 +57,6 @@ private:
     struct Group {
         std::uint32_t first = 0;
         std::uint32_t size = 0;
-        std::uint32_t filled = 0;
     };
     BySymbol<Group> groups_;
     std::vector<Symbol> keys_;

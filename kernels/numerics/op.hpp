@@ -13,6 +13,7 @@ class Op {
 public:
     constexpr Op() = default;
     explicit Op(std::string_view canonical) : name_(canonical) {}
+    constexpr explicit Op(Symbol canonical) : name_(canonical) {}
 
     bool known() const { return !name_.empty(); }
     std::string_view name() const { return name_.str(); }

@@ -1,5 +1,6 @@
 #include "kernels/numerics/symbol.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -53,13 +54,17 @@ std::uint32_t hash_of(std::string_view text) {
 class Hold {
 public:
     explicit Hold(std::atomic_flag& taken) : taken_(taken) {
-        while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+        for (int tries = 0; taken_.test_and_set(std::memory_order_acquire); ++tries)
+            if (tries >= kTries) std::this_thread::yield();
     }
     ~Hold() { taken_.clear(std::memory_order_release); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
 private:
+    // It is held for less time than the system takes to run another thread.
+    static constexpr int kTries = 100;
+
     std::atomic_flag& taken_;
 };
 
@@ -70,8 +75,16 @@ public:
     // There before any code runs, so that str() need not ask.
     static constinit inline std::string_view first_views[Symbol::kFirstChunk];
 
-    std::uint32_t intern(std::string_view text) {
-        const std::uint32_t hash = hash_of(text);
+    std::uint32_t intern(std::string_view text) { return intern(text, hash_of(text)); }
+
+    // Asks for the memory in which the text will be looked for.
+    void prefetch(std::uint32_t hash) const {
+        const Part& part = parts_[hash >> kPartShift];
+        const std::size_t mask = part.mask.load(std::memory_order_relaxed);
+        __builtin_prefetch(part.first.load(std::memory_order_relaxed) + (hash & mask));
+    }
+
+    std::uint32_t intern(std::string_view text, std::uint32_t hash) {
         Part& part = parts_[hash >> kPartShift];
         const Hold hold(part.taken);
         const std::size_t mask = part.slots.size() - 1;
@@ -85,6 +98,8 @@ public:
         if (++part.size * 2 > part.slots.size()) part.grow();
         return id;
     }
+
+    std::uint32_t size() const { return size_.load(std::memory_order_relaxed); }
 
 private:
     struct Slot {
@@ -115,10 +130,15 @@ private:
                 while (slots[at].id != 0) at = (at + 1) & (slots.size() - 1);
                 slots[at] = slot;
             }
+            first.store(slots.data(), std::memory_order_relaxed);
+            mask.store(slots.size() - 1, std::memory_order_relaxed);
         }
 
         std::atomic_flag taken;
         std::vector<Slot> slots = std::vector<Slot>(kFirstSlots);
+        // Of the slots, for threads that do not hold the part and only prefetch: they may be of before.
+        std::atomic<const Slot*> first{slots.data()};
+        std::atomic<std::size_t> mask{kFirstSlots - 1};
         std::size_t size = 0;
         std::vector<std::unique_ptr<char[]>> blocks;
         char* next = nullptr;
@@ -160,5 +180,23 @@ constinit std::array<std::atomic<std::string_view*>, Symbol::kChunks> Symbol::vi
 Symbol::Symbol(std::string_view text) {
     if (!text.empty()) id_ = table().intern(text);
 }
+
+void Symbol::intern(std::span<const std::string_view> texts, std::span<Symbol> out) {
+    constexpr std::size_t kAhead = 16;
+    std::array<std::uint32_t, kAhead> hashes{};
+    for (std::size_t begin = 0; begin < texts.size(); begin += kAhead) {
+        const std::size_t count = std::min(kAhead, texts.size() - begin);
+        for (std::size_t i = 0; i < count; ++i) {
+            hashes[i] = hash_of(texts[begin + i]);
+            table().prefetch(hashes[i]);
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string_view text = texts[begin + i];
+            out[begin + i].id_ = text.empty() ? 0 : table().intern(text, hashes[i]);
+        }
+    }
+}
+
+std::uint32_t Symbol::count() { return table().size(); }
 
 }  // namespace mp

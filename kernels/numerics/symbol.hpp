@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,11 @@ public:
     }
     bool empty() const { return id_ == 0; }
     std::uint32_t id() const { return id_; }
+
+    // Ids are below this, of all that there are now.
+    static std::uint32_t count();
+    // Symbol(texts[i]) as out[i], for many: quicker than one by one, which waits for memory each time.
+    static void intern(std::span<const std::string_view> texts, std::span<Symbol> out);
 
     friend auto operator<=>(Symbol, Symbol) = default;
 

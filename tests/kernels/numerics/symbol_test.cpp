@@ -61,5 +61,21 @@ TEST(Symbol, ThreadsAgreeOnEverySymbol) {
         }
 }
 
+TEST(Symbol, ManyAtOnceAreWhatTheyAreOneByOne) {
+    std::vector<std::string> texts{"", "many known"};
+    const Symbol known(texts[1]);
+    for (int i = 0; i < 1000; ++i) texts.push_back("many " + std::to_string(i % 700));
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    std::vector<Symbol> out(views.size());
+    Symbol::intern(views, out);
+    EXPECT_EQ(out[0], Symbol());
+    EXPECT_EQ(out[1], known);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        EXPECT_EQ(out[i].str(), texts[i]);
+        EXPECT_EQ(out[i], Symbol(texts[i]));
+        EXPECT_LT(out[i].id(), Symbol::count());
+    }
+}
+
 }  // namespace
 }  // namespace mp
