@@ -29,8 +29,26 @@ private:
 
 }  // namespace
 
+CallIndex::Index::Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls)
+    : calls_of(calls) {
+    std::size_t size = 0;
+    for (const Symbol text : calls_of.keys()) size += text.str().size();
+    all_texts.reserve(size);
+    texts.reserve(calls_of.keys().size());
+    for (const Symbol key : calls_of.keys()) {
+        const std::string_view text = key.str();
+        const char* const at = all_texts.data() + all_texts.size();
+        all_texts.insert(all_texts.end(), text.begin(), text.end());
+        texts.emplace_back(at, text.size());
+    }
+}
+
 CallIndex::CallIndex(std::span<const Function* const> functions) {
+    std::size_t total = 0;
+    for (const Function* f : functions) total += f->calls.size();
     std::vector<std::pair<Symbol, std::uint32_t>> names, ops;
+    calls_.reserve(total);
+    names.reserve(total);
     for (std::uint32_t f = 0; f < functions.size(); ++f) {
         for (std::uint32_t c = 0; c < functions[f]->calls.size(); ++c) {
             const Call& call = functions[f]->calls[c];
@@ -40,18 +58,18 @@ CallIndex::CallIndex(std::span<const Function* const> functions) {
             if (call.op.known()) ops.emplace_back(call.op.symbol(), at);
         }
     }
-    names_ = GroupsBySymbol(names);
-    ops_ = GroupsBySymbol(ops);
+    names_ = Index(names);
+    ops_ = Index(ops);
 }
 
 std::vector<CallAt> CallIndex::select(const NameQuestion& name, const NameQuestion& op) const {
     Marks marks(calls_.size());
     std::size_t most = 0;
-    const auto mark = [&](const GroupsBySymbol<std::uint32_t>& calls, const NameQuestion& accepts) {
+    const auto mark = [&](const Index& index, const NameQuestion& accepts) {
         if (!accepts) return;
-        for (const Symbol text : calls.keys()) {
-            if (!accepts(text.str())) continue;
-            const std::span<const std::uint32_t> accepted = calls.get(text);
+        for (std::size_t i = 0; i < index.texts.size(); ++i) {
+            if (!accepts(index.texts[i])) continue;
+            const auto accepted = index.calls_of.get(index.calls_of.keys()[i]);
             for (const std::uint32_t at : accepted) marks.set(at);
             most += accepted.size();
         }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
@@ -31,8 +32,18 @@ public:
     std::vector<CallAt> select(const NameQuestion& name, const NameQuestion& op) const;
 
 private:
+    // The calls that share a name, or an op, by where they stand in calls_. Every question goes through
+    // all texts, so these lie one behind the other.
+    struct Index {
+        Index() = default;
+        explicit Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls);
+        GroupsBySymbol<std::uint32_t> calls_of;
+        std::vector<char> all_texts;  // no string: its characters could move with it
+        std::vector<std::string_view> texts;  // of calls_of.keys()
+    };
+
     std::vector<CallAt> calls_;
-    GroupsBySymbol<std::uint32_t> names_, ops_;  // where in calls_ stand those that share one
+    Index names_, ops_;
 };
 
 }  // namespace mp::lint

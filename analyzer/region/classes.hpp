@@ -16,6 +16,7 @@ public:
     // A hierarchy deeper than this is not climbed.
     static constexpr int kMaxDepth = 32;
 
+    Classes() = default;
     explicit Classes(std::span<const Function* const> functions);
 
     bool knows(Symbol name) const { return number_.get(name) != 0; }

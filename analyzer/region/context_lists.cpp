@@ -164,8 +164,15 @@ void Contexts::finish(std::vector<Context>& list, const Context* off, Switch gra
     for (Context& context : list) context.grad = grad;
 }
 
+// Most functions are neither entered with anything on nor change anything.
+bool Contexts::is_always_off(std::uint32_t f) const {
+    return !effects_.exploration(f) && std::ranges::all_of(entries_[f], [&](std::int32_t n) {
+        return nodes_[static_cast<std::size_t>(n)].enabled == Switch::off;
+    });
+}
+
 std::span<const Context> Contexts::at(std::uint32_t f, std::size_t call) const {
-    if (f >= graph_.size()) return off_;
+    if (f >= graph_.size() || is_always_off(f)) return off_;
     const OnDemand& made = of(f);
     const bool by_call = effects_.exploration(f) != nullptr;
     if (by_call && call >= made.list_of.size()) return off_;

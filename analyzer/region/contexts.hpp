@@ -80,6 +80,7 @@ private:
     void find_entered(std::vector<char>& at_entry, bool framework_too, Holds holds);
     Context island_of(std::uint32_t f, std::size_t call) const;
 
+    bool is_always_off(std::uint32_t f) const;
     struct OnDemand;
     const OnDemand& of(std::uint32_t f) const;
     std::vector<Context> make_for_function(std::uint32_t f) const;

@@ -55,15 +55,15 @@ void add_exit(std::vector<Exit>& exits, Exit exit) {
 }  // namespace
 
 Effects::Effects(const Graph& graph, const AutocastApi& api)
-    : graph_(graph), api_(api), summaries_(graph.size()) {
+    : graph_(graph), api_(api), summaries_(graph.size()), exploration_of_(graph.size()) {
     find_reaching();
     find_destructors();
     for (const auto& component : components()) solve(component);
 }
 
 const Exploration* Effects::exploration(std::uint32_t f) const {
-    const auto found = explorations_.find(f);
-    return found == explorations_.end() ? nullptr : &found->second;
+    const std::uint32_t number = exploration_of_[f];
+    return number == 0 ? nullptr : &explorations_[number - 1];
 }
 
 const ClassFacts* Effects::class_facts(Symbol name) const {
@@ -128,7 +128,7 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
     constexpr std::uint32_t kUnseen = ~std::uint32_t{0};
     struct Frame {
         std::uint32_t function = 0;
-        std::uint32_t call = 0;
+        std::uint32_t call = 0;  // in linked_calls
         std::uint32_t target = 0;
         bool fresh = true;
     };
@@ -170,14 +170,15 @@ std::vector<std::vector<std::uint32_t>> Effects::components() const {
                 if (const std::uint32_t d = destructor_for(f); d != Graph::kNobody) follow(f, d);
                 continue;
             }
-            if (frame.call == graph_.function(f).calls.size()) {
+            const auto calls = graph_.linked_calls(f);
+            if (frame.call == calls.size()) {
                 frames.pop_back();
                 close(f);
                 if (!frames.empty())
                     low[frames.back().function] = std::min(low[frames.back().function], low[f]);
                 continue;
             }
-            const auto targets = graph_.targets(f, frame.call);
+            const auto targets = graph_.targets(f, calls[frame.call]);
             if (frame.target == targets.size()) {
                 ++frame.call;
                 frame.target = 0;
@@ -218,6 +219,15 @@ void Effects::solve(const std::vector<std::uint32_t>& component) {
     for (const std::uint32_t f : component) learn_class(f);
 }
 
+void Effects::keep(std::uint32_t f, Exploration found) {
+    std::uint32_t& number = exploration_of_[f];
+    if (number == 0) {
+        explorations_.emplace_back();
+        number = static_cast<std::uint32_t>(explorations_.size());
+    }
+    explorations_[number - 1] = std::move(found);
+}
+
 // True when the summary changed.
 bool Effects::explore(std::uint32_t f) {
     const Function& function = graph_.function(f);
@@ -226,9 +236,9 @@ bool Effects::explore(std::uint32_t f) {
     if (!any) return false;
     Exploration found = Explorer(*this, f).run();
     Summary summary = summarize(f, found);
-    explorations_.insert_or_assign(f, std::move(found));
-    summary.in_progress = summaries_[f].in_progress && summary.exits.empty() &&
-                          explorations_[f].exits.empty();
+    summary.in_progress =
+        summaries_[f].in_progress && summary.exits.empty() && found.exits.empty();
+    keep(f, std::move(found));
     const bool changed = !(summary == summaries_[f]);
     summaries_[f] = std::move(summary);
     return changed;

@@ -2,6 +2,7 @@
 
 // What every function does to the autocast state, bottom-up over the call graph.
 
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -43,13 +44,15 @@ private:
     std::vector<std::vector<std::uint32_t>> components() const;
     void solve(const std::vector<std::uint32_t>& component);
     bool explore(std::uint32_t f);
+    void keep(std::uint32_t f, Exploration);
     Summary summarize(std::uint32_t f, const Exploration&) const;
 
     const Graph& graph_;
     const AutocastApi& api_;
     std::vector<char> reaches_;  // a call of the autocast API is reachable from the function
     std::vector<Summary> summaries_;
-    std::unordered_map<std::uint32_t, Exploration> explorations_;
+    std::deque<Exploration> explorations_;
+    std::vector<std::uint32_t> exploration_of_;  // place in explorations_ from 1 on, 0 for none
     std::unordered_map<Symbol, ClassFacts> classes_;
     std::unordered_map<Symbol, std::uint32_t> destructors_;  // of classes, those that reach the API
 };

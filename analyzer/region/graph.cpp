@@ -138,7 +138,8 @@ void Graph::number_functions(const std::vector<Unit>& units) {
     std::uint32_t total = 0;
     for (const Unit& u : units) {
         const auto count = static_cast<std::uint32_t>(u.functions.size());
-        stretches_.push_back({u.functions.data(), count, std::exchange(total, total + count)});
+        if (count > 0)
+            stretches_.push_back({u.functions.data(), count, std::exchange(total, total + count)});
     }
     std::ranges::sort(stretches_, std::less<>{}, &Stretch::first);
     index_.assign(total, kNobody);

@@ -7,12 +7,16 @@
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 namespace {
 
 // Each round lets what was found reach one call further.
 constexpr int kRounds = 3;
+
+// Neighbours are mostly of one package, and look for the same names.
+constexpr std::size_t kUnitsAtATime = 64;
 
 // What a method's name begins with when it is not known whose it is.
 constexpr std::string_view kUnknown = "?.";
@@ -36,54 +40,97 @@ void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
     if (!call.op.known()) call.op = op_from_spelling(call.name.str());
 }
 
+// Calls of large programs are more than a cache holds: what is to be seen of each is seen in one pass.
 class Linker {
 public:
-    explicit Linker(std::vector<Unit>& units) : units_(units), names_(units) {}
+    Linker(std::vector<Unit>& units, int threads) : units_(units), names_(units), threads_(threads) {}
 
     void run() {
-        for (Unit& unit : units_)
-            if (unit.language == Language::python) resolve_names(unit);
-        for_each_function([&](Function& f) {
-            resolve_managers(f);
-            collect_open(f);
-        });
+        resolve_names();
+        NameFinder finder(names_);
+        for (const Open& o : enters_) resolve_manager(finder, *o.call);
+        for (const Open& o : enters_) callers_[o.at].first = o.call->callee;
+        std::erase_if(open_, [](const Open& o) { return !is_open(*o.call); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
     }
 
 private:
-    template <class Visit>
-    void for_each_function(Visit visit) {
-        for (Unit& unit : units_)
-            if (unit.language == Language::python)
-                for (Function& f : unit.functions) visit(f);
+    using Caller = ObjectClasses::Caller;
+    using Callers = std::vector<std::pair<Symbol, Caller>>;
+
+    // A call of which more may be found out, and its place among the callers.
+    struct Open {
+        const Function* function = nullptr;
+        Call* call = nullptr;
+        std::size_t at = 0;
+    };
+
+    // Of some units: calls that have a callee, or may have one yet.
+    struct Seen {
+        Callers callers;
+        std::vector<Open> open;    // methods, and calls, of objects whose class their file does not tell
+        std::vector<Open> enters;
+    };
+
+    static bool is_open(const Call& call) {
+        if (call.kind != CallKind::method || call.args.empty()) return false;
+        const Operand& receiver = call.args[0];
+        return (receiver.call != kNone || receiver.param != kNone) &&
+               call.name.str().starts_with(kUnknown);
     }
 
-    void resolve_names(Unit& unit) {
+    void resolve_names() {
+        std::vector<Seen> seen((units_.size() + kUnitsAtATime - 1) / kUnitsAtATime);
+        in_parallel(seen.size(), threads_, [&](std::size_t i) {
+            NameFinder finder(names_);
+            const std::size_t end = std::min((i + 1) * kUnitsAtATime, units_.size());
+            for (std::size_t unit = i * kUnitsAtATime; unit < end; ++unit)
+                if (units_[unit].language == Language::python)
+                    resolve_names(units_[unit], finder, seen[i]);
+        });
+        for (Seen& s : seen) {
+            const std::size_t first = callers_.size();
+            callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
+            for (Open o : s.open) open_.push_back((o.at += first, o));
+            for (Open o : s.enters) enters_.push_back((o.at += first, o));
+        }
+    }
+
+    void resolve_names(Unit& unit, NameFinder& finder, Seen& seen) const {
         const Symbol package(package_of(module_of(unit)));
         for (Function& f : unit.functions) {
             for (Call& call : f.calls) {
-                for (Symbol& lambda : call.lambdas)
-                    if (const Function* body = names_.find(lambda, package).function)
-                        lambda = body->usr;
-                if (call.callee.empty() || names_.function(call.callee)) continue;
-                const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
-                const Meaning m = names_.find(name, package);
-                if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
+                resolve_name(call, package, finder);
+                const Open o{&f, &call, seen.callers.size()};
+                const bool open = is_open(call);
+                if (open) seen.open.push_back(o);
+                if (may_be_manager(call)) seen.enters.push_back(o);
+                if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
         }
     }
 
+    void resolve_name(Call& call, Symbol package, NameFinder& finder) const {
+        for (Symbol& lambda : call.lambdas)
+            if (const Function* body = finder.find(lambda, package).function) lambda = body->usr;
+        if (call.callee.empty() || names_.function(call.callee)) return;
+        const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
+        const Meaning m = finder.find(name, package);
+        if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
+    }
+
+    bool may_be_manager(const Call& call) const {
+        return !call.callee.empty() && !names_.function(call.callee) && is_enter(call);
+    }
+
     // `with self.amp():` where amp() returns a context manager: what it returns is entered.
-    void resolve_managers(Function& f) {
-        for (Call& call : f.calls) {
-            if (call.callee.empty() || names_.function(call.callee) || !is_enter(call)) continue;
-            const std::string_view text = call.callee.str();
-            const Symbol maker(text.substr(0, text.rfind('.')));
-            const Function* body = names_.function(maker);
-            if (!body) body = names_.find(maker, {}).function;
-            if (body) enter_returned(call, *body);
-        }
+    void resolve_manager(NameFinder& finder, Call& call) const {
+        const std::string_view text = call.callee.str();
+        const Symbol maker(text.substr(0, text.rfind('.')));
+        const Function* body = names_.function(maker);
+        if (!body) body = finder.find(maker, {}).function;
+        if (body) enter_returned(call, *body);
     }
 
     static void enter_returned(Call& enter, const Function& maker) {
@@ -119,19 +166,14 @@ private:
         enter.callee = {};
     }
 
-    // Methods, and calls, of objects whose class this file does not tell.
-    void collect_open(Function& f) {
-        for (Call& call : f.calls)
-            if (call.kind == CallKind::method && !call.args.empty() &&
-                call.name.str().starts_with(kUnknown))
-                open_.push_back({&f, &call});
-    }
-
-    // Whether any of them was.
+    // Whether any of the open ones was.
     bool resolve_objects() {
-        ObjectClasses objects(units_, names_);
-        const std::size_t resolved = std::erase_if(
-            open_, [&](const Open& o) { return resolve_object(objects, *o.function, *o.call); });
+        ObjectClasses objects(GroupsBySymbol(callers_), names_, open_.size());
+        const std::size_t resolved = std::erase_if(open_, [&](const Open& o) {
+            if (!resolve_object(objects, *o.function, *o.call)) return false;
+            callers_[o.at].first = o.call->callee;
+            return true;
+        });
         return resolved > 0;
     }
 
@@ -172,22 +214,20 @@ private:
         return true;
     }
 
-    struct Open {
-        const Function* function = nullptr;
-        Call* call = nullptr;
-    };
-
     std::vector<Unit>& units_;
     Names names_;
+    int threads_;
+    Callers callers_;
     std::vector<Open> open_;
+    std::vector<Open> enters_;
 };
 
 }  // namespace
 
-void link_names(std::vector<Unit>& units) {
+void link_names(std::vector<Unit>& units, int threads) {
     const bool any = std::ranges::any_of(
         units, [](const Unit& u) { return u.language == Language::python; });
-    if (any) Linker(units).run();
+    if (any) Linker(units, threads).run();
 }
 
 }  // namespace mp::lint

@@ -10,6 +10,6 @@
 
 namespace mp::lint {
 
-void link_names(std::vector<Unit>& units);
+void link_names(std::vector<Unit>& units, int threads);
 
 }  // namespace mp::lint

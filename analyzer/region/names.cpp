@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analyzer/region/arguments.hpp"
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -49,10 +50,12 @@ std::string_view package_of(std::string_view module) {
     return dot == std::string_view::npos ? std::string_view{} : module.substr(0, dot);
 }
 
-Names::Names(std::vector<Unit>& units) : classes_(python_functions(units)) {
+Names::Names(std::vector<Unit>& units) {
     const std::vector<const Function*> functions = python_functions(units);
+    auto classes = in_background([&] { return Classes(functions); });
     collect_functions(functions);
     collect_aliases(functions);
+    classes_ = classes.get();
     resolve_bases(units);
 }
 
@@ -97,24 +100,12 @@ void Names::resolve_bases(std::vector<Unit>& units) {
                 for (Symbol& base : f.bases) visit(base, package);
         }
     };
+    NameFinder finder(*this);  // of now: inherited methods are not known yet
     for_each_base([&](Symbol base, Symbol package) {
-        resolved.push_back(find(base, package).name);
+        resolved.push_back(finder.find(base, package).name);
     });
     auto next = resolved.begin();
     for_each_base([&](Symbol& base, Symbol) { base = *next++; });
-    found_.clear();  // inherited methods were not known yet
-}
-
-// Whether a name that begins like this, said in this package, can be more than it says: nothing of
-// the program has such a beginning for most names of libraries.
-bool Names::leads_on(Symbol package, Symbol first) {
-    const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
-    if (!is_new) return entry->second;
-    const auto knows = [&](Symbol scope) { return known_.get(joined(scope, first.str())) != 0; };
-    const auto stars = stars_.find(package);
-    entry->second = knows(package) || classes_.knows(package) || follow_alias(package) != package ||
-                    (stars != stars_.end() && std::ranges::any_of(stars->second, knows));
-    return entry->second;
 }
 
 // With the longest beginning that is an alias replaced; the name itself when none is.
@@ -163,25 +154,6 @@ bool Names::look_up(Symbol name, Meaning& found) const {
     return true;
 }
 
-Meaning Names::find(Symbol name, Symbol package) {
-    const auto [entry, is_new] = found_.try_emplace(key_of(package, name));
-    if (is_new) entry->second = look_for(name, package);
-    return entry->second;
-}
-
-Meaning Names::look_for(Symbol name, Symbol package) {
-    Meaning found{.name = name};
-    const Symbol first(name.str().substr(0, name.str().find('.')));
-    if (leads_on({}, first)) {
-        found.name = follow_aliases(name);
-        if (look_up(found.name, found)) return found;
-    }
-    for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
-        if (leads_on(at, first) && look_up(follow_aliases(joined(at, name.str())), found))
-            return found;
-    return found;
-}
-
 Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     if (const Function* f = classes_.method(in_class, method))
         return {.name = f->usr, .function = f};
@@ -192,6 +164,41 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
         return {.name = joined(in_class, method), .function = classes_.method(in_class, "forward")};
     const Symbol library = is_module_class(base.str()) ? Symbol("torch.nn.Module") : base;
     return {.name = joined(library, method)};
+}
+
+Meaning NameFinder::find(Symbol name, Symbol package) {
+    const auto [entry, is_new] = found_.try_emplace(key_of(package, name));
+    if (is_new) entry->second = look_for(name, package);
+    return entry->second;
+}
+
+Meaning NameFinder::look_for(Symbol name, Symbol package) {
+    Meaning found{.name = name};
+    const Symbol first(name.str().substr(0, name.str().find('.')));
+    if (leads_on({}, first)) {
+        found.name = names_.follow_aliases(name);
+        if (names_.look_up(found.name, found)) return found;
+    }
+    for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
+        if (leads_on(at, first) &&
+            names_.look_up(names_.follow_aliases(joined(at, name.str())), found))
+            return found;
+    return found;
+}
+
+// Whether a name that begins like this, said in this package, can be more than it says: nothing of
+// the program has such a beginning for most names of libraries.
+bool NameFinder::leads_on(Symbol package, Symbol first) {
+    const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
+    if (!is_new) return entry->second;
+    const auto knows = [&](Symbol scope) {
+        return names_.known_.get(joined(scope, first.str())) != 0;
+    };
+    const auto stars = names_.stars_.find(package);
+    entry->second = knows(package) || names_.classes_.knows(package) ||
+                    names_.follow_alias(package) != package ||
+                    (stars != names_.stars_.end() && std::ranges::any_of(stars->second, knows));
+    return entry->second;
 }
 
 }  // namespace mp::lint

@@ -22,30 +22,43 @@ class Names {
 public:
     explicit Names(std::vector<Unit>& units);
 
-    // `package` is the package of the module that says the name: files beside a script are found.
-    Meaning find(Symbol name, Symbol package);
     // A method of an object of this class.
     Meaning find_method(Symbol in_class, std::string_view method) const;
     const Classes& classes() const { return classes_; }
     const Function* function(Symbol usr) const { return functions_.get(usr); }
 
 private:
+    friend class NameFinder;
+
     void collect_functions(std::span<const Function* const> functions);
     void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);
     bool defines(Symbol name) const { return function(name) || classes_.knows(name); }
-    bool leads_on(Symbol package, Symbol first);
     Symbol follow_aliases(Symbol name) const;
     Symbol follow_alias(Symbol name) const;
     bool look_up(Symbol name, Meaning& found) const;
-    Meaning look_for(Symbol name, Symbol package);
 
     BySymbol<const Function*> functions_;  // by usr
     BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
     BySymbol<char> known_;  // names of the program, and all that they stand in: "pkg.train", "pkg"
     Classes classes_;
+};
+
+// Finds names, and remembers them: each thread has one of its own.
+class NameFinder {
+public:
+    explicit NameFinder(const Names& names) : names_(names) {}
+
+    // `package` is the package of the module that says the name: files beside a script are found.
+    Meaning find(Symbol name, Symbol package);
+
+private:
+    bool leads_on(Symbol package, Symbol first);
+    Meaning look_for(Symbol name, Symbol package);
+
+    const Names& names_;
     std::unordered_map<std::uint64_t, bool> leads_on_;  // by package and first part
     std::unordered_map<std::uint64_t, Meaning> found_;  // by package and name
 };

@@ -33,17 +33,6 @@ bool passes_itself_on(std::string_view method) {
     return std::ranges::find(kMethods, method) != kMethods.end();
 }
 
-ObjectClasses::ObjectClasses(const std::vector<Unit>& units, const Names& names) : names_(names) {
-    std::vector<std::pair<Symbol, Caller>> callers;
-    for (const Unit& unit : units) {
-        if (unit.language != Language::python) continue;
-        for (const Function& f : unit.functions)
-            for (const Call& c : f.calls)
-                if (!c.callee.empty()) callers.push_back({c.callee, {&f, &c}});
-    }
-    callers_ = GroupsBySymbol(callers);
-}
-
 // What is being looked for is unknown while it is: recursion in the program ends there.
 template <class Find>
 Symbol ObjectClasses::once(FactKey key, Find find) {

@@ -3,7 +3,7 @@
 // Of which class an object is, the program's or a library's, followed through calls, parameters and results.
 
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/region/by_symbol.hpp"
@@ -17,17 +17,21 @@ bool passes_itself_on(std::string_view method);
 
 class ObjectClasses {
 public:
-    ObjectClasses(const std::vector<Unit>& units, const Names& names);
-
-    // Empty when it is not known, or not one class everywhere; the name of what made it for a library's.
-    Symbol of(const Function&, const Operand&);
-
-private:
     struct Caller {
         const Function* function = nullptr;
         const Call* call = nullptr;
     };
 
+    // Calls by the usr of their callee; about how often of() will be asked.
+    ObjectClasses(GroupsBySymbol<Caller> callers, const Names& names, std::size_t questions)
+        : names_(names), callers_(std::move(callers)) {
+        known_.reserve(questions);
+    }
+
+    // Empty when it is not known, or not one class everywhere; the name of what made it for a library's.
+    Symbol of(const Function&, const Operand&);
+
+private:
     Symbol of_call(const Function&, const Call&);
     Symbol of_item(const Function&, const Item&);
     Symbol of_parameter(const Function&, std::int32_t param);
@@ -36,7 +40,7 @@ private:
     Symbol once(FactKey, Find);
 
     const Names& names_;
-    GroupsBySymbol<Caller> callers_;  // by usr of the callee
+    GroupsBySymbol<Caller> callers_;
     std::unordered_map<FactKey, Symbol, FactKeyHash> known_;
     int depth_ = 0;
 };

@@ -42,9 +42,9 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
-Program Program::link(std::vector<Unit> units, const RegionConfig& config) {
+Program Program::link(std::vector<Unit> units, const RegionConfig& config, int threads) {
     Program program;
-    link_names(units);
+    link_names(units, threads);
     link_bindings(units);
     separate_namesakes(units);
     program.impl_ = std::make_unique<Impl>(std::move(units), config);

@@ -67,8 +67,9 @@ struct RegionLeak {
 // Immutable after link(); every pointer it gives lives as long as it does.
 class Program {
 public:
-    // Joins the units. Facts that several units share (headers) are kept once per instantiation.
-    static Program link(std::vector<Unit> units, const RegionConfig& config = {});
+    // Joins the units, on up to so many threads. Facts that several units share (headers) are kept
+    // once per instantiation.
+    static Program link(std::vector<Unit> units, const RegionConfig& config = {}, int threads = 1);
 
     Program(Program&&) noexcept;
     Program& operator=(Program&&) noexcept;

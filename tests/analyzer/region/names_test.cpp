@@ -1,5 +1,7 @@
 // What names of one Python file mean in the whole program.
 
+#include <algorithm>
+
 #include "tests/analyzer/region/linked.hpp"
 
 namespace mp::lint {
@@ -39,6 +41,38 @@ TEST(PythonNames, ReExportsAreFollowed) {
               "pkg.losses.kl pkg.losses.kl");
     EXPECT_EQ(meaning({kLosses, init, caller("pkg.ac.__enter__ kind=method callee=pkg.ac.__enter__")}),
               "torch.cuda.amp.autocast.__enter__ ");
+}
+
+// Names and callees of every call, for many files: the order of the threads must not show.
+std::vector<std::string> meanings(const std::vector<Unit>& units, int threads) {
+    const Program p = Program::link(units, {}, threads);
+    std::vector<std::string> out;
+    for (const Function* f : p.functions())
+        for (const Call& c : f->calls)
+            out.push_back(std::string(c.name.str()) + " " + std::string(c.callee.str()));
+    return out;
+}
+
+TEST(PythonNames, ThreadsFindWhatOneFinds) {
+    std::vector<std::string> texts{kLosses, exports("    type 1:1 pkg.losses.kl alias=pkg.kl\n")};
+    for (int i = 0; i < 200; ++i) {
+        const std::string m = "m" + std::to_string(i), before = "m" + std::to_string(i / 2);
+        texts.push_back(
+            "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" +
+            "  func 2:1 " + m + ".make kind=python params=[{other name=net}]\n" +
+            "    call 3:3 pkg.kl callee=pkg.kl\n" +
+            "    call 4:3 pkg.losses.Net kind=constructor callee=pkg.losses.Net result.shape=object\n" +
+            "    call 5:3 ?.loss kind=method args=[{object call=1}]\n" +
+            "    call 6:3 " + before + ".make callee=" + before + ".make args=[{object call=1}]\n" +
+            "    call 7:3 ?.loss kind=method args=[{object param=0}]\n" +
+            "    return object call=1\n");
+    }
+    const std::vector<Unit> units = units_of(texts);
+    const std::vector<std::string> one = meanings(units, 1);
+    EXPECT_EQ(std::ranges::count(one, "pkg.losses.kl pkg.losses.kl"), 200);
+    EXPECT_GT(std::ranges::count(one, "pkg.losses.Base.loss pkg.losses.Base.loss"), 200)
+        << "of what was made, and of what was passed";
+    EXPECT_EQ(meanings(units, 8), one);
 }
 
 TEST(PythonNames, StarsReExportWhatTheModuleHas) {

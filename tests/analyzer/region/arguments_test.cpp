@@ -1,0 +1,39 @@
+#include "analyzer/region/arguments.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace mp::lint {
+namespace {
+
+TEST(LastName, IsWhatFollowsTheLastSeparator) {
+    EXPECT_EQ(last_name(""), "");
+    EXPECT_EQ(last_name("sum"), "sum");
+    EXPECT_EQ(last_name("at::Tensor::sum"), "sum");
+    EXPECT_EQ(last_name("torch.Tensor.sum"), "sum");
+    EXPECT_EQ(last_name("torch.nn.functional.scaled_dot_product_attention"),
+              "scaled_dot_product_attention");
+    EXPECT_EQ(last_name("torch."), "");
+    EXPECT_EQ(last_name("a_name_without_any_separator"), "a_name_without_any_separator");
+}
+
+// Wherever the separators stand among eight characters, and whatever stands beside them.
+TEST(LastName, FindsEverySeparatorAtEveryPlace) {
+    for (const char separator : {'.', ':'}) {
+        for (const char filler : {'a', '/', '-', ';', '9', '\xae', '\xba', '\x7f', '\0'}) {
+            for (std::size_t size = 1; size < 27; ++size) {
+                for (std::size_t at = 0; at < size; ++at) {
+                    std::string name(size, filler);
+                    name[at] = separator;
+                    name[at / 2] = separator;
+                    EXPECT_EQ(last_name(name), std::string_view(name).substr(at + 1))
+                        << size << " " << at;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mp::lint
