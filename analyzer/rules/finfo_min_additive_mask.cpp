@@ -63,7 +63,6 @@ void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     for_each_op(context.program, is_addition, [&](const Function& f, const Call& call) {
         if (call.args.size() < 2 || !may_add_mask(f, call)) return;
-        if (is_python(f) && is_dtype_guarded(f, call.block)) return;
         TensorDType is = dtypes.of(f, call.args[0]);
         if (!is_low_precision(is.dtype)) is = dtypes.of(f, call.args[1]);
         const DType dtype = is_low_precision(is.dtype) ? is.dtype : DType::fp16;
@@ -71,6 +70,7 @@ void check(const RuleContext& context, Findings& out) {
         const bool both = left && right && !is_wide(is.dtype);
         if (!both && (is.dtype == DType::bf16 || !is_low_precision(is.dtype))) return;
         if (!left && !right) return;
+        if (is_python(f) && is_dtype_guarded(f, call.block)) return;
         std::string message = both ? "two masks of the lowest value are added: their sum is -inf"
                                    : "a mask of the lowest value is added in " +
                                          std::string(label(is.dtype)) +

@@ -78,9 +78,8 @@ std::string message_of(TensorDTypes& dtypes, const RuleContext& context, const F
 
 void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
                 const Call& call, Findings& out) {
-    if (!adds_in_place(call) && !writes_out(call)) return;
     const Context* region = context.program.enabled_context(f, call);
-    if (!region) return;
+    if (!region || (!adds_in_place(call) && !writes_out(call))) return;
     std::string message = message_of(dtypes, context, f, call, *region);
     if (message.empty()) return;
     emit(context, f,

@@ -28,11 +28,14 @@ struct Halves {
     const Operand* bf16 = nullptr;
 };
 
-// The inputs that are provably of each half type.
-Halves halves_of(TensorDTypes& dtypes, const Function& f, const Call& call) {
+// The inputs that are provably of each half type. None when they would be fewer than are needed.
+Halves halves_of(TensorDTypes& dtypes, const Function& f, const Call& call, std::ptrdiff_t needed) {
     Halves found;
+    std::ptrdiff_t left = std::ranges::count_if(call.args, can_be_tensor);
     for (const Operand& value : call.args) {
         if (!can_be_tensor(value)) continue;
+        const bool has_one = found.fp16 || found.bf16;
+        if (left-- + has_one < needed) return {};
         const TensorDType is = dtypes.of(f, value);
         if (!is.proven) continue;
         if (is.dtype == DType::fp16) found.fp16 = &value;
@@ -117,12 +120,10 @@ void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     const auto may_meet = [&](std::string_view op) { return combines(context, Op(op)); };
     for_each_op(context.program, may_meet, [&](const Function& f, const Call& call) {
-        const Halves is = halves_of(dtypes, f, call);
-        if (!is.fp16 && !is.bf16) return;
         if (const Context* region = context.program.enabled_context(f, call))
-            check_in_region(context, f, call, is, *region, out);
+            check_in_region(context, f, call, halves_of(dtypes, f, call, 1), *region, out);
         else
-            check_plain(context, f, call, is, out);
+            check_plain(context, f, call, halves_of(dtypes, f, call, 2), out);
     });
 }
 
