@@ -21,7 +21,7 @@ struct Parts {
     std::string (*find_database)(const std::string& start) = nullptr;
     // Python. Null: its files are not looked at.
     Unit (*extract_python)(const python::Source&) = nullptr;
-    bool (*is_relevant)(std::string_view text) = nullptr;
+    bool (*is_relevant)(std::string_view path, std::string_view text) = nullptr;
     // Names of configuration files that the code of a unit gives, as written.
     std::vector<std::string> (*configuration_files)(const Unit&) = nullptr;
     std::string (*module_name)(const std::string& path, const std::string& root) = nullptr;

@@ -26,8 +26,8 @@ Unit extract_file(const Source& source);
 
 // Whether a text can hold anything that a rule looks at. Cheap (a search for a few words), never wrong
 // towards "no": a file that is skipped here has no finding of its own and no facts that others need.
-// For Python and notebooks; configurations are small and always read.
-bool is_relevant(std::string_view text);
+// The path tells an __init__.py. For Python and notebooks; configurations are small and always read.
+bool is_relevant(std::string_view path, std::string_view text);
 
 // "pkg.train" for "<root>/pkg/train.py": the path below the outermost directory that holds an
 // __init__.py, or else below `root`; "pkg" for "pkg/__init__.py".

@@ -81,16 +81,22 @@ bool defines_nothing(std::string_view text) {
            !text.starts_with("class ");
 }
 
-// The __init__.py that only hands on names of its package: others need to know what they stand for.
-bool hands_names_on(std::string_view text) {
-    return text.find("import") != std::string_view::npos && defines_nothing(text);
+bool is_package_file(std::string_view path) {
+    return path.substr(path.rfind('/') + 1) == "__init__.py";
+}
+
+// A file that only hands on names, and the __init__.py that does so beside what it defines: others need
+// to know what they stand for.
+bool hands_names_on(std::string_view path, std::string_view text) {
+    return text.find("import") != std::string_view::npos &&
+           (is_package_file(path) || defines_nothing(text));
 }
 
 }  // namespace
 
-bool is_relevant(std::string_view text) {
+bool is_relevant(std::string_view path, std::string_view text) {
     static const Words words;
-    return words.any_in(text) || hands_names_on(text);
+    return words.any_in(text) || hands_names_on(path, text);
 }
 
 }  // namespace mp::lint::python

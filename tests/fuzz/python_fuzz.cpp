@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::string path = "/p/" + file.name;
         units.push_back(python::extract_file({path, python::module_name(path, "/p"), file.text}));
         check_round_trips(units.back());
-        relevant |= !file.name.ends_with(".py") || python::is_relevant(file.text);
+        relevant |= !file.name.ends_with(".py") || python::is_relevant(file.name, file.text);
         report.sources.add(path, file.text);
     }
     report.findings = fuzz::judged(std::move(units));

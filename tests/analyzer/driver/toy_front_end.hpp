@@ -146,7 +146,7 @@ protected:
                                                                    : "/db/compile_commands.json");
                 },
             .extract_python = toy_python,
-            .is_relevant = [](std::string_view text) { return text != "dull\n"; },
+            .is_relevant = [](std::string_view, std::string_view text) { return text != "dull\n"; },
             .configuration_files = toy_configuration_files,
             .module_name = toy_module,
             .rules = kRules,

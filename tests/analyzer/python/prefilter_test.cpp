@@ -15,22 +15,30 @@ TEST(Prefilter, FindsAWordWhereverItStands) {
         for (const std::string word :
              {"torch", "from jax", "import hmp", "x.half()", "bfloat16", "GradScaler", "fp16"}) {
             const std::string padding(blanks, '\n');
-            EXPECT_TRUE(is_relevant(padding + "def f(): pass\n" + word)) << blanks << word;
-            EXPECT_TRUE(is_relevant(padding + word + "\ndef f(): pass\n")) << blanks << word;
-            EXPECT_TRUE(is_relevant(padding + word)) << blanks << word;
+            EXPECT_TRUE(is_relevant("m.py", padding + "def f(): pass\n" + word)) << blanks << word;
+            EXPECT_TRUE(is_relevant("m.py", padding + word + "\ndef f(): pass\n")) << blanks << word;
+            EXPECT_TRUE(is_relevant("m.py", padding + word)) << blanks << word;
         }
 }
 
 TEST(Prefilter, OrdinaryCodeIsSkipped) {
-    EXPECT_FALSE(is_relevant("import os\n\ndef main():\n    print(os.getcwd())\n"));
-    EXPECT_FALSE(is_relevant(""));
-    EXPECT_FALSE(is_relevant("x"));
-    EXPECT_FALSE(is_relevant("def f(): pass  # tor ch ha lf"));
+    EXPECT_FALSE(is_relevant("m.py", "import os\n\ndef main():\n    print(os.getcwd())\n"));
+    EXPECT_FALSE(is_relevant("m.py", ""));
+    EXPECT_FALSE(is_relevant("m.py", "x"));
+    EXPECT_FALSE(is_relevant("m.py", "def f(): pass  # tor ch ha lf"));
 }
 
 TEST(Prefilter, FilesThatOnlyHandNamesOnAreKept) {
-    EXPECT_TRUE(is_relevant("from .losses import kl\n__all__ = ['kl']\n"));
-    EXPECT_FALSE(is_relevant("from .util import f\n\ndef g():\n    return f()\n"));
+    EXPECT_TRUE(is_relevant("m.py", "from .losses import kl\n__all__ = ['kl']\n"));
+    EXPECT_FALSE(is_relevant("m.py", "from .util import f\n\ndef g():\n    return f()\n"));
+}
+
+TEST(Prefilter, PackagesThatHandNamesOnBesideWhatTheyDefineAreKept) {
+    constexpr std::string_view kText = "from .util import f\n\ndef g():\n    return f()\n";
+    EXPECT_TRUE(is_relevant("pkg/__init__.py", kText));
+    EXPECT_TRUE(is_relevant("__init__.py", kText));
+    EXPECT_FALSE(is_relevant("pkg/my__init__.py", kText));
+    EXPECT_FALSE(is_relevant("pkg/__init__.py", "def g():\n    return 1\n")) << "nothing to hand on";
 }
 
 // Far below the bound on any machine; what it catches is a scan per word or worse.
@@ -39,7 +47,7 @@ TEST(Prefilter, ReadsAMegabyteInMilliseconds) {
     while (text.size() < 8'000'000)
         text += "    handle = open(path, encoding='utf-8')  # all the rest\n";
     const std::clock_t start = std::clock();  // CPU time: other tests run beside this one
-    EXPECT_FALSE(is_relevant(text));
+    EXPECT_FALSE(is_relevant("m.py", text));
     const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     RecordProperty("MB_per_s", std::to_string(8.0 / took));
     EXPECT_LT(took, 0.5);
