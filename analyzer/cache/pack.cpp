@@ -8,18 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
-
-#include "kernels/numerics/parallel.hpp"
+#include <iterator>
 
 namespace mp::lint {
 namespace {
 
 // A pack is rewritten when this many records of it are out of date, and more than are not.
 constexpr std::size_t kWorthRewriting = 512;
-
-// Fewer are read before a thread has started.
-constexpr std::size_t kFilesWorthAThread = 8;
 
 bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
     struct ::stat before {};
@@ -77,8 +72,12 @@ PackedFile read_head(RecordReader& in) {
     return file;
 }
 
-FactsPack::FactsPack(std::string directory, std::string path)
-    : directory_(std::move(directory)), path_(std::move(path)) {
+void FactsPack::open() {
+    if (!std::exchange(opened_, true)) map();
+    for (; indexed_ < saved_.size(); ++indexed_) index(saved_[indexed_]);
+}
+
+void FactsPack::map() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return;
     struct ::stat info {};
@@ -88,15 +87,14 @@ FactsPack::FactsPack(std::string directory, std::string path)
         if (mapped != MAP_FAILED) mapping_ = mapped;
     }
     ::close(fd);
-    if (mapping_) index();
+    if (mapping_) index({static_cast<const char*>(mapping_), length_});
 }
 
 FactsPack::~FactsPack() {
     if (mapping_) ::munmap(mapping_, length_);
 }
 
-void FactsPack::index() {
-    std::string_view rest(static_cast<const char*>(mapping_), length_);
+void FactsPack::index(std::string_view rest) {
     while (!rest.empty()) {
         Segment segment;
         if (!segment.open(rest)) {
@@ -111,14 +109,16 @@ void FactsPack::index() {
             const PackedFile file = read_head(in);
             if (!in.ok) continue;
             ++all_records_;
-            records_.insert_or_assign(
+            const auto [at, is_new] = records_.insert_or_assign(
                 file.path,
                 Record{.file = file, .segment = segments_.size() - 1, .facts = in.rest()});
+            if (is_new) order_.push_back(&at->second);
         }
     }
 }
 
-const PackedFile* FactsPack::find(std::string_view path) const {
+const PackedFile* FactsPack::find(std::string_view path) {
+    open();
     const auto found = records_.find(path);
     return found == records_.end() ? nullptr : &found->second.file;
 }
@@ -126,23 +126,33 @@ const PackedFile* FactsPack::find(std::string_view path) const {
 Unit FactsPack::read(std::string_view path) {
     const auto found = records_.find(path);
     if (found == records_.end()) return {};
-    RecordReader in(segments_[found->second.segment], found->second.facts);
+    Record& record = found->second;
+    return record.ahead ? *std::exchange(record.ahead, std::nullopt) : read(record);
+}
+
+Unit FactsPack::read(const Record& record) {
+    RecordReader in(segments_[record.segment], record.facts);
     return read_unit(in);
 }
 
-std::vector<Unit> FactsPack::read(const std::vector<std::string_view>& paths, int threads) {
-    std::vector<Unit> units(paths.size());
-    const auto most = static_cast<int>(paths.size() / kFilesWorthAThread);
-    in_parallel(paths.size(), std::min(threads, most),
-                [&](std::size_t i) { units[i] = read(paths[i]); });
-    return units;
+bool FactsPack::read_ahead() {
+    open();
+    for (; ahead_ < order_.size(); ++ahead_) {
+        Record& record = *order_[ahead_];
+        if (!record.file.wanted || !record.file.has_facts || record.ahead) continue;
+        record.ahead = read(record);
+        return true;
+    }
+    return false;
 }
 
 bool FactsPack::save() {
     if (added_.empty()) return true;
+    open();
     const std::size_t stale = all_records_ - records_.size();
     const bool rewritten = damaged_ || (stale > kWorthRewriting && stale > records_.size());
     const bool saved = rewritten ? rewrite() : append();
+    std::move(added_.begin(), added_.end(), std::back_inserter(saved_));
     added_.clear();
     return saved;
 }

@@ -94,10 +94,11 @@ void describe(Work& work) {
 
 class Gatherer {
 public:
-    Gatherer(const Plan& plan, const LintOptions& options, const Parts& parts)
+    Gatherer(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack)
         : plan_(plan),
           options_(options),
           parts_(parts),
+          pack_(pack),
           extract_(extract_options(options, plan)),
           cache_(options.use_cache
                      ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
@@ -119,7 +120,7 @@ public:
         }
         out.warnings = plan_.warnings;
         gather_python(plan_, options_, parts_,
-                      {.directory = cache_.directory(), .done = done_}, out);
+                      {.pack = cache_.directory().empty() ? nullptr : &pack_, .done = done_}, out);
         cache_.evict();
         out.warnings.insert(out.warnings.end(), cache_.warnings().begin(), cache_.warnings().end());
         return out;
@@ -221,6 +222,7 @@ private:
     const Plan& plan_;
     const LintOptions& options_;
     const Parts& parts_;
+    FactsPack& pack_;
     ExtractOptions extract_;
     std::string version_;  // of what makes the facts, so that another one does not read them
     Cache cache_;
@@ -247,8 +249,8 @@ ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
             .extra_args = options.extra_args};
 }
 
-Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts) {
-    return Gatherer(plan, options, parts).run();
+Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack) {
+    return Gatherer(plan, options, parts, pack).run();
 }
 
 }  // namespace mp::lint

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/lint.hpp"
 #include "analyzer/driver/plan.hpp"
 
@@ -26,7 +27,8 @@ struct Gathered {
     std::vector<std::string> warnings;
 };
 
-Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts);
+// Of Python files the pack knows facts, and keeps new ones.
+Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack);
 
 // Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
 std::string own_binary();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "analyzer/driver/judge.hpp"
 #include "analyzer/driver/merge.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_files.hpp"
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
@@ -117,19 +119,23 @@ private:
     // What the rules say: as in the last run, when nothing has changed since.
     Findings find(const Plan& plan, const Policies& policies) {
         Replay replay(plan, options_, parts_, rules_);
-        if (std::optional<Replayed> last = replay.load()) {
+        std::unique_ptr<FactsPack> pack = pack_of(plan, options_);
+        if (std::optional<Replayed> last = replay.load(*pack)) {
             report_.units = std::move(last->units);
             for (const ReadFile& file : last->read) read_[file.path] = file.hash;
             return std::move(last->findings);
         }
         last_program().reset();
-        Gathered gathered = gather(plan, options_, parts_);
+        Gathered gathered = gather(plan, options_, parts_, *pack);
+        pack.reset();
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
-        const Program& program =
-            last_program().emplace(Program::link(std::move(gathered.units), options_.regions));
-        Findings merged = merge_findings(judge_all(program, policies), options_.working_directory);
+        const int threads = options_.jobs.value_or(available_jobs());
+        const Program& program = last_program().emplace(
+            Program::link(std::move(gathered.units), options_.regions, threads));
+        Findings merged =
+            merge_findings(judge_all(program, policies, threads), options_.working_directory);
         replay.save({.files = std::move(gathered.python),
                      .absent = std::move(gathered.absent),
                      .low_names = std::move(gathered.low_names)},
@@ -137,7 +143,7 @@ private:
         return merged;
     }
 
-    Findings judge_all(const Program& program, const Policies& policies) const {
+    Findings judge_all(const Program& program, const Policies& policies, int threads) const {
         const RuleContext context{.program = program,
                                   .cuda = *policies.of("cuda"),
                                   .cpu = *policies.of("cpu"),
@@ -145,7 +151,7 @@ private:
                                   .policies = &policies,
                                   .torch = policies.torch(),
                                   .device = options_.device};
-        return judge(rules_, context, options_.jobs.value_or(available_jobs()));
+        return judge(rules_, context, threads);
     }
 
     void sort_out(Findings findings, const std::vector<std::string>& named) {
@@ -278,7 +284,7 @@ Result<Report> run_lint(const LintOptions& options, const Parts& parts) {
 Result<std::vector<Unit>> run_facts(const LintOptions& options, const Parts& parts) {
     const Result<Plan> plan = make_plan(options, parts);
     if (!plan) return plan.error();
-    return gather(*plan, options, parts).units;
+    return gather(*plan, options, parts, *pack_of(*plan, options)).units;
 }
 
 Result<std::string> show_command(const LintOptions& options, const Parts& parts) {

@@ -136,16 +136,32 @@ public:
         const std::size_t slash = path.rfind('/');
         const std::string directory = path.substr(0, slash);
         const std::string file = path.substr(slash + 1);
-        const auto [known, added] = packages_.try_emplace(directory);
-        if (added) known->second = package(directory);
+        const std::string& package = package_of(directory);
         const std::string stem = file.substr(0, file.find('.'));
-        if (stem != "__init__") return known->second + stem;
-        return known->second.substr(0, known->second.size() - (known->second.empty() ? 0 : 1));
+        if (stem != "__init__") return package + stem;
+        return package.substr(0, package.size() - (package.empty() ? 0 : 1));
     }
 
 private:
+    const std::string& package_of(const std::string& directory) {
+        const auto [known, added] = packages_.try_emplace(directory);
+        std::string& prefix = known->second;  // stays in its place while others are added
+        if (added) prefix = package(directory);
+        return prefix;
+    }
+
+    bool is_package(const std::string& directory) {
+        const auto [known, added] = is_package_.try_emplace(directory);
+        if (added) known->second = is_file(directory + "/__init__.py");
+        return known->second;
+    }
+
     // "pkg.sub." for the modules in a directory; empty at the root.
-    std::string package(const std::string& directory) const {
+    std::string package(const std::string& directory) {
+        const std::size_t slash = directory.rfind('/');
+        const std::string above = directory.substr(0, slash);
+        if (!above.empty() && is_package(directory) && is_package(above))
+            return package_of(above) + directory.substr(slash + 1) + ".";
         static constexpr std::string_view kProbe = "probe";
         const std::string name =
             parts_.module_name(directory + "/" + std::string(kProbe) + ".py", root_of(directory));
@@ -164,6 +180,7 @@ private:
     const Discovered& found_;
     const Parts& parts_;
     std::unordered_map<std::string, std::string> packages_;
+    std::unordered_map<std::string, bool> is_package_;
 };
 
 void add_python(Plan& plan, const Discovered& found, const Parts& parts) {

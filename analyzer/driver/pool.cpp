@@ -136,14 +136,16 @@ public:
         for (Worker& w : workers_) stop(w, true);
     }
 
-    void run() {
+    void run(const std::function<bool()>& meanwhile) {
+        bool more = meanwhile != nullptr;
         while (!waiting_.empty() || busy() > 0) {
             fill();
             if (busy() == 0) {
                 refuse_all();
                 return;
             }
-            wait();
+            more = more && meanwhile();
+            wait(!more);
         }
     }
 
@@ -204,9 +206,10 @@ private:
         return std::chrono::duration<double>(Clock::now() - w.started).count();
     }
 
-    void wait() {
+    // Until something has come; or only for what is there already.
+    void wait(bool patiently) {
         std::vector<pollfd> polled;
-        double left = options_.timeout;
+        double left = patiently ? options_.timeout : 0;
         for (const Worker& w : workers_) {
             polled.push_back({.fd = w.job ? w.fd : -1, .events = POLLIN, .revents = 0});
             if (w.job) left = std::min(left, options_.timeout - seconds_of(w));
@@ -311,8 +314,9 @@ private:
 
 void run_jobs(std::size_t count, const PoolOptions& options,
               const std::function<std::string(std::size_t)>& work,
-              const std::function<void(std::size_t, JobOutcome)>& finished) {
-    Pool(count, options, work, finished).run();
+              const std::function<void(std::size_t, JobOutcome)>& finished,
+              const std::function<bool()>& meanwhile) {
+    Pool(count, options, work, finished).run(meanwhile);
 }
 
 int available_jobs() {

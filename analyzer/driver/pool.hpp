@@ -26,11 +26,13 @@ struct JobOutcome {
 // Runs work(0) ... work(count - 1) in forked processes and hands every outcome to `finished` in
 // this process, in the order in which they end. A job that crashes or hangs costs itself only: its
 // worker is replaced. A job that crashes a worker which had done others before is tried once more
-// in a fresh one, so that an earlier job's damage is not counted against it. Fork without exec:
-// call it from a process with one thread.
+// in a fresh one, so that an earlier job's damage is not counted against it. While they run,
+// `meanwhile` is called here again and again, for something short each time, until it says false. Fork
+// without exec: call it from a process with one thread.
 void run_jobs(std::size_t count, const PoolOptions& options,
               const std::function<std::string(std::size_t)>& work,
-              const std::function<void(std::size_t, JobOutcome)>& finished);
+              const std::function<void(std::size_t, JobOutcome)>& finished,
+              const std::function<bool()>& meanwhile = {});
 
 // Processors this process may use.
 int available_jobs();

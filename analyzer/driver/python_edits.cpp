@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/python_files.hpp"
 
@@ -31,11 +30,11 @@ PackedFile head_of(const PythonFile& file, Scan&& scan) {
 
 class Rereader {
 public:
-    Rereader(const Plan& plan, const LintOptions& options, const Parts& parts, const PythonRun& run,
+    Rereader(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack,
              const std::vector<std::uint64_t>& low_names)
         : plan_(plan), options_(options), parts_(parts), low_names_(low_names),
           large_(is_large_tree(plan.python)),
-          pack_(run.directory, pack_path(plan, options, run)) {}
+          pack_(pack) {}
 
     std::optional<std::vector<RereadFile>> run(const std::vector<EditedFile>& edited) {
         bool same = true;
@@ -47,11 +46,13 @@ public:
     }
 
 private:
-    bool reread(const EditedFile& e) {
+    bool reread(const EditedFile& e) { return e.then.made ? reread_facts(e) : reread_text(e); }
+
+    // What the pack has of the file as it was.
+    const PackedFile* before(const EditedFile& e) const {
         const PythonFile& file = plan_.python[e.index];
         const PackedFile* then = pack_.find(file.path);
-        if (!then || then->module != file.module || then->hash != e.then.hash) return false;
-        return e.then.made ? reread_facts(e, *then) : reread_text(e, *then);
+        return then && then->module == file.module && then->hash == e.then.hash ? then : nullptr;
     }
 
     // Nothing led to the file, and nothing does, whatever it says, unless it begins to speak of precision
@@ -66,12 +67,14 @@ private:
                                              });
     }
 
-    bool reread_text(const EditedFile& e, const PackedFile& then) {
+    bool reread_text(const EditedFile& e) {
         const PythonFile& file = plan_.python[e.index];
+        const PackedFile* then = before(e);
+        if (!then) return false;
         Scan scan = scan_file(file, parts_);
         if (scan.unreadable) return false;
         const PackedFile now = head_of(file, std::move(scan));
-        if (!leads_nowhere(then, now)) return false;
+        if (!leads_nowhere(*then, now)) return false;
         SegmentWriter segment;
         const Unit unit = empty_unit(file.path, UnitState::ok, "");
         write_record(segment, now, unit);
@@ -80,9 +83,10 @@ private:
         return true;
     }
 
-    bool reread_facts(const EditedFile& e, const PackedFile& then) {
+    bool reread_facts(const EditedFile& e) {
         const PythonFile& file = plan_.python[e.index];
-        if (!then.has_facts) return false;
+        // Most edits change what the file says: then the facts of the others are wanted too.
+        const bool idle = options_.jobs.value_or(available_jobs()) > 1;
         JobOutcome outcome;
         run_jobs(
             1, pool_for(options_, 1),
@@ -91,7 +95,10 @@ private:
                 extract_file(segment, file, parts_);
                 return segment.take();
             },
-            [&](std::size_t, JobOutcome ended) { outcome = std::move(ended); });
+            [&](std::size_t, JobOutcome ended) { outcome = std::move(ended); },
+            [&] { return idle && pack_.read_ahead(); });
+        const PackedFile* then = before(e);
+        if (!then || !then->has_facts) return false;
         Segment segment;
         if (outcome.state != JobOutcome::State::done || !segment.open(outcome.output) ||
             segment.records() != 1)
@@ -101,7 +108,7 @@ private:
         Unit unit = read_unit(in);
         if (!in.ok || !now.has_facts) return false;
         add(e, now, unit, outcome.seconds);
-        const bool alike = leads_alike(then, now, large_);
+        const bool alike = leads_alike(*then, now, large_);
         pack_.add(outcome.output);
         if (!alike || unit.state != UnitState::ok) return false;
         std::optional<LineMap> lines = moved_lines(pack_.read(file.path), std::move(unit));
@@ -124,17 +131,17 @@ private:
     const Parts& parts_;
     const std::vector<std::uint64_t>& low_names_;
     bool large_;
-    FactsPack pack_;
+    FactsPack& pack_;
     std::vector<RereadFile> out_;
 };
 
 }  // namespace
 
 std::optional<std::vector<RereadFile>> reread_edited(const Plan& plan, const LintOptions& options,
-                                                     const Parts& parts, const PythonRun& run,
+                                                     const Parts& parts, FactsPack& pack,
                                                      const std::vector<EditedFile>& edited,
                                                      const std::vector<std::uint64_t>& low_names) {
-    return Rereader(plan, options, parts, run, low_names).run(edited);
+    return Rereader(plan, options, parts, pack, low_names).run(edited);
 }
 
 }  // namespace mp::lint

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/gather.hpp"
 #include "analyzer/driver/moved_facts.hpp"
-#include "analyzer/driver/python_units.hpp"
 
 namespace mp::lint {
 
@@ -28,7 +28,7 @@ struct RereadFile {
 // run, see PythonReach. Nothing when one of the files now says something else, or leads to other files,
 // or the pack no longer has what it said: then everything is to be linked and judged.
 std::optional<std::vector<RereadFile>> reread_edited(const Plan&, const LintOptions&, const Parts&,
-                                                     const PythonRun&,
+                                                     FactsPack&,
                                                      const std::vector<EditedFile>&,
                                                      const std::vector<std::uint64_t>& low_names);
 

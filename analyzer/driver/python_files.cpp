@@ -26,7 +26,7 @@ std::vector<std::string> mentions_of(const Unit& unit, const Parts& parts) {
 
 Scan scan_text(const PythonFile& file, const Parts& parts, std::string_view text) {
     Scan out;
-    out.relevant = !parts.is_relevant || parts.is_relevant(text);
+    out.relevant = !parts.is_relevant || parts.is_relevant(file.path, text);
     out.wanted = out.relevant && mentions_precision(text);
     if (out.relevant) out.imports = imported_names(text);
     out.may_suppress = mentions_suppression(text);
@@ -105,12 +105,14 @@ FileId trusted(FileId id) {
     return id;
 }
 
-std::string pack_path(const Plan& plan, const LintOptions& options, const PythonRun& run) {
+std::unique_ptr<FactsPack> pack_of(const Plan& plan, const LintOptions& options) {
+    const std::string directory =
+        options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
     const std::string binary = own_binary();  // Python facts are made by nothing else
     const std::array<std::string_view, 3> parts{
         "python", binary,
         plan.project_root.empty() ? options.working_directory : plan.project_root};
-    return run.directory + "/" + make_key(parts).hex() + ".pack";
+    return std::make_unique<FactsPack>(directory, directory + "/" + make_key(parts).hex() + ".pack");
 }
 
 PoolOptions pool_for(const LintOptions& options, std::size_t batches) {

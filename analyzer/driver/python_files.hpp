@@ -3,6 +3,7 @@
 // One Python file at a time: what is known of it from its text, and its facts as a record of the pack.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,9 @@ UnitResult result_of(const PythonFile&, const Unit&);
 // The identity to remember: without a time when the file is too fresh to be told by it.
 FileId trusted(FileId);
 
-std::string pack_path(const Plan&, const LintOptions&, const PythonRun&);
+// Where the facts of the plan's Python files are kept.
+std::unique_ptr<FactsPack> pack_of(const Plan&, const LintOptions&);
+
 PoolOptions pool_for(const LintOptions&, std::size_t batches);
 
 }  // namespace mp::lint

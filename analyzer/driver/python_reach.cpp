@@ -44,34 +44,86 @@ bool gives_low(const Function& f) {
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
 
+// Whether a call may lead to another file: not to what is local.
+bool leads_on(Symbol called) {
+    const std::string_view text = called.str();
+    return !text.starts_with("?.") && text.find('.') != std::string_view::npos;
+}
+
+void add_aliases(const Function& f, Outline& out) {
+    for (const TypeUse& type : f.types) {
+        const std::string_view alias = type.alias.str();
+        const std::string_view title = type.name.str();
+        if (alias.empty()) continue;
+        if (title.ends_with(".*"))
+            out.stars.push_back(title.substr(0, title.size() - 2));
+        else if (alias.size() <= kLongestName)
+            out.aliases.push_back({type.alias, title});
+    }
+}
+
+void add_calls(const Function& f, std::vector<Symbol>& to) {
+    to.insert(to.end(), f.bases.begin(), f.bases.end());
+    for (const Call& call : f.calls) to.push_back(call.callee.empty() ? call.name : call.callee);
+}
+
+void add_export(const Function& f, std::string_view module, Outline& out) {
+    const bool manager = is_manager(f);
+    const bool low = gives_low(f) || (manager && opens_by_itself(f));
+    if (!low && !manager) return;
+    const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
+    const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
+    for (const std::string_view word : {name, last(module)})
+        out.exports.push_back({hash_bytes(word), low, manager});
+}
+
 }  // namespace
+
+Outline outline_of(const Unit& unit, std::string_view module) {
+    Outline out;
+    for (const Function& f : unit.functions) {
+        const std::string_view top = top_level(f.name.str(), module);
+        if (out.parts.empty() || out.parts.back().name.str() != top)
+            out.parts.push_back({Symbol(top), {}});
+        add_calls(f, out.parts.back().calls);
+        add_aliases(f, out);
+        add_export(f, module, out);
+    }
+    for (Outline::Part& part : out.parts) {
+        std::ranges::sort(part.calls);
+        part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
+        std::erase_if(part.calls, [](Symbol called) { return !leads_on(called); });
+    }
+    return out;
+}
 
 void PythonReach::add(std::string_view module, bool wanted, bool relevant,
                       std::vector<std::uint64_t> imports) {
     const std::size_t file = files_.size();
     File& added = files_.emplace_back();
     added.relevant = relevant;
-    added.module = Symbol(module).str();
+    const Symbol symbol(module);
+    added.module = symbol.str();
     added.imports = std::move(imports);
-    Name& named = name(added.module);
+    Name& named = name(symbol);
     if (named.file == kNoFile) named.file = file;
     if (wanted) make_whole(file);
 }
 
 // With all names above it.
-PythonReach::Name& PythonReach::name(std::string_view text) {
-    const auto [found, added] = names_.try_emplace(text);
-    Name& named = found->second;
-    if (!added) return named;
-    named.text = text;
-    for (Name* below = &named; !(text = parent(text)).empty();) {
-        const auto [at, is_new] = names_.try_emplace(text);
-        below->above = &at->second;
-        if (!is_new) break;
-        below = &at->second;
-        below->text = text;
+PythonReach::Name& PythonReach::name(Symbol symbol) {
+    Name* named = names_.get(symbol);
+    if (named) return *named;
+    for (Name* below = nullptr; !named || !symbol.empty(); symbol = Symbol(parent(symbol.str()))) {
+        Name* const known = names_.get(symbol);
+        Name* const here = known ? known : &all_names_.emplace_back();
+        (below ? below->above : named) = here;
+        if (known) break;
+        names_[symbol] = here;
+        here->text = symbol.str();
+        below = here;
     }
-    return named;
+    return *named;
 }
 
 void PythonReach::make_whole(std::size_t file) {
@@ -88,17 +140,18 @@ void PythonReach::need(std::size_t file) {
 }
 
 // The file whose module the name begins with is needed; what it re-exports leads on.
-void PythonReach::demand(std::string_view text) {
-    if (text.size() > kLongestName) return;
-    Name& asked = name(text);
+void PythonReach::demand(Symbol symbol) {
+    if (symbol.empty() || symbol.str().size() > kLongestName) return;
+    Name& asked = name(symbol);
     if (std::exchange(asked.demanded, true)) return;
-    const Name* module = &asked;
-    while (module && module->file == kNoFile) module = module->above;
+    Name* part = &asked;  // of the module: a top-level function or class
+    Name* module = &asked;
+    while (module && module->file == kNoFile) part = std::exchange(module, module->above);
     if (!module) return;
     need(module->file);
     File& file = files_[module->file];
     file.asked.push_back(&asked);
-    reach(name(top_level(text, module->text)));
+    reach(*part);
     follow(file, asked);
 }
 
@@ -114,11 +167,11 @@ void PythonReach::follow(const File& file, const Name& asked) {
         // `from .a import a` makes "pkg.a" stand for "pkg.a.a": that is followed once, not for ever.
         if (prefix->alias.empty() || asked.text.starts_with(prefix->alias)) continue;
         const std::string_view rest = asked.text.substr(prefix->text.size());
-        return demand(Symbol(std::string(prefix->alias).append(rest)).str());
+        return demand(Symbol(std::string(prefix->alias).append(rest)));
     }
     if (file.stars.size() > kMostStars) return;
     for (const std::string_view module : file.stars)
-        demand(Symbol(std::string(module).append(".").append(last(asked.text))).str());
+        demand(Symbol(std::string(module).append(".").append(last(asked.text))));
 }
 
 void PythonReach::export_name(std::uint64_t hash) {
@@ -126,73 +179,36 @@ void PythonReach::export_name(std::uint64_t hash) {
 }
 
 // A context manager brings in a region that it opens itself, or one that its file imports.
-void PythonReach::note_exports(std::size_t file, const Unit& unit) {
+void PythonReach::note_exports(std::size_t file, const std::vector<Outline::Export>& exports) {
     File& at = files_[file];
-    for (const Function& f : unit.functions) {
-        const bool manager = is_manager(f);
-        const bool low = gives_low(f) || (manager && (at.imports_low || opens_by_itself(f)));
-        if (!low && !manager) continue;
-        const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
-        const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
-        for (const std::string_view word : {name, last(at.module)}) {
-            if (low)
-                export_name(hash_bytes(word));
-            else
-                at.managers.push_back(hash_bytes(word));
-        }
+    for (const Outline::Export& e : exports) {
+        if (e.low || at.imports_low)
+            export_name(e.name);
+        else
+            at.managers.push_back(e.name);
     }
 }
 
-void PythonReach::take(std::size_t file, const Unit& unit) {
-    note_aliases(file, unit);
+void PythonReach::take(std::size_t file, Outline outline) {
+    for (const Outline::Alias& alias : outline.aliases) {
+        Name& named = name(alias.name);
+        if (named.alias.empty()) named.alias = alias.stands_for;
+    }
+    files_[file].stars = std::move(outline.stars);
     const File& at = files_[file];
     // What is asked for meanwhile is followed then.
     for (std::size_t i = 0, count = at.asked.size(); i < count; ++i) follow(at, *at.asked[i]);
-    follow_calls(file, unit);
-    note_exports(file, unit);
+    follow_calls(file, std::move(outline.parts));
+    note_exports(file, outline.exports);
 }
 
-void PythonReach::note_aliases(std::size_t file, const Unit& unit) {
-    for (const Function& f : unit.functions) {
-        for (const TypeUse& type : f.types) {
-            const std::string_view alias = type.alias.str();
-            const std::string_view title = type.name.str();
-            if (alias.empty()) continue;
-            if (title.ends_with(".*")) {
-                files_[file].stars.push_back(title.substr(0, title.size() - 2));
-            } else if (alias.size() <= kLongestName) {
-                Name& named = name(alias);
-                if (named.alias.empty()) named.alias = title;
-            }
-        }
-    }
-}
-
-// Whether a call may lead to another file: not to what is local, nor where another has led already.
-bool PythonReach::leads_on(Symbol name) {
-    Lead& known = leads_[name];
-    if (known == Lead::unasked) {
-        const std::string_view text = name.str();
-        const bool local = text.starts_with("?.") || text.find('.') == std::string_view::npos;
-        known = local ? Lead::nowhere : Lead::on;
-    }
-    return known == Lead::on;
-}
-
-void PythonReach::follow_calls(std::size_t file, const Unit& unit) {
+void PythonReach::follow_calls(std::size_t file, std::vector<Outline::Part> parts) {
     File& at = files_[file];
-    Name* part = nullptr;
-    for (const Function& f : unit.functions) {
-        const std::string_view top = top_level(f.name.str(), at.module);
-        if (!part || part->text != top) at.parts.push_back(part = &name(top));
-        const bool runs = at.whole || part->reached || top.ends_with("<module>");
+    for (Outline::Part& outlined : parts) {
+        Name* part = at.parts.emplace_back(&name(outlined.name));
+        const bool runs = at.whole || part->reached || part->text.ends_with("<module>");
         std::vector<Symbol>& to = runs ? calls_ : part->calls;
-        for (const Symbol base : f.bases)
-            if (leads_on(base)) to.push_back(base);
-        for (const Call& call : f.calls) {
-            const Symbol called = call.callee.empty() ? call.name : call.callee;
-            if (leads_on(called)) to.push_back(called);
-        }
+        to.insert(to.end(), outlined.calls.begin(), outlined.calls.end());
     }
 }
 
@@ -228,9 +244,7 @@ std::vector<std::size_t> PythonReach::next() {
     while (!calls_.empty()) {
         const Symbol called = calls_.back();
         calls_.pop_back();
-        if (!leads_on(called)) continue;
-        leads_[called] = Lead::nowhere;
-        demand(called.str());
+        if (std::exchange(followed_[called], 1) == 0) demand(called);
     }
     std::sort(pending_.begin(), pending_.end());
     return std::exchange(pending_, {});

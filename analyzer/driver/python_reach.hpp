@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -17,19 +17,44 @@
 
 namespace mp::lint {
 
+// What the facts of a file say of where they lead. Made on any thread, while the facts are at hand.
+struct Outline {
+    // A top-level function or class, and what it calls and is derived from, each name once.
+    struct Part {
+        Symbol name;
+        std::vector<Symbol> calls;
+    };
+    struct Alias {
+        Symbol name;
+        std::string_view stands_for;
+    };
+    // A function that callers get a low dtype from, or a context manager: by the hash of its name.
+    struct Export {
+        std::uint64_t name = 0;
+        bool low = false;
+        bool manager = false;
+    };
+    std::vector<Part> parts;
+    std::vector<Alias> aliases;
+    std::vector<std::string_view> stars;  // modules of which it re-exports everything
+    std::vector<Export> exports;
+};
+
+Outline outline_of(const Unit&, std::string_view module);
+
 class PythonReach {
 public:
     // Files are added in order; their index is their number.
     void add(std::string_view module, bool wanted, bool relevant, std::vector<std::uint64_t> imports);
-    // The facts of a file that was asked for.
-    void take(std::size_t file, const Unit& unit);
+    // Of a file that was asked for.
+    void take(std::size_t file, Outline);
     // Files that are needed and were not given out yet.
     std::vector<std::size_t> next();
     // Hashes of names that bring in a low dtype or a region, sorted: a file that imports one is needed.
     std::vector<std::uint64_t> low_names() const;
 
 private:
-    // A dotted name, and what is known of it. Its text is a symbol's, or begins one, and lives as long.
+    // A dotted name, and what is known of it. Its text is a symbol's.
     struct Name {
         std::string_view text;
         Name* above = nullptr;       // "a.b" of "a.b.C"
@@ -48,31 +73,29 @@ private:
         std::string_view module;
         std::vector<std::uint64_t> imports;    // sorted
         std::vector<const Name*> asked;        // names that others expect in it
-        std::vector<std::string_view> stars;   // modules of which it re-exports everything
+        std::vector<std::string_view> stars;
         std::vector<Name*> parts;              // its top-level functions and classes
         std::vector<std::uint64_t> managers;   // context managers that open no region of their own
     };
 
-    Name& name(std::string_view text);
-    bool leads_on(Symbol);
+    Name& name(Symbol);
     void need(std::size_t file);
     void make_whole(std::size_t file);
-    void demand(std::string_view text);
+    void demand(Symbol);
     void reach(Name&);
-    void note_aliases(std::size_t file, const Unit& unit);
-    void follow_calls(std::size_t file, const Unit& unit);
+    void follow_calls(std::size_t file, std::vector<Outline::Part> parts);
     void follow_imports();
     void export_name(std::uint64_t hash);
     void follow(const File& file, const Name& asked);
-    void note_exports(std::size_t file, const Unit& unit);
+    void note_exports(std::size_t file, const std::vector<Outline::Export>& exports);
 
     static constexpr std::size_t kNoFile = static_cast<std::size_t>(-1);
-    enum class Lead : std::uint8_t { unasked, nowhere, on };
 
     std::vector<File> files_;
-    std::unordered_map<std::string_view, Name> names_;
+    std::deque<Name> all_names_;
+    BySymbol<Name*> names_;
     std::vector<Symbol> calls_;  // of what is reached, not yet followed
-    BySymbol<Lead> leads_;       // by what is called
+    BySymbol<char> followed_;    // by what is called
     std::unordered_set<std::uint64_t> exported_;
     std::vector<std::uint64_t> fresh_exports_;
     std::vector<std::size_t> pending_;

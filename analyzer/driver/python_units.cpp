@@ -6,14 +6,13 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/python_files.hpp"
 #include "analyzer/driver/python_reach.hpp"
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -21,6 +20,9 @@ namespace {
 // A fork costs more than parsing a small file; a batch that is lost costs its files' time twice.
 constexpr std::size_t kBatchFiles = 64;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
+
+// Facts of fewer are read before a thread has started.
+constexpr std::size_t kFilesWorthAThread = 8;
 
 using Batch = std::vector<std::size_t>;  // indices of the files
 
@@ -31,9 +33,7 @@ class PythonGatherer {
 public:
     PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
                    const PythonRun& run, Gathered& out)
-        : files_(plan.python), options_(options), parts_(parts), out_(out), done_(run.done) {
-        if (!run.directory.empty()) pack_.emplace(run.directory, pack_path(plan, options, run));
-    }
+        : files_(plan.python), options_(options), parts_(parts), out_(out), pack_(run.pack), done_(run.done) {}
 
     void run() {
         process(0);
@@ -50,6 +50,7 @@ private:
 
     void process(std::size_t first) {
         units_.resize(files_.size());
+        outlines_.resize(files_.size());
         results_.resize(files_.size());
         heads_.resize(files_.size());
         mentions_.resize(files_.size());
@@ -60,7 +61,8 @@ private:
             known_in_pack(i);
             all.push_back(i);
         }
-        if (first == 0 && is_large_tree(files_)) {
+        reaching_ = first == 0 && is_large_tree(files_);
+        if (reaching_) {
             make_what_is_reached();
         } else {
             make(all);
@@ -77,7 +79,7 @@ private:
         }
         for (std::vector<std::size_t> next = reach.next(); !next.empty(); next = reach.next()) {
             make(next);
-            for (const std::size_t i : next) reach.take(i, units_[i]);
+            for (const std::size_t i : next) reach.take(i, std::move(outlines_[i]));
         }
         out_.low_names = reach.low_names();
         for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -114,18 +116,15 @@ private:
 
     // Files that the code names, beside it or above: "ds_config.json".
     void add_configuration_files() {
-        std::set<std::string> known;
-        for (const PythonFile& f : files_) known.insert(f.path);
         std::set<std::string> absent;
         const std::size_t found = files_.size();
         for (std::size_t i = 0; i < found; ++i) {
-            for (const std::string& name : mentions_[i]) look_for(name, i, known, absent);
+            for (const std::string& name : mentions_[i]) look_for(name, i, absent);
         }
         out_.absent.assign(absent.begin(), absent.end());
     }
 
-    void look_for(const std::string& name, std::size_t from, std::set<std::string>& known,
-                  std::set<std::string>& absent) {
+    void look_for(const std::string& name, std::size_t from, std::set<std::string>& absent) {
         if (name.starts_with('/') || name.find('\0') != std::string::npos) return;
         std::string directory = file(from).path;
         for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
@@ -133,7 +132,7 @@ private:
             const std::string path = absolute_path(name, directory);
             struct ::stat info {};
             if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-                if (known.insert(path).second)
+                if (std::ranges::find(files_, path, &PythonFile::path) == files_.end())
                     files_.push_back({.path = path, .module = {}, .id = id_of(info)});
                 return;
             }
@@ -167,22 +166,32 @@ private:
     }
 
     void read(const std::vector<std::size_t>& files) {
-        if (files.empty()) return;
-        std::vector<std::string_view> paths;
-        for (const std::size_t i : files) paths.push_back(file(i).path);
-        std::vector<Unit> units =
-            pack_->read(paths, options_.jobs.value_or(available_jobs()));
-        for (std::size_t n = 0; n < files.size(); ++n) {
-            keep(files[n], std::move(units[n]));
-            results_[files[n]].cached = true;
+        const auto most = static_cast<int>(files.size() / kFilesWorthAThread);
+        const int threads = std::min(options_.jobs.value_or(available_jobs()), most);
+        in_parallel(files.size(), threads, [&](std::size_t n) {
+            set_unit(files[n], pack_->read(file(files[n]).path));
+        });
+        for (const std::size_t i : files) {
+            kept(i);
+            results_[i].cached = true;
         }
     }
 
     void keep(std::size_t i, Unit unit) {
-        results_[i] = result_of(file(i), unit);
+        set_unit(i, std::move(unit));
+        kept(i);
+    }
+
+    // On any thread.
+    void set_unit(std::size_t i, Unit unit) {
+        units_[i] = std::move(unit);
+        if (reaching_) outlines_[i] = outline_of(units_[i], file(i).module);
+    }
+
+    void kept(std::size_t i) {
+        results_[i] = result_of(file(i), units_[i]);
         results_[i].may_suppress = heads_[i].may_suppress;
         heads_[i].made = true;
-        units_[i] = std::move(unit);
         ++done_;
         if (options_.progress) options_.progress(done_, total_, file(i).path);
     }
@@ -287,8 +296,10 @@ private:
     const LintOptions& options_;
     const Parts& parts_;
     Gathered& out_;
-    std::optional<FactsPack> pack_;
+    FactsPack* pack_;
     std::vector<Unit> units_;
+    bool reaching_ = false;  // not all files are made
+    std::vector<Outline> outlines_;
     std::vector<UnitResult> results_;
     std::vector<std::vector<std::string>> mentions_;
     std::vector<Head> heads_;

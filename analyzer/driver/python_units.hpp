@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "analyzer/driver/gather.hpp"
 
 namespace mp::lint {
 
 struct PythonRun {
-    std::string directory;  // of the cache; empty: none
+    FactsPack* pack = nullptr;  // nullptr: none is kept
     std::size_t done = 0;   // units finished before, for progress
 };
 

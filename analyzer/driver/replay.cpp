@@ -215,10 +215,9 @@ bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
 }
 
 // Brings what the last run found up to edits that changed nothing but lines.
-bool Replay::catch_up(Inputs& now, Replayed& last) const {
-    const PythonRun run{.directory = directory_};
+bool Replay::catch_up(FactsPack& pack, Inputs& now, Replayed& last) const {
     std::optional<std::vector<RereadFile>> reread =
-        reread_edited(plan_, options_, parts_, run, now.edited, now.low_names);
+        reread_edited(plan_, options_, parts_, pack, now.edited, now.low_names);
     if (!reread || last.units.size() != now.files.size()) return false;
     for (RereadFile& r : *reread) {
         const Symbol path(r.now.path);
@@ -231,7 +230,7 @@ bool Replay::catch_up(Inputs& now, Replayed& last) const {
     return true;
 }
 
-std::optional<Replayed> Replay::load() {
+std::optional<Replayed> Replay::load(FactsPack& pack) {
     std::string bytes;
     Segment segment;
     if (path_.empty() || !read_file(path_, bytes) || !segment.open(bytes)) return std::nullopt;
@@ -243,7 +242,7 @@ std::optional<Replayed> Replay::load() {
     Replayed out{
         .units = read_units(units), .findings = read_findings(findings, rules_), .read = {}};
     if (!units.ok || !findings.ok) return std::nullopt;
-    if (!now.edited.empty() && !catch_up(now, out)) return std::nullopt;
+    if (!now.edited.empty() && !catch_up(pack, now, out)) return std::nullopt;
     if (now.touched || !now.edited.empty()) save(now, out.units, out.findings);
     return out;
 }

@@ -31,7 +31,8 @@ class Replay {
 public:
     Replay(const Plan&, const LintOptions&, const Parts&, const std::vector<const Rule*>& rules);
 
-    std::optional<Replayed> load();
+    // Edited files are compared with what the pack has of them, and kept there.
+    std::optional<Replayed> load(FactsPack&);
     // Runs that lost a unit are not kept.
     void save(const RunInputs&, const std::vector<UnitResult>& units, const Findings& findings);
 
@@ -42,7 +43,7 @@ private:
     };
     bool same_inputs(class RecordReader&, Inputs& now) const;
     bool same_file(std::size_t index, ReadFile& file, Inputs& now) const;
-    bool catch_up(Inputs& now, Replayed& last) const;
+    bool catch_up(FactsPack&, Inputs& now, Replayed& last) const;
 
     const Plan& plan_;
     const LintOptions& options_;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/numerics/parallel.hpp"
 #include "tests/analyzer/facts/full_unit.hpp"
 
 namespace mp::lint {
@@ -47,19 +48,57 @@ protected:
 TEST_F(PackTest, ThreadsReadWhatOneReads) {
     fill(0, 60);
     fill(60, 100);
-    std::vector<std::string> paths;
-    for (int i = 99; i >= 0; --i) paths.emplace_back(unit(i).path.str());
     for (const int threads : {1, 8}) {
         FactsPack pack = open();
-        const std::vector<Unit> read = pack.read({paths.begin(), paths.end()}, threads);
-        ASSERT_EQ(read.size(), paths.size());
-        for (int i = 0; i < 100; ++i) EXPECT_EQ(read[i], unit(99 - i)) << i;
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(pack.find(unit(i).path.str())) << i;
+        std::vector<Unit> read(100);
+        in_parallel(read.size(), threads, [&](std::size_t i) {
+            read[i] = pack.read(unit(static_cast<int>(i)).path.str());
+        });
+        for (int i = 0; i < 100; ++i) EXPECT_EQ(read[static_cast<std::size_t>(i)], unit(i)) << i;
     }
+}
+
+TEST_F(PackTest, WhatWasReadAheadIsWhatIsRead) {
+    fill(0, 3);
+    FactsPack pack = open();
+    EXPECT_TRUE(pack.read_ahead());
+    for (int round = 0; round < 2; ++round)
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(pack.read(unit(i).path.str()), unit(i)) << i;
+    while (pack.read_ahead()) {
+    }
+    SegmentWriter segment;
+    write_record(segment, {.path = "/p/1.py", .module = "m", .id = {}}, unit(7));
+    pack.add(segment.take());
+    ASSERT_TRUE(pack.save());
+    ASSERT_TRUE(pack.find("/p/1.py"));
+    EXPECT_EQ(pack.read("/p/1.py"), unit(7)) << "not what was read ahead of it";
+    EXPECT_EQ(pack.read("/p/2.py"), unit(2));
+}
+
+TEST_F(PackTest, WhatWasSavedIsFound) {
+    fill(0, 2);
+    FactsPack pack = open();
+    EXPECT_FALSE(pack.find("/p/2.py"));
+    SegmentWriter segment;
+    write_record(segment, {.path = "/p/1.py", .module = "now", .id = {}}, unit(7));
+    write_record(segment, {.path = "/p/2.py", .module = "m", .id = {}}, unit(2));
+    pack.add(segment.take());
+    EXPECT_FALSE(pack.find("/p/2.py")) << "not before it is written";
+    ASSERT_TRUE(pack.save());
+    ASSERT_TRUE(pack.find("/p/2.py"));
+    EXPECT_EQ(pack.read("/p/2.py"), unit(2));
+    EXPECT_EQ(pack.find("/p/1.py")->module, "now");
+    EXPECT_EQ(pack.read("/p/1.py"), unit(7));
+    EXPECT_EQ(pack.read("/p/0.py"), unit(0));
+    FactsPack again = open();
+    ASSERT_TRUE(again.find("/p/1.py"));
+    EXPECT_EQ(again.read("/p/1.py"), unit(7));
 }
 
 TEST_F(PackTest, HeadsComeBack) {
     fill(3, 4);
-    const FactsPack pack = open();
+    FactsPack pack = open();
     const PackedFile* head = pack.find("/p/3.py");
     ASSERT_TRUE(head);
     EXPECT_EQ(head->module, "m");

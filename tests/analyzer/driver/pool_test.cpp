@@ -43,6 +43,22 @@ TEST(Pool, EveryJobIsDoneOnceInAnotherProcess) {
     EXPECT_GE(pids.size(), 12u) << "a worker serves 4 jobs and is replaced";
 }
 
+TEST(Pool, SomethingElseIsDoneMeanwhile) {
+    std::string order;
+    run_jobs(
+        1, {},
+        [](std::size_t) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            return std::string("done");
+        },
+        [&](std::size_t, JobOutcome o) { order += o.output; },
+        [&] {
+            order += "more ";
+            return order.size() < 15;
+        });
+    EXPECT_EQ(order, "more more more done");
+}
+
 TEST(Pool, LargeAndEmptyOutputsArriveWhole) {
     const auto out = run(4, {.jobs = 2},
                          [](std::size_t i) { return std::string(i * 3'000'000, char('a' + i)); });
