@@ -74,7 +74,7 @@ void add_export(const Function& f, std::string_view module, Outline& out) {
     const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
     const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
     for (const std::string_view word : {name, last(module)})
-        out.exports.push_back({hash_bytes(word), low, manager});
+        out.exports.push_back({hash_bytes(word), low});
 }
 
 }  // namespace

@@ -28,11 +28,10 @@ struct Outline {
         Symbol name;
         std::string_view stands_for;
     };
-    // A function that callers get a low dtype from, or a context manager: by the hash of its name.
+    // A function that callers get a low dtype from, or else a context manager: by the hash of its name.
     struct Export {
         std::uint64_t name = 0;
         bool low = false;
-        bool manager = false;
     };
     std::vector<Part> parts;
     std::vector<Alias> aliases;

@@ -33,7 +33,8 @@ class PythonGatherer {
 public:
     PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
                    const PythonRun& run, Gathered& out)
-        : files_(plan.python), options_(options), parts_(parts), out_(out), pack_(run.pack), done_(run.done) {}
+        : files_(plan.python), options_(options), parts_(parts), out_(out), pack_(run.pack),
+          done_(run.done) {}
 
     void run() {
         process(0);
@@ -116,15 +117,16 @@ private:
 
     // Files that the code names, beside it or above: "ds_config.json".
     void add_configuration_files() {
-        std::set<std::string> absent;
-        const std::size_t found = files_.size();
-        for (std::size_t i = 0; i < found; ++i) {
-            for (const std::string& name : mentions_[i]) look_for(name, i, absent);
+        std::set<std::string> found, absent;
+        const std::size_t named = files_.size();
+        for (std::size_t i = 0; i < named; ++i) {
+            for (const std::string& name : mentions_[i]) look_for(name, i, found, absent);
         }
         out_.absent.assign(absent.begin(), absent.end());
     }
 
-    void look_for(const std::string& name, std::size_t from, std::set<std::string>& absent) {
+    void look_for(const std::string& name, std::size_t from, std::set<std::string>& found,
+                  std::set<std::string>& absent) {
         if (name.starts_with('/') || name.find('\0') != std::string::npos) return;
         std::string directory = file(from).path;
         for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
@@ -132,7 +134,8 @@ private:
             const std::string path = absolute_path(name, directory);
             struct ::stat info {};
             if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-                if (std::ranges::find(files_, path, &PythonFile::path) == files_.end())
+                const auto same = [&](const PythonFile& f) { return f.path == path; };
+                if (found.insert(path).second && std::ranges::none_of(files_, same))
                     files_.push_back({.path = path, .module = {}, .id = id_of(info)});
                 return;
             }
