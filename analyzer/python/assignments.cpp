@@ -180,9 +180,28 @@ void Builder::note_self_attributes() {
     if (!scope_.owner) return;
     std::sort(of_self_.begin(), of_self_.end());
     of_self_.erase(std::unique(of_self_.begin(), of_self_.end()), of_self_.end());
-    for (const auto& [leaf, slot] : of_self_)
-        if (AttributeInfo* it = scope_.owner->attribute(leaf); it && env_[slot].set)
-            file_.add_to_attribute(*it, env_[slot].value, f_.calls);
+    for (const auto& [leaf, slot] : of_self_) {
+        AttributeInfo* const it = scope_.owner->attribute(leaf);
+        if (!it || !env_[slot].set) continue;
+        const Value& value = env_[slot].value;
+        file_.add_to_attribute(*it, value, f_.calls);
+        // Only the program's other files tell what that is.
+        if (value.object.empty() && !it->outside_init && !it->changed && is_of_parameter(value.is))
+            f_.settings.push_back(
+                {.span = f_.span, .key = Symbol("self." + std::string(leaf.str())), .value = value.is});
+    }
+}
+
+// A parameter as it was passed, or what methods and wrappers make of one: model.to(device).
+bool Builder::is_of_parameter(const Operand& value) const {
+    constexpr int kDeepest = 8;
+    const Operand* at = &value;
+    for (int depth = 0; at->call >= 0 && depth < kDeepest; ++depth) {
+        const Call& call = f_.calls[static_cast<std::size_t>(at->call)];
+        if (call.args.empty() || call.kind == CallKind::op) return false;
+        at = &call.args[0];
+    }
+    return at->param > 0;
 }
 
 void Builder::assign_attribute(Node target, const Value& value, Node right) {

@@ -65,6 +65,21 @@ const Function* Classes::method(Symbol name, std::string_view method) const {
     return result;
 }
 
+Classes::Kept Classes::kept(Symbol name, Symbol attribute) const {
+    Kept result;
+    auto visit = [&](Symbol, const Class* c) {
+        if (!c) return false;
+        for (const Function* f : c->methods) {
+            if (!is_last_name("__init__", f->name.str())) continue;
+            for (const Setting& s : f->settings)
+                if (s.key == attribute) result = {f, &s.value};
+        }
+        return result.value != nullptr;
+    };
+    climb(name, 0, visit);
+    return result;
+}
+
 Symbol Classes::library_base(Symbol name, std::string_view last) const {
     Symbol result;
     auto visit = [&](Symbol at, const Class* c) {

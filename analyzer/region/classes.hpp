@@ -25,6 +25,13 @@ public:
     // The class's own or the first inherited one, depth first in the order of the bases; nullptr when
     // the program has none.
     const Function* method(Symbol name, std::string_view method) const;
+    // What the class's __init__, or the first inherited one that says so, keeps as this attribute
+    // ("self.model"); two nullptr when none does.
+    struct Kept {
+        const Function* init = nullptr;
+        const Operand* value = nullptr;
+    };
+    Kept kept(Symbol name, Symbol attribute) const;
     // The first ancestor, or the class itself, that is no class of the program and whose last name is
     // this: "pytorch_lightning.LightningModule". Empty when there is none.
     Symbol library_base(Symbol name, std::string_view last) const;

@@ -76,8 +76,8 @@ private:
     static bool is_open(const Call& call) {
         if (call.kind != CallKind::method || call.args.empty()) return false;
         const Operand& receiver = call.args[0];
-        return (receiver.call != kNone || receiver.param != kNone) &&
-               call.name.str().starts_with(kUnknown);
+        if (!call.name.str().starts_with(kUnknown)) return false;
+        return receiver.call != kNone || receiver.param != kNone || is_attribute_of_self(receiver);
     }
 
     void resolve_names() {

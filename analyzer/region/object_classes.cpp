@@ -33,6 +33,12 @@ bool passes_itself_on(std::string_view method) {
     return std::ranges::find(kMethods, method) != kMethods.end();
 }
 
+bool is_attribute_of_self(const Operand& o) {
+    constexpr std::string_view kSelf = "self.";
+    const std::string_view name = o.name.str();
+    return name.starts_with(kSelf) && name.find('.', kSelf.size()) == std::string_view::npos;
+}
+
 // What is being looked for is unknown while it is: recursion in the program ends there.
 template <class Find>
 Symbol ObjectClasses::once(FactKey key, Find find) {
@@ -50,8 +56,15 @@ Symbol ObjectClasses::of(const Function& f, const Operand& o) {
         const Call& call = f.calls[static_cast<std::size_t>(o.call)];
         return once({&call, kNone}, [&] { return of_call(f, call); });
     }
-    if (o.param < 0 || static_cast<std::size_t>(o.param) >= f.params.size()) return {};
-    return once({&f, o.param}, [&] { return of_parameter(f, o.param); });
+    if (o.param >= 0 && static_cast<std::size_t>(o.param) < f.params.size())
+        return once({&f, o.param}, [&] { return of_parameter(f, o.param); });
+    return is_attribute_of_self(o) ? of_attribute(f, o.name) : Symbol{};
+}
+
+Symbol ObjectClasses::of_attribute(const Function& f, Symbol name) {
+    if (f.parent_class.empty()) return {};
+    const auto [init, value] = names_.classes().kept(f.parent_class, name);
+    return value ? once({value, kNone}, [&] { return of(*init, *value); }) : Symbol{};
 }
 
 Symbol ObjectClasses::of_call(const Function& f, const Call& call) {

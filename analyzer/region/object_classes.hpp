@@ -1,6 +1,7 @@
 #pragma once
 
-// Of which class an object is, the program's or a library's, followed through calls, parameters and results.
+// Of which class an object is, the program's or a library's, followed through calls, parameters, results
+// and what constructors keep of their parameters.
 
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,9 @@ namespace mp::lint {
 
 // Methods of a module that return the module: cuda, to, half, train, ...
 bool passes_itself_on(std::string_view method);
+
+// Whether the operand can be an attribute of the method's object: "self.model".
+bool is_attribute_of_self(const Operand&);
 
 class ObjectClasses {
 public:
@@ -35,6 +39,7 @@ private:
     Symbol of_call(const Function&, const Call&);
     Symbol of_item(const Function&, const Item&);
     Symbol of_parameter(const Function&, std::int32_t param);
+    Symbol of_attribute(const Function&, Symbol name);
     Symbol of_returned(const Function&);
     template <class Find>
     Symbol once(FactKey, Find);

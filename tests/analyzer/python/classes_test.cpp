@@ -49,6 +49,37 @@ TEST(PythonClasses, ALocalThatIsBoundTwiceOrAParameterIsNotKnown) {
     EXPECT_THAT(step_after("    if net:\n      given = torch.optim.SGD(net)\n", "given"), unknown);
 }
 
+// What __init__ says to keep of its parameters, as "self.x 1", or "self.x #0" for the result of a call.
+std::vector<std::string> kept(const std::string& statements, const std::string& more = "") {
+    const Unit unit = unit_of("import torch\nclass T:\n  def __init__(self, net, device, on=True):\n" +
+                               statements + more);
+    std::vector<std::string> out;
+    for (const Function& f : unit.functions)
+        for (const Setting& s : f.settings)
+            out.push_back(std::string(s.key.str()) +
+                          (s.value.call == kNone ? " " + std::to_string(s.value.param)
+                                                 : " #" + std::to_string(s.value.call)));
+    return out;
+}
+
+TEST(PythonClasses, InitSaysWhichParametersItKeeps) {
+    EXPECT_THAT(kept("    self.net = net\n"), ElementsAre("self.net 1"));
+    EXPECT_THAT(kept("    self.net = net.to(device)\n"), ElementsAre("self.net #0"));
+    EXPECT_THAT(kept("    net = net.to(device)\n    net.eval()\n    self.net = net\n"),
+                ElementsAre("self.net #0"));
+    EXPECT_THAT(kept("    self.net = torch.nn.Linear(2, 2)\n"), testing::IsEmpty());
+    EXPECT_THAT(kept("    self.net = net[0]\n"), testing::IsEmpty()) << "an item is another thing";
+    EXPECT_THAT(kept("    self.both = self\n"), testing::IsEmpty());
+}
+
+TEST(PythonClasses, InitKeepsNothingThatMayBeSomethingElseLater) {
+    EXPECT_THAT(kept("    self.net = net\n    if on:\n      self.net = device\n"), testing::IsEmpty());
+    EXPECT_THAT(kept("    self.net = net\n", "  def swap(self, other):\n    self.net = other\n"),
+                testing::IsEmpty());
+    EXPECT_THAT(kept("    self.net = net\n", "  def step(self):\n    self.net += 1\n"),
+                testing::IsEmpty());
+}
+
 TEST(PythonClasses, ALocalOfAMethodHidesTheNameOfTheModule) {
     constexpr auto kSource = "import torch\ndtype = torch.float32\nclass T:\n"
                              "  def setup(self):\n    dtype = torch.float16\n"

@@ -161,6 +161,35 @@ TEST(PythonNames, AnObjectOfTwoClassesIsOfNone) {
     EXPECT_EQ(meaning({kLosses, user}, "k.use"), "?.__call__ ");
 }
 
+// A trainer that is given its model, and what else makes one.
+std::string trainer(std::string_view key, std::string_view value, std::string_view more = "") {
+    return "unit k.py language=python\n  func 1:1 k.<module> kind=python\n"
+           "  func 2:1 k.Base.__init__ kind=python parent_class=k.Base params=[{object name=self} "
+           "{other name=model}]\n    call 3:3 ?.to kind=method args=[{other param=1}]\n"
+           "    setting 2:1 " + std::string(key) + " value.shape=other " + std::string(value) + "\n"
+           "  func 5:1 k.Trainer.step kind=python parent_class=k.Trainer bases=[k.Base] "
+           "params=[{object name=self}]\n"
+           "    call 6:3 ?.__call__ kind=method args=[{other name=self.model}]\n"
+           "  func 9:1 k.main kind=python\n"
+           "    call 9:1 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
+           "    call 9:9 k.Base kind=constructor callee=k.Base.__init__ args=[{object call=0}]\n" +
+           std::string(more);
+}
+
+TEST(PythonNames, ConstructorsKeepWhatTheyAreGiven) {
+    const std::string found = "pkg.losses.Net.forward pkg.losses.Net.forward";
+    EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.param=1")}, "k.Trainer.step"), found);
+    EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.call=0")}, "k.Trainer.step"), found)
+        << "model.to(device) is the model";
+    EXPECT_EQ(meaning({kLosses, trainer("self.other", "value.param=1")}, "k.Trainer.step"),
+              "?.__call__ ");
+    const std::string_view second =
+        "    call 10:1 pkg.losses.Base kind=constructor callee=pkg.losses.Base.__init__\n"
+        "    call 10:9 k.Base kind=constructor callee=k.Base.__init__ args=[{object call=2}]\n";
+    EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.param=1", second)}, "k.Trainer.step"),
+              "?.__call__ ") << "models of two classes";
+}
+
 TEST(PythonNames, AFunctionThatReturnsAContextIsEnteredAsThatContext) {
     const std::string text =
         "unit c.py language=python\n  func 1:1 c.<module> kind=python\n"
