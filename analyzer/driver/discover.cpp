@@ -9,7 +9,10 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <unordered_map>
 #include <utility>
+
+#include "kernels/numerics/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -33,51 +36,108 @@ bool is_build_directory(std::string_view name) {
 }
 
 // The same told by what is in it: a CMake build, a virtual environment.
-bool holds_a_build(const std::vector<std::string>& names) {
-    return std::binary_search(names.begin(), names.end(), "CMakeCache.txt") ||
-           std::binary_search(names.begin(), names.end(), "pyvenv.cfg");
+bool is_mark_of_build(std::string_view name) {
+    return name == "CMakeCache.txt" || name == "pyvenv.cfg";
 }
+
+// A file that is surely no directory, and that nobody asks for.
+bool is_of_no_use(const dirent& found) {
+    const std::string_view name = found.d_name;
+    return found.d_type == DT_REG && !is_python(name) && !is_source(name) && !is_header(name) &&
+           !is_mark_of_build(name);
+}
+
+// What a directory holds that may matter and is not hidden, by name.
+struct Entry {
+    std::string path;
+    std::string_view name;  // in the path
+    struct ::stat info {};
+};
+using Entries = std::vector<Entry>;
+
+Entries entries_of(const std::string& directory) {
+    Entries out;
+    DIR* open = ::opendir(directory.c_str());
+    if (!open) return out;
+    const std::string above = directory == "/" ? directory : directory + "/";
+    while (const dirent* found = ::readdir(open)) {
+        if (found->d_name[0] == '.' || is_of_no_use(*found)) continue;
+        Entry entry{.path = above + found->d_name, .name = {}};
+        // Relative to the open directory: the kernel need not walk the whole path again.
+        if (::fstatat(::dirfd(open), found->d_name, &entry.info, 0) == 0) out.push_back(std::move(entry));
+    }
+    ::closedir(open);
+    // Sorted, so that of several names of one file the same one is kept on every machine.
+    std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
+    for (Entry& e : out) e.name = std::string_view(e.path).substr(above.size());
+    return out;
+}
+
+bool holds_a_build(const Entries& entries) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [](const Entry& e) { return is_mark_of_build(e.name); });
+}
+
+Identity identity_of(const struct ::stat& info) { return {info.st_dev, info.st_ino}; }
 
 class Walker {
 public:
-    explicit Walker(const std::function<bool(const std::string&)>& excluded)
-        : excluded_(excluded) {}
+    Walker(const std::function<bool(const std::string&)>& excluded, int threads)
+        : excluded_(excluded), threads_(threads) {}
 
     // An explicit list of directories still to read: no recursion, however deep the tree is.
     void walk(const std::string& directory, Discovered& out) {
+        root_ = directory;
+        read_ahead();
         std::vector<std::string> pending{directory};
         while (!pending.empty()) {
             const std::string at = std::move(pending.back());
             pending.pop_back();
-            DIR* open = ::opendir(at.c_str());
-            if (!open) continue;
-            std::vector<std::string> names;
-            while (const dirent* entry = ::readdir(open)) names.emplace_back(entry->d_name);
-            // Sorted, so that of several names of one file the same one is kept on every machine.
-            std::sort(names.begin(), names.end());
-            if (at == directory || !holds_a_build(names)) {
-                for (const std::string& name : names) visit(open, at, name, pending, out);
-            }
-            ::closedir(open);
+            const auto known = read_.find(at);
+            const Entries entries = known == read_.end() ? entries_of(at) : std::move(known->second);
+            if (is_left_out(at, entries)) continue;
+            for (const Entry& entry : entries) visit(entry, pending, out);
         }
+        read_.clear();
     }
 
     bool first_time(const struct stat& info) {
-        return seen_.insert({info.st_dev, info.st_ino}).second;
+        return seen_.insert(identity_of(info)).second;
     }
 
 private:
-    void visit(DIR* directory, const std::string& at, const std::string& name,
-               std::vector<std::string>& pending, Discovered& out) {
-        if (name.starts_with('.')) return;
-        const std::string path = (at == "/" ? at : at + "/") + name;
-        struct stat info {};
-        // Relative to the open directory: the kernel need not walk the whole path again.
-        if (::fstatat(::dirfd(directory), name.c_str(), &info, 0) != 0 || excluded_(path)) return;
-        if (S_ISDIR(info.st_mode)) {
-            if (!is_build_directory(name) && first_time(info)) pending.push_back(path);
-        } else if (S_ISREG(info.st_mode)) {
-            keep(path, info, out);
+    // The tree level by level, each on several threads: most of the time is the system's.
+    void read_ahead() {
+        std::set<Identity> met;  // links may lead round in a circle
+        for (std::vector<std::string> level{root_}; !level.empty();) {
+            std::vector<Entries> found(level.size());
+            in_parallel(level.size(), threads_, [&](std::size_t i) { found[i] = entries_of(level[i]); });
+            std::vector<std::string> below;
+            for (std::size_t i = 0; i < level.size(); ++i) {
+                if (!is_left_out(level[i], found[i])) {
+                    for (const Entry& e : found[i])
+                        if (is_entered(e) && met.insert(identity_of(e.info)).second)
+                            below.push_back(e.path);
+                }
+                read_.emplace(std::move(level[i]), std::move(found[i]));
+            }
+            level = std::move(below);
+        }
+    }
+
+    bool is_left_out(const std::string& directory, const Entries& entries) const {
+        return directory != root_ && holds_a_build(entries);
+    }
+
+    bool is_entered(const Entry& e) const {
+        return S_ISDIR(e.info.st_mode) && !is_build_directory(e.name) && !excluded_(e.path);
+    }
+
+    void visit(const Entry& e, std::vector<std::string>& pending, Discovered& out) {
+        if (is_entered(e)) {
+            if (first_time(e.info)) pending.push_back(e.path);
+        } else if (S_ISREG(e.info.st_mode) && !excluded_(e.path)) {
+            keep(e.path, e.info, out);
         }
     }
 
@@ -90,6 +150,9 @@ private:
     }
 
     const std::function<bool(const std::string&)>& excluded_;
+    int threads_;
+    std::string root_;
+    std::unordered_map<std::string, Entries> read_;
     std::set<Identity> seen_;
 };
 
@@ -120,9 +183,9 @@ std::string absolute_path(std::string_view path, std::string_view working_direct
 
 Result<Discovered> discover(const std::vector<std::string>& inputs,
                             const std::string& working_directory,
-                            const std::function<bool(const std::string&)>& excluded) {
+                            const std::function<bool(const std::string&)>& excluded, int threads) {
     Discovered out;
-    Walker walker(excluded);
+    Walker walker(excluded, threads);
     for (const std::string& input : inputs) {
         const std::string path = absolute_path(input, working_directory);
         struct stat info {};

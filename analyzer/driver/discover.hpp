@@ -35,9 +35,10 @@ std::string absolute_path(std::string_view path, std::string_view working_direct
 // Directories that are hidden or hold a build or installed packages are not entered unless named.
 // Python files that are named stand in `named` and in `python`. `excluded` says which
 // paths the configuration leaves out (never those named). A name that is neither file nor directory
-// is an Error.
+// is an Error. Directories are read on up to so many threads.
 Result<Discovered> discover(const std::vector<std::string>& inputs,
                             const std::string& working_directory,
-                            const std::function<bool(const std::string&)>& excluded);
+                            const std::function<bool(const std::string&)>& excluded,
+                            int threads = 1);
 
 }  // namespace mp::lint

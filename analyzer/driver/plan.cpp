@@ -11,6 +11,7 @@
 
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
+#include "analyzer/driver/pool.hpp"
 #include "analyzer/report/display.hpp"
 
 namespace mp::lint {
@@ -219,7 +220,8 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
     if (inputs.empty()) inputs.push_back(options.working_directory);
     const Result<Discovered> found =
         discover(inputs, options.working_directory,
-                 [&](const std::string& p) { return is_excluded(options, p); });
+                 [&](const std::string& p) { return is_excluded(options, p); },
+                 options.jobs.value_or(available_jobs()));
     if (!found) return found.error();
     const Result<std::shared_ptr<Commands>> database = 
         open_database(options, parts, has_cpp(*found), plan);

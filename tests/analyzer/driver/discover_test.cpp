@@ -16,9 +16,10 @@ using testing::IsEmpty;
 
 class DiscoverTest : public TemporaryTree {
 protected:
-    Result<Discovered> find(const std::vector<std::string>& inputs) const {
-        return discover(inputs, path(),
-                        [this](const std::string& p) { return p == path("src/excluded"); });
+    Result<Discovered> find(const std::vector<std::string>& inputs, int threads = 1) const {
+        return discover(
+            inputs, path(), [this](const std::string& p) { return p == path("src/excluded"); },
+            threads);
     }
 };
 
@@ -54,6 +55,24 @@ TEST_F(DiscoverTest, LinksNeitherLoopNorDouble) {
     EXPECT_THAT(find({"src"})->sources, ElementsAre(path("src/a.cu")));
     EXPECT_THAT(find({"src", ".", "src/a.cu"})->named, ElementsAre(path("src/a.cu")));
     EXPECT_THAT(find({"src", ".", "src/a.cu"})->sources, IsEmpty());
+}
+
+TEST_F(DiscoverTest, ThreadsFindWhatOneFinds) {
+    for (int i = 0; i < 60; ++i) {
+        const std::string at = "src/d" + std::to_string(i % 7) + "/e" + std::to_string(i % 5);
+        write(at + "/m" + std::to_string(i) + ".py");
+        write(at + "/notes" + std::to_string(i) + ".md");
+    }
+    fs::create_directory_symlink("d3", root_ / "src/a_link");
+    fs::create_directory_symlink("../..", root_ / "src/d3/up");
+    fs::create_symlink("../../d1/e1/m1.py", root_ / "src/d2/e1/n.py");
+    const auto one = find({"src"}, 1), many = find({"src"}, 8);
+    ASSERT_TRUE(one);
+    ASSERT_TRUE(many);
+    EXPECT_EQ(one->python.size(), 60u) << "each file once, whatever leads to it";
+    ASSERT_EQ(many->python.size(), one->python.size());
+    for (std::size_t i = 0; i < one->python.size(); ++i)
+        EXPECT_EQ(many->python[i].path, one->python[i].path);
 }
 
 TEST_F(DiscoverTest, WhatIsNeitherFileNorDirectoryIsAnError) {
