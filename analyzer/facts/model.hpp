@@ -215,8 +215,8 @@ struct TypeUse {
 
 // A value given to a name that others read: an attribute of a library
 // ("torch.backends.cuda.matmul.allow_tf32"), an environment variable ("os.environ.NAME"), a key of a
-// configuration, flattened ("fp16.enabled"). In __init__ also the attributes that nothing else sets and
-// that keep what a parameter gave ("self.model").
+// configuration, flattened ("fp16.enabled"). In __init__ also the attributes ("self.model") that nothing
+// else sets and of which other functions tell what they keep.
 struct Setting {
     SourceSpan span;
     Symbol key;

@@ -185,19 +185,20 @@ void Builder::note_self_attributes() {
         if (!it || !env_[slot].set) continue;
         const Value& value = env_[slot].value;
         file_.add_to_attribute(*it, value, f_.calls);
-        // Only the program's other files tell what that is.
-        if (value.object.empty() && !it->outside_init && !it->changed && is_of_parameter(value.is))
+        if (value.object.empty() && !it->outside_init && !it->changed && others_tell(value.is))
             f_.settings.push_back(
                 {.span = f_.span, .key = Symbol("self." + std::string(leaf.str())), .value = value.is});
     }
 }
 
-// A parameter as it was passed, or what methods and wrappers make of one: model.to(device).
-bool Builder::is_of_parameter(const Operand& value) const {
+// Only the other functions of the program tell what it is: a parameter, what one of them returns, or what
+// methods and wrappers make of these: model.to(device).
+bool Builder::others_tell(const Operand& value) const {
     constexpr int kDeepest = 8;
     const Operand* at = &value;
     for (int depth = 0; at->call >= 0 && depth < kDeepest; ++depth) {
         const Call& call = f_.calls[static_cast<std::size_t>(at->call)];
+        if (call.kind == CallKind::function && !call.callee.empty()) return true;
         if (call.args.empty() || call.kind == CallKind::op) return false;
         at = &call.args[0];
     }

@@ -126,7 +126,7 @@ private:
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
     void note_self_attributes();  // what __init__ leaves in them
-    bool is_of_parameter(const Operand& value) const;
+    bool others_tell(const Operand& value) const;
     void add_setting(Symbol key, Operand value, Node node);
 
     // -- statements -----------------------------------------------------------------------------------

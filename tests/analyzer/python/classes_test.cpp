@@ -70,6 +70,13 @@ TEST(PythonClasses, InitSaysWhichParametersItKeeps) {
     EXPECT_THAT(kept("    self.net = torch.nn.Linear(2, 2)\n"), testing::IsEmpty());
     EXPECT_THAT(kept("    self.net = net[0]\n"), testing::IsEmpty()) << "an item is another thing";
     EXPECT_THAT(kept("    self.both = self\n"), testing::IsEmpty());
+    EXPECT_THAT(kept("    self.n = len(net)\n    self.now = torch.rand(3)\n"), ElementsAre("self.n #0"));
+}
+
+TEST(PythonClasses, InitKeepsWhatFunctionsOfTheProgramReturn) {
+    const std::string more = "def build():\n  return None\n";
+    EXPECT_THAT(kept("    self.net = build()\n", more), ElementsAre("self.net #0"));
+    EXPECT_THAT(kept("    self.net = build().to(device)\n", more), ElementsAre("self.net #1"));
 }
 
 TEST(PythonClasses, InitKeepsNothingThatMayBeSomethingElseLater) {
