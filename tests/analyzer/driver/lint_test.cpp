@@ -191,6 +191,19 @@ TEST_F(LintTest, AnUnknownTorchVersionIsAnError) {
     EXPECT_THAT(error(), Not(IsEmpty()));
 }
 
+TEST_F(LintTest, OpListsOfHmpStandBesideTheConfiguration) {
+    write("p/a.cu", "fn one\n");
+    write("p/lists/bf16.txt", "linear\n");
+    Config config;
+    config.directory = path("p");
+    config.hmp = {.bf16 = "lists/bf16.txt", .fp32 = "lists/fp32.txt"};
+    apply_config(options_, config);
+    EXPECT_EQ(options_.hmp.bf16, path("p/lists/bf16.txt"));
+    EXPECT_THAT(error(), HasSubstr("lists/fp32.txt")) << "a list that is not there";
+    write("p/lists/fp32.txt", "softmax\n");
+    EXPECT_THAT(run().findings, SizeIs(1));
+}
+
 TEST_F(LintTest, AnUnusableCacheIsAWarning) {
     write("p/a.cu", "fn one\n");
     options_.cache_directory = "/proc/no/such";
