@@ -48,8 +48,7 @@ public:
     void run() {
         resolve_names();
         NameFinder finder(names_);
-        for (const Open& o : enters_) resolve_manager(finder, *o.call);
-        for (const Open& o : enters_) callers_[o.at].first = o.call->callee;
+        for (Call* const call : enters_) resolve_manager(finder, *call);
         std::erase_if(open_, [](const Open& o) { return !is_open(*o.call); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
@@ -69,8 +68,8 @@ private:
     // Of some units: calls that have a callee, or may have one yet.
     struct Seen {
         Callers callers;
-        std::vector<Open> open;    // methods, and calls, of objects whose class their file does not tell
-        std::vector<Open> enters;
+        std::vector<Open> open;  // methods, and calls, of objects whose class their file does not tell
+        std::vector<Call*> enters;
     };
 
     static bool is_open(const Call& call) {
@@ -93,7 +92,7 @@ private:
             const std::size_t first = callers_.size();
             callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
             for (Open o : s.open) open_.push_back((o.at += first, o));
-            for (Open o : s.enters) enters_.push_back((o.at += first, o));
+            enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
         }
     }
 
@@ -105,7 +104,7 @@ private:
                 const Open o{&f, &call, seen.callers.size()};
                 const bool open = is_open(call);
                 if (open) seen.open.push_back(o);
-                if (may_be_manager(call)) seen.enters.push_back(o);
+                if (may_be_manager(call)) seen.enters.push_back(&call);
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
         }
@@ -219,7 +218,7 @@ private:
     int threads_;
     Callers callers_;
     std::vector<Open> open_;
-    std::vector<Open> enters_;
+    std::vector<Call*> enters_;
 };
 
 }  // namespace

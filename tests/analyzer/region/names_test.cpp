@@ -149,6 +149,24 @@ TEST(PythonNames, ObjectsOfLibrariesKeepTheirClassToo) {
     EXPECT_EQ(method("list", "append"), "?.append ");
 }
 
+// What a round finds out, the next one goes on from: k.use calls k.Runner.run only once it is known whose
+// run that is.
+TEST(PythonNames, CallsThatWereFoundPassObjectsOn) {
+    const std::string text =
+        "unit k.py language=python\n"
+        "  func 1:1 k.Runner.run kind=python parent_class=k.Runner params=[{object name=self} "
+        "{other name=net}]\n    call 2:3 ?.loss kind=method args=[{other param=1}]\n"
+        "  func 5:1 k.use kind=python params=[{other name=runner} {other name=net}]\n"
+        "    call 6:3 ?.run kind=method args=[{other param=0} {other param=1}]\n"
+        "  func 8:1 k.main kind=python\n"
+        "    call 9:1 k.Runner kind=constructor callee=k.Runner.__init__\n"
+        "    call 9:9 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
+        "    call 10:3 k.use callee=k.use args=[{object call=0} {object call=1}]\n";
+    EXPECT_EQ(meaning({kLosses, text}, "k.use"), "k.Runner.run k.Runner.run");
+    EXPECT_EQ(meaning({kLosses, text}, "k.Runner.run"),
+              "pkg.losses.Base.loss pkg.losses.Base.loss");
+}
+
 TEST(PythonNames, AnObjectOfTwoClassesIsOfNone) {
     const std::string user =
         "unit k.py language=python\n  func 1:1 k.use kind=python params=[{other name=net}]\n"
