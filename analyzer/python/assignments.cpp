@@ -178,7 +178,8 @@ void Builder::add_setting(Symbol key, Operand value, Node node) {
 
 void Builder::note_self_attributes() {
     if (!scope_.owner) return;
-    std::sort(of_self_.begin(), of_self_.end());
+    // In the order of the source: that of Symbols is another one every time.
+    std::ranges::sort(of_self_, {}, &std::pair<Symbol, std::uint32_t>::second);
     of_self_.erase(std::unique(of_self_.begin(), of_self_.end()), of_self_.end());
     for (const auto& [leaf, slot] : of_self_) {
         AttributeInfo* const it = scope_.owner->attribute(leaf);

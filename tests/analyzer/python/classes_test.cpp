@@ -79,6 +79,13 @@ TEST(PythonClasses, InitKeepsWhatFunctionsOfTheProgramReturn) {
     EXPECT_THAT(kept("    self.net = build().to(device)\n", more), ElementsAre("self.net #1"));
 }
 
+TEST(PythonClasses, InitSaysItInTheOrderOfTheSource) {
+    const Symbol later("kept_second"), earlier("kept_first");
+    EXPECT_LT(later, earlier) << "ids, which must not show";
+    EXPECT_THAT(kept("    self.kept_first = net\n    self.kept_second = device\n"),
+                ElementsAre("self.kept_first 1", "self.kept_second 2"));
+}
+
 TEST(PythonClasses, InitKeepsNothingThatMayBeSomethingElseLater) {
     EXPECT_THAT(kept("    self.net = net\n    if on:\n      self.net = device\n"), testing::IsEmpty());
     EXPECT_THAT(kept("    self.net = net\n", "  def swap(self, other):\n    self.net = other\n"),
