@@ -101,8 +101,7 @@ public:
           pack_(pack),
           extract_(extract_options(options, plan)),
           cache_(options.use_cache
-                     ? Cache::open(options.cache_directory.empty() ? default_cache_directory()
-                                                                   : options.cache_directory)
+                     ? Cache::open(cache_directory(options))
                      : Cache::disabled()) {}
 
     Gathered run() {
@@ -233,6 +232,10 @@ private:
 };
 
 }  // namespace
+
+std::string cache_directory(const LintOptions& options) {
+    return options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
+}
 
 std::string own_binary() {
     struct ::stat info {};

@@ -30,6 +30,9 @@ struct Gathered {
 // Of Python files the pack knows facts, and keeps new ones.
 Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack);
 
+// Where facts and findings are kept.
+std::string cache_directory(const LintOptions&);
+
 // Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
 std::string own_binary();
 

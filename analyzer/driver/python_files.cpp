@@ -106,8 +106,7 @@ FileId trusted(FileId id) {
 }
 
 std::unique_ptr<FactsPack> pack_of(const Plan& plan, const LintOptions& options) {
-    const std::string directory =
-        options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
+    const std::string directory = cache_directory(options);
     const std::string binary = own_binary();  // Python facts are made by nothing else
     const std::array<std::string_view, 3> parts{
         "python", binary,

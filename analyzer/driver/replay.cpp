@@ -167,7 +167,7 @@ Replay::Replay(const Plan& plan, const LintOptions& options, const Parts& parts,
                const std::vector<const Rule*>& rules)
     : plan_(plan), options_(options), parts_(parts), rules_(rules) {
     if (!options.use_cache || !plan.commands.empty() || !plan.headers.empty()) return;
-    directory_ = options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
+    directory_ = cache_directory(options);
     if (!directory_.empty()) path_ = directory_ + "/" + key_of(plan, options, rules) + ".run";
 }
 

@@ -91,7 +91,7 @@ private:
         for (Seen& s : seen) {
             const std::size_t first = callers_.size();
             callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
-            for (Open o : s.open) open_.push_back((o.at += first, o));
+            for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
             enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
         }
     }
