@@ -22,7 +22,7 @@
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/verbs.hpp"
-#include "kernels/numerics/suggest.hpp"
+#include "kernels/base/suggest.hpp"
 
 namespace {
 
@@ -54,8 +54,7 @@ or with --strict a unit that did not parse. Notes never count.
 
 )";
 
-constexpr std::array<std::string_view, 6> kVerbs{"facts", "rules",    "rule",
-                                                  "policy", "baseline", "help"};
+constexpr std::array<std::string_view, 6> kVerbs{"facts", "rules", "rule", "policy", "baseline", "help"};
 
 // One line of --help. Without a value name the option is a switch; `repeats` may be given again.
 struct OptionText {
@@ -67,8 +66,7 @@ struct OptionText {
 
 constexpr OptionText kOptions[] = {
     {"database,p", "BUILD", "directory or file of compile_commands.json"},
-    {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit, markdown",
-     true},
+    {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit, markdown", true},
     {"select", "RULES", "run these: ids, names, families (MP4), patterns, ALL", true},
     {"ignore", "RULES", "run all but these", true},
     {"fix", nullptr, "change the files: make the fixes that are safe"},
@@ -152,8 +150,7 @@ Status read_rules(const po::variables_map& map, LintOptions& lint) {
         split_commas(map[name].as<std::vector<std::string>>(), *into);
         for (const std::string& word : *into) {
             const Status ok = check_rule_word(word, all_rules());
-            if (!ok)
-                return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
+            if (!ok) return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
         }
     }
     return Done{};
@@ -186,8 +183,7 @@ Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) 
     }
     if (outputs.empty()) outputs.emplace_back();
     if (to_standard > 1)
-        return Error{"--output: two formats go to standard output",
-                     "give one a file: sarif=lint.sarif"};
+        return Error{"--output: two formats go to standard output", "give one a file: sarif=lint.sarif"};
     return Done{};
 }
 
@@ -250,8 +246,8 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     line.show_command = map.count("show-command") > 0;
     for (const Status& status :
          {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
-          read_profile(map, line.lint), read_device(map, line.lint),
-          read_adoption(map, line.adopt), one_of("--color", line.color, kColors)}) {
+          read_profile(map, line.lint), read_device(map, line.lint), read_adoption(map, line.adopt),
+          one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }
     return Done{};
@@ -262,8 +258,7 @@ Error unknown_option(const std::string& option, const po::options_description& a
     for (const auto& o : all.options()) names.push_back("--" + o->long_name());
     const std::vector<std::string_view> views(names.begin(), names.end());
     std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
-    if (hint.empty())
-        hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
+    if (hint.empty()) hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
     return {"unknown option '" + option + "'", hint};
 }
 
@@ -278,8 +273,7 @@ Result<CommandLine> parse(std::vector<std::string> arguments) {
     // What follows "--" is the compiler's; the parser must not see it.
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (arguments[i] != "--") continue;
-        line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                arguments.end());
+        line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
         arguments.resize(i);
     }
     po::options_description all = described();
@@ -334,7 +328,7 @@ Status add_config(CommandLine& line) {
 
 // "mp-lint rulse" is a mistyped word, not a file that went missing.
 Status check_first_word(const std::vector<std::string>& inputs) {
-    struct stat info {};
+    struct stat info{};
     if (inputs.empty() || ::stat(inputs[0].c_str(), &info) == 0) return Done{};
     const std::string hint = did_you_mean(inputs[0], kVerbs);
     if (hint.empty()) return Done{};
@@ -356,7 +350,7 @@ int run(std::vector<std::string> arguments) {
         inputs.erase(inputs.begin());
     }
     if (line.help || verb == "help") return print_help();
-    const Parts parts = real_parts();
+    const FrontEnds parts = real_front_ends();
     if (line.version) return print_version(line, parts);
     if (verb == "rules") return print_rules();
     if (verb == "rule") return print_rule(inputs);

@@ -13,7 +13,7 @@
 #include "analyzer/driver/policy_command.hpp"
 #include "analyzer/facts/text.hpp"
 #include "analyzer/report/display.hpp"
-#include "kernels/numerics/suggest.hpp"
+#include "kernels/base/suggest.hpp"
 
 namespace mp::lint {
 namespace {
@@ -49,14 +49,22 @@ std::string padded(std::string_view text, std::size_t width) {
 
 std::string render(const Report& report, const Output& output, const CommandLine& line) {
     switch (output.format) {
-        case Format::json: return json_report(report);
-        case Format::sarif: return sarif_report(report);
-        case Format::github: return github_report(report);
-        case Format::gitlab: return gitlab_report(report);
-        case Format::rdjson: return rdjson_report(report);
-        case Format::junit: return junit_report(report);
-        case Format::markdown: return markdown_report(report);
-        case Format::text: break;
+        case Format::json:
+            return json_report(report);
+        case Format::sarif:
+            return sarif_report(report);
+        case Format::github:
+            return github_report(report);
+        case Format::gitlab:
+            return gitlab_report(report);
+        case Format::rdjson:
+            return rdjson_report(report);
+        case Format::junit:
+            return junit_report(report);
+        case Format::markdown:
+            return markdown_report(report);
+        case Format::text:
+            break;
     }
     const bool color = output.file.empty() && use_color(line.color);
     return text_report(report, {.color = color, .quiet = line.quiet, .verbose = line.verbose});
@@ -82,7 +90,7 @@ bool print(std::string_view text) {
     return false;
 }
 
-int print_version(const CommandLine& line, const Parts& parts) {
+int print_version(const CommandLine& line, const FrontEnds& parts) {
     LintOptions options = line.lint;
     const ExtractOptions extract{.cuda = options.cuda.value_or(CudaHeaders::automatic),
                                  .cuda_path = options.cuda_path,
@@ -101,16 +109,15 @@ int print_rules() {
     std::string out;
     for (const Rule* rule : all_rules()) {
         out += std::string(rule->id) + "  " + padded(name_of(rule->severity), 7) + "  ";
-        out += rule->on_by_default ? std::string(rule->name)
-                                   : padded(rule->name, widest) + "  off by default";
+        out +=
+            rule->on_by_default ? std::string(rule->name) : padded(rule->name, widest) + "  off by default";
         out += '\n';
     }
     return print(out) ? kClean : kUsage;
 }
 
 int print_rule(const std::vector<std::string>& words) {
-    if (words.empty())
-        return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
+    if (words.empty()) return fail({"rule: which one?", "mp-lint rule MP401; 'mp-lint rules' lists them"});
     std::string out;
     for (const std::string& word : words) {
         const Rule* found = nullptr;
@@ -125,8 +132,8 @@ int print_rule(const std::vector<std::string>& words) {
         }
         if (!found) {
             std::string hint = did_you_mean(word, known);
-            return fail({"no rule is called '" + word + "'",
-                         hint.empty() ? "'mp-lint rules' lists them" : hint});
+            return fail(
+                {"no rule is called '" + word + "'", hint.empty() ? "'mp-lint rules' lists them" : hint});
         }
         out += page_for_reading(rule_page(found->id));
         if (!out.ends_with('\n')) out += '\n';
@@ -134,7 +141,7 @@ int print_rule(const std::vector<std::string>& words) {
     return print(out) ? kClean : kUsage;
 }
 
-int print_facts_of(const LintOptions& options, const Parts& parts) {
+int print_facts_of(const LintOptions& options, const FrontEnds& parts) {
     if (options.inputs.empty()) return fail({"facts: of which file?", "mp-lint facts norm.cu"});
     const Result<std::vector<Unit>> units = run_facts(options, parts);
     if (!units) return fail(units.error());
@@ -148,7 +155,7 @@ int print_facts_of(const LintOptions& options, const Parts& parts) {
     return any ? kClean : fail({"nothing could be analysed", ""});
 }
 
-int lint_sources(CommandLine& line, const Parts& parts) {
+int lint_sources(CommandLine& line, const FrontEnds& parts) {
     std::vector<std::optional<OutputFile>> files;
     for (const Output& output : line.outputs) {
         files.emplace_back();
@@ -178,11 +185,9 @@ int lint_sources(CommandLine& line, const Parts& parts) {
         }
     }
     if (!written) return kUsage;
-    if (!report->clean) {
-        const std::string& why =
-            report->units.empty() ? std::string() : report->units.front().message;
-        return fail(
-            {"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
+    if (!report->analysed_anything) {
+        const std::string& why = report->units.empty() ? std::string() : report->units.front().message;
+        return fail({"nothing could be analysed" + (why.empty() ? "" : ": " + why), "--verbose says more"});
     }
     const std::string fixed = fix_summary(fixes, line.adopt.how);
     if (!fixed.empty()) say("fix", fixed);
@@ -190,7 +195,7 @@ int lint_sources(CommandLine& line, const Parts& parts) {
     return code == 1 && line.exit_zero ? kClean : code;
 }
 
-int baseline(const std::vector<std::string>& words, const CommandLine& line, const Parts& parts) {
+int baseline(const std::vector<std::string>& words, const CommandLine& line, const FrontEnds& parts) {
     const Result<BaselineAnswer> answer = run_baseline(words, line.lint, parts);
     if (!answer) return fail(answer.error());
     if (!answer->said.empty()) say("baseline", answer->said);

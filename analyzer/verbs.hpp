@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/adopt/adopt.hpp"
 #include "analyzer/driver/lint.hpp"
 #include "analyzer/driver/output.hpp"
-#include "analyzer/fix/adopt.hpp"
 
 namespace mp::lint {
 
@@ -36,13 +36,13 @@ void say(std::string_view kind, const std::string& text);  // "mp-lint: warning:
 int fail(const Error&);
 bool print(std::string_view text);  // false when it could not be written, which is said
 
-int lint_sources(CommandLine&, const Parts&);
+int lint_sources(CommandLine&, const FrontEnds&);
 // `words`: "make" and the file.
-int baseline(const std::vector<std::string>& words, const CommandLine&, const Parts&);
+int baseline(const std::vector<std::string>& words, const CommandLine&, const FrontEnds&);
 int policy(const std::vector<std::string>& words);
-int print_facts_of(const LintOptions&, const Parts&);
+int print_facts_of(const LintOptions&, const FrontEnds&);
 int print_rules();
 int print_rule(const std::vector<std::string>& words);
-int print_version(const CommandLine&, const Parts&);
+int print_version(const CommandLine&, const FrontEnds&);
 
 }  // namespace mp::lint

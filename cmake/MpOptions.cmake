@@ -16,8 +16,10 @@ endif()
 
 find_program(MP_CCACHE ccache)
 if(MP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${MP_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MP_CCACHE})
+  # Paths relative to the checkout: a second clone on this machine finds the objects of the first.
+  set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MP_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(mp_warnings INTERFACE)

@@ -18,7 +18,6 @@
 
 #include <boost/program_options.hpp>
 
-#include "runtime/gate/run.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
 #include "runtime/launch/layout.hpp"
@@ -26,9 +25,10 @@
 #include "runtime/launch/say.hpp"
 #include "runtime/launch/values.hpp"
 #include "runtime/launch/words.hpp"
-#include "runtime/report/run.hpp"
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/reader.hpp"
+#include "runtime/verbs/gate.hpp"
+#include "runtime/verbs/report.hpp"
 
 namespace {
 
@@ -123,11 +123,13 @@ int run_verb(const po::variables_map& map, const std::vector<std::string>& comma
           read(map, "ranks", parse_ranks, request.ranks), read(map, "budget", parse_size, request.budget)}) {
         if (!status) return fail(kPreflightFailed, status.error());
     }
-    for (const auto& [name, into] : {std::pair{"output", &request.output}, {"save-twin", &request.save_twin},
+    for (const auto& [name, into] : {std::pair{"output", &request.output},
+                                     {"save-twin", &request.save_twin},
                                      {"save-real", &request.save_real}}) {
         if (!map.count(name)) continue;
         *into = text_of(map, name);
-        if (into->empty()) return fail(kPreflightFailed, {"--" + std::string(name) + ": the name is empty", ""});
+        if (into->empty())
+            return fail(kPreflightFailed, {"--" + std::string(name) + ": the name is empty", ""});
     }
     if (map.count("adapters")) request.adapters = map["adapters"].as<std::vector<std::string>>();
     request.eager = is_switch(map, "eager");
@@ -138,16 +140,17 @@ int run_verb(const po::variables_map& map, const std::vector<std::string>& comma
 }
 
 bool is_directory(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 // A file appears whole or not at all. Devices and pipes are written to directly.
 Status write_file(const std::string& path, const std::string& text) {
-    struct stat info {};
+    struct stat info{};
     const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
     const std::string name = special ? path : path + ".new-" + std::to_string(::getpid());
-    const int fd = ::open(name.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const int fd =
+        ::open(name.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return Error{shell_word(path) + ": " + std::strerror(errno), ""};
     bool written = say_on(fd, text);
     int error = errno;
@@ -173,11 +176,15 @@ int report_verb(const po::variables_map& map, const std::vector<std::string>& wo
     if (words.size() != 1) return fail(kUsage, {"report: of which run?", "mp-trace report mp-trace.1763"});
     for (const char* name : {"json", "html"}) {
         if (map.count(name) && text_of(map, name).empty())
-            return fail(kUsage, {"--" + std::string(name) + ": the name is empty", std::string("--") + name + " FILE"});
+            return fail(kUsage, {"--" + std::string(name) + ": the name is empty",
+                                 std::string("--") + name + " FILE"});
     }
-    const trace::ReportRequest request{.directory = words[0], .text = is_switch(map, "text"),
-                                       .html = text_of(map, "html"), .json = text_of(map, "json"),
-                                       .lint = list_of(map, "lint"), .policies = list_of(map, "policy")};
+    const trace::ReportRequest request{.directory = words[0],
+                                       .text = is_switch(map, "text"),
+                                       .html = text_of(map, "html"),
+                                       .json = text_of(map, "json"),
+                                       .lint = list_of(map, "lint"),
+                                       .policies = list_of(map, "policy")};
     if (const Status good = trace::check_report(request); !good) return fail(kUsage, good.error());
     const Result<trace::ReportRun> done = trace::run_report(request);
     if (!done) return fail(kFailed, done.error());
@@ -226,9 +233,11 @@ int info_verb(const po::variables_map&, const std::vector<std::string>& words) {
 }
 
 int dump_verb(const po::variables_map&, const std::vector<std::string>& words) {
-    if (words.size() != 1) return fail(kUsage, {"dump: of which recording?", "mp-trace dump mp-trace.1763/*.mpt"});
+    if (words.size() != 1)
+        return fail(kUsage, {"dump: of which recording?", "mp-trace dump mp-trace.1763/*.mpt"});
     if (is_directory(words[0]))
-        return fail(kUsage, {"dump: " + shell_word(words[0]) + " is a directory", "name one of its .mpt files"});
+        return fail(kUsage,
+                    {"dump: " + shell_word(words[0]) + " is a directory", "name one of its .mpt files"});
     const Result<trace::Recording> one = trace::read_recording(words[0]);
     return one ? print(trace::dump_text(*one)) : fail(kFailed, one.error());
 }
@@ -247,8 +256,8 @@ int doctor_verb(const po::variables_map& map, const std::vector<std::string>& wo
 
 int build_adapter_verb(const po::variables_map& map, const std::vector<std::string>& words) {
     if (!words.empty())
-        return fail(kUsage,
-                    {"build-adapter: " + shell_word(words[0]) + " is no option", "--torch DIR or --python EXE"});
+        return fail(kUsage, {"build-adapter: " + shell_word(words[0]) + " is no option",
+                             "--torch DIR or --python EXE"});
     if (map.count("torch") && map.count("python"))
         return fail(kUsage, {"build-adapter: --torch and --python name two torches", "give one of them"});
     for (const char* name : {"torch", "python", "out"}) {
@@ -278,6 +287,7 @@ const std::vector<Verb>& verbs() {
     static const std::vector<Verb> all{
         {.name = "run",
          .usage = "[--] command ...",
+         // clang-format off: a table
          .options = {{"output,o", "DIR", "run directory, a name with keys (default: mp-trace.%p, in a launcher %j)"},
                      {"mode", "MODE", "watch (default), local, step or trajectory"},
                      {"steps", "A:B:N", "steps A, A+N, ... below B (default: all)"},
@@ -338,6 +348,7 @@ const std::vector<Verb>& verbs() {
         {.name = "version", .usage = "", .options = {{"help,h", nullptr, "this text"}}, .go = version_verb},
         {.name = "help", .usage = "[verb]", .options = {{"help,h", nullptr, "this text"}}, .go = help_verb},
     };
+    // clang-format on
     return all;
 }
 
@@ -405,7 +416,8 @@ bool takes_next_word(const Verb& verb, std::string_view word) {
         const std::string_view names(o.names);
         const std::size_t comma = names.find(',');
         if (word.starts_with("--") && word.substr(2) == names.substr(0, comma)) return true;
-        if (comma != std::string_view::npos && word.size() == 2 && word[0] == '-' && word[1] == names[comma + 1])
+        if (comma != std::string_view::npos && word.size() == 2 && word[0] == '-' &&
+            word[1] == names[comma + 1])
             return true;
     }
     return false;
@@ -482,7 +494,8 @@ int dispatch(std::vector<std::string> words) {
             return fail(kPreflightFailed, {"no verb is called " + shell_word(first), hint_for_verb(first)});
         return go(*verb_called("run"), words);
     }
-    if (!first.starts_with("-")) return fail(kUsage, {"no verb is called " + shell_word(first), hint_for_verb(first)});
+    if (!first.starts_with("-"))
+        return fail(kUsage, {"no verb is called " + shell_word(first), hint_for_verb(first)});
     static constexpr std::array<std::string_view, 2> kGeneral{"--help", "--version"};
     std::string hint = did_you_mean(first, kGeneral);
     return fail(kUsage, {"neither a verb nor a command: " + shell_word(first),
@@ -502,7 +515,8 @@ void fill_standard_streams() {
 int main(int argc, char** argv) {
     fill_standard_streams();
     try {
-        return dispatch(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc) : std::vector<std::string>());
+        return dispatch(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc)
+                                 : std::vector<std::string>());
     } catch (const std::exception& e) {
         return fail(kPreflightFailed, {std::string("internal error: ") + e.what(), ""});
     }

@@ -110,8 +110,7 @@ Cache Cache::open(std::string directory) {
     std::error_code error;
     fs::create_directories(directory, error);
     if (error || ::access(directory.c_str(), W_OK | X_OK) != 0) {
-        cache.warn("no cache: " + directory + ": " +
-                   (error ? error.message() : std::strerror(errno)));
+        cache.warn("no cache: " + directory + ": " + (error ? error.message() : std::strerror(errno)));
         return cache;
     }
     cache.directory_ = std::move(directory);
@@ -165,8 +164,7 @@ std::optional<std::string> Cache::find(const CacheKey& key) {
     std::optional<std::string> text;
     if (entry) {
         bool refreshed = false;
-        if (!same_files(*entry, refreshed) || !same_directories(*entry, refreshed))
-            return std::nullopt;
+        if (!same_files(*entry, refreshed) || !same_directories(*entry, refreshed)) return std::nullopt;
         text = unpack_text(*entry);
         if (text && refreshed) write(path, write_entry(*entry));
     }
@@ -175,7 +173,7 @@ std::optional<std::string> Cache::find(const CacheKey& key) {
         return std::nullopt;
     }
     // The mtime of an entry is when it was last of use; a day's precision is enough for eviction.
-    struct ::stat info {};
+    struct ::stat info{};
     if (::stat(path.c_str(), &info) == 0 && now_seconds() - info.st_mtim.tv_sec > kDay) {
         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
     }
@@ -194,9 +192,8 @@ std::vector<CachedDirectory> Cache::directories_of(const std::unordered_set<std:
         // Directories that do not exist are kept too: they may appear.
         const FileStat& now = files_->stat(path);
         const std::vector<std::string>& names = files_->names(path);
-        out.push_back({.path = path,
-                       .mtime_ns = trusted_mtime(now.mtime_ns),
-                       .names = hash_names(names, relevant)});
+        out.push_back(
+            {.path = path, .mtime_ns = trusted_mtime(now.mtime_ns), .names = hash_names(names, relevant)});
         if (!now.directory) continue;
         for (const std::string& name : names) {
             if (name == "." || name == ".." || !relevant.contains(name)) continue;
@@ -215,8 +212,7 @@ void Cache::store(const CacheKey& key, const Unit& unit, std::string_view text,
         const std::string path(d.path.str());
         const FileStat& now = files_->stat(path);
         // Changed since it was read, or not a file whose content can be compared: not cacheable.
-        if (!now.regular || (d.mtime_ns != 0 && (d.mtime_ns != now.mtime_ns || d.size != now.size)))
-            return;
+        if (!now.regular || (d.mtime_ns != 0 && (d.mtime_ns != now.mtime_ns || d.size != now.size))) return;
         const std::uint64_t hash = d.hash ? d.hash : files_->content_hash(path);
         entry.files.push_back(
             {.path = path, .size = now.size, .mtime_ns = trusted_mtime(now.mtime_ns), .hash = hash});
@@ -240,7 +236,7 @@ bool Cache::write(const std::string& path, std::string_view bytes) {
 void Cache::evict() {
     if (!enabled()) return;
     const std::string stamp = directory_ + "/.evicted";
-    struct ::stat info {};
+    struct ::stat info{};
     if (::stat(stamp.c_str(), &info) == 0 && now_seconds() - info.st_mtim.tv_sec < kDay) return;
     const int fd = ::open(stamp.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) return;
@@ -250,7 +246,8 @@ void Cache::evict() {
     for (const auto& file : fs::directory_iterator(directory_, error)) {
         // Only what we made: --cache-dir may name a directory with other things in it.
         const std::string name = file.path().filename().string();
-        if (!is_our_name(name) || ::lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        if (!is_our_name(name) || ::lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+            continue;
         if (now_seconds() - info.st_mtim.tv_sec > kKeepDays * kDay) ::unlink(file.path().c_str());
     }
 }

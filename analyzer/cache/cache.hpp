@@ -28,7 +28,7 @@ struct CacheKey {
     std::string hex() const;
 };
 
-// Parts are hashed with their lengths, so that {"ab","c"} and {"a","bc"} differ.
+// FrontEnds are hashed with their lengths, so that {"ab","c"} and {"a","bc"} differ.
 CacheKey make_key(std::span<const std::string_view> parts);
 
 // $XDG_CACHE_HOME/mp-lint, else ~/.cache/mp-lint; empty when neither is known.

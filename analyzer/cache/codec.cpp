@@ -34,8 +34,8 @@ std::uint32_t unfolded(std::uint64_t number) {
 }  // namespace
 
 void SegmentWriter::text(std::string_view text) {
-    const auto [known, added] = own_texts_.try_emplace(
-        std::string(text), static_cast<std::uint32_t>(text_ends_.size()));
+    const auto [known, added] =
+        own_texts_.try_emplace(std::string(text), static_cast<std::uint32_t>(text_ends_.size()));
     if (added) {
         texts_ += text;
         text_ends_.push_back(static_cast<std::uint32_t>(texts_.size()));
@@ -44,8 +44,7 @@ void SegmentWriter::text(std::string_view text) {
 }
 
 std::uint32_t SegmentWriter::index_of(Symbol s) {
-    const auto [known, added] =
-        indices_.try_emplace(s, static_cast<std::uint32_t>(text_ends_.size()));
+    const auto [known, added] = indices_.try_emplace(s, static_cast<std::uint32_t>(text_ends_.size()));
     if (added) {
         texts_ += s.str();
         text_ends_.push_back(static_cast<std::uint32_t>(texts_.size()));
@@ -138,8 +137,7 @@ std::string_view Segment::text(std::uint64_t index) const {
     const std::size_t count = std::min<std::size_t>(kAhead, strings_ - index);
     for (std::size_t i = 0; i < count; ++i) texts[i] = text(index + i);
     Symbol::intern({texts.data(), count}, met);
-    for (std::size_t i = 0; i < count; ++i)
-        symbols_[index + i].store(met[i], std::memory_order_release);
+    for (std::size_t i = 0; i < count; ++i) symbols_[index + i].store(met[i], std::memory_order_release);
     return met[0];
 }
 

@@ -188,7 +188,7 @@ private:
     std::size_t size_ = 0;
     std::size_t records_ = 0;
     std::size_t strings_ = 0;
-    std::size_t text_ends_ = 0;    // offsets
+    std::size_t text_ends_ = 0;  // offsets
     std::size_t texts_ = 0;
     std::size_t record_ends_ = 0;
     std::size_t bodies_ = 0;

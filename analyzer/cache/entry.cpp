@@ -107,8 +107,7 @@ std::optional<CacheEntry> read_entry(std::string_view bytes) {
         f.mtime_ns = in.number<std::int64_t>();
         f.hash = in.number<std::uint64_t>();
     }
-    for (auto n = in.number<std::uint32_t>(); n > 0 && in.ok; --n)
-        entry.missing.push_back(in.text());
+    for (auto n = in.number<std::uint32_t>(); n > 0 && in.ok; --n) entry.missing.push_back(in.text());
     for (auto n = in.number<std::uint32_t>(); n > 0 && in.ok; --n) {
         CachedDirectory& d = entry.directories.emplace_back();
         d.path = in.text();
@@ -123,8 +122,7 @@ std::optional<CacheEntry> read_entry(std::string_view bytes) {
 
 std::string pack_text(std::string_view text) {
     std::string out(ZSTD_compressBound(text.size()), '\0');
-    const std::size_t size =
-        ZSTD_compress(out.data(), out.size(), text.data(), text.size(), kLevel);
+    const std::size_t size = ZSTD_compress(out.data(), out.size(), text.data(), text.size(), kLevel);
     out.resize(ZSTD_isError(size) ? 0 : size);
     return out;
 }

@@ -25,14 +25,13 @@ constexpr std::int64_t kFresh = 2 * kSecond;
 const FileStat& FileStates::stat(const std::string& path) {
     const auto [it, added] = stats_.try_emplace(path);
     if (!added) return it->second;
-    struct ::stat info {};
+    struct ::stat info{};
     if (::stat(path.c_str(), &info) == 0) {
-        it->second = {
-            .exists = true,
-            .directory = S_ISDIR(info.st_mode),
-            .regular = S_ISREG(info.st_mode),
-            .size = static_cast<std::uint64_t>(info.st_size),
-            .mtime_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
+        it->second = {.exists = true,
+                      .directory = S_ISDIR(info.st_mode),
+                      .regular = S_ISREG(info.st_mode),
+                      .size = static_cast<std::uint64_t>(info.st_size),
+                      .mtime_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
     }
     return it->second;
 }
@@ -72,8 +71,7 @@ bool replace_file(const std::string& directory, const std::string& path, std::st
     static int counter = 0;
     const std::string temporary =
         directory + "/.new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    const int fd =
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) return false;
     std::size_t done = 0;
     while (done < bytes.size()) {
@@ -93,9 +91,9 @@ bool read_file(const std::string& path, std::string& into, std::uint64_t limit) 
     // O_NONBLOCK: opening a FIFO must not wait for a writer.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
-    struct ::stat info {};
-    const bool fits = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-                      static_cast<std::uint64_t>(info.st_size) <= limit;
+    struct ::stat info{};
+    const bool fits =
+        ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) <= limit;
     into.resize(fits ? static_cast<std::size_t>(info.st_size) : 0);
     std::size_t done = 0;
     while (fits && done < into.size()) {

@@ -55,7 +55,6 @@ std::int64_t trusted_mtime(std::int64_t mtime_ns);
 bool replace_file(const std::string& directory, const std::string& path, std::string_view bytes);
 
 // The whole of a regular file; false when it cannot be read or is larger than `limit`.
-bool read_file(const std::string& path, std::string& into,
-               std::uint64_t limit = std::uint64_t{1} << 32);
+bool read_file(const std::string& path, std::string& into, std::uint64_t limit = std::uint64_t{1} << 32);
 
 }  // namespace mp::lint

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kWorthRewriting = 512;
 
 bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
-    struct ::stat before {};
+    struct ::stat before{};
     if (::fstat(fd, &before) != 0) return false;
     for (const std::string& part : parts) {
         for (std::size_t done = 0; done < part.size();) {
@@ -80,7 +80,7 @@ void FactsPack::open() {
 void FactsPack::map() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return;
-    struct ::stat info {};
+    struct ::stat info{};
     if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         length_ = static_cast<std::size_t>(info.st_size);
         void* mapped = ::mmap(nullptr, length_, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -110,8 +110,7 @@ void FactsPack::index(std::string_view rest) {
             if (!in.ok) continue;
             ++all_records_;
             const auto [at, is_new] = records_.insert_or_assign(
-                file.path,
-                Record{.file = file, .segment = segments_.size() - 1, .facts = in.rest()});
+                file.path, Record{.file = file, .segment = segments_.size() - 1, .facts = in.rest()});
             if (is_new) order_.push_back(&at->second);
         }
     }

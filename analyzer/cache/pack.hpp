@@ -24,11 +24,11 @@ struct PackedFile {
     std::string_view module;
     FileId id;  // mtime_ns 0: too fresh to be trusted, compare the content
     std::uint64_t hash = 0;
-    bool may_suppress = true;  // its text may hold a suppression comment
-    bool has_facts = true;     // else nobody has needed them yet
-    bool relevant = true;      // a tree would show anything
-    bool wanted = true;        // its own text speaks of precision
-    std::vector<std::uint64_t> imports{};  // hashes of the names it imports, sorted
+    bool may_suppress = true;                  // its text may hold a suppression comment
+    bool has_facts = true;                     // else nobody has needed them yet
+    bool relevant = true;                      // a tree would show anything
+    bool wanted = true;                        // its own text speaks of precision
+    std::vector<std::uint64_t> imports{};      // hashes of the names it imports, sorted
     std::vector<std::string_view> mentions{};  // names of configuration files its code gives
 };
 

@@ -35,8 +35,7 @@ const Stmt* block_of(const Body& body, const Stmt* s) {
 // A number, or a packed pair of them: pointers move, they do not gather.
 bool Flow::is_low_precision_value(Term t) const {
     const ElementType type = element_type(t.expr->getType());
-    return is_low_precision(type.dtype) &&
-           (type.shape == Shape::scalar || type.shape == Shape::vec);
+    return is_low_precision(type.dtype) && (type.shape == Shape::scalar || type.shape == Shape::vec);
 }
 
 // A helper with a loop around its addition has that fact itself.
@@ -54,9 +53,8 @@ bool Flow::reported_by_helper(const Step& step) const {
 // values.
 bool Flow::is_member_sum(const Step& step) const {
     const auto* method = dyn_cast<CXXMethodDecl>(&terms.root().function());
-    return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() &&
-           !step.frame && step.place.of_this && !step.place.through_pointer &&
-           step.place.address.empty();
+    return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() && !step.frame &&
+           step.place.of_this && !step.place.through_pointer && step.place.address.empty();
 }
 
 Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
@@ -65,9 +63,8 @@ Stat Flow::stat_of(const Step& step, const Accumulate& found) const {
         return terms.is_square(s) || m == Meaning::square || m == Meaning::sum_of_squares;
     };
     const Meaning held = found.tree ? meaning(step.target) : Meaning::none;
-    const bool squares = found.tree
-                             ? held == Meaning::square || held == Meaning::sum_of_squares
-                             : !found.added.empty() && std::ranges::all_of(found.added, square);
+    const bool squares = found.tree ? held == Meaning::square || held == Meaning::sum_of_squares
+                                    : !found.added.empty() && std::ranges::all_of(found.added, square);
     return squares ? Stat::sum_of_squares : Stat::sum;
 }
 
@@ -97,8 +94,8 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
     const Frame* helper = step.frame ? step.frame : sum.frame;
     if (!helper) return a;
     a.through = Symbol(qualified_name(*outermost(helper)->callee));
-    a.through_span = span_of(
-        step.frame ? step.write->site->getSourceRange() : sum.expr->getSourceRange(), context);
+    a.through_span =
+        span_of(step.frame ? step.write->site->getSourceRange() : sum.expr->getSourceRange(), context);
     return a;
 }
 
@@ -112,8 +109,8 @@ void Flow::add_accumulations(Function& out) const {
         const auto found = accumulate(step);
         if (!found) continue;
         const auto loops = gathering_loops(step);
-        const bool dead = std::ranges::any_of(
-            root.loops_around(step.site), [&](const Stmt* loop) { return root.describe(loop).never; });
+        const bool dead = std::ranges::any_of(root.loops_around(step.site),
+                                              [&](const Stmt* loop) { return root.describe(loop).never; });
         if (dead) continue;
         const bool member = loops.empty() && is_member_sum(step);
         if (loops.empty() && !member && !found->tree) continue;

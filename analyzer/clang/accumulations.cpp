@@ -11,8 +11,7 @@ namespace mp::lint {
 
 using namespace clang;
 
-Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site,
-                   const CallExpr* call) const {
+Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site, const CallExpr* call) const {
     Step step;
     step.site = site, step.write = &write, step.frame = frame, step.call = call;
     step.target = {write.target, frame};
@@ -24,24 +23,20 @@ Step Flow::step_of(const Write& write, const Frame* frame, const Stmt* site,
 void Flow::collect_steps() {
     const Body& root = terms.root();
     for (const Write& write : root.writes()) {
-        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target)
-            continue;
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
         if (const auto* op = dyn_cast<CXXOperatorCallExpr>(write.site))  // a class's own operator+=
-            if (!is_low_precision(terms.dtype({write.target, nullptr})) &&
-                terms.enter(*op, nullptr))
+            if (!is_low_precision(terms.dtype({write.target, nullptr})) && terms.enter(*op, nullptr))
                 continue;
         steps.push_back(step_of(write, nullptr, write.site, nullptr));
     }
     for (const Expr* call : root.calls())
         collect_helper_steps(*cast<CallExpr>(call), *cast<CallExpr>(call), nullptr);
-    for (std::size_t i = 0; i < steps.size(); ++i)
-        steps[i].position = {root.order(steps[i].site), i};
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].position = {root.order(steps[i].site), i};
     std::ranges::sort(steps, {}, &Step::position);
 }
 
 // What a call does to storage of the root: through a pointer, a reference, an object or a capture.
-void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call,
-                                const Frame* outer) {
+void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call, const Frame* outer) {
     const FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return;
     const auto* method = dyn_cast<CXXMethodDecl>(callee);
@@ -51,8 +46,7 @@ void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call,
     const Frame* frame = reaches ? terms.enter(call, outer) : nullptr;
     if (!frame) return;
     for (const Write& write : frame->body->writes()) {
-        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target)
-            continue;
+        if (write.kind == WriteKind::escape || write.kind == WriteKind::init || !write.target) continue;
         Step step = step_of(write, frame, &root_call, &root_call);
         if (!step.place.base || step.place.frame) continue;  // the helper's own variable
         if (step.place.of_this && !step.place.through_pointer &&
@@ -77,9 +71,7 @@ bool Flow::is_shuffle_of(Term t, Term place) const {
     if (!frame) return false;
     // A wrapper with a branch per architecture returns a shuffle on each.
     const auto& returned = frame->body->returned();
-    return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) {
-        return own({e, frame});
-    });
+    return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) { return own({e, frame}); });
 }
 
 // `if (v > m) m = v;` and `m = v > m ? v : m;`
@@ -147,9 +139,7 @@ std::optional<Accumulate> Flow::accumulate(const Step& step) const {
     if (found.added.empty()) return std::nullopt;
     const bool all_negative = std::ranges::all_of(found.added, &Summand::negative);
     const bool fused = terms.arithmetic(terms.resolve(step.value)).kind == Arithmetic::fma;
-    found.op = all_negative ? AccumulateOp::subtract
-               : fused      ? AccumulateOp::fma
-                            : AccumulateOp::add;
+    found.op = all_negative ? AccumulateOp::subtract : fused ? AccumulateOp::fma : AccumulateOp::add;
     found.tree = is_tree_step(step, found.added);
     return found;
 }
@@ -185,8 +175,7 @@ bool Flow::restarts(const Step& step, const Stmt* loop) const {
         const bool assigned = w->kind == WriteKind::assign && w->value && !mentions_itself(*w);
         if (!assigned && !refills(step, *w)) continue;
         const Stmt* branch = w->site;  // a branch that also holds the step runs when the step runs
-        while (branch && branch != loop && !body.contains(branch, step.site))
-            branch = body.parent(branch);
+        while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
         if (body.always_runs(w->site, branch)) return true;
     }
     return false;
@@ -201,8 +190,8 @@ std::vector<const Stmt*> Flow::gathering_loops(const Step& step) const {
     for (const Stmt* loop : root.loops_around(step.site)) {
         if (declared && !step.place.through_pointer && root.contains(loop, declared)) break;
         if (restarts(step, loop)) break;
-        const bool elsewhere = std::ranges::any_of(
-            step.place.address, [&](Term t) { return terms.varies(t, loop, step.at); });
+        const bool elsewhere =
+            std::ranges::any_of(step.place.address, [&](Term t) { return terms.varies(t, loop, step.at); });
         if (!elsewhere) gathering.push_back(loop);
     }
     return gathering;

@@ -72,8 +72,7 @@ const Expr* given_value(const Expr* init) {
 
 bool is_mutable_access(QualType parameter) {
     const QualType t = parameter.getNonReferenceType();
-    if (parameter->isReferenceType())
-        return !t.isConstQualified() && parameter->isLValueReferenceType();
+    if (parameter->isReferenceType()) return !t.isConstQualified() && parameter->isLValueReferenceType();
     return parameter->isPointerType() && !parameter->getPointeeType().isConstQualified();
 }
 
@@ -120,8 +119,7 @@ const ValueDecl* named_in(const Expr* lvalue, bool& whole) {
     return nullptr;
 }
 
-Body::Body(const FunctionDecl& function, ASTContext& context)
-    : function_(function), context_(context) {
+Body::Body(const FunctionDecl& function, ASTContext& context) : function_(function), context_(context) {
     if (const auto* constructor = dyn_cast<CXXConstructorDecl>(&function)) {
         for (const CXXCtorInitializer* init : constructor->inits())
             if (init->getInit()) walk(init->getInit());
@@ -131,8 +129,7 @@ Body::Body(const FunctionDecl& function, ASTContext& context)
 
 // Iterative, because generated code nests expressions deeper than a stack is.
 void Body::walk(const Stmt* root) {
-    std::vector<std::pair<const Stmt*, bool>> pending{
-        {root, false}};  // and whether it is being left
+    std::vector<std::pair<const Stmt*, bool>> pending{{root, false}};  // and whether it is being left
     nodes_[root];
     std::vector<const Stmt*> children;
     while (!pending.empty()) {
@@ -148,8 +145,7 @@ void Body::walk(const Stmt* root) {
         children.clear();
         children_of(s, children);
         for (auto child = children.rbegin(); child != children.rend(); ++child) {
-            if (nodes_.count(*child))
-                continue;  // shared by the written and the checked form of a list
+            if (nodes_.count(*child)) continue;  // shared by the written and the checked form of a list
             nodes_[*child].parent = s;
             pending.push_back({*child, false});
         }
@@ -177,8 +173,7 @@ void Body::children_of(const Stmt* s, std::vector<const Stmt*>& out) const {
         return;
     }
     if (isa<UnaryExprOrTypeTraitExpr, CXXNoexceptExpr, OpaqueValueExpr>(s)) return;
-    if (const auto* property = dyn_cast<PseudoObjectExpr>(s))
-        return add(property->getSyntacticForm());
+    if (const auto* property = dyn_cast<PseudoObjectExpr>(s)) return add(property->getSyntacticForm());
     if (const auto* lambda = dyn_cast<LambdaExpr>(s)) {  // its body is a function of its own
         for (const Expr* init : lambda->capture_inits()) add(init);
         return;
@@ -232,8 +227,7 @@ void Body::note_binary(const BinaryOperator& op) {
 void Body::note_operator(const CXXOperatorCallExpr& call) {
     const auto kind = kind_of(call.getOperator());
     if (kind && call.getNumArgs() >= 1) {
-        const Expr* value =
-            *kind != WriteKind::step && call.getNumArgs() == 2 ? call.getArg(1) : nullptr;
+        const Expr* value = *kind != WriteKind::step && call.getNumArgs() == 2 ? call.getArg(1) : nullptr;
         add_write(call, call.getArg(0), value, *kind);
     } else if (call.getOperator() == OO_Call) {
         note_arguments(call);
@@ -251,18 +245,15 @@ void Body::note_arguments(const CallExpr& call) {
             add_write(call, call.getArg(argument), nullptr, WriteKind::escape);
     }
     if (const auto* method = dyn_cast<CXXMemberCallExpr>(&call))
-        if (const auto* decl = method->getMethodDecl();
-            decl && !decl->isConst() && !decl->isStatic())
+        if (const auto* decl = method->getMethodDecl(); decl && !decl->isConst() && !decl->isStatic())
             add_write(call, method->getImplicitObjectArgument(), nullptr, WriteKind::escape);
 }
 
 void Body::note_captures(const LambdaExpr& lambda) {
     for (const LambdaCapture& capture : lambda.captures()) {
         if (!capture.capturesVariable() || capture.getCaptureKind() != LCK_ByRef) continue;
-        by_variable_[capture.getCapturedVar()].push_back(
-            static_cast<std::uint32_t>(writes_.size()));
-        writes_.push_back(
-            {&lambda, nullptr, nullptr, capture.getCapturedVar(), WriteKind::escape, true});
+        by_variable_[capture.getCapturedVar()].push_back(static_cast<std::uint32_t>(writes_.size()));
+        writes_.push_back({&lambda, nullptr, nullptr, capture.getCapturedVar(), WriteKind::escape, true});
     }
 }
 
@@ -270,8 +261,7 @@ void Body::add_write(const Stmt& site, const Expr* target, const Expr* value, Wr
     bool whole = false;
     const ValueDecl* base = named_in(target, whole);
     // What leaves by a pointer argument is what it points to, not the pointer.
-    if (kind == WriteKind::escape && base && base->getType()->isPointerType() &&
-        !target->isLValue())
+    if (kind == WriteKind::escape && base && base->getType()->isPointerType() && !target->isLValue())
         whole = false;
     if (base) by_variable_[base].push_back(static_cast<std::uint32_t>(writes_.size()));
     writes_.push_back({&site, target, value, base, kind, whole});
@@ -309,8 +299,7 @@ bool Body::always_runs(const Stmt* inner, const Stmt* outer) const {
         const Stmt* up = parent(s);
         if (!up) return outer == nullptr;
         const auto* branch = dyn_cast<IfStmt>(up);
-        if (branch && (s == branch->getCond() || constant_condition(branch->getCond(), context_)))
-            continue;
+        if (branch && (s == branch->getCond() || constant_condition(branch->getCond(), context_))) continue;
         if (up != outer && is_branch(up)) return false;
     }
     return true;
@@ -324,9 +313,7 @@ std::vector<const Write*> Body::writes_to(const ValueDecl* variable) const {
     return found;
 }
 
-const Stmt* Body::declared_at(const ValueDecl* variable) const {
-    return declared_.lookup(variable);
-}
+const Stmt* Body::declared_at(const ValueDecl* variable) const { return declared_.lookup(variable); }
 
 const std::vector<const DeclRefExpr*>& Body::uses_of(const ValueDecl* variable) const {
     static const std::vector<const DeclRefExpr*> none;
@@ -335,8 +322,7 @@ const std::vector<const DeclRefExpr*>& Body::uses_of(const ValueDecl* variable) 
 }
 
 const Expr* Body::definition(const VarDecl* variable) const {
-    if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() ||
-        variable->isStaticLocal())
+    if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() || variable->isStaticLocal())
         return nullptr;
     if (variable->getType()->isReferenceType()) return start_value(*variable);
     const Write* only = nullptr;

@@ -42,7 +42,7 @@ struct Loop {
     std::uint64_t trips = 0;    // 0: not a constant
     std::uint64_t largest = 0;  // |counter| never exceeds it; 0: not known
     bool halving = false;       // the counter is halved or doubled
-    bool never = false;    // its condition is false from the start
+    bool never = false;         // its condition is false from the start
 };
 
 class Body {
@@ -70,9 +70,7 @@ public:
     std::vector<const Write*> writes_to(const clang::ValueDecl*) const;  // in text order
     const clang::Stmt* declared_at(const clang::ValueDecl*) const;
     const std::vector<const clang::DeclRefExpr*>& uses_of(const clang::ValueDecl*) const;
-    const std::vector<const clang::Expr*>& calls() const {
-        return calls_;
-    }  // CallExpr, by text order
+    const std::vector<const clang::Expr*>& calls() const { return calls_; }  // CallExpr, by text order
     const std::vector<const clang::Expr*>& returned() const { return returned_; }
 
     // The one expression a local variable ever stands for; null when it is assigned twice, in a
@@ -96,12 +94,11 @@ private:
     void note_operator(const clang::CXXOperatorCallExpr&);
     void note_arguments(const clang::CallExpr&);
     void note_captures(const clang::LambdaExpr&);
-    void add_write(const clang::Stmt& site, const clang::Expr* target, const clang::Expr* value,
-                   WriteKind);
+    void add_write(const clang::Stmt& site, const clang::Expr* target, const clang::Expr* value, WriteKind);
     std::optional<std::int64_t> step_of(const clang::Expr* inc, const clang::VarDecl*& counter,
                                         char& op) const;
-    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start,
-                     std::int64_t step, char op) const;
+    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start, std::int64_t step,
+                     char op) const;
     Loop describe_for(const clang::ForStmt&) const;
     Loop describe_while(const clang::Stmt&, const clang::Expr* condition) const;
 

@@ -54,20 +54,23 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::UnaryExprOrTypeTraitExprClass:  // these do not evaluate their operand
         case clang::Stmt::CXXNoexceptExprClass:
         case clang::Stmt::CXXTypeidExprClass:
-        case clang::Stmt::RequiresExprClass: return;
+        case clang::Stmt::RequiresExprClass:
+            return;
         case clang::Stmt::ParenExprClass:
         case clang::Stmt::ConstantExprClass:
         case clang::Stmt::ExprWithCleanupsClass:
         case clang::Stmt::MaterializeTemporaryExprClass:
         case clang::Stmt::CXXBindTemporaryExprClass:
         case clang::Stmt::SubstNonTypeTemplateParmExprClass:
-        case clang::Stmt::InitListExprClass: return expressions(*e, use);
+        case clang::Stmt::InitListExprClass:
+            return expressions(*e, use);
         case clang::Stmt::ConditionalOperatorClass:
             return conditional(*llvm::cast<clang::ConditionalOperator>(e), use);
         case clang::Stmt::BinaryOperatorClass:
         case clang::Stmt::CompoundAssignOperatorClass:
             return binary(*llvm::cast<clang::BinaryOperator>(e), use);
-        case clang::Stmt::UnaryOperatorClass: return unary(*llvm::cast<clang::UnaryOperator>(e));
+        case clang::Stmt::UnaryOperatorClass:
+            return unary(*llvm::cast<clang::UnaryOperator>(e));
         case clang::Stmt::CXXConstructExprClass:
         case clang::Stmt::CXXTemporaryObjectExprClass:
             return construction(*llvm::cast<clang::CXXConstructExpr>(e), use);
@@ -79,7 +82,8 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
             expression(llvm::cast<clang::CUDAKernelCallExpr>(e)->getConfig());
             return call(*llvm::cast<clang::CallExpr>(e), use);
         case clang::Stmt::UserDefinedLiteralClass:
-        case clang::Stmt::CallExprClass: return call(*llvm::cast<clang::CallExpr>(e), use);
+        case clang::Stmt::CallExprClass:
+            return call(*llvm::cast<clang::CallExpr>(e), use);
         case clang::Stmt::LambdaExprClass:
             lambdas_.push_back(llvm::cast<clang::LambdaExpr>(e));
             for (const clang::Expr* init : lambdas_.back()->capture_inits()) expression(init);
@@ -87,14 +91,15 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::CXXDefaultInitExprClass:
             return expression(llvm::cast<clang::CXXDefaultInitExpr>(e)->getExpr(), use);
         case clang::Stmt::CXXRewrittenBinaryOperatorClass:
-            return expression(llvm::cast<clang::CXXRewrittenBinaryOperator>(e)->getSemanticForm(),
-                              use);
+            return expression(llvm::cast<clang::CXXRewrittenBinaryOperator>(e)->getSemanticForm(), use);
         case clang::Stmt::CXXDeleteExprClass:
             expressions(*e, {});
             return add_delete(*llvm::cast<clang::CXXDeleteExpr>(e), state_);
         case clang::Stmt::StmtExprClass:
             return void(statement(llvm::cast<clang::StmtExpr>(e)->getSubStmt()));
-        case clang::Stmt::RecoveryExprClass: ++coverage_.unresolved; return expressions(*e, {});
+        case clang::Stmt::RecoveryExprClass:
+            ++coverage_.unresolved;
+            return expressions(*e, {});
         default:
             if (const auto* c = llvm::dyn_cast<clang::CastExpr>(e)) return cast(*c, use);
             return expressions(*e, {});
@@ -138,8 +143,8 @@ void BodyWalker::binary(const clang::BinaryOperator& e, const Use& use) {
     }
     if (e.isCompoundAssignmentOp()) {
         const bool sums = op == clang::BO_AddAssign || op == clang::BO_SubAssign;
-        expression(e.getRHS(), {.purpose = sums ? Purpose::accumulate : Purpose::operand,
-                                .target = e.getLHS()});
+        expression(e.getRHS(),
+                   {.purpose = sums ? Purpose::accumulate : Purpose::operand, .target = e.getLHS()});
         expression(e.getLHS());
         return assigned(*e.getLHS(), nullptr);
     }
@@ -182,8 +187,7 @@ void BodyWalker::arguments(const clang::CallExpr& e) {
     const bool stores = callee && is_store_intrinsic(*callee, e);
     for (unsigned i = 0; i < e.getNumArgs(); ++i) {
         const bool stored = stores && i == 1;
-        expression(e.getArg(i),
-                   stored ? Use{.purpose = Purpose::store, .target = e.getArg(0)} : use);
+        expression(e.getArg(i), stored ? Use{.purpose = Purpose::store, .target = e.getArg(0)} : use);
     }
     if (!callee) return;
     // What is passed by mutable reference comes back changed.
@@ -220,16 +224,15 @@ void BodyWalker::operator_call(const clang::CXXOperatorCallExpr& e) {
     }
     if (e.isAssignmentOp() && e.getNumArgs() == 2) {
         const bool sums = op == clang::OO_PlusEqual || op == clang::OO_MinusEqual;
-        expression(e.getArg(1), {.purpose = sums ? Purpose::accumulate : Purpose::operand,
-                                 .target = e.getArg(0)});
+        expression(e.getArg(1),
+                   {.purpose = sums ? Purpose::accumulate : Purpose::operand, .target = e.getArg(0)});
         expression(e.getArg(0));
         add_call(e, state_);
         return assigned(*e.getArg(0), nullptr);
     }
     const bool arithmetic = op != clang::OO_Call && op != clang::OO_Subscript;
     Use use{.purpose = arithmetic ? Purpose::operand : Purpose::argument};
-    if (!arithmetic && e.getDirectCallee())
-        use.function = state_.callees.of(*e.getDirectCallee()).name;
+    if (!arithmetic && e.getDirectCallee()) use.function = state_.callees.of(*e.getDirectCallee()).name;
     for (unsigned i = 0; i < e.getNumArgs(); ++i)
         expression(e.getArg(i), i == 0 && !arithmetic ? Use{} : use);
     add_call(e, state_);

@@ -15,8 +15,7 @@ namespace mp::lint::walk {
 void BodyWalker::run() {
     if (const auto* constructor = llvm::dyn_cast<clang::CXXConstructorDecl>(&state_.decl))
         for (const auto* init : constructor->inits())
-            expression(init->getInit(),
-                       {.purpose = Purpose::init, .variable = init->getAnyMember()});
+            expression(init->getInit(), {.purpose = Purpose::init, .variable = init->getAnyMember()});
     statement(state_.decl.getBody());
 }
 
@@ -28,13 +27,17 @@ bool BodyWalker::statement(const clang::Stmt* s) {
     }
     ++coverage_.statements;
     switch (s->getStmtClass()) {
-        case clang::Stmt::CompoundStmtClass: return compound(*llvm::cast<clang::CompoundStmt>(s));
-        case clang::Stmt::DeclStmtClass: return declaration(*llvm::cast<clang::DeclStmt>(s)), true;
-        case clang::Stmt::IfStmtClass: return branch(*llvm::cast<clang::IfStmt>(s));
+        case clang::Stmt::CompoundStmtClass:
+            return compound(*llvm::cast<clang::CompoundStmt>(s));
+        case clang::Stmt::DeclStmtClass:
+            return declaration(*llvm::cast<clang::DeclStmt>(s)), true;
+        case clang::Stmt::IfStmtClass:
+            return branch(*llvm::cast<clang::IfStmt>(s));
         case clang::Stmt::ForStmtClass:
         case clang::Stmt::WhileStmtClass:
         case clang::Stmt::DoStmtClass:
-        case clang::Stmt::CXXForRangeStmtClass: return loop(s), true;
+        case clang::Stmt::CXXForRangeStmtClass:
+            return loop(s), true;
         case clang::Stmt::SwitchStmtClass:
             return selection(*llvm::cast<clang::SwitchStmt>(s)), true;
         case clang::Stmt::CaseStmtClass:
@@ -48,8 +51,10 @@ bool BodyWalker::statement(const clang::Stmt* s) {
             return returned(llvm::cast<clang::ReturnStmt>(s)->getRetValue()), false;
         case clang::Stmt::BreakStmtClass:
         case clang::Stmt::ContinueStmtClass:
-        case clang::Stmt::GotoStmtClass: return false;
-        case clang::Stmt::CXXTryStmtClass: return attempt(*llvm::cast<clang::CXXTryStmt>(s)), true;
+        case clang::Stmt::GotoStmtClass:
+            return false;
+        case clang::Stmt::CXXTryStmtClass:
+            return attempt(*llvm::cast<clang::CXXTryStmt>(s)), true;
         case clang::Stmt::AttributedStmtClass:
             return statement(llvm::cast<clang::AttributedStmt>(s)->getSubStmt());
         case clang::Stmt::GCCAsmStmtClass:
@@ -102,8 +107,7 @@ void BodyWalker::loop(const clang::Stmt* s) {
     } else if (const auto* tested = llvm::dyn_cast<clang::WhileStmt>(s)) {
         statement(tested->getConditionVariableDeclStmt());
         expression(tested->getCond());
-        if (constant_condition(tested->getCond(), state_.ast) != false)
-            statement(tested->getBody());
+        if (constant_condition(tested->getCond(), state_.ast) != false) statement(tested->getBody());
     } else {
         const auto* until = llvm::cast<clang::DoStmt>(s);
         // `do { ... } while (0)` is how macros spell a block.
@@ -198,8 +202,7 @@ void BodyWalker::returned(const clang::Expr* value) {
 
 void BodyWalker::assigned(const clang::Expr& target, const clang::Expr* value) {
     const clang::VarDecl* v = variable_of(&target);
-    if (v && v->hasLocalStorage())
-        state_.definitions.define(*v, value ? resolved(value, state_) : nullptr);
+    if (v && v->hasLocalStorage()) state_.definitions.define(*v, value ? resolved(value, state_) : nullptr);
 }
 
 }  // namespace mp::lint::walk

@@ -66,8 +66,7 @@ bool BodyWalker::either(Then first, Else second) {
     if (!second_back) state_.definitions.undo(mark);
     state_.definitions.forget(mark);
     if (first_back)
-        for (const clang::VarDecl* variable : written)
-            state_.definitions.define(*variable, nullptr);
+        for (const clang::VarDecl* variable : written) state_.definitions.define(*variable, nullptr);
     return first_back || second_back;
 }
 

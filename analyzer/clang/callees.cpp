@@ -28,9 +28,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool touches_low_precision(const clang::FunctionDecl& f) {
-    const auto low = [](clang::QualType type) {
-        return is_low_precision(element_type(type).dtype);
-    };
+    const auto low = [](clang::QualType type) { return is_low_precision(element_type(type).dtype); };
     return low(f.getReturnType()) ||
            std::ranges::any_of(f.parameters(), [&](const auto* p) { return low(p->getType()); });
 }
@@ -49,17 +47,17 @@ bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
         case clang::OO_New:
         case clang::OO_Delete:
         case clang::OO_Array_New:
-        case clang::OO_Array_Delete: return false;
-        default: return true;
+        case clang::OO_Array_Delete:
+            return false;
+        default:
+            return true;
     }
 }
 
 // isfinite, std::isnan, __isnanf: a scale that can overflow is looked after.
 bool asks_whether_finite(std::string_view name) {
     constexpr std::array<std::string_view, 4> kQuestions{"isfinite", "isnan", "isinf", "finitef"};
-    const auto asks = [&](std::string_view q) {
-        return last(name).find(q) != std::string_view::npos;
-    };
+    const auto asks = [&](std::string_view q) { return last(name).find(q) != std::string_view::npos; };
     return std::ranges::any_of(kQuestions, asks);
 }
 
@@ -75,17 +73,15 @@ bool keeps_standard(std::string_view name) {
 
 bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
     if (is_conversion_intrinsic(f)) return false;  // a cast, and a fact as such
-    if (starts_with_any(name,
-                        {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
-                         "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
+    if (starts_with_any(name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
+                               "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
     return asks_whether_finite(name) || touches_low_precision(f);
 }
 
 // Questions about a tensor that carry no number, and what macros expand to.
 bool is_bookkeeping(std::string_view name) {
-    if (name.find("detail::") != std::string_view::npos ||
-        name.find("Error") != std::string_view::npos)
+    if (name.find("detail::") != std::string_view::npos || name.find("Error") != std::string_view::npos)
         return true;
     constexpr std::array<std::string_view, 22> kNames{
         "size",      "sizes",         "dim",      "ndimension",  "numel",         "defined",
@@ -95,16 +91,13 @@ bool is_bookkeeping(std::string_view name) {
     return std::ranges::find(kNames, last(name)) != kNames.end();
 }
 
-bool is_torch(std::string_view scope) {
-    return scope == "at" || scope == "torch" || scope == "c10";
-}
+bool is_torch(std::string_view scope) { return scope == "at" || scope == "torch" || scope == "c10"; }
 
 bool keeps_torch(std::string_view scope, std::string_view name, const clang::FunctionDecl& f) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f);
-    const ElementType of =
-        method && !method->getParent()->isLambda()
-            ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
-            : ElementType{};
+    const ElementType of = method && !method->getParent()->isLambda()
+                               ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
+                               : ElementType{};
     // Every step of a chain of options is needed to know the dtype at its end.
     if (of.shape == Shape::options && !llvm::isa<clang::CXXConstructorDecl>(f)) return true;
     if (is_bookkeeping(name)) return false;
@@ -119,16 +112,14 @@ bool keeps_torch(std::string_view scope, std::string_view name, const clang::Fun
         return f.getOverloadedOperator() == clang::OO_Call && scope == "torch";
     if (scope != "c10") return true;
     return element_type(f.getReturnType()).shape == Shape::options ||
-           starts_with_any(name,
-                           {"c10::impl::", "c10::autocast", "c10::GradMode", "c10::InferenceMode"});
+           starts_with_any(name, {"c10::impl::", "c10::autocast", "c10::GradMode", "c10::InferenceMode"});
 }
 
 bool keeps_library(const Callee& callee, const clang::FunctionDecl& f) {
     const std::string_view name = callee.name.str();
     const std::string_view scope = outermost(name);
     if (scope.empty()) return keeps_global(name, f);
-    if (scope == "std")
-        return keeps_standard(llvm::isa<clang::CXXConstructorDecl>(f) ? last(name) : name);
+    if (scope == "std") return keeps_standard(llvm::isa<clang::CXXConstructorDecl>(f) ? last(name) : name);
     if (is_torch(scope)) return keeps_torch(scope, name, f);
     if (scope == "c10d") return !is_bookkeeping(name);
     if (scope == "cuda") return name.find("atomic") != std::string_view::npos;
@@ -156,14 +147,19 @@ Op operator_op(clang::OverloadedOperatorKind kind) {
     const auto spelled = [&]() -> std::string_view {
         switch (kind) {
             case clang::OO_Plus:
-            case clang::OO_PlusEqual: return "at::add";
+            case clang::OO_PlusEqual:
+                return "at::add";
             case clang::OO_Minus:
-            case clang::OO_MinusEqual: return "at::sub";
+            case clang::OO_MinusEqual:
+                return "at::sub";
             case clang::OO_Star:
-            case clang::OO_StarEqual: return "at::mul";
+            case clang::OO_StarEqual:
+                return "at::mul";
             case clang::OO_Slash:
-            case clang::OO_SlashEqual: return "at::div";
-            default: return {};
+            case clang::OO_SlashEqual:
+                return "at::div";
+            default:
+                return {};
         }
     }();
     return spelled.empty() ? Op() : op_from_spelling(spelled);
@@ -172,8 +168,7 @@ Op operator_op(clang::OverloadedOperatorKind kind) {
 void find_destructors(const clang::CXXRecordDecl& record, int depth,
                       std::vector<const clang::CXXDestructorDecl*>& out);
 
-void find_destructors(clang::QualType type, int depth,
-                      std::vector<const clang::CXXDestructorDecl*>& out) {
+void find_destructors(clang::QualType type, int depth, std::vector<const clang::CXXDestructorDecl*>& out) {
     const auto* record = type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
     if (record && record->hasDefinition()) find_destructors(*record->getDefinition(), depth, out);
 }
@@ -222,8 +217,7 @@ const Callee& Callees::of(const clang::FunctionDecl& function) {
         callee->template_args = template_arguments(function);
         callee->op = callee->user && !callee->library ? Op() : op_from_spelling(callee->name.str());
         if (!callee->op.known()) callee->op = module_op(*callee);
-        if (!callee->op.known() && !callee->user)
-            callee->op = operator_op(function.getOverloadedOperator());
+        if (!callee->op.known() && !callee->user) callee->op = operator_op(function.getOverloadedOperator());
         const auto kind = function.getOverloadedOperator();
         callee->in_place = kind == clang::OO_PlusEqual || kind == clang::OO_MinusEqual ||
                            kind == clang::OO_StarEqual || kind == clang::OO_SlashEqual ||

@@ -18,27 +18,22 @@ namespace {
 bool keeps_dtype(std::string_view name) {
     const std::size_t at = name.rfind("::");
     return llvm::StringSwitch<bool>(at == std::string_view::npos ? name : name.substr(at + 2))
-        .Cases("clone", "contiguous", "detach", "view", "reshape", "transpose", "permute", "t",
-               "squeeze", true)
-        .Cases("unsqueeze", "flatten", "expand", "expand_as", "slice", "select", "narrow",
-               "view_as", true)
-        .Cases("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like",
+        .Cases("clone", "contiguous", "detach", "view", "reshape", "transpose", "permute", "t", "squeeze",
                true)
-        .Cases("cuda", "cpu", "pin_memory", "requires_grad_", "set_requires_grad", "to", "options",
-               true)
+        .Cases("unsqueeze", "flatten", "expand", "expand_as", "slice", "select", "narrow", "view_as", true)
+        .Cases("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "full_like", true)
+        .Cases("cuda", "cpu", "pin_memory", "requires_grad_", "set_requires_grad", "to", "options", true)
         .Cases("dtype", "scalar_type", "device", "layout", "index_select", "gather", "repeat", true)
         .Default(false);
 }
 
-bool is_tensor_like(const Operand& o) {
-    return o.shape == Shape::tensor || o.shape == Shape::options;
-}
+bool is_tensor_like(const Operand& o) { return o.shape == Shape::tensor || o.shape == Shape::options; }
 
-Operand tensor_result(const Call& call, const clang::Expr& e, const Callee& callee,
-                      const State& state, llvm::ArrayRef<const clang::Expr*> arguments) {
+Operand tensor_result(const Call& call, const clang::Expr& e, const Callee& callee, const State& state,
+                      llvm::ArrayRef<const clang::Expr*> arguments) {
     if (e.getType()->isVoidType() && !callee.library) return {};
-    const ElementType type = e.getType()->isVoidType() ? ElementType{DType::unknown, Shape::scalar}
-                                                       : element_type(e.getType());
+    const ElementType type =
+        e.getType()->isVoidType() ? ElementType{DType::unknown, Shape::scalar} : element_type(e.getType());
     Operand result;
     result.dtype = type.dtype;
     result.shape = type.shape;
@@ -98,8 +93,7 @@ void add_callables(const clang::Expr& argument, Call& call, State& state) {
             call.lambdas.push_back(state.usrs.of(*body));
         return;
     }
-    if (const auto* carried = function_in_type(e->getType());
-        carried && !in_system_header(*carried)) {
+    if (const auto* carried = function_in_type(e->getType()); carried && !in_system_header(*carried)) {
         call.lambdas.push_back(state.usrs.of(*carried));
         return;
     }
@@ -116,8 +110,7 @@ bool takes_callable(llvm::ArrayRef<const clang::Expr*> arguments) {
         arguments, [](const clang::Expr* a) { return closure_of(before_wrapping(a)->getType()); });
 }
 
-void finish(Call call, const clang::Stmt& at, llvm::ArrayRef<const clang::Expr*> arguments,
-            State& state) {
+void finish(Call call, const clang::Stmt& at, llvm::ArrayRef<const clang::Expr*> arguments, State& state) {
     call.loop_depth = state.loop_depth;
     for (const clang::Expr* argument : arguments) add_callables(*argument, call, state);
     state.call_of[&at] = static_cast<std::int32_t>(state.out.calls.size());
@@ -145,8 +138,7 @@ CallKind kind_of(const clang::CallExpr& e, const clang::FunctionDecl* callee, bo
 // A call through a pointer: who runs is not known, that something runs is.
 void add_indirect(const clang::CallExpr& e, State& state) {
     const clang::Expr* callee = e.getCallee()->IgnoreParenImpCasts();
-    if (llvm::isa<clang::CXXPseudoDestructorExpr>(callee) || e.isTypeDependent() ||
-        e.containsErrors())
+    if (llvm::isa<clang::CXXPseudoDestructorExpr>(callee) || e.isTypeDependent() || e.containsErrors())
         return;
     std::string name = name_of_value(*callee);
     if (name.empty()) name = spelling(*callee, state.ast).str();
@@ -158,15 +150,13 @@ void add_indirect(const clang::CallExpr& e, State& state) {
     }
     call.macro = macro_at(callee->getExprLoc(), state.ast);
     const auto arguments = written_arguments(e);
-    for (const clang::Expr* argument : arguments)
-        call.args.push_back(make_operand(*argument, state));
+    for (const clang::Expr* argument : arguments) call.args.push_back(make_operand(*argument, state));
     finish(std::move(call), e, arguments, state);
 }
 
 bool is_on_tensors(llvm::ArrayRef<const clang::Expr*> arguments) {
-    return std::ranges::any_of(arguments, [](const clang::Expr* a) {
-        return element_type(a->getType()).shape == Shape::tensor;
-    });
+    return std::ranges::any_of(
+        arguments, [](const clang::Expr* a) { return element_type(a->getType()).shape == Shape::tensor; });
 }
 
 std::string operator_name(clang::OverloadedOperatorKind kind) {
@@ -175,20 +165,17 @@ std::string operator_name(clang::OverloadedOperatorKind kind) {
 
 // std::make_unique<Guard>(true): the constructor it runs, when the number of arguments decides
 // which.
-const clang::CXXConstructorDecl* made_by_factory(const clang::FunctionDecl& callee,
-                                                 std::size_t arguments) {
+const clang::CXXConstructorDecl* made_by_factory(const clang::FunctionDecl& callee, std::size_t arguments) {
     if (!callee.isInStdNamespace() || !callee.getIdentifier()) return nullptr;
     if (callee.getName() != "make_unique" && callee.getName() != "make_shared") return nullptr;
     const auto* list = callee.getTemplateSpecializationArgs();
-    if (!list || list->size() == 0 || list->get(0).getKind() != clang::TemplateArgument::Type)
-        return nullptr;
+    if (!list || list->size() == 0 || list->get(0).getKind() != clang::TemplateArgument::Type) return nullptr;
     const auto* record = list->get(0).getAsType()->getAsCXXRecordDecl();
     if (!record || !record->hasDefinition() || in_system_header(*record)) return nullptr;
     const clang::CXXConstructorDecl* found = nullptr;
     for (const auto* constructor : record->ctors()) {
         if (constructor->isCopyOrMoveConstructor() || !constructor->isUserProvided()) continue;
-        if (arguments < constructor->getMinRequiredArguments() ||
-            arguments > constructor->getNumParams())
+        if (arguments < constructor->getMinRequiredArguments() || arguments > constructor->getNumParams())
             continue;
         if (found) return nullptr;
         found = constructor;
@@ -207,20 +194,18 @@ void add_call(const clang::CallExpr& e, State& state) {
     if (const auto* made = made_by_factory(*function, arguments.size())) {
         Call call = new_call(CallKind::constructor, span_of(e.getSourceRange(), state.ast),
                              Symbol(qualified_name(*made)), state.usrs.of(*made));
-        for (const clang::Expr* argument : arguments)
-            call.args.push_back(make_operand(*argument, state));
+        for (const clang::Expr* argument : arguments) call.args.push_back(make_operand(*argument, state));
         call.result.shape = Shape::object;
         call.macro = macro_at(e.getExprLoc(), state.ast);
         return finish(std::move(call), e, arguments, state);
     }
     // Numbers do not act: arithmetic of half classes is a matter of casts and accumulations.
-    if (!known.user && llvm::isa<clang::CXXOperatorCallExpr>(&e) &&
-        is_half_class(e.getArg(0)->getType()))
+    if (!known.user && llvm::isa<clang::CXXOperatorCallExpr>(&e) && is_half_class(e.getArg(0)->getType()))
         return;
     if (!known.user && llvm::isa<clang::CXXConversionDecl>(function)) return;
     const bool on_tensors = is_on_tensors(arguments) && !known.user;
-    Call call = new_call(kind_of(e, function, on_tensors), span_of(e.getSourceRange(), state.ast),
-                         known.name, known.usr.empty() ? state.usrs.of(*function) : known.usr);
+    Call call = new_call(kind_of(e, function, on_tensors), span_of(e.getSourceRange(), state.ast), known.name,
+                         known.usr.empty() ? state.usrs.of(*function) : known.usr);
     call.op = known.op;
     call.template_args = known.template_args;
     if (call.kind == CallKind::op) {
@@ -229,8 +214,7 @@ void add_call(const clang::CallExpr& e, State& state) {
     }
     call.in_place = known.in_place;
     call.macro = macro_at(e.getCallee()->getExprLoc(), state.ast);
-    for (const clang::Expr* argument : arguments)
-        call.args.push_back(make_operand(*argument, state));
+    for (const clang::Expr* argument : arguments) call.args.push_back(make_operand(*argument, state));
     call.result = tensor_result(call, e, known, state, arguments);
     if (is_float(call.result.dtype) && call.result.shape == Shape::scalar)
         call.result.stat = state.flow.stat_of(e);
@@ -239,20 +223,18 @@ void add_call(const clang::CallExpr& e, State& state) {
 
 void add_constructor(const clang::CXXConstructExpr& e, State& state) {
     const clang::CXXConstructorDecl* constructor = e.getConstructor();
-    if (constructor->isTrivial() || constructor->isCopyOrMoveConstructor() ||
-        !constructor->isUserProvided())
+    if (constructor->isTrivial() || constructor->isCopyOrMoveConstructor() || !constructor->isUserProvided())
         return;
     const Callee& known = state.callees.of(*constructor);
     if (!known.kept || is_half_class(e.getType())) return;
-    Call call = new_call(CallKind::constructor, span_of(e.getSourceRange(), state.ast), known.name,
-                         known.usr);
+    Call call =
+        new_call(CallKind::constructor, span_of(e.getSourceRange(), state.ast), known.name, known.usr);
     call.op = known.op;
     call.template_args = known.template_args;
     llvm::SmallVector<const clang::Expr*, 8> arguments;
     for (const clang::Expr* argument : e.arguments())
         if (!llvm::isa<clang::CXXDefaultArgExpr>(argument)) arguments.push_back(argument);
-    for (const clang::Expr* argument : arguments)
-        call.args.push_back(make_operand(*argument, state));
+    for (const clang::Expr* argument : arguments) call.args.push_back(make_operand(*argument, state));
     const ElementType type = element_type(e.getType());
     call.result.dtype = type.dtype;
     call.result.shape = type.shape;
@@ -291,8 +273,7 @@ void add_delete(const clang::CXXDeleteExpr& e, State& state) {
     const auto* record = type.isNull() ? nullptr : type->getAsCXXRecordDecl();
     if (!record) return;
     const Operand object = make_operand(*e.getArgument(), state);
-    for (Call& call :
-         destructor_calls(*record, object, span_of(e.getSourceRange(), state.ast), state))
+    for (Call& call : destructor_calls(*record, object, span_of(e.getSourceRange(), state.ast), state))
         finish(std::move(call), e, {}, state);
 }
 

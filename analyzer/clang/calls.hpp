@@ -12,8 +12,8 @@ void add_constructor(const clang::CXXConstructExpr&, State&);
 void add_assembly(const clang::GCCAsmStmt&, State&);
 
 // The destructors that run for an object of this class, as calls; `object` is what dies.
-std::vector<Call> destructor_calls(const clang::CXXRecordDecl&, const Operand& object,
-                                   const SourceSpan&, State&);
+std::vector<Call> destructor_calls(const clang::CXXRecordDecl&, const Operand& object, const SourceSpan&,
+                                   State&);
 void add_delete(const clang::CXXDeleteExpr&, State&);
 
 }  // namespace mp::lint::walk

@@ -63,8 +63,7 @@ void describe_source(const clang::Expr& source, Cast& cast, const State& state) 
 }
 
 bool runs_on_device(FunctionKind kind) {
-    return kind == FunctionKind::kernel || kind == FunctionKind::device ||
-           kind == FunctionKind::host_device;
+    return kind == FunctionKind::kernel || kind == FunctionKind::device || kind == FunctionKind::host_device;
 }
 
 void describe_use(const Use& use, Cast& cast, const State& state) {
@@ -74,8 +73,7 @@ void describe_use(const Use& use, Cast& cast, const State& state) {
     if (!use.target) return;
     cast.target = spelling(*use.target, state.ast);
     const bool stored = use.purpose == Purpose::store || use.purpose == Purpose::accumulate;
-    const bool on_device =
-        runs_on_device(state.out.kind) || state.decl.hasAttr<clang::CUDADeviceAttr>();
+    const bool on_device = runs_on_device(state.out.kind) || state.decl.hasAttr<clang::CUDADeviceAttr>();
     cast.output = stored && on_device && stored_through(use.target);
 }
 
@@ -85,8 +83,8 @@ struct Conversion {
     CastForm form = CastForm::explicit_;
 };
 
-void add(const clang::Expr& at, const clang::Expr& source, const Conversion& conversion,
-         const Use& use, State& state) {
+void add(const clang::Expr& at, const clang::Expr& source, const Conversion& conversion, const Use& use,
+         State& state) {
     Cast cast{.span = span_of(at.getSourceRange(), state.ast),
               .from = conversion.from,
               .to = conversion.to,
@@ -142,20 +140,16 @@ void add_conversion(const clang::CXXMemberCallExpr& e, const Use& use, State& st
 }
 
 void add_assignment(const clang::CXXOperatorCallExpr& e, State& state) {
-    if (e.getOperator() != clang::OO_Equal || e.getNumArgs() != 2 ||
-        !is_half_class(e.getArg(0)->getType()))
+    if (e.getOperator() != clang::OO_Equal || e.getNumArgs() != 2 || !is_half_class(e.getArg(0)->getType()))
         return;
-    const ElementType from = element_type(e.getArg(1)->getType()),
-                      to = element_type(e.getArg(0)->getType());
+    const ElementType from = element_type(e.getArg(1)->getType()), to = element_type(e.getArg(0)->getType());
     if (!is_number(from) || !matters(from.dtype, to.dtype)) return;
-    const Use use{
-        .purpose = Purpose::store, .form = CastForm::assign, .target = e.getArg(0), .function = {}};
+    const Use use{.purpose = Purpose::store, .form = CastForm::assign, .target = e.getArg(0), .function = {}};
     add(e, *e.getArg(1), {from.dtype, to.dtype, CastForm::assign}, use, state);
 }
 
 void add_builtin_cast(const clang::CastExpr& e, const Use& use, State& state) {
-    const ElementType from = element_type(e.getSubExpr()->getType()),
-                      to = element_type(e.getType());
+    const ElementType from = element_type(e.getSubExpr()->getType()), to = element_type(e.getType());
     switch (e.getCastKind()) {
         case clang::CK_FloatingCast:
         case clang::CK_IntegralToFloating: {
@@ -163,20 +157,19 @@ void add_builtin_cast(const clang::CastExpr& e, const Use& use, State& state) {
             const auto* implicit = llvm::dyn_cast<clang::ImplicitCastExpr>(&e);
             const bool written = !implicit || implicit->isPartOfExplicitCast();
             add(e, *e.getSubExpr(),
-                {from.dtype, to.dtype, written ? CastForm::explicit_ : CastForm::implicit}, use,
-                state);
+                {from.dtype, to.dtype, written ? CastForm::explicit_ : CastForm::implicit}, use, state);
             return;
         }
         case clang::CK_BitCast: {
             const bool storage = from.shape == Shape::pointer && to.shape == Shape::pointer;
             const bool low = is_low_precision(from.dtype) || is_low_precision(to.dtype);
             const bool known = from.dtype != DType::unknown && to.dtype != DType::unknown;
-            if (storage && low && known && from.dtype != to.dtype &&
-                llvm::isa<clang::ExplicitCastExpr>(&e))
+            if (storage && low && known && from.dtype != to.dtype && llvm::isa<clang::ExplicitCastExpr>(&e))
                 add(e, *e.getSubExpr(), {from.dtype, to.dtype, CastForm::reinterpret}, use, state);
             return;
         }
-        default: return;
+        default:
+            return;
     }
 }
 

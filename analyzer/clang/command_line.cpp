@@ -142,7 +142,8 @@ private:
 }  // namespace
 
 void CommandNotes::warn(std::string text) {
-    if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) warnings.push_back(std::move(text));
+    if (std::find(warnings.begin(), warnings.end(), text) == warnings.end())
+        warnings.push_back(std::move(text));
 }
 
 std::vector<std::string> split_command(std::string_view command) { return Splitter(command).words(); }

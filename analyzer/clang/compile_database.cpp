@@ -116,7 +116,8 @@ std::string database_in(const fs::path& dir) {
 
 bool has_any(const fs::path& dir, std::initializer_list<const char*> names) {
     std::error_code failed;
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return fs::exists(dir / n, failed); });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const char* n) { return fs::exists(dir / n, failed); });
 }
 
 // The file's directory and its parents up to the project's root: the nearest repository, else the
@@ -129,8 +130,8 @@ std::vector<fs::path> project_dirs(const fs::path& file) {
         if (dir == dir.root_path() || dir == "/usr" || dir == "/usr/local" || dir == "/home") break;
         dirs.push_back(dir);
         if (has_any(dir, {".git", ".hg", "mp-lint.toml"})) return dirs;
-        const bool project = has_any(dir, {"setup.py", "pyproject.toml", "CMakeLists.txt", "Makefile", "LICENSE",
-                                           "LICENSE.txt", "README.md"});
+        const bool project = has_any(dir, {"setup.py", "pyproject.toml", "CMakeLists.txt", "Makefile",
+                                           "LICENSE", "LICENSE.txt", "README.md"});
         if (project) outermost = std::max(outermost, dirs.size());
     }
     dirs.resize(std::min(dirs.size(), outermost));
@@ -206,7 +207,8 @@ CompileCommand default_command(const std::string& file, const std::vector<std::s
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
     const std::string full = absolute_path(file, directory.string());
-    CompileCommand command{.file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
+    CompileCommand command{
+        .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
     const std::string extension = fs::path(full).extension().string();
     if (extension == ".c") command.arguments = {"clang"};
     for (const auto& root : include_roots(full)) command.arguments.push_back("-I" + root);

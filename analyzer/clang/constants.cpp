@@ -114,12 +114,11 @@ Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
         const auto* construct = dyn_cast<CXXConstructExpr>(up);
         const auto* call = dyn_cast<CallExpr>(up);
         const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
-        const bool passes =
-            isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
-                InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
-            (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
-            (construct && construct->getNumArgs() >= 1) || (callee && is_conversion(*callee)) ||
-            (call && is_value_passed_on(*call));
+        const bool passes = isa<ParenExpr, CastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr,
+                                InitListExpr, SubstNonTypeTemplateParmExpr>(up) ||
+                            (unary && (unary->getOpcode() == UO_Minus || unary->getOpcode() == UO_Plus)) ||
+                            (construct && construct->getNumArgs() >= 1) ||
+                            (callee && is_conversion(*callee)) || (call && is_value_passed_on(*call));
         if (parent && passes) continue;
         const auto* used = dyn_cast<Expr>(child);
         return used ? role_in(body, *used, *up, depth) : Role::none;
@@ -153,19 +152,16 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
     }
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(&parent)) {
         if (op->getOperator() == OO_Equal) {
-            const VarDecl* variable = op->getNumArgs() == 2 && op->getArg(1) == &used
-                                          ? variable_of(op->getArg(0))
-                                          : nullptr;
+            const VarDecl* variable =
+                op->getNumArgs() == 2 && op->getArg(1) == &used ? variable_of(op->getArg(0)) : nullptr;
             return variable ? role_of_variable(body, *variable, depth + 1) : Role::none;
         }
         const bool right = op->getNumArgs() == 2 && op->getArg(1) == &used;
         const BinaryOperatorKind kind = binary_of(op->getOperator());
-        if (kind == BO_Mul && is_complement(terms, op->getArg(right ? 0 : 1)))
-            return Role::mask_fill;
+        if (kind == BO_Mul && is_complement(terms, op->getArg(right ? 0 : 1))) return Role::mask_fill;
         if (kind != BO_Comma && op->getNumArgs() == 2) return role_of_operator(kind, right);
     }
-    if (const auto* call = dyn_cast<CallExpr>(&parent))
-        return role_of_argument(body, *call, used, depth);
+    if (const auto* call = dyn_cast<CallExpr>(&parent)) return role_of_argument(body, *call, used, depth);
     if (const auto* declaration = dyn_cast<DeclStmt>(&parent)) {
         for (const Decl* d : declaration->decls()) {
             const auto* variable = dyn_cast<VarDecl>(d);
@@ -176,8 +172,7 @@ Role Flow::role_in(const Body& body, const Expr& used, const Stmt& parent, unsig
     return Role::none;
 }
 
-Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used,
-                            unsigned depth) const {
+Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& used, unsigned depth) const {
     const FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return Role::none;
     unsigned argument = 0;
@@ -185,8 +180,7 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
     if (argument == call.getNumArgs()) return Role::none;
     const LibraryCall library = library_call(*callee, call);
     if (library.kind != Arithmetic::none) {
-        if (library.kind == Arithmetic::multiply &&
-            is_complement(terms, call.getArg(argument == 0 ? 1 : 0)))
+        if (library.kind == Arithmetic::multiply && is_complement(terms, call.getArg(argument == 0 ? 1 : 0)))
             return Role::mask_fill;
         return role_of_library(library.kind, argument);
     }
@@ -244,8 +238,7 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
         const auto* call = dyn_cast_or_null<CallExpr>(up);
         const FunctionDecl* callee =
             call && !isa<CXXOperatorCallExpr>(call) ? call->getDirectCallee() : nullptr;
-        if (callee && library_call(*callee, *call).kind == Arithmetic::none &&
-            finds_extreme(*callee, depth))
+        if (callee && library_call(*callee, *call).kind == Arithmetic::none && finds_extreme(*callee, depth))
             return true;
     }
     return false;

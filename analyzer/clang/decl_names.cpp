@@ -27,8 +27,7 @@ clang::PrintingPolicy policy_of(const clang::ASTContext& context) {
 }
 
 std::string simple_name(const clang::NamedDecl& decl) {
-    if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&decl);
-        record && record->isLambda())
+    if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&decl); record && record->isLambda())
         return kLambda;
     // Constructors and destructors of class templates would spell out their arguments.
     if (llvm::isa<clang::CXXConstructorDecl>(decl) || llvm::isa<clang::CXXDestructorDecl>(decl)) {
@@ -74,11 +73,12 @@ void append(const clang::TemplateArgument& argument, const clang::ASTContext& co
             return;
         case clang::TemplateArgument::Type: {
             const ElementType type = element_type(argument.getAsType());
-            out.push_back(
-                {Symbol(type_name(argument.getAsType(), context)), type.dtype, type.shape});
+            out.push_back({Symbol(type_name(argument.getAsType(), context)), type.dtype, type.shape});
             return;
         }
-        case clang::TemplateArgument::Integral: out.push_back(integral(argument)); return;
+        case clang::TemplateArgument::Integral:
+            out.push_back(integral(argument));
+            return;
         default: {
             std::string text;
             llvm::raw_string_ostream stream(text);
@@ -88,8 +88,7 @@ void append(const clang::TemplateArgument& argument, const clang::ASTContext& co
     }
 }
 
-void find_lambdas(const clang::Stmt* statement,
-                  llvm::SmallVectorImpl<const clang::LambdaExpr*>& out) {
+void find_lambdas(const clang::Stmt* statement, llvm::SmallVectorImpl<const clang::LambdaExpr*>& out) {
     if (!statement) return;
     if (const auto* lambda = llvm::dyn_cast<clang::LambdaExpr>(statement)) {
         out.push_back(lambda);
@@ -99,11 +98,10 @@ void find_lambdas(const clang::Stmt* statement,
     for (const clang::Stmt* child : statement->children()) find_lambdas(child, out);
 }
 
-std::string place(clang::SourceLocation location, const clang::ASTContext& context,
-                  bool with_file) {
+std::string place(clang::SourceLocation location, const clang::ASTContext& context, bool with_file) {
     const SourceSpan span = span_of(location, context);
-    return (with_file ? std::string(span.file.str()) + ":" : std::string()) +
-           std::to_string(span.line) + ":" + std::to_string(span.column);
+    return (with_file ? std::string(span.file.str()) + ":" : std::string()) + std::to_string(span.line) +
+           ":" + std::to_string(span.column);
 }
 
 }  // namespace
@@ -145,8 +143,7 @@ std::vector<TemplateArgument> template_arguments(const clang::FunctionDecl& func
     const clang::DeclContext* scope = function.getDeclContext();
     for (; scope && !scope->isFileContext(); scope = scope->getParent())
         if (const auto* of_class = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(scope))
-            for (const auto& argument : of_class->getTemplateArgs().asArray())
-                append(argument, context, out);
+            for (const auto& argument : of_class->getTemplateArgs().asArray()) append(argument, context, out);
     return out;
 }
 
@@ -193,8 +190,7 @@ Symbol Usrs::of(const clang::FunctionDecl& function) {
 Symbol Usrs::of_lambda(const clang::CXXRecordDecl& closure) {
     const clang::ASTContext& context = closure.getASTContext();
     const clang::DeclContext* scope = closure.getDeclContext();
-    while (scope && !scope->isFunctionOrMethod() && !scope->isFileContext())
-        scope = scope->getParent();
+    while (scope && !scope->isFunctionOrMethod() && !scope->isFileContext()) scope = scope->getParent();
     const auto* around = llvm::dyn_cast_or_null<clang::FunctionDecl>(scope);
     if (!around) return Symbol("c:@lambda@" + place(closure.getLocation(), context, true));
     std::string usr(of(*around).str());
@@ -226,8 +222,7 @@ std::string display_name(const clang::FunctionDecl& function) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&function);
     if (method && method->getParent()->isLambda()) {
         const clang::DeclContext* scope = method->getParent()->getDeclContext();
-        while (scope && !scope->isFunctionOrMethod() && !scope->isFileContext())
-            scope = scope->getParent();
+        while (scope && !scope->isFunctionOrMethod() && !scope->isFileContext()) scope = scope->getParent();
         const auto* around = llvm::dyn_cast_or_null<clang::FunctionDecl>(scope);
         return (around ? display_name(*around) + "::" : std::string()) + kLambda;
     }

@@ -106,8 +106,8 @@ void make_harmless(clang::CompilerInvocation& invocation) {
 std::shared_ptr<clang::CompilerInvocation> parse_arguments(const Pass& pass) {
     std::vector<const char*> raw;
     for (const auto& argument : pass.arguments) raw.push_back(argument.c_str());
-    const auto diagnostics = clang::CompilerInstance::createDiagnostics(new clang::DiagnosticOptions,
-                                                                        &pass.problems, /*ShouldOwnClient=*/false);
+    const auto diagnostics = clang::CompilerInstance::createDiagnostics(
+        new clang::DiagnosticOptions, &pass.problems, /*ShouldOwnClient=*/false);
     clang::CreateInvocationOptions options;
     options.Diags = diagnostics;
     // Its own view of the disk: what the driver reads about the distribution is no dependency.
@@ -218,12 +218,15 @@ UnitState state_of(const Unit& unit, bool reached_the_tree) {
 class Extraction {
 public:
     Extraction(const Invocation& invocation, const ExtractOptions& options)
-        : invocation_(invocation), options_(options), names_(invocation_.directory),
+        : invocation_(invocation),
+          options_(options),
+          names_(invocation_.directory),
           files_(new GuardedFiles(invocation.directory)) {
         unit_.path = Symbol(invocation.file);
         unit_.language = invocation.language;
         unit_.headers = Symbol(invocation.headers);
-        if (uses_our_cuda_headers(invocation)) files_->hide_cuda_headers({"/usr/local/include", "/usr/include"});
+        if (uses_our_cuda_headers(invocation))
+            files_->hide_cuda_headers({"/usr/local/include", "/usr/include"});
         for (const auto& flag : invocation.flags) unit_.flags.emplace_back(flag);
     }
 
@@ -232,9 +235,11 @@ public:
             problems_.add(why);
         } else {
             host_pass();
-            if (reached_the_tree_ && !invocation_.device.empty() && preprocessed_.tests_cuda_arch) device_pass();
+            if (reached_the_tree_ && !invocation_.device.empty() && preprocessed_.tests_cuda_arch)
+                device_pass();
         }
-        for (const auto& header : preprocessed_.missing_headers) unit_.coverage.missing_headers.emplace_back(header);
+        for (const auto& header : preprocessed_.missing_headers)
+            unit_.coverage.missing_headers.emplace_back(header);
         problems_.report(unit_.coverage);
         unit_.dependencies = files_->read_files();
         unit_.state = state_of(unit_, reached_the_tree_);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
 // One entry of a compilation database, or what stands in for it.
 struct CompileCommand {
-    std::string file = {};       // as given
-    std::string directory = {};  // relative paths of the command are relative to it
+    std::string file = {};                    // as given
+    std::string directory = {};               // relative paths of the command are relative to it
     std::vector<std::string> arguments = {};  // with the compiler first; nvcc's own spelling is welcome
 };
 
@@ -27,9 +27,9 @@ enum class TorchHeaders : std::uint8_t { automatic, stubs };
 struct ExtractOptions {
     CudaHeaders cuda = CudaHeaders::automatic;
     TorchHeaders torch = TorchHeaders::automatic;
-    std::string cuda_path = {};       // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
-    bool exact = false;          // also parse function bodies of system headers
-    std::string project_root = {};    // files below it are user code; empty: everything not a system header
+    std::string cuda_path = {};     // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
+    bool exact = false;             // also parse function bodies of system headers
+    std::string project_root = {};  // files below it are user code; empty: everything not a system header
     std::vector<std::string> extra_args = {};  // appended to every command line
 };
 
@@ -38,12 +38,12 @@ struct Invocation {
     std::string file;
     std::string directory;
     Language language = Language::cpp;
-    std::vector<std::string> host;    // clang driver arguments of the host pass, compiler first
-    std::vector<std::string> device;  // of the device pass, empty for C++; run only when it is needed
-    std::vector<std::string> flags;   // numerics flags recorded, not forwarded ("--use_fast_math")
+    std::vector<std::string> host;           // clang driver arguments of the host pass, compiler first
+    std::vector<std::string> device;         // of the device pass, empty for C++; run only when it is needed
+    std::vector<std::string> flags;          // numerics flags recorded, not forwarded ("--use_fast_math")
     std::vector<std::string> architectures;  // every sm_NN or compute_NN the command names
-    std::string headers;              // as Unit::headers
-    std::vector<std::string> warnings;  // "@missing.rsp: cannot be read", dropped -fplugin=
+    std::string headers;                     // as Unit::headers
+    std::vector<std::string> warnings;       // "@missing.rsp: cannot be read", dropped -fplugin=
 };
 
 // Translates a command. Never fails: what it does not understand is dropped and named in `warnings`.

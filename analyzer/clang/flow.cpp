@@ -38,12 +38,10 @@ private:
     bool write(const clang::Expr& value, std::string& out) const {
         const clang::Expr* e = value.IgnoreParenImpCasts();
         if (llvm::isa<clang::CXXThisExpr>(e)) return out += "this", true;
-        if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e))
-            return write_name(*ref->getDecl(), out);
+        if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e)) return write_name(*ref->getDecl(), out);
         if (const auto* member = llvm::dyn_cast<clang::MemberExpr>(e)) {
             if (!llvm::isa<clang::FieldDecl>(member->getMemberDecl())) return false;
-            if (!state_.mutations.is_stable(*member->getMemberDecl()) ||
-                !write(*member->getBase(), out))
+            if (!state_.mutations.is_stable(*member->getMemberDecl()) || !write(*member->getBase(), out))
                 return false;
             out += member->isArrow() ? "->" : ".";
             return out += member->getMemberDecl()->getName(), true;
@@ -56,8 +54,7 @@ private:
             return out += ")", true;
         }
         if (const auto* unary = llvm::dyn_cast<clang::UnaryOperator>(e)) {
-            if (unary->getOpcode() != clang::UO_LNot && unary->getOpcode() != clang::UO_Minus)
-                return false;
+            if (unary->getOpcode() != clang::UO_LNot && unary->getOpcode() != clang::UO_Minus) return false;
             out += clang::UnaryOperator::getOpcodeStr(unary->getOpcode());
             return write(*unary->getSubExpr(), out);
         }
@@ -70,12 +67,10 @@ private:
         if (llvm::isa<clang::EnumConstantDecl, clang::NonTypeTemplateParmDecl>(decl))
             return out += decl.getName(), true;
         const auto* variable = llvm::dyn_cast<clang::VarDecl>(&decl);
-        if (!variable || !variable->getIdentifier() || !state_.mutations.is_stable(*variable))
-            return false;
+        if (!variable || !variable->getIdentifier() || !state_.mutations.is_stable(*variable)) return false;
         // Somebody else may write a global or a thread-local in between; not a constant, though.
         if (!variable->hasLocalStorage() && !variable->getType().isConstQualified()) return false;
-        if (variable->getType()->isReferenceType() && !llvm::isa<clang::ParmVarDecl>(variable))
-            return false;
+        if (variable->getType()->isReferenceType() && !llvm::isa<clang::ParmVarDecl>(variable)) return false;
         if (!state_.mutations.is_unique(*variable)) return false;
         return out += variable->getName(), true;
     }
@@ -94,15 +89,11 @@ struct Placed {
 
 class Blocks {
 public:
-    Blocks(const clang::CFG& graph, State& state) : state_(state), conditions_(state) {
-        number(graph);
-    }
+    Blocks(const clang::CFG& graph, State& state) : state_(state), conditions_(state) { number(graph); }
 
     void write() {
-        for (std::uint32_t i = 0; i < order_.size(); ++i)
-            state_.out.flow.push_back(block(*order_[i]));
-        if (exit_used_)
-            state_.out.flow.push_back({.span = end_of_body(), .to = {}, .leaves = true});
+        for (std::uint32_t i = 0; i < order_.size(); ++i) state_.out.flow.push_back(block(*order_[i]));
+        if (exit_used_) state_.out.flow.push_back({.span = end_of_body(), .to = {}, .leaves = true});
         for (std::uint32_t i = 0; i < order_.size(); ++i) place(*order_[i], i);
         reorder();
         if (is_straight()) straighten();
@@ -138,9 +129,8 @@ private:
 
     Block block(const clang::CFGBlock& b) {
         Block out;
-        const bool two_ways =
-            b.succ_size() == 2 && b.getTerminatorStmt() &&
-            !llvm::isa<clang::SwitchStmt, clang::CXXTryStmt>(b.getTerminatorStmt());
+        const bool two_ways = b.succ_size() == 2 && b.getTerminatorStmt() &&
+                              !llvm::isa<clang::SwitchStmt, clang::CXXTryStmt>(b.getTerminatorStmt());
         const clang::Expr* condition = two_ways ? last_condition(b) : nullptr;
         bool taken = true;
         for (const auto& next : b.succs()) {
@@ -151,10 +141,8 @@ private:
             // block, then.
             if (to == exit_ && !two_ways) {
                 const clang::Stmt* way = way_out(b);
-                out.leaves =
-                    !b.hasNoReturnElement() || llvm::isa_and_nonnull<clang::CXXThrowExpr>(way);
-                if (out.leaves)
-                    out.span = way ? span_of(way->getSourceRange(), state_.ast) : end_of_body();
+                out.leaves = !b.hasNoReturnElement() || llvm::isa_and_nonnull<clang::CXXThrowExpr>(way);
+                if (out.leaves) out.span = way ? span_of(way->getSourceRange(), state_.ast) : end_of_body();
                 continue;
             }
             Edge edge = conditions_.edge(condition, when);
@@ -170,8 +158,7 @@ private:
         const auto& flow = state_.out.flow;
         for (std::uint32_t i = 0; i < flow.size(); ++i) {
             const bool ends = flow[i].to.empty() && flow[i].leaves && i + 1 == flow.size();
-            const bool goes_on =
-                flow[i].to.size() == 1 && flow[i].to[0].to == i + 1 && !flow[i].leaves;
+            const bool goes_on = flow[i].to.size() == 1 && flow[i].to[0].to == i + 1 && !flow[i].leaves;
             if (!ends && !goes_on) return false;
         }
         return true;
@@ -191,17 +178,14 @@ private:
         return last ? last : llvm::dyn_cast_or_null<clang::Expr>(b.getTerminatorCondition());
     }
 
-    SourceSpan end_of_body() const {
-        return span_of(state_.decl.getBody()->getEndLoc(), state_.ast);
-    }
+    SourceSpan end_of_body() const { return span_of(state_.decl.getBody()->getEndLoc(), state_.ast); }
 
     // The return or throw that ends the block; null when control runs off the end of the function.
     static const clang::Stmt* way_out(const clang::CFGBlock& b) {
         const clang::Stmt* found = nullptr;
         for (const clang::CFGElement& element : b)
             if (const auto s = element.getAs<clang::CFGStmt>())
-                if (llvm::isa<clang::CXXThrowExpr, clang::ReturnStmt>(s->getStmt()))
-                    found = s->getStmt();
+                if (llvm::isa<clang::CXXThrowExpr, clang::ReturnStmt>(s->getStmt())) found = s->getStmt();
         return found;
     }
 
@@ -214,8 +198,7 @@ private:
             else if (const auto dies = element.getAs<clang::CFGAutomaticObjDtor>())
                 add_destructor(*dies, index, position);
             else if (const auto member = element.getAs<clang::CFGMemberDtor>())
-                add_destructors(member->getFieldDecl()->getType(),
-                                member->getFieldDecl()->getNameAsString(),
+                add_destructors(member->getFieldDecl()->getType(), member->getFieldDecl()->getNameAsString(),
                                 member->getFieldDecl()->getSourceRange(), index, position);
             else if (const auto base = element.getAs<clang::CFGBaseDtor>())
                 add_destructors(base->getBaseSpecifier()->getType(), {},
@@ -224,8 +207,7 @@ private:
     }
 
     // Placed where the scope ends, which is where the object dies, not where it is declared.
-    void add_destructor(const clang::CFGAutomaticObjDtor& dies, std::uint32_t index,
-                        std::uint32_t position) {
+    void add_destructor(const clang::CFGAutomaticObjDtor& dies, std::uint32_t index, std::uint32_t position) {
         const clang::VarDecl& variable = *dies.getVarDecl();
         clang::SourceRange at = variable.getSourceRange();
         if (const clang::Stmt* trigger = dies.getTriggerStmt()) {
@@ -254,8 +236,7 @@ private:
             // What the graph does not know (a default member initialiser) stays with its neighbour.
             const auto found = position_.find(state_.made_by[i]);
             if (found != position_.end()) last = found->second;
-            all.push_back(
-                {last.first, last.second, i, static_cast<std::int32_t>(i), std::move(calls[i])});
+            all.push_back({last.first, last.second, i, static_cast<std::int32_t>(i), std::move(calls[i])});
         }
         const std::size_t walked = all.size();
         for (Placed& p : placed_) {
@@ -263,8 +244,7 @@ private:
             all.push_back(std::move(p));
         }
         std::ranges::sort(all, [](const Placed& a, const Placed& b) {
-            return std::tie(a.block, a.position, a.sequence) <
-                   std::tie(b.block, b.position, b.sequence);
+            return std::tie(a.block, a.position, a.sequence) < std::tie(b.block, b.position, b.sequence);
         });
         std::vector<std::int32_t> now(walked, kNone);
         calls.clear();
@@ -284,8 +264,7 @@ private:
         for (Call& call : state_.out.calls) std::ranges::for_each(call.args, fix);
         for (Cast& cast : state_.out.casts) fix(cast.source);
         std::ranges::for_each(state_.out.returned, fix);
-        for (auto& [statement, index] : state_.call_of)
-            index = now[static_cast<std::size_t>(index)];
+        for (auto& [statement, index] : state_.call_of) index = now[static_cast<std::size_t>(index)];
     }
 
     State& state_;

@@ -20,11 +20,13 @@ std::int64_t nanoseconds(llvm::sys::TimePoint<> time) {
 }
 
 // How the names of a toolkit's headers and header directories begin.
+// clang-format off: a table
 constexpr llvm::StringLiteral kCudaNames[] = {
     "builtin_types", "cccl/", "channel_descriptor", "common_functions", "cooperative_groups", "crt/", "cub/",
     "cublas", "cuda", "cudnn", "cufft", "cupti", "curand", "cusolver", "cusparse", "device_", "driver_",
     "fatbinary", "host_config", "host_defines", "library_types", "math_constants", "math_functions", "mma.h",
     "nccl", "npp", "nv", "sm_", "surface_", "texture_", "thrust/", "vector_functions", "vector_types"};
+// clang-format on
 
 // Hashes the very bytes that are parsed, so that a file edited meanwhile cannot fool a cache.
 class NotedFile : public vfs::File {
@@ -54,8 +56,7 @@ private:
 
 }  // namespace
 
-GuardedFiles::GuardedFiles(const std::string& directory)
-    : ProxyFileSystem(vfs::createPhysicalFileSystem()) {
+GuardedFiles::GuardedFiles(const std::string& directory) : ProxyFileSystem(vfs::createPhysicalFileSystem()) {
     setCurrentWorkingDirectory(directory);  // a missing one shows as missing files
 }
 

@@ -47,8 +47,7 @@ std::uint64_t range_of(QualType type, const ASTContext& context) {
     if (type->isBooleanType()) return 1;
     const unsigned bits = static_cast<unsigned>(context.getTypeSize(type));
     if (bits > 16) return 0;
-    return type->isUnsignedIntegerType() ? (std::uint64_t{1} << bits) - 1
-                                         : std::uint64_t{1} << (bits - 1);
+    return type->isUnsignedIntegerType() ? (std::uint64_t{1} << bits) - 1 : std::uint64_t{1} << (bits - 1);
 }
 
 std::uint64_t combine(BinaryOperatorKind op, std::uint64_t a, std::uint64_t b) {
@@ -132,8 +131,7 @@ std::uint64_t Flow::bound_of_value(Term t, unsigned depth) const {
             case BO_Add:
             case BO_Sub:
             case BO_Mul:
-                return combine(binary->getOpcode(), bound(binary->getLHS()),
-                               bound(binary->getRHS()));
+                return combine(binary->getOpcode(), bound(binary->getLHS()), bound(binary->getRHS()));
             case BO_Div:
                 return bound(binary->getLHS());
             case BO_Rem: {

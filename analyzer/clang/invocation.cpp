@@ -60,7 +60,8 @@ Compiler compiler_of(const std::string& program) {
     const std::string name = base_name(program);
     if (name.find("nvcc") != std::string::npos) return Compiler::nvcc;
     if (name.find("++") != std::string::npos || name.starts_with("c++")) return Compiler::cxx;
-    const bool is_c = name == "cc" || name.find("gcc") != std::string::npos || name.find("clang") != std::string::npos;
+    const bool is_c =
+        name == "cc" || name.find("gcc") != std::string::npos || name.find("clang") != std::string::npos;
     return is_c ? Compiler::c : Compiler::cxx;
 }
 
@@ -163,7 +164,8 @@ private:
         first_ = {arch, "-nocudalib"};
         if (toolkit.path.empty()) {
             invocation_.headers = "stubs";
-            first_.insert(first_.end(), {"-nocudainc", "-isystem", ours("cuda"), "-include", "mp_cuda_stub.h"});
+            first_.insert(first_.end(),
+                          {"-nocudainc", "-isystem", ours("cuda"), "-include", "mp_cuda_stub.h"});
             return;
         }
         toolkit_version_ = toolkit.version;
@@ -228,9 +230,10 @@ private:
         const bool named = std::any_of(user_.arguments.begin(), user_.arguments.end(), [](const auto& a) {
             return a.find("TORCH_EXTENSION_NAME") != std::string::npos;
         });
-        return named || std::any_of(user_.include_dirs.begin(), user_.include_dirs.end(), [](const auto& dir) {
-            return dir.ends_with("torch/include") || has_torch_headers(dir);
-        });
+        return named ||
+               std::any_of(user_.include_dirs.begin(), user_.include_dirs.end(), [](const auto& dir) {
+                   return dir.ends_with("torch/include") || has_torch_headers(dir);
+               });
     }
 
     // Gives each include directory another option, or none: "" keeps it, "drop" removes it.
@@ -265,9 +268,14 @@ private:
         // The path of a driver that is never run: clang looks for libc++ beside it.
         const char* name = language_ == "c" ? "clang" : "clang++";
         const auto driver = fs::path(header_places().resource) / "../../../bin" / name;
-        std::vector<std::string> all{driver.lexically_normal().string(), "--no-default-config", "-fsyntax-only",
-                                     "-resource-dir", header_places().resource,
-                                     "-Wno-everything", "-ferror-limit=0", "-fno-spell-checking"};
+        std::vector<std::string> all{driver.lexically_normal().string(),
+                                     "--no-default-config",
+                                     "-fsyntax-only",
+                                     "-resource-dir",
+                                     header_places().resource,
+                                     "-Wno-everything",
+                                     "-ferror-limit=0",
+                                     "-fno-spell-checking"};
         if (cuda) all.push_back(pass);
         for (const auto* part : {&first_, &user_.arguments, &last_}) {
             all.insert(all.end(), part->begin(), part->end());

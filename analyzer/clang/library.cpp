@@ -96,8 +96,7 @@ llvm::StringRef stem(llvm::StringRef name) {
 }
 
 bool is_method_of(const FunctionDecl& f, llvm::StringRef scope) {
-    return isa<CXXMethodDecl>(f) &&
-           llvm::StringRef(f.getQualifiedNameAsString()).starts_with(scope);
+    return isa<CXXMethodDecl>(f) && llvm::StringRef(f.getQualifiedNameAsString()).starts_with(scope);
 }
 
 // The functor that says what a library reduction does: cub::Sum(), cg::plus<T>(), std::plus<>{}.
@@ -149,14 +148,11 @@ bool is_random(const FunctionDecl& f) {
 LibraryCall library_call(const FunctionDecl& f, const CallExpr& call) {
     const llvm::StringRef name = name_of_function(f);
     if (name.empty()) return {};
-    if (const LibraryCall reduction = library_reduction(f, call);
-        reduction.kind != Arithmetic::none)
+    if (const LibraryCall reduction = library_reduction(f, call); reduction.kind != Arithmetic::none)
         return reduction;
-    if (is_method_of(f, "cooperative_groups::") && name.starts_with("shfl"))
-        return {Arithmetic::shuffle, 0};
+    if (is_method_of(f, "cooperative_groups::") && name.starts_with("shfl")) return {Arithmetic::shuffle, 0};
     if (!is_library(f)) return {};
-    const llvm::StringRef short_name =
-        stem(name.starts_with("__builtin_") ? name.drop_front(10) : name);
+    const llvm::StringRef short_name = stem(name.starts_with("__builtin_") ? name.drop_front(10) : name);
     const auto found = std::ranges::find(kCalls, short_name, &Entry::name);
     if (found == kCalls.end()) return {};
     const bool masked = found->kind == Arithmetic::shuffle || found->kind == Arithmetic::reduce;

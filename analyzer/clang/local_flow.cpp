@@ -21,8 +21,7 @@ Stat stat_for(Meaning meaning) {
     }
 }
 
-Flow::Flow(const clang::FunctionDecl& function, clang::ASTContext& c)
-    : context(c), terms(function, c) {
+Flow::Flow(const clang::FunctionDecl& function, clang::ASTContext& c) : context(c), terms(function, c) {
     collect_steps();
 }
 
@@ -40,22 +39,18 @@ LoopsAround LocalFlow::loops_around(const clang::Stmt& s) const {
     around.halving = body.describe(loops.front()).halving;
     around.trips = 1;
     for (const clang::Stmt* loop : loops)
-        if (__builtin_mul_overflow(around.trips, body.describe(loop).trips, &around.trips))
-            around.trips = 0;
+        if (__builtin_mul_overflow(around.trips, body.describe(loop).trips, &around.trips)) around.trips = 0;
     return around;
 }
 
 Stat LocalFlow::stat_of(const clang::Expr& e) const {
     const ElementType type = element_type(e.getType());
     // Only numbers are statistics; most operands of host code leave here.
-    if (!is_float(type.dtype) || (type.shape != Shape::scalar && type.shape != Shape::vec))
-        return Stat::none;
+    if (!is_float(type.dtype) || (type.shape != Shape::scalar && type.shape != Shape::vec)) return Stat::none;
     return stat_for(impl_->flow.meaning({&e, nullptr}));
 }
 
-bool LocalFlow::is_index(const clang::Expr& e) const {
-    return impl_->flow.is_index({&e, nullptr}, 0);
-}
+bool LocalFlow::is_index(const clang::Expr& e) const { return impl_->flow.is_index({&e, nullptr}, 0); }
 
 std::uint64_t LocalFlow::bound_of(const clang::Expr& e) const {
     return impl_->flow.bound_of({&e, nullptr}, 0);

@@ -70,8 +70,7 @@ struct Flow {
     bool reported_by_helper(const Step&) const;
     bool is_member_sum(const Step&) const;
     Stat stat_of(const Step&, const Accumulate&) const;
-    Accumulation describe(const Step&, const Accumulate&,
-                          const std::vector<const clang::Stmt*>& loops) const;
+    Accumulation describe(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
     void add_accumulations(Function& out) const;
 
     // updates.cpp
@@ -114,10 +113,8 @@ struct Flow {
 
     // constants.cpp
     Role role_of(const Body&, const clang::Expr&, unsigned depth) const;
-    Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent,
-                 unsigned depth) const;
-    Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&,
-                          unsigned depth) const;
+    Role role_in(const Body&, const clang::Expr& used, const clang::Stmt& parent, unsigned depth) const;
+    Role role_of_argument(const Body&, const clang::CallExpr&, const clang::Expr&, unsigned depth) const;
     Role role_of_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_extreme_variable(const Body&, const clang::VarDecl&, unsigned depth) const;
     bool is_select_with_constant(const Write&) const;

@@ -73,8 +73,7 @@ bool advance(std::int64_t& value, char op, std::int64_t step) {
         case '/':
             return step != 0 && step != -1 && (value /= step, true);
         case '<':
-            return step >= 0 && step < 63 &&
-                   !__builtin_mul_overflow(value, std::int64_t{1} << step, &value);
+            return step >= 0 && step < 63 && !__builtin_mul_overflow(value, std::int64_t{1} << step, &value);
         case '>':
             return step >= 0 && step < 63 && (value >>= step, true);
         default:
@@ -96,17 +95,15 @@ std::uint64_t magnitude(std::int64_t v) {
     return v < 0 ? std::uint64_t(0) - std::uint64_t(v) : std::uint64_t(v);
 }
 
-Count count_linear(std::int64_t start, std::int64_t bound, BinaryOperatorKind op,
-                   std::int64_t step) {
+Count count_linear(std::int64_t start, std::int64_t bound, BinaryOperatorKind op, std::int64_t step) {
     if (step == 0 || !holds(op, start, bound)) return {};
     const bool up = step > 0;
     if (op == BO_NE ? (bound > start) != up : (op == BO_LT || op == BO_LE) != up) return {};
-    const std::uint64_t distance = up ? std::uint64_t(bound) - std::uint64_t(start)
-                                      : std::uint64_t(start) - std::uint64_t(bound);
+    const std::uint64_t distance =
+        up ? std::uint64_t(bound) - std::uint64_t(start) : std::uint64_t(start) - std::uint64_t(bound);
     const std::uint64_t stride = magnitude(step);
     const std::uint64_t inclusive = op == BO_LE || op == BO_GE ? 1 : 0;
-    const std::uint64_t trips =
-        inclusive ? distance / stride + 1 : (distance + stride - 1) / stride;
+    const std::uint64_t trips = inclusive ? distance / stride + 1 : (distance + stride - 1) / stride;
     return {trips, std::max(magnitude(start), magnitude(bound))};
 }
 
@@ -136,14 +133,12 @@ std::optional<std::int64_t> Body::constant(const Expr* e) const {
 }
 
 // `i += 2`, `--i`, `i = i / 2`: which variable moves, how and by what.
-std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& counter,
-                                          char& op) const {
+std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& counter, char& op) const {
     counter = nullptr;
     op = 0;
     if (!inc) return std::nullopt;
     inc = inc->IgnoreParenImpCasts();
-    if (const auto* unary = dyn_cast<UnaryOperator>(inc);
-        unary && unary->isIncrementDecrementOp()) {
+    if (const auto* unary = dyn_cast<UnaryOperator>(inc); unary && unary->isIncrementDecrementOp()) {
         counter = variable_of(unary->getSubExpr());
         op = '+';
         return unary->isIncrementOp() ? 1 : -1;
@@ -165,8 +160,7 @@ std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& count
 
 void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std::int64_t step,
                        char op) const {
-    const auto* test =
-        condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
+    const auto* test = condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
     const auto first = constant(start);
     if (!first) return;
     std::optional<std::int64_t> bound;
@@ -176,8 +170,7 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         const bool right = variable_of(test->getRHS()->IgnoreParenCasts()) == loop.counter;
         if (left == right) return;
         bound = constant(left ? test->getRHS() : test->getLHS());
-        relation =
-            left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
+        relation = left ? test->getOpcode() : BinaryOperator::reverseComparisonOp(test->getOpcode());
     } else if (variable_of(condition ? condition->IgnoreParenCasts() : nullptr) == loop.counter) {
         bound = 0;  // for (; n; n /= 2)
     }
@@ -219,11 +212,10 @@ Loop Body::describe_while(const Stmt& statement, const Expr* condition) const {
     Loop loop{.stmt = &statement};
     if (!condition) return loop;
     for (const Write& w : writes_) {
-        if (!w.whole || !contains(&statement, w.site) || !isa_and_nonnull<VarDecl>(w.base))
-            continue;
+        if (!w.whole || !contains(&statement, w.site) || !isa_and_nonnull<VarDecl>(w.base)) continue;
         const auto& uses = uses_of(w.base);
-        const bool tested = std::ranges::any_of(
-            uses, [&](const DeclRefExpr* use) { return contains(condition, use); });
+        const bool tested =
+            std::ranges::any_of(uses, [&](const DeclRefExpr* use) { return contains(condition, use); });
         const auto* moved = dyn_cast<Expr>(w.site);
         char op = 0;
         const VarDecl* counter = nullptr;
@@ -246,8 +238,8 @@ Loop Body::describe(const Stmt* statement) const {
     if (const auto* d = dyn_cast<DoStmt>(statement)) return describe_while(*d, d->getCond());
     Loop loop{.stmt = statement};
     if (const auto* range = dyn_cast<CXXForRangeStmt>(statement); range && range->getRangeInit()) {
-        const auto* array = context_.getAsConstantArrayType(
-            range->getRangeInit()->IgnoreParenImpCasts()->getType());
+        const auto* array =
+            context_.getAsConstantArrayType(range->getRangeInit()->IgnoreParenImpCasts()->getType());
         if (array) loop.trips = array->getSize().getLimitedValue();
     }
     return loop;

@@ -18,8 +18,8 @@ enum class Kind {
     define,      // the macro `clang` is what the flag means in source code
     host,        // options for the host compiler
     arch,
-    numerics,        // recorded as clang=value
-    numerics_flag,   // recorded as `clang`
+    numerics,       // recorded as clang=value
+    numerics_flag,  // recorded as `clang`
     default_stream,
 };
 
@@ -29,6 +29,7 @@ struct Option {
     string_view clang;
 };
 
+// clang-format off: a table
 constexpr auto kOptions = std::to_array<Option>({
     {"include-path", Kind::forward, "-I"},
     {"system-include", Kind::forward, "-isystem"},
@@ -123,9 +124,11 @@ constexpr auto kOptions = std::to_array<Option>({
     {"compress-all", Kind::drop, ""}, {"no-compress", Kind::drop, ""}, {"no-exceptions", Kind::drop, ""},
     {"gen-opt-lto", Kind::drop, ""}, {"relocatable-ptx", Kind::drop, ""}, {"lto", Kind::drop, ""},
 });
+// clang-format on
 
 const Option* find(string_view name) {
-    const auto at = std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
+    const auto at =
+        std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& o) { return o.name == name; });
     return at == kOptions.end() ? nullptr : &*at;
 }
 
@@ -165,17 +168,27 @@ private:
 
     void apply(const Option& option) {
         switch (option.kind) {
-        case Kind::drop: return;
-        case Kind::drop_value: take(); return;
-        case Kind::forward: return forward(option.clang, take());
-        case Kind::define: return out_.push_back("-D" + std::string(option.clang) + "=1");
-        case Kind::host: return host_options(take());
-        case Kind::arch: return note_architectures(take(), notes_);
-        case Kind::numerics: return notes_.flags.push_back(std::string(option.clang) + "=" + take());
-        case Kind::numerics_flag: notes_.flags.emplace_back(option.clang); return;
-        case Kind::default_stream:
-            if (take() == "per-thread") out_.emplace_back("-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1");
-            return;
+            case Kind::drop:
+                return;
+            case Kind::drop_value:
+                take();
+                return;
+            case Kind::forward:
+                return forward(option.clang, take());
+            case Kind::define:
+                return out_.push_back("-D" + std::string(option.clang) + "=1");
+            case Kind::host:
+                return host_options(take());
+            case Kind::arch:
+                return note_architectures(take(), notes_);
+            case Kind::numerics:
+                return notes_.flags.push_back(std::string(option.clang) + "=" + take());
+            case Kind::numerics_flag:
+                notes_.flags.emplace_back(option.clang);
+                return;
+            case Kind::default_stream:
+                if (take() == "per-thread") out_.emplace_back("-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1");
+                return;
         }
     }
 
@@ -232,7 +245,8 @@ void note_architectures(const std::string& value, CommandNotes& notes) {
             while (end < value.size() && std::isalnum(static_cast<unsigned char>(value[end]))) ++end;
             auto name = value.substr(at, end - at);
             auto& all = notes.architectures;
-            if (number_of(name) > 0 && std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+            if (number_of(name) > 0 && std::find(all.begin(), all.end(), name) == all.end())
+                all.push_back(name);
         }
     }
 }

@@ -56,8 +56,8 @@ public:
         if (!file) out_.missing_headers.insert(name.str());
     }
 
-    void FileChanged(clang::SourceLocation at, FileChangeReason reason, clang::SrcMgr::CharacteristicKind kind,
-                     clang::FileID) override {
+    void FileChanged(clang::SourceLocation at, FileChangeReason reason,
+                     clang::SrcMgr::CharacteristicKind kind, clang::FileID) override {
         if (reason != EnterFile || root_.empty() || kind != clang::SrcMgr::C_User) return;
         const auto id = sources_.getFileID(at);
         const auto file = sources_.getFileEntryRefForID(id);
@@ -82,7 +82,8 @@ public:
     void Elifdef(clang::SourceLocation at, const clang::Token& name, const clang::MacroDefinition&) override {
         look_at(at, name);
     }
-    void Elifndef(clang::SourceLocation at, const clang::Token& name, const clang::MacroDefinition&) override {
+    void Elifndef(clang::SourceLocation at, const clang::Token& name,
+                  const clang::MacroDefinition&) override {
         look_at(at, name);
     }
     void Defined(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange range) override {
@@ -105,8 +106,8 @@ private:
 
     void look_at(clang::SourceLocation at, clang::SourceRange condition) {
         if (out_.tests_cuda_arch || !is_user(at)) return;
-        const auto text = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(condition), sources_,
-                                                      preprocessor_.getLangOpts());
+        const auto text = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(condition),
+                                                      sources_, preprocessor_.getLangOpts());
         if (names_arch(text)) out_.tests_cuda_arch = true;
     }
 
@@ -135,7 +136,8 @@ void Problems::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const cla
     llvm::SmallString<256> text;
     if (wordy) problem.FormatDiagnostic(text);
     const auto text_key = place.empty() ? XXH3_64bits(text.data(), text.size()) : 0;
-    if (!seen_.insert(XXH3_64bits_withSeed(place.data(), place.size(), problem.getID()) ^ text_key).second) return;
+    if (!seen_.insert(XXH3_64bits_withSeed(place.data(), place.size(), problem.getID()) ^ text_key).second)
+        return;
     if (benign) {
         ++benign_;
         return;
@@ -155,8 +157,8 @@ void Problems::report(Coverage& coverage) const {
     coverage.messages = messages_;
 }
 
-std::unique_ptr<clang::PPCallbacks> observe(clang::Preprocessor& preprocessor, const std::string& project_root,
-                                            Preprocessed& out) {
+std::unique_ptr<clang::PPCallbacks> observe(clang::Preprocessor& preprocessor,
+                                            const std::string& project_root, Preprocessed& out) {
     return std::make_unique<Observer>(preprocessor, project_root, out);
 }
 

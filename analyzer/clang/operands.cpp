@@ -21,8 +21,7 @@ std::string shortest(Float value) {
 std::string number(llvm::APFloat value) {
     if (value.isNaN()) return "nan";
     if (value.isInfinity()) return value.isNegative() ? "-inf" : "inf";
-    if (&value.getSemantics() == &llvm::APFloat::IEEEsingle())
-        return shortest(value.convertToFloat());
+    if (&value.getSemantics() == &llvm::APFloat::IEEEsingle()) return shortest(value.convertToFloat());
     bool inexact = false;
     value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
     return shortest(value.convertToDouble());
@@ -59,8 +58,7 @@ bool is_null(const clang::Expr& e) {
 // __half(0.f), __float2half(1e-8f): the number is the argument.
 const clang::Expr* converted(const clang::Expr& e) {
     const ElementType to = element_type(e.getType());
-    if (!is_low_precision(to.dtype) || (to.shape != Shape::scalar && to.shape != Shape::vec))
-        return nullptr;
+    if (!is_low_precision(to.dtype) || (to.shape != Shape::scalar && to.shape != Shape::vec)) return nullptr;
     if (const auto* made = llvm::dyn_cast<clang::CXXConstructExpr>(&e))
         return made->getNumArgs() == 1 ? made->getArg(0) : nullptr;
     if (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(&e)) return cast->getSubExpr();
@@ -118,11 +116,9 @@ const clang::Expr* before_conversions(const clang::Expr* e) {
     for (;;) {
         e = same_value(e);
         if (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e))
-            if (cast->getCastKind() == clang::CK_ConstructorConversion)
-                e = same_value(cast->getSubExpr());
+            if (cast->getCastKind() == clang::CK_ConstructorConversion) e = same_value(cast->getSubExpr());
         const auto* made = llvm::dyn_cast_or_null<clang::CXXConstructExpr>(e);
-        if (!made || made->getNumArgs() == 0 ||
-            element_type(made->getType()).shape == Shape::tensor)
+        if (!made || made->getNumArgs() == 0 || element_type(made->getType()).shape == Shape::tensor)
             return e;
         for (unsigned i = 1; i < made->getNumArgs(); ++i)
             if (!llvm::isa<clang::CXXDefaultArgExpr>(made->getArg(i))) return e;
@@ -141,8 +137,7 @@ std::string name_of_value(const clang::Expr& value) {
                    ? ref->getDecl()->getNameAsString()
                    : std::string();
     if (const auto* unary = llvm::dyn_cast<clang::UnaryOperator>(e))
-        return unary->getOpcode() == clang::UO_AddrOf ? name_of_value(*unary->getSubExpr())
-                                                      : std::string();
+        return unary->getOpcode() == clang::UO_AddrOf ? name_of_value(*unary->getSubExpr()) : std::string();
     const auto* member = llvm::dyn_cast<clang::MemberExpr>(e);
     if (!member || !llvm::isa<clang::FieldDecl, clang::VarDecl>(member->getMemberDecl())) return {};
     const std::string owner = name_of_value(*member->getBase());
@@ -154,8 +149,7 @@ std::string constant_of(const clang::Expr& value, const State& state) {
     const clang::Expr* e = before_conversions(&value);
     if (is_null(value) || is_null(*e->IgnoreParenImpCasts())) return "nullptr";
     if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e->IgnoreParenImpCasts()))
-        if (llvm::isa<clang::EnumConstantDecl>(ref->getDecl()))
-            return ref->getDecl()->getNameAsString();
+        if (llvm::isa<clang::EnumConstantDecl>(ref->getDecl())) return ref->getDecl()->getNameAsString();
     if (const clang::Expr* inner = converted(*e)) return constant_of(*inner, state);
     // An enumerator that arrives as an integer keeps its name; a number gets the type it arrives
     // with.
@@ -163,23 +157,21 @@ std::string constant_of(const clang::Expr& value, const State& state) {
     std::string text = evaluated(as_written ? *e : value, state.ast);
     if (!text.empty()) return text;
     const clang::Expr* definition = resolved(e, state);
-    return definition && definition != e && !variable_of(definition)
-               ? constant_of(*definition, state)
-               : std::string();
+    return definition && definition != e && !variable_of(definition) ? constant_of(*definition, state)
+                                                                     : std::string();
 }
 
 DType dtype_named_by(const clang::Expr& value, const State& state) {
     const clang::Expr* e = resolved(before_conversions(&value), state);
     e = before_conversions(e);
     if (is_scalar_type(e->getType())) {
-        if (const std::string name = evaluated(*e, state.ast); !name.empty())
-            return scalar_type(name);
+        if (const std::string name = evaluated(*e, state.ast); !name.empty()) return scalar_type(name);
     }
     const std::int32_t call = call_behind(*e, state);
     if (call == kNone) return DType::unknown;
     const Operand& result = state.out.calls[static_cast<std::size_t>(call)].result;
-    return result.shape == Shape::options || is_scalar_type(e->getType()) ||
-                   result.shape == Shape::object || result.shape == Shape::other
+    return result.shape == Shape::options || is_scalar_type(e->getType()) || result.shape == Shape::object ||
+                   result.shape == Shape::other
                ? result.dtype
                : DType::unknown;
 }

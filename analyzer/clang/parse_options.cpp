@@ -24,6 +24,7 @@ bool contains(const std::array<string_view, N>& names, string_view name) {
 }
 
 // By clang's full spelling. What decides how source text is read: macros, search paths, language.
+// clang-format off: a table
 constexpr auto kKept = std::to_array<string_view>({
     "-D", "-U", "-undef", "-std=", "--std=", "-ansi", "-stdlib=", "-nostdinc", "-nostdinc++", "-nostdlibinc",
     "--sysroot=", "-isysroot", "--target=", "--gcc-toolchain=", "--gcc-install-dir=", "-pthread", "-iprefix",
@@ -43,15 +44,19 @@ constexpr auto kKept = std::to_array<string_view>({
     "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-pic", "-fno-PIC", "-faltivec", "-fnative-half-type",
     "-fraw-string-literals", "-ftemplate-depth=", "-fconstexpr-depth=", "-fconstexpr-steps=", "-fbracket-depth=",
 });
+// clang-format on
 
 // Arithmetic the code generator may bend: not ours to apply, worth telling the rules.
+// clang-format off: a table
 constexpr auto kNumerics = std::to_array<string_view>({
     "-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations", "-fassociative-math",
     "-freciprocal-math", "-fgpu-flush-denormals-to-zero", "-fno-honor-nans", "-fno-honor-infinities",
     "-fapprox-func", "-ffp-contract=", "-ffp-model=", "-fdenormal-fp-math=", "-fgpu-approx-transcendentals",
 });
+// clang-format on
 
 // Loads or runs something, writes somewhere, or replaces the files that are read.
+// clang-format off: a table
 constexpr auto kDangerous = std::to_array<string_view>({
     "-fplugin=", "-fpass-plugin=", "-mllvm", "--config=", "-B", "-save-temps", "-save-temps=", "-ftime-trace",
     "-ftime-trace=", "-serialize-diagnostics", "-fmodules", "-fcxx-modules", "-fmodules-cache-path=",
@@ -63,6 +68,7 @@ constexpr auto kDangerous = std::to_array<string_view>({
     "-gen-reproducer=", "-fsanitize-ignorelist=", "-fprofile-instr-use=", "-fprofile-use=",
     "-fprofile-list=", "-extract-api-ignores=", "--precompile", "-rewrite-objc",
 });
+// clang-format on
 
 constexpr auto kIncludeDirs = std::to_array<string_view>(
     {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem", "-isystem-after", "-F"});
@@ -108,7 +114,8 @@ private:
         if (key == "-x") return language(arg.getValue());
         if (key == "-Xclang") return frontend_.push_back(arg.getValue());
         if (key == "-Wp," || key == "-Xpreprocessor") return preprocessor(arg);
-        if (key == "--offload-arch=" || key == "--cuda-gpu-arch=") return note_architectures(arg.getValue(), notes_);
+        if (key == "--offload-arch=" || key == "--cuda-gpu-arch=")
+            return note_architectures(arg.getValue(), notes_);
         if (contains(kNumerics, key)) return numerics(arg, all);
         if (contains(kDangerous, key)) return dropped(arg, all);
         if (key == "-D") note_macro(arg.getValue());
@@ -130,7 +137,9 @@ private:
         out.arguments.insert(out.arguments.end(), words.begin(), words.end());
     }
 
-    void numerics(const Arg& arg, const llvm::opt::ArgList& all) { notes_.flags.push_back(arg.getAsString(all)); }
+    void numerics(const Arg& arg, const llvm::opt::ArgList& all) {
+        notes_.flags.push_back(arg.getAsString(all));
+    }
 
     void dropped(const Arg& arg, const llvm::opt::ArgList& all) {
         notes_.warn(arg.getAsString(all) + ": dropped, it loads or writes something besides the source");

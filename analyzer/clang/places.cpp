@@ -88,8 +88,7 @@ std::optional<double> Terms::number(Term t) const {
     t = resolve(t);
     if (!t || !can_evaluate(t.expr)) return std::nullopt;
     if (t.expr->getType()->isIntegralOrEnumerationType()) {
-        if (const auto value = body_of(t.frame).constant(t.expr))
-            return static_cast<double>(*value);
+        if (const auto value = body_of(t.frame).constant(t.expr)) return static_cast<double>(*value);
         return std::nullopt;
     }
     llvm::APFloat value(0.0);
@@ -100,9 +99,7 @@ std::optional<double> Terms::number(Term t) const {
     return value.convertToDouble();
 }
 
-DType Terms::dtype(Term t) const {
-    return t ? element_type(t.expr->getType()).dtype : DType::unknown;
-}
+DType Terms::dtype(Term t) const { return t ? element_type(t.expr->getType()).dtype : DType::unknown; }
 
 Place Terms::place(Term lvalue) const {
     Place place;
@@ -122,8 +119,7 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
         out.base = variable;
         out.frame = t.frame;
         // A lambda's captured variable belongs to a function around it.
-        while (out.frame && variable->hasLocalStorage() &&
-               variable->getDeclContext() != out.frame->callee)
+        while (out.frame && variable->hasLocalStorage() && variable->getDeclContext() != out.frame->callee)
             out.frame = out.frame->outer;
         return;
     }
@@ -133,9 +129,7 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
             const auto* call = base.frame ? dyn_cast<CXXMemberCallExpr>(base.frame->call) : nullptr;
             const auto* op = base.frame ? dyn_cast<CXXOperatorCallExpr>(base.frame->call) : nullptr;
             out.element = out.element || call || op;
-            if (call)
-                return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out,
-                                depth + 1);
+            if (call) return place_of({call->getImplicitObjectArgument(), base.frame->outer}, out, depth + 1);
             if (op) return place_of({op->getArg(0), base.frame->outer}, out, depth + 1);
             out.base = member->getMemberDecl();
             out.frame = base.frame;
@@ -143,8 +137,7 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
             return;
         }
         out.element = true;
-        return member->isArrow() ? pointer_of(base, out, depth + 1)
-                                 : place_of(base, out, depth + 1);
+        return member->isArrow() ? pointer_of(base, out, depth + 1) : place_of(base, out, depth + 1);
     }
     out.element = true;
     if (const auto* subscript = dyn_cast<ArraySubscriptExpr>(t.expr)) {
@@ -154,10 +147,9 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
     if (const auto* deref = unary(t, UO_Deref))
         return pointer_of({deref->getSubExpr(), t.frame}, out, depth + 1);
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr)) {
-        for (unsigned i = 1; i < op->getNumArgs(); ++i)
-            out.address.push_back({op->getArg(i), t.frame});
-        if (op->getNumArgs() > 0 && (op->getOperator() == OO_Subscript ||
-                                     op->getOperator() == OO_Star || op->getOperator() == OO_Call))
+        for (unsigned i = 1; i < op->getNumArgs(); ++i) out.address.push_back({op->getArg(i), t.frame});
+        if (op->getNumArgs() > 0 && (op->getOperator() == OO_Subscript || op->getOperator() == OO_Star ||
+                                     op->getOperator() == OO_Call))
             place_of({op->getArg(0), t.frame}, out, depth + 1);
         return;
     }
@@ -179,8 +171,7 @@ void Terms::pointer_of(Term t, Place& out, unsigned depth) const {
         return pointer_of({left ? sum->getLHS() : sum->getRHS(), t.frame}, out, depth + 1);
     }
     if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr)) {
-        const Expr* arm =
-            is_null(choice->getFalseExpr()) ? choice->getTrueExpr() : choice->getFalseExpr();
+        const Expr* arm = is_null(choice->getFalseExpr()) ? choice->getTrueExpr() : choice->getFalseExpr();
         return pointer_of({arm, t.frame}, out, depth + 1);
     }
     const VarDecl* variable = variable_in(t);
@@ -211,8 +202,7 @@ bool Terms::varies(Term t, const Stmt* loop, const Frame* frame) const {
 }
 
 // The variable has another value in another turn of the loop.
-bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame,
-                  unsigned depth) const {
+bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame, unsigned depth) const {
     const Body& body = body_of(frame);
     const Stmt* declared = body.declared_at(&variable);
     const Expr* definition = body.definition(&variable);
@@ -224,8 +214,8 @@ bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame,
     if (counted && counted != loop && body.contains(loop, counted) && !writes.empty() &&
         writes.front()->value)
         return varies_at({writes.front()->value, frame}, loop, frame, depth + 1);
-    return std::ranges::any_of(
-        writes, [&](const Write* w) { return w->whole && body.contains(loop, w->site); });
+    return std::ranges::any_of(writes,
+                               [&](const Write* w) { return w->whole && body.contains(loop, w->site); });
 }
 
 bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned depth) const {
@@ -265,8 +255,7 @@ bool Terms::any_source(Term t, Visit visit) const {
             if ((stop = visit(part))) return;
             if (const auto* call = dyn_cast<CallExpr>(&e)) {
                 if (const Frame* frame = enter(*call, next.frame))
-                    for (const Expr* value : frame->body->returned())
-                        pending.push_back({value, frame});
+                    for (const Expr* value : frame->body->returned()) pending.push_back({value, frame});
             }
             const VarDecl* variable = variable_in(part);
             if (!variable || !seen.insert({variable, part.frame}).second) return;

@@ -76,11 +76,9 @@ Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
         case Arithmetic::square:
             return Meaning::square;
         case Arithmetic::sqrt:
-            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::deviation
-                                                                     : Meaning::none;
+            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::deviation : Meaning::none;
         case Arithmetic::rsqrt:
-            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::rstd
-                                                                     : Meaning::none;
+            return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::rstd : Meaning::none;
         case Arithmetic::max: {  // max(variance, 0) stays what it was
             const Meaning x = meaning_at(a.args[0], depth), y = meaning_at(a.args[1], depth);
             return x == Meaning::constant || y == Meaning::constant ? either(x, y) : Meaning::none;
@@ -90,9 +88,8 @@ Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
             const auto negated = [&](Term t) {
                 return terms.arithmetic(terms.resolve(t)).kind == Arithmetic::negate;
             };
-            return added == Meaning::variance && (negated(a.args[0]) || negated(a.args[1]))
-                       ? added
-                       : Meaning::none;
+            return added == Meaning::variance && (negated(a.args[0]) || negated(a.args[1])) ? added
+                                                                                            : Meaning::none;
         }
         default:
             return Meaning::none;
@@ -101,8 +98,8 @@ Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
 
 Meaning Flow::total(Term a, Term b, unsigned depth) const {
     const Meaning x = meaning_at(a, depth), y = meaning_at(b, depth);
-    if (x == y && (x == Meaning::sum || x == Meaning::sum_of_squares || x == Meaning::square ||
-                   x == Meaning::constant))
+    if (x == y &&
+        (x == Meaning::sum || x == Meaning::sum_of_squares || x == Meaning::square || x == Meaning::constant))
         return x;
     // variance + eps
     if (is_spread(x) && (y == Meaning::none || y == Meaning::constant)) return x;
@@ -177,14 +174,12 @@ Meaning Flow::of_variable(Term use, unsigned depth) const {
     std::vector<const Write*> before;
     for (const Write* w : body.writes_to(place.base)) {
         if (body.order(w->site) > body.order(use.expr)) continue;
-        if (w->kind != WriteKind::init && w->kind != WriteKind::escape &&
-            body.contains(w->site, use.expr))
+        if (w->kind != WriteKind::init && w->kind != WriteKind::escape && body.contains(w->site, use.expr))
             continue;
         if (w->kind == WriteKind::escape && body.contains(w->site, use.expr)) continue;
         if (index && w->target) {  // sums[0] is not sums[1]
             const Place other = terms.place({w->target, use.frame});
-            const auto at =
-                other.address.size() == 1 ? terms.number(other.address[0]) : std::nullopt;
+            const auto at = other.address.size() == 1 ? terms.number(other.address[0]) : std::nullopt;
             if (at && *at != *index) continue;
         }
         before.push_back(w);
@@ -242,11 +237,9 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
 
 Meaning Flow::of_gathered(Meaning before, const Accumulate& found, unsigned depth) const {
     if (found.tree) return gathered(before);
-    const bool squares =
-        !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
-            return terms.is_square(s) ||
-                   gathered(meaning_at(s.term, depth)) == Meaning::sum_of_squares;
-        });
+    const bool squares = !found.added.empty() && std::ranges::all_of(found.added, [&](const Summand& s) {
+        return terms.is_square(s) || gathered(meaning_at(s.term, depth)) == Meaning::sum_of_squares;
+    });
     return squares ? Meaning::sum_of_squares : Meaning::sum;
 }
 

@@ -18,8 +18,7 @@ constexpr unsigned kDeepest = 24;  // of every recursion over expressions
 
 bool is_number_class(QualType t) {
     const ElementType element = element_type(t);
-    return is_float(element.dtype) &&
-           (element.shape == Shape::scalar || element.shape == Shape::vec);
+    return is_float(element.dtype) && (element.shape == Shape::scalar || element.shape == Shape::vec);
 }
 
 // The argument a construction passes on: of half classes, and copies of anything.
@@ -34,8 +33,7 @@ const Expr* unwrapped(const Expr* e, const ASTContext& context) {
     if (const auto* paren = dyn_cast<ParenExpr>(e)) return paren->getSubExpr();
     if (const auto* cast = dyn_cast<CastExpr>(e)) return cast->getSubExpr();
     if (const auto* full = dyn_cast<FullExpr>(e)) return full->getSubExpr();
-    if (const auto* temporary = dyn_cast<MaterializeTemporaryExpr>(e))
-        return temporary->getSubExpr();
+    if (const auto* temporary = dyn_cast<MaterializeTemporaryExpr>(e)) return temporary->getSubExpr();
     if (const auto* bound = dyn_cast<CXXBindTemporaryExpr>(e)) return bound->getSubExpr();
     if (const auto* substituted = dyn_cast<SubstNonTypeTemplateParmExpr>(e))
         return substituted->getReplacement();
@@ -44,13 +42,11 @@ const Expr* unwrapped(const Expr* e, const ASTContext& context) {
         return list->getNumInits() == 1 ? list->getInit(0) : nullptr;
     if (const auto* construct = dyn_cast<CXXConstructExpr>(e)) return constructed_from(*construct);
     if (const auto* unary = dyn_cast<UnaryOperator>(e))
-        return unary->getOpcode() == UO_Plus || unary->getOpcode() == UO_Extension
-                   ? unary->getSubExpr()
-                   : nullptr;
+        return unary->getOpcode() == UO_Plus || unary->getOpcode() == UO_Extension ? unary->getSubExpr()
+                                                                                   : nullptr;
     if (const auto* binary = dyn_cast<BinaryOperator>(e))  // the value of x = y is y, of (a, b) b
-        return binary->getOpcode() == BO_Assign || binary->getOpcode() == BO_Comma
-                   ? binary->getRHS()
-                   : nullptr;
+        return binary->getOpcode() == BO_Assign || binary->getOpcode() == BO_Comma ? binary->getRHS()
+                                                                                   : nullptr;
     if (const auto* choice = dyn_cast<ConditionalOperator>(e)) {
         const auto taken = constant_condition(choice->getCond(), context);
         if (!taken) return nullptr;
@@ -146,12 +142,10 @@ Term Terms::strip_once(Term t) const {
                 if (w->whole) return {};
         return argument_for(*parameter, *t.frame);
     }
-    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr);
-        unary && unary->getOpcode() == UO_Deref) {
+    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr); unary && unary->getOpcode() == UO_Deref) {
         const Term pointer = strip({unary->getSubExpr(), t.frame});
         const auto* address = dyn_cast<UnaryOperator>(pointer.expr);
-        if (address && address->getOpcode() == UO_AddrOf)
-            return {address->getSubExpr(), pointer.frame};
+        if (address && address->getOpcode() == UO_AddrOf) return {address->getSubExpr(), pointer.frame};
         return {};
     }
     const auto* call = dyn_cast<CallExpr>(t.expr);
@@ -165,8 +159,7 @@ Term Terms::strip_once(Term t) const {
         if (library_call(*callee, *call).kind != Arithmetic::none) return {};
     }
     const Frame* frame = enter(*call, t.frame);
-    if (frame && frame->body->returned().size() == 1)
-        return {frame->body->returned().front(), frame};
+    if (frame && frame->body->returned().size() == 1) return {frame->body->returned().front(), frame};
     return {};
 }
 
@@ -198,11 +191,9 @@ Arith Terms::of_call(const CallExpr& call, const Frame* frame) const {
     Arith result{library.kind, {}};
     for (unsigned i = library.first; i < call.getNumArgs() && result.args.size() < 3; ++i)
         result.args.push_back({call.getArg(i), frame});
-    const std::size_t needed =
-        library.kind == Arithmetic::fma || library.kind == Arithmetic::lerp ? 3 : 1;
+    const std::size_t needed = library.kind == Arithmetic::fma || library.kind == Arithmetic::lerp ? 3 : 1;
     if (result.kind == Arithmetic::none || result.args.size() < needed) return {};
-    if (result.kind == Arithmetic::square &&
-        (result.args.size() < 2 || number(result.args[1]) != 2.0))
+    if (result.kind == Arithmetic::square && (result.args.size() < 2 || number(result.args[1]) != 2.0))
         return {};
     const bool binary = result.kind >= Arithmetic::add && result.kind <= Arithmetic::divide;
     if ((binary || result.kind == Arithmetic::max || result.kind == Arithmetic::min) &&
@@ -234,12 +225,10 @@ Arith Terms::arithmetic(Term t) const {
                 return {};
         }
     }
-    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr);
-        unary && unary->getOpcode() == UO_Minus)
+    if (const auto* unary = dyn_cast<UnaryOperator>(t.expr); unary && unary->getOpcode() == UO_Minus)
         return {Arithmetic::negate, {{unary->getSubExpr(), t.frame}}};
     if (const auto* choice = dyn_cast<ConditionalOperator>(t.expr))
-        return {Arithmetic::select,
-                {{choice->getTrueExpr(), t.frame}, {choice->getFalseExpr(), t.frame}}};
+        return {Arithmetic::select, {{choice->getTrueExpr(), t.frame}, {choice->getFalseExpr(), t.frame}}};
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(t.expr)) {
         Arith result;
         for (const Expr* argument : op->arguments()) result.args.push_back({argument, t.frame});
@@ -270,8 +259,7 @@ std::optional<Comparison> Terms::comparison(Term condition) const {
     const auto ordered = [&](const Expr* a, const Expr* b, bool less) {
         return Comparison{{less ? a : b, condition.frame}, {less ? b : a, condition.frame}};
     };
-    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(condition.expr);
-        op && op->getNumArgs() == 2) {
+    if (const auto* op = dyn_cast<CXXOperatorCallExpr>(condition.expr); op && op->getNumArgs() == 2) {
         const OverloadedOperatorKind kind = op->getOperator();
         const bool less = kind == OO_Less || kind == OO_LessEqual;
         if (less || kind == OO_Greater || kind == OO_GreaterEqual)
@@ -280,8 +268,7 @@ std::optional<Comparison> Terms::comparison(Term condition) const {
     const auto* op = dyn_cast<BinaryOperator>(condition.expr);
     if (!op) return std::nullopt;
     if (op->isRelationalOp())
-        return ordered(op->getLHS(), op->getRHS(),
-                       op->getOpcode() == BO_LT || op->getOpcode() == BO_LE);
+        return ordered(op->getLHS(), op->getRHS(), op->getOpcode() == BO_LT || op->getOpcode() == BO_LE);
     if (!op->isLogicalOp()) return std::nullopt;
     // The side that a constant leaves: (KIND == MAX && a > b) || ...
     const auto left = constant_condition(op->getLHS(), context_),

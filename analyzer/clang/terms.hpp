@@ -53,11 +53,10 @@ struct Summand {
 // What an lvalue names, seen from the function at the root.
 struct Place {
     const clang::ValueDecl* base = nullptr;
-    const Frame* frame = nullptr;  // whose variable `base` is
-    bool through_pointer =
-        false;             // `base` is a pointer or reference parameter, or an unknown pointer
-    bool of_this = false;  // `base` is a member of *this
-    bool element = false;  // not the variable as a whole
+    const Frame* frame = nullptr;        // whose variable `base` is
+    bool through_pointer = false;        // `base` is a pointer or reference parameter, or an unknown pointer
+    bool of_this = false;                // `base` is a member of *this
+    bool element = false;                // not the variable as a whole
     llvm::SmallVector<Term, 4> address;  // indices and pointers that choose the element
 };
 

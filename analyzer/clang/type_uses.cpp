@@ -9,8 +9,8 @@ namespace mp::lint::walk {
 namespace {
 
 bool fixes_computation(std::string_view name) {
-    for (const std::string_view prefix : {"nvcuda::wmma::fragment", "cutlass::", "cute::",
-                                          "cub::Block", "cub::Warp", "cub::Device"})
+    for (const std::string_view prefix :
+         {"nvcuda::wmma::fragment", "cutlass::", "cute::", "cub::Block", "cub::Warp", "cub::Device"})
         if (name.starts_with(prefix)) return true;
     return false;
 }

@@ -20,30 +20,44 @@ constexpr ElementType vec(DType d) { return {d, Shape::vec}; }
 ElementType builtin_type(const clang::BuiltinType& type) {
     using enum clang::BuiltinType::Kind;
     switch (type.getKind()) {
-        case Bool: return scalar(DType::boolean);
+        case Bool:
+            return scalar(DType::boolean);
         case Char_S:
-        case SChar: return scalar(DType::int8);
+        case SChar:
+            return scalar(DType::int8);
         case Char_U:
         case UChar:
-        case Char8: return scalar(DType::uint8);
-        case Short: return scalar(DType::int16);
+        case Char8:
+            return scalar(DType::uint8);
+        case Short:
+            return scalar(DType::int16);
         case UShort:
-        case Char16: return scalar(DType::uint16);
+        case Char16:
+            return scalar(DType::uint16);
         case Int:
-        case WChar_S: return scalar(DType::int32);
+        case WChar_S:
+            return scalar(DType::int32);
         case UInt:
         case Char32:
-        case WChar_U: return scalar(DType::uint32);
+        case WChar_U:
+            return scalar(DType::uint32);
         case Long:
-        case LongLong: return scalar(DType::int64);
+        case LongLong:
+            return scalar(DType::int64);
         case ULong:
-        case ULongLong: return scalar(DType::uint64);
+        case ULongLong:
+            return scalar(DType::uint64);
         case Half:
-        case Float16: return scalar(DType::fp16);
-        case BFloat16: return scalar(DType::bf16);
-        case Float: return scalar(DType::fp32);
-        case Double: return scalar(DType::fp64);
-        default: return {};
+        case Float16:
+            return scalar(DType::fp16);
+        case BFloat16:
+            return scalar(DType::bf16);
+        case Float:
+            return scalar(DType::fp32);
+        case Double:
+            return scalar(DType::fp64);
+        default:
+            return {};
     }
 }
 
@@ -52,8 +66,7 @@ std::optional<ElementType> global_class(llvm::StringRef name) {
     return llvm::StringSwitch<std::optional<ElementType>>(name)
         .Cases("__half", "__half_raw", scalar(DType::fp16))
         .Cases("__half2", "__half2_raw", vec(DType::fp16))
-        .Cases("__nv_bfloat16", "__nv_bfloat16_raw", "__hip_bfloat16", "hip_bfloat16",
-               scalar(DType::bf16))
+        .Cases("__nv_bfloat16", "__nv_bfloat16_raw", "__hip_bfloat16", "hip_bfloat16", scalar(DType::bf16))
         .Cases("__nv_bfloat162", "__nv_bfloat162_raw", "__hip_bfloat162", vec(DType::bf16))
         .Case("__nv_fp8_e4m3", scalar(DType::e4m3))
         .Cases("__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3", vec(DType::e4m3))
@@ -90,8 +103,7 @@ std::optional<ElementType> scoped_class(llvm::StringRef scope, llvm::StringRef n
             .Case("half", scalar(DType::fp16))
             .Case("bfloat16", scalar(DType::bf16))
             .Default(std::nullopt);
-    if (scope == "precision" && name == "tf32")
-        return scalar(DType::tf32);  // nvcuda::wmma::precision
+    if (scope == "precision" && name == "tf32") return scalar(DType::tf32);  // nvcuda::wmma::precision
     return std::nullopt;
 }
 
@@ -115,8 +127,7 @@ std::optional<ElementType> vector_class(llvm::StringRef name) {
 }
 
 const clang::NamespaceDecl* enclosing_namespace(const clang::Decl& decl) {
-    const auto* space =
-        llvm::dyn_cast<clang::NamespaceDecl>(decl.getDeclContext()->getRedeclContext());
+    const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(decl.getDeclContext()->getRedeclContext());
     while (space && (space->isInline() || space->isAnonymousNamespace()))
         space = llvm::dyn_cast<clang::NamespaceDecl>(space->getDeclContext()->getRedeclContext());
     return space;
@@ -153,9 +164,7 @@ clang::CharSourceRange file_range(clang::SourceRange range, const clang::ASTCont
     return clang::Lexer::getAsCharRange(expanded, sources, context.getLangOpts());
 }
 
-bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
-}
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'; }
 
 std::string collapsed(llvm::StringRef source) {
     std::string text;
@@ -210,8 +219,7 @@ const clang::Expr* start_value(const clang::VarDecl& variable) {
 Symbol spelling(const clang::Stmt& statement, const clang::ASTContext& context) {
     const auto range = file_range(statement.getSourceRange(), context);
     if (range.isInvalid()) return {};
-    const auto source =
-        clang::Lexer::getSourceText(range, context.getSourceManager(), context.getLangOpts());
+    const auto source = clang::Lexer::getSourceText(range, context.getSourceManager(), context.getLangOpts());
     return Symbol(collapsed(source));
 }
 

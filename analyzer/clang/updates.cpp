@@ -15,8 +15,7 @@ namespace {
 
 using namespace clang;
 
-constexpr unsigned kDeepest =
-    6;  // variables and selections opened up to find the summands of a value
+constexpr unsigned kDeepest = 6;  // variables and selections opened up to find the summands of a value
 
 bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64; }
 
@@ -27,8 +26,7 @@ const Frame* outermost(const Frame* frame) {
 
 // Storage that outlives the function: behind a pointer parameter, or a member.
 bool is_outside(const Place& place) {
-    return place.base && !place.frame && place.element &&
-           (isa<ParmVarDecl>(place.base) || place.of_this);
+    return place.base && !place.frame && place.element && (isa<ParmVarDecl>(place.base) || place.of_this);
 }
 
 // (float*)&bits and back.
@@ -45,8 +43,7 @@ bool is_pun(const Expr& e) {
 // Reads one stored value and everything computed from it.
 class Updated {
 public:
-    Updated(const Flow& flow, const Step& step, Term value)
-        : flow_(flow), step_(step), value_(value) {
+    Updated(const Flow& flow, const Step& step, Term value) : flow_(flow), step_(step), value_(value) {
         if (step.write->kind == WriteKind::add || step.write->kind == WriteKind::subtract)
             summands_.push_back({false, step.target, {}});
         add_summands(value, step.write->kind == WriteKind::subtract, 0);
@@ -62,8 +59,8 @@ public:
 
     // old - lr * update: what is taken away is scaled and comes from elsewhere.
     bool subtracts() const {
-        const bool keeps = std::ranges::any_of(
-            summands_, [&](const Summand& s) { return !s.negative && keeps_old(s); });
+        const bool keeps =
+            std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && keeps_old(s); });
         return keeps && std::ranges::any_of(summands_, [&](const Summand& s) {
                    return s.negative && is_scaled(s) && elsewhere(s);
                });
@@ -84,8 +81,7 @@ public:
 private:
     // A load from the storage that is written (own), or from other storage.
     bool reads(Term e, bool own) const {
-        if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr))
-            return false;
+        if (!isa<ArraySubscriptExpr, UnaryOperator, CXXOperatorCallExpr, CallExpr>(e.expr)) return false;
         const auto* unary = dyn_cast<UnaryOperator>(e.expr);
         if (unary && unary->getOpcode() != UO_Deref) return false;
         const auto* call = dyn_cast<CallExpr>(e.expr);
@@ -102,8 +98,7 @@ private:
     }
 
     bool matches(const Place& from, bool own) const {
-        if (!from.base || from.frame || !(isa<ParmVarDecl>(from.base) || from.of_this))
-            return false;
+        if (!from.base || from.frame || !(isa<ParmVarDecl>(from.base) || from.of_this)) return false;
         return (from.base == step_.place.base) == own;
     }
 
@@ -156,9 +151,8 @@ private:
         if (a.negative != b.negative) {  // w * b - w * a, the rest of a lerp
             return std::ranges::any_of(a.factors,
                                        [&](Term f) {
-                                           return std::ranges::any_of(b.factors, [&](Term g) {
-                                               return flow_.terms.same(f, g);
-                                           });
+                                           return std::ranges::any_of(
+                                               b.factors, [&](Term g) { return flow_.terms.same(f, g); });
                                        }) &&
                    has_plain(a.negative ? a : b);
         }
@@ -177,8 +171,7 @@ private:
         return std::ranges::any_of(summands_, [&](const Summand& s) {
             if (s.negative) return false;
             if (s.factors.empty()) return occurs(s.term);
-            return s.factors.size() + 1 == product.factors.size() &&
-                   std::ranges::all_of(s.factors, occurs);
+            return s.factors.size() + 1 == product.factors.size() && std::ranges::all_of(s.factors, occurs);
         });
     }
 
@@ -246,8 +239,7 @@ private:
         const auto writes = flow_.terms.body_of(t.frame).writes_to(variable);
         for (const Write* w : writes)
             if (w->value && w->kind <= WriteKind::subtract)
-                add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract),
-                             depth + 1);
+                add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract), depth + 1);
         return !writes.empty();
     }
 
@@ -280,8 +272,7 @@ bool Flow::rounds_by_chance(Term value) const {
 // residual[i] = value - stored: what rounding lost is kept for the next step.
 bool Flow::keeps_residual(const Step& stored) const {
     return std::ranges::any_of(steps, [&](const Step& other) {
-        if (other.frame || !is_outside(other.place) || other.place.base == stored.place.base ||
-            !other.value)
+        if (other.frame || !is_outside(other.place) || other.place.base == stored.place.base || !other.value)
             return false;
         const auto parts = terms.summands(other.value);
         const auto is_stored = [&](const Summand& s) {
@@ -290,8 +281,7 @@ bool Flow::keeps_residual(const Step& stored) const {
         };
         const auto taken = std::ranges::find_if(parts, is_stored);
         return taken != parts.end() && parts.size() >= 2 &&
-               std::ranges::any_of(parts,
-                                   [&](const Summand& s) { return s.negative != taken->negative; });
+               std::ranges::any_of(parts, [&](const Summand& s) { return s.negative != taken->negative; });
     });
 }
 
@@ -302,8 +292,8 @@ void Flow::find_master(const Step& stored, Term value, Update& update) const {
         if (other.place.base == stored.place.base || !is_outside(other.place) ||
             !is_wide(terms.dtype(other.target)))
             continue;
-        const bool same = terms.same(other.value, value) ||
-                          terms.same(terms.resolve(other.value), terms.resolve(value));
+        const bool same =
+            terms.same(other.value, value) || terms.same(terms.resolve(other.value), terms.resolve(value));
         if (other.write->kind != WriteKind::assign || !same) continue;
         const Stmt* branch = other.site;
         while (branch && !root.contains(branch, stored.site)) branch = root.parent(branch);
@@ -313,8 +303,7 @@ void Flow::find_master(const Step& stored, Term value, Update& update) const {
 }
 
 std::optional<Update> Flow::update_of(const Step& step) const {
-    if (!is_outside(step.place) || !is_low_precision_value(step.target) || !step.value)
-        return std::nullopt;
+    if (!is_outside(step.place) || !is_low_precision_value(step.target) || !step.value) return std::nullopt;
     if (step.write->kind > WriteKind::subtract) return std::nullopt;
     if (!step.frame && accumulate(step) && !gathering_loops(step).empty()) return std::nullopt;
     Update update;
@@ -330,8 +319,7 @@ std::optional<Update> Flow::update_of(const Step& step) const {
             return is_float(element_type(e->getType()).dtype) && !e->getType()->isPointerType() &&
                    Updated(*this, step, {e, nullptr}).depends();
         });
-        if (step.write->kind != WriteKind::assign || changed == arguments.end())
-            return std::nullopt;
+        if (step.write->kind != WriteKind::assign || changed == arguments.end()) return std::nullopt;
         value = {*changed, nullptr};
         update.target = Symbol(step.place.base->getNameAsString());
         update.through = Symbol(qualified_name(*helper->callee));
@@ -343,8 +331,7 @@ std::optional<Update> Flow::update_of(const Step& step) const {
     if (!updated.depends()) return std::nullopt;
     update.subtracts = updated.subtracts();
     update.interpolates = updated.interpolates();
-    if (!update.subtracts && !update.interpolates)
-        return std::nullopt;  // a gradient or residual is added
+    if (!update.subtracts && !update.interpolates) return std::nullopt;  // a gradient or residual is added
     const Term computed = terms.resolve(value);
     update.computed = terms.dtype(computed);
     update.compensated = !step.frame && (rounds_by_chance(value) || keeps_residual(step));
@@ -357,8 +344,7 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     if (step.frame || terms.root().function().hasAttr<CUDAGlobalAttr>() ||
         step.write->kind != WriteKind::assign)
         return std::nullopt;
-    if (!is_outside(step.place) || !isa<ParmVarDecl>(step.place.base) ||
-        !is_low_precision_value(step.target))
+    if (!is_outside(step.place) || !isa<ParmVarDecl>(step.place.base) || !is_low_precision_value(step.target))
         return std::nullopt;
     const auto is_given = [](Term t) {
         const auto* ref = dyn_cast<DeclRefExpr>(t.expr);
@@ -372,8 +358,7 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     Update update;
     update.span = span_of(step.site->getSourceRange(), context);
     update.target = spelling(*step.write->target, context);
-    update.param =
-        static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
+    update.param = static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
     update.dtype = terms.dtype(step.target);
     update.computed = terms.dtype(value);
     update.compensated = by_chance;

@@ -26,8 +26,7 @@ FunctionKind kind_of(const clang::FunctionDecl& f) {
     const auto* device = f.getAttr<clang::CUDADeviceAttr>();
     const auto* host = f.getAttr<clang::CUDAHostAttr>();
     // constexpr functions get both attributes from the compiler; their author wrote neither.
-    if (device && !device->isImplicit())
-        return host ? FunctionKind::host_device : FunctionKind::device;
+    if (device && !device->isImplicit()) return host ? FunctionKind::host_device : FunctionKind::device;
     return FunctionKind::host;
 }
 
@@ -39,8 +38,7 @@ bool is_host_code(const clang::FunctionDecl& f) {
 void describe_method(const clang::CXXMethodDecl& method, Usrs& usrs, Function& out) {
     out.parent_class = Symbol(qualified_name(*method.getParent()));
     out.is_virtual = method.isVirtual();
-    for (const auto* overridden : method.overridden_methods())
-        out.overrides.push_back(usrs.of(*overridden));
+    for (const auto* overridden : method.overridden_methods()) out.overrides.push_back(usrs.of(*overridden));
 }
 
 Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
@@ -52,8 +50,7 @@ Function describe(const clang::FunctionDecl& f, Usrs& usrs) {
     out.kind = kind_of(f);
     out.span = span_of(f.getNameInfo().getSourceRange(), ast);
     if (f.isTemplateInstantiation()) out.instantiated = span_of(f.getPointOfInstantiation(), ast);
-    if (const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f))
-        describe_method(*method, usrs, out);
+    if (const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f)) describe_method(*method, usrs, out);
     out.template_args = template_arguments(f);
     for (const auto* p : f.parameters()) {
         const ElementType type = element_type(p->getType());
@@ -85,8 +82,7 @@ private:
     }
 
     void declaration(const clang::Decl& d, const SourceSpan& from) {
-        if (const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(&d))
-            return scope(*space, from);
+        if (const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(&d)) return scope(*space, from);
         if (llvm::isa<clang::LinkageSpecDecl, clang::ExportDecl>(&d))
             return scope(*clang::Decl::castToDeclContext(&d), from);
         if (in_system_header(d)) return;
@@ -94,20 +90,17 @@ private:
         if (const auto* t = llvm::dyn_cast<clang::FunctionTemplateDecl>(&d))
             return function_template(*t, from);
         if (const auto* t = llvm::dyn_cast<clang::ClassTemplateDecl>(&d)) return class_template(*t);
-        if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d))
-            return class_scope(*record, from);
+        if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d)) return class_scope(*record, from);
         if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) lambdas_of(v->getInit(), from);
         // A member's is its class's (class_scope).
         if (!d.getDeclContext()->isRecord()) outside_use(d);
         if (const auto* f = llvm::dyn_cast<clang::FriendDecl>(&d))
-            if (const clang::NamedDecl* befriended = f->getFriendDecl())
-                declaration(*befriended, from);
+            if (const clang::NamedDecl* befriended = f->getFriendDecl()) declaration(*befriended, from);
     }
 
     void function_template(const clang::FunctionTemplateDecl& t, const SourceSpan& from) {
         if (t.getDeclContext()->isDependentContext()) return;
-        if (t.getCanonicalDecl() != &t)
-            return;  // every redeclaration lists the same specializations
+        if (t.getCanonicalDecl() != &t) return;  // every redeclaration lists the same specializations
         bool instantiated = false;
         for (const auto* instance : t.specializations()) {
             const clang::FunctionDecl* definition = nullptr;
@@ -133,8 +126,7 @@ private:
     }
 
     void class_scope(const clang::CXXRecordDecl& record, const SourceSpan& from) {
-        if (record.isDependentContext() || !record.isThisDeclarationADefinition() ||
-            record.isLambda())
+        if (record.isDependentContext() || !record.isThisDeclarationADefinition() || record.isLambda())
             return;
         Function types;
         for (const clang::Decl* d : record.decls()) walk::add_outside_use(*d, types);
@@ -173,10 +165,8 @@ private:
 
     void lambdas_of(const clang::Stmt* s, const SourceSpan& from) {
         if (!s) return;
-        if (const auto* e = llvm::dyn_cast<clang::Expr>(s); e && e->isInstantiationDependent())
-            return;
-        if (const auto* lambda = llvm::dyn_cast<clang::LambdaExpr>(s))
-            return this->lambda(*lambda, from);
+        if (const auto* e = llvm::dyn_cast<clang::Expr>(s); e && e->isInstantiationDependent()) return;
+        if (const auto* lambda = llvm::dyn_cast<clang::LambdaExpr>(s)) return this->lambda(*lambda, from);
         for (const clang::Stmt* child : s->children()) lambdas_of(child, from);
     }
 
@@ -187,8 +177,7 @@ private:
     }
 
     void function(const clang::FunctionDecl& f, const SourceSpan& from) {
-        if (!f.doesThisDeclarationHaveABody() || f.isDependentContext() || f.isImplicit() ||
-            f.isDefaulted())
+        if (!f.doesThisDeclarationHaveABody() || f.isDependentContext() || f.isImplicit() || f.isDefaulted())
             return;
         if (in_system_header(f) || !f.getBody() || !seen_.insert(&f).second) return;
         ++out_.coverage.functions;
@@ -211,8 +200,7 @@ private:
         if (is_host_code(f)) walk::add_flow(state);
         out_.functions.push_back(std::move(facts));
         for (const clang::LambdaExpr* e : walker.lambdas()) lambda(*e, instantiated);
-        for (const clang::CXXRecordDecl* record : walker.classes())
-            class_scope(*record, instantiated);
+        for (const clang::CXXRecordDecl* record : walker.classes()) class_scope(*record, instantiated);
     }
 
     // kernel<T> is instantiated where launcher<T> calls it; the reader wants the place that chose
@@ -220,8 +208,7 @@ private:
     void follow_instantiations() {
         std::unordered_map<Symbol, std::vector<std::pair<std::size_t, const Call*>>> callers;
         for (std::size_t i = first_; i < out_.functions.size(); ++i)
-            for (const Call& call : out_.functions[i].calls)
-                callers[call.callee].emplace_back(i, &call);
+            for (const Call& call : out_.functions[i].calls) callers[call.callee].emplace_back(i, &call);
         std::vector<SourceSpan> direct;
         for (std::size_t i = first_; i < out_.functions.size(); ++i)
             direct.push_back(out_.functions[i].instantiated);

@@ -28,8 +28,7 @@ bool is_move(const clang::CallExpr& call) {
     const clang::FunctionDecl* callee = call.getDirectCallee();
     if (!callee || !callee->getIdentifier() || call.getNumArgs() != 1) return false;
     const llvm::StringRef name = callee->getName();
-    return callee->isInStdNamespace() &&
-           (name == "move" || name == "forward" || name == "as_const");
+    return callee->isInStdNamespace() && (name == "move" || name == "forward" || name == "as_const");
 }
 
 bool is_mutable_reference(clang::QualType type) {
@@ -42,11 +41,9 @@ const clang::Expr* unwrapped(const clang::Expr* e) {
     if (const auto* t = llvm::dyn_cast<clang::MaterializeTemporaryExpr>(e)) return t->getSubExpr();
     if (const auto* t = llvm::dyn_cast<clang::CXXBindTemporaryExpr>(e)) return t->getSubExpr();
     if (const auto* t = llvm::dyn_cast<clang::FullExpr>(e)) return t->getSubExpr();
-    if (const auto* t = llvm::dyn_cast<clang::SubstNonTypeTemplateParmExpr>(e))
-        return t->getReplacement();
+    if (const auto* t = llvm::dyn_cast<clang::SubstNonTypeTemplateParmExpr>(e)) return t->getReplacement();
     if (const auto* t = llvm::dyn_cast<clang::CXXConstructExpr>(e))
-        if (t->getNumArgs() >= 1 && t->getConstructor()->isCopyOrMoveConstructor())
-            return t->getArg(0);
+        if (t->getNumArgs() >= 1 && t->getConstructor()->isCopyOrMoveConstructor()) return t->getArg(0);
     if (const auto* t = llvm::dyn_cast<clang::CallExpr>(e))
         if (is_move(*t)) return t->getArg(0);
     if (const auto* t = llvm::dyn_cast<clang::InitListExpr>(e))
@@ -107,8 +104,7 @@ void Mutations::scan_call(const clang::CallExpr& call) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(callee);
     const unsigned skip = op && method && method->isImplicitObjectMemberFunction();
     for (unsigned i = skip; i < call.getNumArgs() && i - skip < callee->getNumParams(); ++i)
-        if (is_mutable_reference(callee->getParamDecl(i - skip)->getType()))
-            escape(*call.getArg(i));
+        if (is_mutable_reference(callee->getParamDecl(i - skip)->getType())) escape(*call.getArg(i));
 }
 
 void Mutations::scan_declarations(const clang::DeclStmt& declares) {
@@ -116,8 +112,7 @@ void Mutations::scan_declarations(const clang::DeclStmt& declares) {
         const auto* variable = llvm::dyn_cast<clang::VarDecl>(d);
         if (!variable) continue;
         ++names_[variable->getDeclName()];
-        if (is_mutable_reference(variable->getType()) && variable->hasInit())
-            escape(*variable->getInit());
+        if (is_mutable_reference(variable->getType()) && variable->hasInit()) escape(*variable->getInit());
     }
 }
 
@@ -143,8 +138,7 @@ void Mutations::scan(const clang::Stmt* statement) {
     } else if (const auto* call = llvm::dyn_cast<clang::CallExpr>(statement)) {
         scan_call(*call);
     } else if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(statement)) {
-        if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(ref->getDecl()))
-            ++uses_[variable];
+        if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(ref->getDecl())) ++uses_[variable];
     } else if (const auto* declares = llvm::dyn_cast<clang::DeclStmt>(statement)) {
         scan_declarations(*declares);
     }
@@ -194,8 +188,7 @@ const clang::Expr* same_value(const clang::Expr* e) {
 }
 
 const clang::VarDecl* variable_of(const clang::Expr* e) {
-    const auto* ref =
-        llvm::dyn_cast_or_null<clang::DeclRefExpr>(e ? e->IgnoreParenImpCasts() : nullptr);
+    const auto* ref = llvm::dyn_cast_or_null<clang::DeclRefExpr>(e ? e->IgnoreParenImpCasts() : nullptr);
     return ref ? llvm::dyn_cast<clang::VarDecl>(ref->getDecl()) : nullptr;
 }
 
@@ -219,8 +212,7 @@ const clang::ParmVarDecl* stored_through(const clang::Expr* e) {
         }
         const clang::QualType type = variable->getType();
         if (const auto* parameter = llvm::dyn_cast<clang::ParmVarDecl>(variable))
-            return type->isReferenceType() || (indirect && type->isPointerType()) ? parameter
-                                                                                  : nullptr;
+            return type->isReferenceType() || (indirect && type->isPointerType()) ? parameter : nullptr;
         // A local pointer that was set up from a parameter.
         e = type->isPointerType() || type->isReferenceType() ? start_value(*variable) : nullptr;
     }

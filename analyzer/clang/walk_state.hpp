@@ -24,9 +24,7 @@ public:
     bool escapes(const clang::ValueDecl& decl) const { return escaped_.contains(&decl); }
     unsigned uses(const clang::VarDecl& decl) const { return uses_.lookup(&decl); }
     // Two variables of one name cannot be told apart in a text.
-    bool is_unique(const clang::VarDecl& decl) const {
-        return names_.lookup(decl.getDeclName()) <= 1;
-    }
+    bool is_unique(const clang::VarDecl& decl) const { return names_.lookup(decl.getDeclName()) <= 1; }
 
 private:
     void scan(const clang::Stmt*);
@@ -51,9 +49,7 @@ public:
 
     // Null: written, but not known with what.
     void define(const clang::VarDecl& variable, const clang::Expr* value);
-    const clang::Expr* value_of(const clang::VarDecl& variable) const {
-        return values_.lookup(&variable);
-    }
+    const clang::Expr* value_of(const clang::VarDecl& variable) const { return values_.lookup(&variable); }
 
     Mark mark() const { return journal_.size(); }
     // Back to the state at the mark; gives the variables written since.
@@ -93,8 +89,7 @@ struct State {
     Mutations mutations;
     Definitions definitions{};
     std::uint16_t loop_depth = 0;
-    llvm::DenseMap<const clang::Stmt*, std::int32_t>
-        call_of{};  // the last call an expression makes
+    llvm::DenseMap<const clang::Stmt*, std::int32_t> call_of{};  // the last call an expression makes
     llvm::DenseMap<const clang::Expr*, std::int32_t> cast_of{};
     std::vector<const clang::Stmt*> made_by{};  // expression of each call in out.calls
 };

@@ -13,8 +13,8 @@
 
 #include <toml++/toml.h>
 
+#include "kernels/base/suggest.hpp"
 #include "kernels/numerics/dtype.hpp"
-#include "kernels/numerics/suggest.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,9 +27,7 @@ constexpr std::uintmax_t kLargestConfig = 1 << 20;
 class TableReader {
 public:
     TableReader(const toml::table& table, std::string path, std::string prefix)
-        : table_(table),
-          path_(std::move(path)),
-          prefix_(std::move(prefix)) {}
+        : table_(table), path_(std::move(path)), prefix_(std::move(prefix)) {}
 
     using Handler = std::function<void(TableReader&, const toml::key&, const toml::node&)>;
     struct Entry {
@@ -57,8 +55,8 @@ public:
 
     void fail(const toml::source_region& at, std::string message, std::string hint = {}) {
         if (error) return;
-        error = Error{path_ + ":" + std::to_string(at.begin.line) + ": " + std::move(message),
-                      std::move(hint)};
+        error =
+            Error{path_ + ":" + std::to_string(at.begin.line) + ": " + std::move(message), std::move(hint)};
     }
 
     void wrong_type(const toml::key& key, const toml::node& node, std::string_view wanted) {
@@ -82,8 +80,7 @@ public:
         }
     }
 
-    void rules(const toml::key& key, const toml::node& node, Rules known,
-               std::vector<std::string>& into) {
+    void rules(const toml::key& key, const toml::node& node, Rules known, std::vector<std::string>& into) {
         strings(key, node, into);
         for (const std::string& word : into) {
             const Status ok = check_rule_word(word, known);
@@ -133,8 +130,7 @@ std::vector<TableReader::Entry> region_entries(RegionConfig& regions) {
     };
 }
 
-void read_regions(TableReader& outer, const toml::key& key, const toml::node& node,
-                  RegionConfig& regions) {
+void read_regions(TableReader& outer, const toml::key& key, const toml::node& node, RegionConfig& regions) {
     const toml::table* table = node.as_table();
     if (!table) return outer.wrong_type(key, node, "a table");
     TableReader inner(*table, outer.path(), "regions.");
@@ -146,9 +142,7 @@ void read_hmp(TableReader& outer, const toml::key& key, const toml::node& node, 
     const toml::table* table = node.as_table();
     if (!table) return outer.wrong_type(key, node, "a table");
     auto file = [](std::string& into) {
-        return [&into](TableReader& r, const toml::key& k, const toml::node& n) {
-            r.string(k, n, into);
-        };
+        return [&into](TableReader& r, const toml::key& k, const toml::node& n) { r.string(k, n, into); };
     };
     TableReader inner(*table, outer.path(), "hmp.");
     inner.read({{"bf16", file(lists.bf16)}, {"fp32", file(lists.fp32)}});
@@ -204,13 +198,10 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
     using K = toml::key;
     using N = toml::node;
     return {
-        {"select",
-         [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.select); }},
-        {"ignore",
-         [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.ignore); }},
+        {"select", [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.select); }},
+        {"ignore", [&config, rules](R& r, const K& k, const N& n) { r.rules(k, n, rules, config.ignore); }},
         {"exclude", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.exclude); }},
-        {"extra-args",
-         [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
+        {"extra-args", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
         {"cuda", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.cuda); }},
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
         {"device", [&config](R& r, const K& k, const N& n) { read_device(r, k, n, config); }},
@@ -219,8 +210,7 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
         {"profile", [&config](R& r, const K& k, const N& n) { read_profile(r, k, n, config); }},
         {"timeout", [&config](R& r, const K& k, const N& n) { read_timeout(r, k, n, config); }},
         {"jobs", [&config](R& r, const K& k, const N& n) { read_jobs(r, k, n, config); }},
-        {"regions",
-         [&config](R& r, const K& k, const N& n) { read_regions(r, k, n, config.regions); }},
+        {"regions", [&config](R& r, const K& k, const N& n) { read_regions(r, k, n, config.regions); }},
         {"per-file-ignores",
          [&config, rules](R& r, const K& k, const N& n) {
              read_per_file(r, k, n, rules, config.per_file_ignores);
@@ -242,8 +232,7 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& path) {
     try {
         return toml::parse(text, path);
     } catch (const toml::parse_error& e) {
-        return Error{path + ":" + std::to_string(e.source().begin.line) + ": " +
-                         std::string(e.description()),
+        return Error{path + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description()),
                      "configuration files are TOML 1.0"};
     }
 }
@@ -256,7 +245,7 @@ const toml::table* tool_table(const toml::table& root) {
 bool is_pyproject(const std::string& path) { return fs::path(path).filename() == "pyproject.toml"; }
 
 Result<std::string> read_small_file(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
         return Error{path + ": not a readable file", ""};
     }
@@ -276,13 +265,11 @@ bool is_file(const fs::path& path) {
 }  // namespace
 
 std::span<const std::string_view> device_names() {
-    static constexpr std::array<std::string_view, 6> kDevices{"cuda", "cpu", "hpu",
-                                                              "xpu",  "mps", "xla"};
+    static constexpr std::array<std::string_view, 6> kDevices{"cuda", "cpu", "hpu", "xpu", "mps", "xla"};
     return kDevices;
 }
 
-Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules,
-                            bool pyproject) {
+Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules, bool pyproject) {
     const Result<toml::table> root = parse_toml(text, path);
     if (!root) return root.error();
     if (!pyproject) return from_table(*root, path, rules);

@@ -32,9 +32,9 @@ struct Config {
     std::vector<std::string> exclude;
     std::vector<std::string> extra_args;
     std::vector<PerFileIgnore> per_file_ignores;
-    std::string cuda;               // auto, stubs or the path of a toolkit
-    std::string torch;              // version, "2.5"
-    std::string device;             // of device_names()
+    std::string cuda;                   // auto, stubs or the path of a toolkit
+    std::string torch;                  // version, "2.5"
+    std::string device;                 // of device_names()
     std::vector<std::string> policies;  // op lists that take the place of the built-in ones
     HmpLists hmp;
     std::string profile;            // training or inference

@@ -72,8 +72,8 @@ bool glob_match(std::string_view pattern, std::string_view text) {
             if (!e.repeats) continue;
             states[at + e.length] = kArrived;
             // "a/**/b" also matches "a/b": the slash after `**` goes with it.
-            if (states[at] == kArrived && e.crosses && at + 2 < pattern.size() &&
-                pattern[at + 2] == '/' && (at == 0 || pattern[at - 1] == '/')) {
+            if (states[at] == kArrived && e.crosses && at + 2 < pattern.size() && pattern[at + 2] == '/' &&
+                (at == 0 || pattern[at - 1] == '/')) {
                 states[at + 3] = kArrived;
             }
         }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/config/glob.hpp"
-#include "kernels/numerics/suggest.hpp"
+#include "kernels/base/suggest.hpp"
 
 namespace mp::lint {
 namespace {
@@ -16,9 +16,7 @@ std::string lowered(std::string_view text) {
     return out;
 }
 
-bool is_pattern(std::string_view word) {
-    return word.find_first_of("*?[") != std::string_view::npos;
-}
+bool is_pattern(std::string_view word) { return word.find_first_of("*?[") != std::string_view::npos; }
 
 bool is_family(std::string_view word) {
     return word.size() < 5 && word.starts_with("mp") &&
@@ -66,8 +64,7 @@ std::vector<const Rule*> select_rules(Rules rules, std::span<const std::string> 
                                       std::span<const std::string> ignore) {
     std::vector<const Rule*> chosen;
     for (const Rule* rule : rules) {
-        const std::size_t in =
-            select.empty() ? (rule->on_by_default ? 1 : 0) : exactness(select, *rule);
+        const std::size_t in = select.empty() ? (rule->on_by_default ? 1 : 0) : exactness(select, *rule);
         const std::size_t out = exactness(ignore, *rule);
         if (in > 0 && (out == 0 || in > out)) chosen.push_back(rule);
     }

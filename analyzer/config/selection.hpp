@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyzer/rules/rule.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 

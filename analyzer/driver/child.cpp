@@ -30,9 +30,7 @@ public:
     Stream& operator=(const Stream&) = delete;
 
     int fd() const { return fd_; }
-    bool fill(std::string_view text) const {
-        return write_all(fd_, text) && ::lseek(fd_, 0, SEEK_SET) == 0;
-    }
+    bool fill(std::string_view text) const { return write_all(fd_, text) && ::lseek(fd_, 0, SEEK_SET) == 0; }
     std::string content() const {
         std::string text;
         char buffer[1 << 16];
@@ -75,8 +73,8 @@ public:
 
 }  // namespace
 
-Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
-                              const std::string& directory, std::string_view input) {
+Result<ChildOutput> run_child(const std::vector<std::string>& arguments, const std::string& directory,
+                              std::string_view input) {
     const Stream in, out, err;
     if (in.fd() < 0 || out.fd() < 0 || err.fd() < 0 || !in.fill(input))
         return Error{arguments[0] + " cannot be run: " + std::strerror(errno), ""};
@@ -84,15 +82,14 @@ Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
     ::posix_spawn_file_actions_adddup2(&settings.actions, in.fd(), STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&settings.actions, out.fd(), STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&settings.actions, err.fd(), STDERR_FILENO);
-    if (!directory.empty())
-        ::posix_spawn_file_actions_addchdir_np(&settings.actions, directory.c_str());
+    if (!directory.empty()) ::posix_spawn_file_actions_addchdir_np(&settings.actions, directory.c_str());
     std::vector<std::string> words = arguments;
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    const int failed = ::posix_spawnp(&child, argv[0], &settings.actions, &settings.attributes,
-                                      argv.data(), environ);
+    const int failed =
+        ::posix_spawnp(&child, argv[0], &settings.actions, &settings.attributes, argv.data(), environ);
     if (failed) return Error{arguments[0] + " cannot be run: " + std::strerror(failed), ""};
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

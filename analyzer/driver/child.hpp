@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
@@ -17,7 +17,7 @@ struct ChildOutput {
 
 // Runs arguments[0], looked up in PATH, without a shell; its standard input reads `input`.
 // `directory` empty: the current one. An Error when it cannot be started.
-Result<ChildOutput> run_child(const std::vector<std::string>& arguments,
-                              const std::string& directory = {}, std::string_view input = {});
+Result<ChildOutput> run_child(const std::vector<std::string>& arguments, const std::string& directory = {},
+                              std::string_view input = {});
 
 }  // namespace mp::lint

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -31,14 +31,11 @@ bool is_build_directory(std::string_view name) {
     static constexpr std::array<std::string_view, 9> kNames{
         "build",       "_deps",         "CMakeFiles",    "node_modules",  "venv",
         "__pycache__", "site-packages", "dist-packages", "__pypackages__"};
-    return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-           name.starts_with("cmake-build-");
+    return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.starts_with("cmake-build-");
 }
 
 // The same told by what is in it: a CMake build, a virtual environment.
-bool is_mark_of_build(std::string_view name) {
-    return name == "CMakeCache.txt" || name == "pyvenv.cfg";
-}
+bool is_mark_of_build(std::string_view name) { return name == "CMakeCache.txt" || name == "pyvenv.cfg"; }
 
 // A file that is surely no directory, and that nobody asks for.
 bool is_of_no_use(const dirent& found) {
@@ -51,7 +48,7 @@ bool is_of_no_use(const dirent& found) {
 struct Entry {
     std::string path;
     std::string_view name;  // in the path
-    struct ::stat info {};
+    struct ::stat info{};
 };
 using Entries = std::vector<Entry>;
 
@@ -101,9 +98,7 @@ public:
         read_.clear();
     }
 
-    bool first_time(const struct stat& info) {
-        return seen_.insert(identity_of(info)).second;
-    }
+    bool first_time(const struct stat& info) { return seen_.insert(identity_of(info)).second; }
 
 private:
     // The tree level by level, each on several threads: most of the time is the system's.
@@ -116,8 +111,7 @@ private:
             for (std::size_t i = 0; i < level.size(); ++i) {
                 if (!is_left_out(level[i], found[i])) {
                     for (const Entry& e : found[i])
-                        if (is_entered(e) && met.insert(identity_of(e.info)).second)
-                            below.push_back(e.path);
+                        if (is_entered(e) && met.insert(identity_of(e.info)).second) below.push_back(e.path);
                 }
                 read_.emplace(std::move(level[i]), std::move(found[i]));
             }
@@ -163,32 +157,27 @@ bool is_source(std::string_view path) {
 }
 
 bool is_header(std::string_view path) {
-    return ends_with_any(path,
-                         std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
+    return ends_with_any(path, std::array<std::string_view, 5>{".h", ".hh", ".hpp", ".hxx", ".cuh"});
 }
 
 bool is_python(std::string_view path) { return path.ends_with(".py") || path.ends_with(".ipynb"); }
 
-bool is_configuration(std::string_view path) {
-    return path.ends_with(".json") || path.ends_with(".txt");
-}
+bool is_configuration(std::string_view path) { return path.ends_with(".json") || path.ends_with(".txt"); }
 
 std::string absolute_path(std::string_view path, std::string_view working_directory) {
-    fs::path out =
-        path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
+    fs::path out = path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
     std::string text = out.lexically_normal().string();
     while (text.size() > 1 && text.ends_with('/')) text.pop_back();
     return text;
 }
 
-Result<Discovered> discover(const std::vector<std::string>& inputs,
-                            const std::string& working_directory,
+Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded, int threads) {
     Discovered out;
     Walker walker(excluded, threads);
     for (const std::string& input : inputs) {
         const std::string path = absolute_path(input, working_directory);
-        struct stat info {};
+        struct stat info{};
         if (::stat(path.c_str(), &info) != 0) return Error{input + ": " + std::strerror(errno), ""};
         if (S_ISDIR(info.st_mode)) {
             if (walker.first_time(info)) out.roots.push_back(path);

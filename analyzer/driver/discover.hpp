@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "analyzer/cache/file_state.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
-bool is_source(std::string_view path);  // .cpp .cc .cxx .cu
-bool is_header(std::string_view path);  // .h .hh .hpp .hxx .cuh
-bool is_python(std::string_view path);  // .py .ipynb; stub files (.pyi) have no bodies
+bool is_source(std::string_view path);         // .cpp .cc .cxx .cu
+bool is_header(std::string_view path);         // .h .hh .hpp .hxx .cuh
+bool is_python(std::string_view path);         // .py .ipynb; stub files (.pyi) have no bodies
 bool is_configuration(std::string_view path);  // .json .txt, read when named or mentioned by code
 
 struct FoundFile {
@@ -36,9 +36,7 @@ std::string absolute_path(std::string_view path, std::string_view working_direct
 // Python files that are named stand in `named` and in `python`. `excluded` says which
 // paths the configuration leaves out (never those named). A name that is neither file nor directory
 // is an Error. Directories are read on up to so many threads.
-Result<Discovered> discover(const std::vector<std::string>& inputs,
-                            const std::string& working_directory,
-                            const std::function<bool(const std::string&)>& excluded,
-                            int threads = 1);
+Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
+                            const std::function<bool(const std::string&)>& excluded, int threads = 1);
 
 }  // namespace mp::lint

@@ -42,8 +42,7 @@ CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::
 
 // Directories in which the unit's includes are looked up.
 std::vector<std::string> include_roots(const Invocation& in) {
-    static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter",
-                                                  "-cxx-isystem"};
+    static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"};
     std::set<std::string> roots;
     for (const auto* arguments : {&in.host, &in.device}) {
         for (std::size_t i = 0; i < arguments->size(); ++i) {
@@ -94,15 +93,13 @@ void describe(Work& work) {
 
 class Gatherer {
 public:
-    Gatherer(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack)
+    Gatherer(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack)
         : plan_(plan),
           options_(options),
           parts_(parts),
           pack_(pack),
           extract_(extract_options(options, plan)),
-          cache_(options.use_cache
-                     ? Cache::open(cache_directory(options))
-                     : Cache::disabled()) {}
+          cache_(options.use_cache ? Cache::open(cache_directory(options)) : Cache::disabled()) {}
 
     Gathered run() {
         for (const CompileCommand& c : plan_.commands) add(c);
@@ -171,8 +168,7 @@ private:
             if (unit) {
                 w.unit = std::move(*unit);
             } else {
-                w.unit =
-                    lost_unit(w, UnitState::crashed, "unreadable facts: " + unit.error().message);
+                w.unit = lost_unit(w, UnitState::crashed, "unreadable facts: " + unit.error().message);
             }
         } else {
             const bool late = outcome.state == JobOutcome::State::timeout;
@@ -188,21 +184,18 @@ private:
         }
         if (missing.empty()) return;
         PoolOptions pool;
-        pool.jobs =
-            std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(missing.size()));
+        pool.jobs = std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(missing.size()));
         pool.timeout = options_.timeout.value_or(pool.timeout);
         run_jobs(
             missing.size(), pool, [&](std::size_t i) { return extract_one(work_[missing[i]]); },
-            [&](std::size_t i, JobOutcome outcome) {
-                receive(work_[missing[i]], std::move(outcome));
-            });
+            [&](std::size_t i, JobOutcome outcome) { receive(work_[missing[i]], std::move(outcome)); });
     }
 
     std::vector<std::string> unreached_headers() {
         if (plan_.headers.empty()) return {};
         std::set<std::pair<dev_t, ino_t>> reached;
         std::unordered_set<std::string> asked;
-        struct stat info {};
+        struct stat info{};
         for (const Work& w : work_) {
             for (const Dependency& d : w.unit.dependencies) {
                 std::string path(d.path.str());
@@ -220,7 +213,7 @@ private:
 
     const Plan& plan_;
     const LintOptions& options_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     FactsPack& pack_;
     ExtractOptions extract_;
     std::string version_;  // of what makes the facts, so that another one does not read them
@@ -238,7 +231,7 @@ std::string cache_directory(const LintOptions& options) {
 }
 
 std::string own_binary() {
-    struct ::stat info {};
+    struct ::stat info{};
     if (::stat("/proc/self/exe", &info) != 0) return {};
     return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
            std::to_string(info.st_mtim.tv_nsec);
@@ -252,7 +245,7 @@ ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
             .extra_args = options.extra_args};
 }
 
-Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack) {
+Gathered gather(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack) {
     return Gatherer(plan, options, parts, pack).run();
 }
 

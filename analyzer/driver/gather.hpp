@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "analyzer/cache/pack.hpp"
-#include "analyzer/driver/lint.hpp"
+#include "analyzer/driver/front_ends.hpp"
+#include "analyzer/driver/options.hpp"
 #include "analyzer/driver/plan.hpp"
+#include "analyzer/report/report.hpp"
 
 namespace mp::lint {
 
@@ -20,15 +22,15 @@ struct ReadFile {
 // The units of a plan as facts, from the cache or from worker processes, in the plan's order.
 struct Gathered {
     std::vector<Unit> units;
-    std::vector<UnitResult> results;  // one per unit
-    std::vector<ReadFile> python;     // as read, in the plan's order; then configuration files
-    std::vector<std::string> absent;  // where a configuration file would have been read
+    std::vector<UnitResult> results;       // one per unit
+    std::vector<ReadFile> python;          // as read, in the plan's order; then configuration files
+    std::vector<std::string> absent;       // where a configuration file would have been read
     std::vector<std::uint64_t> low_names;  // PythonReach's; empty when every file was analysed
     std::vector<std::string> warnings;
 };
 
 // Of Python files the pack knows facts, and keeps new ones.
-Gathered gather(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack);
+Gathered gather(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack);
 
 // Where facts and findings are kept.
 std::string cache_directory(const LintOptions&);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -22,8 +22,7 @@ Findings judge(const std::vector<const Rule*>& rules, const RuleContext& context
     });
     Findings out;
     for (Findings& found : of_rule)
-        out.insert(out.end(), std::make_move_iterator(found.begin()),
-                   std::make_move_iterator(found.end()));
+        out.insert(out.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
     return out;
 }
 

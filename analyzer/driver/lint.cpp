@@ -18,8 +18,8 @@
 #include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/python_files.hpp"
 #include "analyzer/driver/replay.hpp"
-#include "analyzer/driver/suppress.hpp"
 #include "analyzer/report/display.hpp"
+#include "analyzer/suppress/suppress.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
@@ -27,11 +27,6 @@ namespace {
 
 // Source text is read for carets and suppressions only; past this size nobody wrote it by hand.
 constexpr std::uint64_t kLargestSource = std::uint64_t{64} << 20;
-
-template <typename T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-    to.insert(to.end(), from.begin(), from.end());
-}
 
 bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& rule) {
     const std::string relative = relative_path(f.span.file.str(), options.config_directory);
@@ -71,8 +66,7 @@ std::set<std::string> whole_files(const Report& report) {
 
 bool stands_before(const Finding& a, const Finding& b) {
     const auto place = [](const Finding& f) {
-        return std::tuple(f.span.file.str(), f.span.line, f.span.column, f.rule,
-                          std::string_view(f.message));
+        return std::tuple(f.span.file.str(), f.span.line, f.span.column, f.rule, std::string_view(f.message));
     };
     return place(a) < place(b);
 }
@@ -87,13 +81,12 @@ std::optional<Program>& last_program() {
 // One run from plan to report.
 class Linter {
 public:
-    Linter(const LintOptions& options, const Parts& parts) : options_(options), parts_(parts) {}
+    Linter(const LintOptions& options, const FrontEnds& parts) : options_(options), parts_(parts) {}
 
     Result<Report> run() {
         const auto start = std::chrono::steady_clock::now();
-        Result<Policies> policies =
-            Policies::load(options_.torch, options_.policy_files,
-                           options_.device.empty() ? "cuda" : options_.device);
+        Result<Policies> policies = Policies::load(options_.torch, options_.policy_files,
+                                                   options_.device.empty() ? "cuda" : options_.device);
         if (!policies) return policies.error();
         if (options_.hmp.given()) {
             Result<Policy> lists = Policy::from_hmp_files(options_.hmp.bf16, options_.hmp.fp32);
@@ -105,13 +98,11 @@ public:
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
-            report_.rules.push_back(
-                {rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
+            report_.rules.push_back({rule->id, rule->name, rule->severity, parts_.rule_page(rule->id)});
         }
         sort_out(find(*plan, *policies), plan->named);
         describe(*plan);
-        report_.seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return std::move(report_);
     }
 
@@ -132,10 +123,9 @@ private:
         report_.warnings = std::move(gathered.warnings);
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
         const int threads = options_.jobs.value_or(available_jobs());
-        const Program& program = last_program().emplace(
-            Program::link(std::move(gathered.units), options_.regions, threads));
-        Findings merged =
-            merge_findings(judge_all(program, policies, threads), options_.working_directory);
+        const Program& program =
+            last_program().emplace(Program::link(std::move(gathered.units), options_.regions, threads));
+        Findings merged = merge_findings(judge_all(program, policies, threads), options_.working_directory);
         replay.save({.files = std::move(gathered.python),
                      .absent = std::move(gathered.absent),
                      .low_names = std::move(gathered.low_names)},
@@ -167,8 +157,8 @@ private:
     }
 
     void sort_out(Finding f, const std::vector<std::string>& named, Suppressions& suppressions) {
-        const auto rule = std::find_if(rules_.begin(), rules_.end(),
-                                       [&](const Rule* r) { return r->id == f.rule; });
+        const auto rule =
+            std::find_if(rules_.begin(), rules_.end(), [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         // What is Python to a rule is text in JSON there: nobody may paste into it.
         if (file.ends_with(".ipynb")) f.edits.clear();
@@ -205,13 +195,12 @@ private:
         report_.files = files.size();
         report_.tool_version = product_version();
         report_.working_directory = options_.working_directory;
-        report_.project_root =
-            plan.project_root.empty() ? options_.working_directory : plan.project_root;
-        report_.clean = !files.empty();
+        report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        report_.analysed_anything = !files.empty();
     }
 
     const LintOptions& options_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;
@@ -220,8 +209,7 @@ private:
 std::string shell_quoted(std::string_view word) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
-        return std::string(word);
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
     std::string out = "'";
     for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return out + "'";
@@ -237,57 +225,17 @@ std::string shell_line(const std::vector<std::string>& words) {
 
 std::string_view product_version() { return MP_VERSION; }
 
-void apply_config(LintOptions& options, const Config& config) {
-    if (options.select.empty()) options.select = config.select;
-    append(options.ignore, config.ignore);
-    append(options.exclude, config.exclude);
-    append(options.per_file_ignores, config.per_file_ignores);
-    append(options.extra_args, config.extra_args);
-    options.config_directory = config.directory;
-    options.regions = config.regions;
-    if (!options.cuda && !config.cuda.empty()) {
-        const bool path = config.cuda != "auto" && config.cuda != "stubs";
-        set_cuda(options, path ? absolute_path(config.cuda, config.directory) : config.cuda);
-    }
-    if (options.torch.empty()) options.torch = config.torch;
-    if (options.device.empty()) options.device = config.device;
-    if (options.policy_files.empty()) {
-        for (const std::string& file : config.policies)
-            options.policy_files.push_back(absolute_path(file, config.directory));
-    }
-    if (!config.hmp.bf16.empty())
-        options.hmp.bf16 = absolute_path(config.hmp.bf16, config.directory);
-    if (!config.hmp.fp32.empty())
-        options.hmp.fp32 = absolute_path(config.hmp.fp32, config.directory);
-    if (!options.inference && !config.profile.empty())
-        options.inference = config.profile == "inference";
-    if (!options.jobs) options.jobs = config.jobs;
-    if (!options.timeout) options.timeout = config.timeout;
-}
-
-void set_cuda(LintOptions& options, const std::string& value) {
-    options.cuda_path.clear();
-    if (value == "auto") {
-        options.cuda = CudaHeaders::automatic;
-    } else if (value == "stubs") {
-        options.cuda = CudaHeaders::stubs;
-    } else {
-        options.cuda = CudaHeaders::toolkit;
-        options.cuda_path = absolute_path(value, options.working_directory);
-    }
-}
-
-Result<Report> run_lint(const LintOptions& options, const Parts& parts) {
+Result<Report> run_lint(const LintOptions& options, const FrontEnds& parts) {
     return Linter(options, parts).run();
 }
 
-Result<std::vector<Unit>> run_facts(const LintOptions& options, const Parts& parts) {
+Result<std::vector<Unit>> run_facts(const LintOptions& options, const FrontEnds& parts) {
     const Result<Plan> plan = make_plan(options, parts);
     if (!plan) return plan.error();
     return gather(*plan, options, parts, *pack_of(*plan, options)).units;
 }
 
-Result<std::string> show_command(const LintOptions& options, const Parts& parts) {
+Result<std::string> show_command(const LintOptions& options, const FrontEnds& parts) {
     const Result<Plan> plan = make_plan(options, parts);
     if (!plan) return plan.error();
     const ExtractOptions extract = extract_options(options, *plan);
@@ -295,22 +243,19 @@ Result<std::string> show_command(const LintOptions& options, const Parts& parts)
     if (!plan->database.empty()) out += "# database " + escape_controls(plan->database) + "\n";
     for (const CompileCommand& command : plan->commands) {
         const Invocation in = parts.translate(command, extract);
-        out += "# " + escape_controls(in.file) +
-               (in.headers.empty() ? "" : ", CUDA headers: " + in.headers) + "\n";
-        for (const std::string& warning : in.warnings)
-            out += "# " + escape_controls(warning) + "\n";
+        out += "# " + escape_controls(in.file) + (in.headers.empty() ? "" : ", CUDA headers: " + in.headers) +
+               "\n";
+        for (const std::string& warning : in.warnings) out += "# " + escape_controls(warning) + "\n";
         if (!in.flags.empty()) out += "# noted, not passed on: " + shell_line(in.flags);
         out += shell_line(in.host);
-        if (!in.device.empty())
-            out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
+        if (!in.device.empty()) out += "# when the code tests __CUDA_ARCH__, also:\n" + shell_line(in.device);
     }
     return out;
 }
 
 int exit_code(const Report& report, bool strict) {
-    if (!report.clean || (strict && !incomplete(report).empty())) return 2;
-    const bool loud =
-        count(report.findings, Severity::error) + count(report.findings, Severity::warning) > 0;
+    if (!report.analysed_anything || (strict && !incomplete(report).empty())) return 2;
+    const bool loud = count(report.findings, Severity::error) + count(report.findings, Severity::warning) > 0;
     return loud ? 1 : 0;
 }
 

@@ -29,8 +29,7 @@ private:
 };
 
 auto place_of(const Finding& f) {
-    return std::tuple(f.span.file.str(), f.span.line, f.span.column, f.rule,
-                      std::string_view(f.message));
+    return std::tuple(f.span.file.str(), f.span.line, f.span.column, f.rule, std::string_view(f.message));
 }
 
 bool before(const Finding& a, const Finding& b) {
@@ -45,9 +44,9 @@ Finding joined(Findings& all, std::size_t from, std::size_t to) {
     Finding out = std::move(all[from]);
     const std::size_t more = functions.size() - 1;
     if (more > 0) {
-        out.notes.push_back({.span = {},
-                             .text = "and " + std::to_string(more) + " more instantiation" +
-                                     (more == 1 ? "" : "s")});
+        out.notes.push_back(
+            {.span = {},
+             .text = "and " + std::to_string(more) + " more instantiation" + (more == 1 ? "" : "s")});
     }
     return out;
 }

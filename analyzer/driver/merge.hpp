@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "analyzer/rules/finding.hpp"
+#include "analyzer/analyses/finding.hpp"
 
 namespace mp::lint {
 

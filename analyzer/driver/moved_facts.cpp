@@ -59,8 +59,7 @@ public:
 
 bool match(SourceSpan& before, SourceSpan& after, Symbol file, LineMap& lines) {
     if (before.file != file || after.file != file) return true;  // compared as they are
-    if (!lines.add(before.line, after.line) || !lines.add(before.end_line, after.end_line))
-        return false;
+    if (!lines.add(before.line, after.line) || !lines.add(before.end_line, after.end_line)) return false;
     after.line = before.line;
     after.end_line = before.end_line;
     return true;
@@ -141,8 +140,7 @@ bool move_span(const LineMap& lines, Symbol file, SourceSpan& span) {
 
 bool move_finding(const LineMap& lines, Symbol file, Finding& f) {
     // Its words may hold a place.
-    if (names_lambda(f.message) || names_lambda(f.fix) || names_lambda(f.function.str()))
-        return false;
+    if (names_lambda(f.message) || names_lambda(f.fix) || names_lambda(f.function.str())) return false;
     if (!move_span(lines, file, f.span)) return false;
     for (Note& note : f.notes)
         if (names_lambda(note.text) || !move_span(lines, file, note.span)) return false;

@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "analyzer/analyses/finding.hpp"
 #include "analyzer/facts/model.hpp"
-#include "analyzer/rules/finding.hpp"
 
 namespace mp::lint {
 

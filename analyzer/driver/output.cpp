@@ -9,13 +9,13 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/numerics/suggest.hpp"
+#include "kernels/base/suggest.hpp"
 
 namespace mp::lint {
 
 Result<Output> parse_output(std::string_view text) {
-    static constexpr std::array<std::string_view, 8> kNames{
-        "text", "json", "sarif", "github", "gitlab", "rdjson", "junit", "markdown"};
+    static constexpr std::array<std::string_view, 8> kNames{"text",   "json",   "sarif", "github",
+                                                            "gitlab", "rdjson", "junit", "markdown"};
     const std::size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
     Output out;
@@ -36,12 +36,11 @@ Result<Output> parse_output(std::string_view text) {
 
 Result<OutputFile> OutputFile::open(std::string path) {
     OutputFile out;
-    struct stat info {};
+    struct stat info{};
     const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
     if (!special) out.temporary_ = path + ".new-" + std::to_string(::getpid());
     const std::string& name = special ? path : out.temporary_;
-    const int flags =
-        special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int flags = special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     out.fd_ = ::open(name.c_str(), flags, 0644);
     if (out.fd_ < 0) {
         const std::string why = std::strerror(errno);

@@ -4,20 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
-enum class Format : unsigned char {
-    text,
-    json,
-    sarif,
-    github,
-    gitlab,
-    rdjson,
-    junit,
-    markdown
-};
+enum class Format : unsigned char { text, json, sarif, github, gitlab, rdjson, junit, markdown };
 
 // One --output: FORMAT or FORMAT=FILE ("-" is standard output).
 struct Output {

@@ -28,7 +28,7 @@ std::string real_path(const std::string& path) {
 }
 
 bool is_file(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
@@ -74,8 +74,7 @@ public:
             most = prefix;
         }
         // Sharing only "/" or "/home" says nothing about a project.
-        if (!best || most < fs::path(path).parent_path().parent_path().string().size())
-            return std::nullopt;
+        if (!best || most < fs::path(path).parent_path().parent_path().string().size()) return std::nullopt;
         CompileCommand out = *best;
         for (std::string& argument : out.arguments) {
             if (argument == best->file || absolute_path(argument, best->directory) == best_path)
@@ -100,7 +99,7 @@ std::string find_root(const std::string& start) {
     return {};
 }
 
-Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const Parts& parts,
+Result<std::shared_ptr<Commands>> open_database(const LintOptions& options, const FrontEnds& parts,
                                                 bool needed, Plan& plan) {
     std::shared_ptr<Commands> none;
     if (options.flags) return none;
@@ -131,7 +130,7 @@ void add_units(Plan& plan, const std::shared_ptr<Commands>& database, const std:
 // Modules are named by where their directory stands, so one question per directory is enough.
 class ModuleNames {
 public:
-    ModuleNames(const Discovered& found, const Parts& parts) : found_(found), parts_(parts) {}
+    ModuleNames(const Discovered& found, const FrontEnds& parts) : found_(found), parts_(parts) {}
 
     std::string of(const std::string& path) {
         const std::size_t slash = path.rfind('/');
@@ -172,19 +171,18 @@ private:
     // The directory that was walked, or that of a file that was named.
     std::string root_of(const std::string& directory) const {
         for (const std::string& root : found_.roots) {
-            if (directory == root || directory.starts_with(root == "/" ? root : root + "/"))
-                return root;
+            if (directory == root || directory.starts_with(root == "/" ? root : root + "/")) return root;
         }
         return directory;
     }
 
     const Discovered& found_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     std::unordered_map<std::string, std::string> packages_;
     std::unordered_map<std::string, bool> is_package_;
 };
 
-void add_python(Plan& plan, const Discovered& found, const Parts& parts) {
+void add_python(Plan& plan, const Discovered& found, const FrontEnds& parts) {
     if (!parts.extract_python) return;
     ModuleNames names(found, parts);
     plan.python.reserve(found.python.size());
@@ -214,17 +212,15 @@ bool is_excluded(const LintOptions& options, const std::string& path) {
                        [&](const std::string& pattern) { return path_matches(pattern, relative); });
 }
 
-Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
+Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
     Plan plan;
     std::vector<std::string> inputs = options.inputs;
     if (inputs.empty()) inputs.push_back(options.working_directory);
-    const Result<Discovered> found =
-        discover(inputs, options.working_directory,
-                 [&](const std::string& p) { return is_excluded(options, p); },
-                 options.jobs.value_or(available_jobs()));
+    const Result<Discovered> found = discover(
+        inputs, options.working_directory, [&](const std::string& p) { return is_excluded(options, p); },
+        options.jobs.value_or(available_jobs()));
     if (!found) return found.error();
-    const Result<std::shared_ptr<Commands>> database = 
-        open_database(options, parts, has_cpp(*found), plan);
+    const Result<std::shared_ptr<Commands>> database = open_database(options, parts, has_cpp(*found), plan);
     if (!database) return database.error();
 
     const auto flags = options.flags.value_or(std::vector<std::string>{});
@@ -248,8 +244,7 @@ Result<Plan> make_plan(const LintOptions& options, const Parts& parts) {
     }
     if (plan.commands.empty() && plan.headers.empty() && plan.python.empty()) {
         return Error{
-            "nothing to analyse: no .py, .ipynb, .cpp, .cc, .cxx, .cu or header file in " +
-                inputs.front(),
+            "nothing to analyse: no .py, .ipynb, .cpp, .cc, .cxx, .cu or header file in " + inputs.front(),
             "name files, or a directory with sources"};
     }
     return plan;

@@ -62,9 +62,12 @@ Result<Dump> read_dump(const std::vector<std::string>& words) {
     Dump dump;
     for (std::size_t i = 1; i < words.size(); ++i) {
         const bool has_value = i + 1 < words.size();
-        if (words[i] == "--from-torch") dump.from_torch = true;
-        else if (words[i] == "--python" && has_value) dump.python = words[++i];
-        else if (words[i] == "--device" && has_value) dump.device = words[++i];
+        if (words[i] == "--from-torch")
+            dump.from_torch = true;
+        else if (words[i] == "--python" && has_value)
+            dump.python = words[++i];
+        else if (words[i] == "--device" && has_value)
+            dump.device = words[++i];
         else
             return Error{"policy dump: '" + words[i] + "' is not understood",
                          "write: mp-lint policy dump --from-torch [--python PY] [--device cuda]"};
@@ -76,8 +79,8 @@ Result<Dump> read_dump(const std::vector<std::string>& words) {
 }
 
 Result<std::string> dump_from_torch(const Dump& dump) {
-    const Result<ChildOutput> child = run_child(
-        {dump.python, "-c", std::string(kAskTorch), "Autocast" + upper(dump.device)});
+    const Result<ChildOutput> child =
+        run_child({dump.python, "-c", std::string(kAskTorch), "Autocast" + upper(dump.device)});
     if (!child) return child.error();
     if (child->code != 0)
         return Error{"policy dump: " + dump.python + " failed: " + last_line(child->err),
@@ -95,8 +98,7 @@ Result<std::string> show(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Result<std::string> policy_from_registrations(std::string_view registrations,
-                                              std::string_view device) {
+Result<std::string> policy_from_registrations(std::string_view registrations, std::string_view device) {
     constexpr std::string_view kVersion = "torch ";
     const auto lines = lines_of(registrations);
     if (lines.empty() || !lines[0].starts_with(kVersion))
@@ -106,9 +108,9 @@ Result<std::string> policy_from_registrations(std::string_view registrations,
     for (std::size_t i = 1; i < lines.size(); ++i)
         if (const std::string_view op = aten_name(lines[i]); !op.empty()) registered.insert(op);
     if (registered.empty())
-        return Error{"policy dump: torch " + std::string(version) + " has no autocast list for " +
-                         std::string(device),
-                     "another device, or the package that brings this device, imported by torch"};
+        return Error{
+            "policy dump: torch " + std::string(version) + " has no autocast list for " + std::string(device),
+            "another device, or the package that brings this device, imported by torch"};
     const Result<Policy> known = Policy::for_torch(device, version);
     if (!known) return known.error();
 
@@ -118,14 +120,13 @@ Result<std::string> policy_from_registrations(std::string_view registrations,
     Policy kept = *known;
     kept.keep_only([&](Op op) { return present.contains(op); });
     std::string out = "# torch " + std::string(version) + ", " + std::string(device) +
-                      " autocast, as the dispatcher has it; categories from " +
-                      std::string(known->name()) + ".\n" + kept.text();
+                      " autocast, as the dispatcher has it; categories from " + std::string(known->name()) +
+                      ".\n" + kept.text();
     std::string unknown;
     for (const std::string_view op : registered)
         if (!known->find(op_or_name(op))) unknown += "# " + std::string(op) + "\n";
     if (!unknown.empty())
-        out += "\n# Registered too, in a category that is not known here: put each in a section.\n" +
-               unknown;
+        out += "\n# Registered too, in a category that is not known here: put each in a section.\n" + unknown;
     return out;
 }
 

@@ -77,8 +77,7 @@ void limit_cpu(double timeout) {
     const double spent = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
     rlimit limit{};
     ::getrlimit(RLIMIT_CPU, &limit);
-    limit.rlim_cur =
-        std::min(limit.rlim_max, static_cast<rlim_t>(std::ceil(spent + 2 * timeout + 10)));
+    limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(std::ceil(spent + 2 * timeout + 10)));
     ::setrlimit(RLIMIT_CPU, &limit);
 }
 
@@ -122,13 +121,9 @@ struct Worker {
 
 class Pool {
 public:
-    Pool(std::size_t count, const PoolOptions& options,
-         const std::function<std::string(std::size_t)>& work,
+    Pool(std::size_t count, const PoolOptions& options, const std::function<std::string(std::size_t)>& work,
          const std::function<void(std::size_t, JobOutcome)>& finished)
-        : options_(options),
-          work_(work),
-          finished_(finished),
-          retried_(count, false) {
+        : options_(options), work_(work), finished_(finished), retried_(count, false) {
         for (std::size_t i = 0; i < count; ++i) waiting_.push_back(i);
     }
 
@@ -151,8 +146,8 @@ public:
 
 private:
     std::size_t busy() const {
-        return static_cast<std::size_t>(std::count_if(
-            workers_.begin(), workers_.end(), [](const Worker& w) { return w.job.has_value(); }));
+        return static_cast<std::size_t>(std::count_if(workers_.begin(), workers_.end(),
+                                                      [](const Worker& w) { return w.job.has_value(); }));
     }
 
     bool start_worker() {
@@ -182,8 +177,8 @@ private:
             if (!workers_[i].job && workers_[i].done >= options_.jobs_per_worker) retire(i, false);
         }
         while (!waiting_.empty() && busy() < static_cast<std::size_t>(std::max(1, options_.jobs))) {
-            auto idle = std::find_if(workers_.begin(), workers_.end(),
-                                     [](const Worker& w) { return !w.job; });
+            auto idle =
+                std::find_if(workers_.begin(), workers_.end(), [](const Worker& w) { return !w.job; });
             if (idle == workers_.end()) {
                 if (!start_worker()) return;
                 idle = workers_.end() - 1;
@@ -220,8 +215,7 @@ private:
         for (std::size_t i = workers_.size(); i-- > 0;) {
             if (!workers_[i].job) continue;
             if (ready > 0 && polled[i].revents != 0) receive(i);
-            if (i < workers_.size() && workers_[i].job &&
-                seconds_of(workers_[i]) >= options_.timeout)
+            if (i < workers_.size() && workers_[i].job && seconds_of(workers_[i]) >= options_.timeout)
                 expire(i);
         }
     }
@@ -238,8 +232,7 @@ private:
         std::memcpy(&size, w.received.data(), sizeof size);
         if (w.received.size() - sizeof size < size) return;
         const std::size_t job = *w.job;
-        JobOutcome outcome{
-            .output = w.received.substr(sizeof size), .message = {}, .seconds = seconds_of(w)};
+        JobOutcome outcome{.output = w.received.substr(sizeof size), .message = {}, .seconds = seconds_of(w)};
         w.job.reset();
         w.received.clear();
         ++w.done;
@@ -254,10 +247,9 @@ private:
             waiting_.push_front(*w.job);
             return;
         }
-        finished_(*w.job, {.state = JobOutcome::State::crashed,
-                           .output = {},
-                           .message = why,
-                           .seconds = seconds_of(w)});
+        finished_(
+            *w.job,
+            {.state = JobOutcome::State::crashed, .output = {}, .message = why, .seconds = seconds_of(w)});
     }
 
     void expire(std::size_t i) {
@@ -265,10 +257,9 @@ private:
         retire(i, true);
         char why[64];
         std::snprintf(why, sizeof why, "not done within %g s", options_.timeout);
-        finished_(*w.job, {.state = JobOutcome::State::timeout,
-                           .output = {},
-                           .message = why,
-                           .seconds = seconds_of(w)});
+        finished_(
+            *w.job,
+            {.state = JobOutcome::State::timeout, .output = {}, .message = why, .seconds = seconds_of(w)});
     }
 
     // How the process ended, in words.
@@ -294,9 +285,7 @@ private:
     void refuse_all() {
         const std::string why = std::string("no process can be started: ") + std::strerror(errno);
         for (const std::size_t job : waiting_) {
-            finished_(
-                job,
-                {.state = JobOutcome::State::crashed, .output = {}, .message = why, .seconds = 0});
+            finished_(job, {.state = JobOutcome::State::crashed, .output = {}, .message = why, .seconds = 0});
         }
         waiting_.clear();
     }

@@ -9,7 +9,7 @@ namespace mp::lint {
 
 struct PoolOptions {
     int jobs = 1;
-    double timeout = 120;  // wall seconds per job; then the worker is killed
+    double timeout = 120;                            // wall seconds per job; then the worker is killed
     std::uint64_t memory = std::uint64_t{12} << 30;  // address space of a worker
     // A worker is replaced after this many jobs: what a compiler front end leaks goes with it.
     int jobs_per_worker = 16;

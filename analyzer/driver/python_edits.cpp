@@ -12,8 +12,8 @@ namespace {
 // Everything in the head of a file that decides which files are analysed.
 bool leads_alike(const PackedFile& then, const PackedFile& now, bool large_tree) {
     if (then.mentions != now.mentions) return false;
-    return !large_tree || (then.relevant == now.relevant && then.wanted == now.wanted &&
-                           then.imports == now.imports);
+    return !large_tree ||
+           (then.relevant == now.relevant && then.wanted == now.wanted && then.imports == now.imports);
 }
 
 PackedFile head_of(const PythonFile& file, Scan&& scan) {
@@ -30,9 +30,12 @@ PackedFile head_of(const PythonFile& file, Scan&& scan) {
 
 class Rereader {
 public:
-    Rereader(const Plan& plan, const LintOptions& options, const Parts& parts, FactsPack& pack,
+    Rereader(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack,
              const std::vector<std::uint64_t>& low_names)
-        : plan_(plan), options_(options), parts_(parts), low_names_(low_names),
+        : plan_(plan),
+          options_(options),
+          parts_(parts),
+          low_names_(low_names),
           large_(is_large_tree(plan.python)),
           pack_(pack) {}
 
@@ -60,11 +63,10 @@ private:
     bool leads_nowhere(const PackedFile& then, const PackedFile& now) const {
         if (now.wanted || !then.mentions.empty()) return false;
         if (!now.relevant) return true;
-        return then.relevant && std::none_of(now.imports.begin(), now.imports.end(),
-                                             [this](std::uint64_t name) {
-                                                 return std::binary_search(
-                                                     low_names_.begin(), low_names_.end(), name);
-                                             });
+        return then.relevant &&
+               std::none_of(now.imports.begin(), now.imports.end(), [this](std::uint64_t name) {
+                   return std::binary_search(low_names_.begin(), low_names_.end(), name);
+               });
     }
 
     bool reread_text(const EditedFile& e) {
@@ -128,7 +130,7 @@ private:
 
     const Plan& plan_;
     const LintOptions& options_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     const std::vector<std::uint64_t>& low_names_;
     bool large_;
     FactsPack& pack_;
@@ -138,7 +140,7 @@ private:
 }  // namespace
 
 std::optional<std::vector<RereadFile>> reread_edited(const Plan& plan, const LintOptions& options,
-                                                     const Parts& parts, FactsPack& pack,
+                                                     const FrontEnds& parts, FactsPack& pack,
                                                      const std::vector<EditedFile>& edited,
                                                      const std::vector<std::uint64_t>& low_names) {
     return Rereader(plan, options, parts, pack, low_names).run(edited);

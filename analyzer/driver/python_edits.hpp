@@ -27,9 +27,8 @@ struct RereadFile {
 // Reads the edited files again and keeps what they say in the pack. `low_names` are those of the last
 // run, see PythonReach. Nothing when one of the files now says something else, or leads to other files,
 // or the pack no longer has what it said: then everything is to be linked and judged.
-std::optional<std::vector<RereadFile>> reread_edited(const Plan&, const LintOptions&, const Parts&,
-                                                     FactsPack&,
-                                                     const std::vector<EditedFile>&,
+std::optional<std::vector<RereadFile>> reread_edited(const Plan&, const LintOptions&, const FrontEnds&,
+                                                     FactsPack&, const std::vector<EditedFile>&,
                                                      const std::vector<std::uint64_t>& low_names);
 
 }  // namespace mp::lint

@@ -9,7 +9,7 @@
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/python_scan.hpp"
-#include "analyzer/driver/suppress.hpp"
+#include "analyzer/suppress/suppress.hpp"
 
 namespace mp::lint {
 namespace {
@@ -19,12 +19,12 @@ constexpr std::uint64_t kLargeTree = std::uint64_t{8} << 20;
 // Nobody wrote a larger one by hand.
 constexpr std::uint64_t kLargestFile = std::uint64_t{16} << 20;
 
-std::vector<std::string> mentions_of(const Unit& unit, const Parts& parts) {
+std::vector<std::string> mentions_of(const Unit& unit, const FrontEnds& parts) {
     if (!parts.configuration_files || unit.functions.empty()) return {};
     return parts.configuration_files(unit);
 }
 
-Scan scan_text(const PythonFile& file, const Parts& parts, std::string_view text) {
+Scan scan_text(const PythonFile& file, const FrontEnds& parts, std::string_view text) {
     Scan out;
     out.relevant = !parts.is_relevant || parts.is_relevant(file.path, text);
     out.wanted = out.relevant && mentions_precision(text);
@@ -34,9 +34,8 @@ Scan scan_text(const PythonFile& file, const Parts& parts, std::string_view text
     return out;
 }
 
-Unit facts_of_text(const PythonFile& file, const Parts& parts, std::string_view text, bool relevant) {
-    if (!is_configuration(file.path) && !relevant)
-        return empty_unit(file.path, UnitState::ok, "");
+Unit facts_of_text(const PythonFile& file, const FrontEnds& parts, std::string_view text, bool relevant) {
+    if (!is_configuration(file.path) && !relevant) return empty_unit(file.path, UnitState::ok, "");
     return parts.extract_python({.path = file.path, .module = file.module, .text = text});
 }
 
@@ -47,7 +46,7 @@ Unit unread_unit(const PythonFile& file) {
 
 }  // namespace
 
-Scan scan_file(const PythonFile& file, const Parts& parts) {
+Scan scan_file(const PythonFile& file, const FrontEnds& parts) {
     std::string text;
     const bool readable = read_file(file.path, text, kLargestFile);
     Scan out = scan_text(file, parts, text);
@@ -56,14 +55,13 @@ Scan scan_file(const PythonFile& file, const Parts& parts) {
     return out;
 }
 
-void extract_file(SegmentWriter& out, const PythonFile& file, const Parts& parts) {
+void extract_file(SegmentWriter& out, const PythonFile& file, const FrontEnds& parts) {
     std::string text;
     const bool readable = read_file(file.path, text, kLargestFile);
     Scan scan = scan_text(file, parts, text);
-    const Unit unit =
-        readable ? facts_of_text(file, parts, text, scan.relevant) : unread_unit(file);
+    const Unit unit = readable ? facts_of_text(file, parts, text, scan.relevant) : unread_unit(file);
     PackedFile head{.path = file.path, .module = file.module, .id = {}, .hash = scan.read.hash};
-    struct ::stat info {};
+    struct ::stat info{};
     // Written to while it was read: what is kept must not pass for the file.
     if (::stat(file.path.c_str(), &info) == 0 && id_of(info) == file.id) head.id = scan.read.id;
     const std::vector<std::string> mentions = mentions_of(unit, parts);
@@ -109,8 +107,7 @@ std::unique_ptr<FactsPack> pack_of(const Plan& plan, const LintOptions& options)
     const std::string directory = cache_directory(options);
     const std::string binary = own_binary();  // Python facts are made by nothing else
     const std::array<std::string_view, 3> parts{
-        "python", binary,
-        plan.project_root.empty() ? options.working_directory : plan.project_root};
+        "python", binary, plan.project_root.empty() ? options.working_directory : plan.project_root};
     return std::make_unique<FactsPack>(directory, directory + "/" + make_key(parts).hex() + ".pack");
 }
 

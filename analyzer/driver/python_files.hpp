@@ -18,17 +18,17 @@ namespace mp::lint {
 // What the text of a file says before anything is parsed.
 struct Scan {
     bool unreadable = false;
-    bool relevant = false;      // a tree would show anything
-    bool wanted = false;        // it speaks of precision
+    bool relevant = false;  // a tree would show anything
+    bool wanted = false;    // it speaks of precision
     bool may_suppress = false;
     std::vector<std::uint64_t> imports;  // hashes of the names it imports, sorted
     ReadFile read;
 };
 
-Scan scan_file(const PythonFile&, const Parts&);
+Scan scan_file(const PythonFile&, const FrontEnds&);
 
 // In a worker process: the record of a file, with its facts.
-void extract_file(SegmentWriter&, const PythonFile&, const Parts&);
+void extract_file(SegmentWriter&, const PythonFile&, const FrontEnds&);
 
 // Smaller trees are extracted whole: that is quicker than to ask which of their files matter.
 bool is_large_tree(const std::vector<PythonFile>&);

@@ -73,8 +73,7 @@ void add_export(const Function& f, std::string_view module, Outline& out) {
     if (!low && !manager) return;
     const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
     const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
-    for (const std::string_view word : {name, last(module)})
-        out.exports.push_back({hash_bytes(word), low});
+    for (const std::string_view word : {name, last(module)}) out.exports.push_back({hash_bytes(word), low});
 }
 
 }  // namespace
@@ -83,8 +82,7 @@ Outline outline_of(const Unit& unit, std::string_view module) {
     Outline out;
     for (const Function& f : unit.functions) {
         const std::string_view top = top_level(f.name.str(), module);
-        if (out.parts.empty() || out.parts.back().name.str() != top)
-            out.parts.push_back({Symbol(top), {}});
+        if (out.parts.empty() || out.parts.back().name.str() != top) out.parts.push_back({Symbol(top), {}});
         add_calls(f, out.parts.back().calls);
         add_aliases(f, out);
         add_export(f, module, out);
@@ -228,10 +226,9 @@ void PythonReach::follow_imports() {
     for (std::size_t i = 0; i < files_.size(); ++i) {
         File& f = files_[i];
         if (f.imports_low || !f.relevant) continue;
-        const bool imports =
-            std::any_of(f.imports.begin(), f.imports.end(), [&](std::uint64_t name) {
-                return std::binary_search(exports.begin(), exports.end(), name);
-            });
+        const bool imports = std::any_of(f.imports.begin(), f.imports.end(), [&](std::uint64_t name) {
+            return std::binary_search(exports.begin(), exports.end(), name);
+        });
         if (!imports) continue;
         f.imports_low = true;
         make_whole(i);

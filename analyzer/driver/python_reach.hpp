@@ -61,20 +61,20 @@ private:
         std::string_view alias;      // what it stands for: "pkg.a.B" of "pkg.B"
         bool demanded = false;
         bool reached = false;
-        std::vector<Symbol> calls;   // of a top-level function or class, until it is reached
+        std::vector<Symbol> calls;  // of a top-level function or class, until it is reached
     };
 
     struct File {
         bool relevant = false;  // a tree would show anything at all
         bool needed = false;
-        bool whole = false;  // every function of it leads on, not only those that are called
+        bool whole = false;        // every function of it leads on, not only those that are called
         bool imports_low = false;  // ... or a region: its context managers may open that
         std::string_view module;
-        std::vector<std::uint64_t> imports;    // sorted
-        std::vector<const Name*> asked;        // names that others expect in it
+        std::vector<std::uint64_t> imports;  // sorted
+        std::vector<const Name*> asked;      // names that others expect in it
         std::vector<std::string_view> stars;
-        std::vector<Name*> parts;              // its top-level functions and classes
-        std::vector<std::uint64_t> managers;   // context managers that open no region of their own
+        std::vector<Name*> parts;             // its top-level functions and classes
+        std::vector<std::uint64_t> managers;  // context managers that open no region of their own
     };
 
     Name& name(Symbol);

@@ -11,13 +11,47 @@ namespace mp::lint {
 namespace {
 
 constexpr std::string_view kHalf = "half";
-constexpr std::array<std::string_view, 41> kWords{
-    "autocast", "half", "Half", "float16", "bf16", "fp16", "caler", "tf32", "TF32", "precision",
-    "Precision", "float8", "fp8", "8bit", "e4m3", "e5m2", "apex", ".amp", " hmp", ".hmp",
-    "deepspeed.init", "from deepspeed", "deepspeed as", " megatron", " accelerate", "Accelerator",
-    "lightning", ".backward(", "-mixed", "-true", "mp-lint", "isnan", "isinf", "isfinite",
-    "register_buffer", "device_capability", ".all_reduce(", "set_default", "ComputeType",
-    "finfo(", "-1e"};
+constexpr std::array<std::string_view, 41> kWords{"autocast",
+                                                  "half",
+                                                  "Half",
+                                                  "float16",
+                                                  "bf16",
+                                                  "fp16",
+                                                  "caler",
+                                                  "tf32",
+                                                  "TF32",
+                                                  "precision",
+                                                  "Precision",
+                                                  "float8",
+                                                  "fp8",
+                                                  "8bit",
+                                                  "e4m3",
+                                                  "e5m2",
+                                                  "apex",
+                                                  ".amp",
+                                                  " hmp",
+                                                  ".hmp",
+                                                  "deepspeed.init",
+                                                  "from deepspeed",
+                                                  "deepspeed as",
+                                                  " megatron",
+                                                  " accelerate",
+                                                  "Accelerator",
+                                                  "lightning",
+                                                  ".backward(",
+                                                  "-mixed",
+                                                  "-true",
+                                                  "mp-lint",
+                                                  "isnan",
+                                                  "isinf",
+                                                  "isfinite",
+                                                  "register_buffer",
+                                                  "device_capability",
+                                                  ".all_reduce(",
+                                                  "set_default",
+                                                  "ComputeType",
+                                                  "finfo(",
+                                                  "-1e"};
 
 std::size_t pair_at(const char* p) {
     return static_cast<unsigned char>(p[0]) * std::size_t{256} + static_cast<unsigned char>(p[1]);
@@ -40,8 +74,7 @@ bool is_word(char c) {
 
 // Not a part of another name: rotate_half() is no cast.
 bool stands_alone(std::string_view text, std::size_t at, std::size_t size) {
-    return (at == 0 || !is_word(text[at - 1])) &&
-           (at + size >= text.size() || !is_word(text[at + size]));
+    return (at == 0 || !is_word(text[at - 1])) && (at + size >= text.size() || !is_word(text[at + size]));
 }
 
 bool any_word_in(std::string_view code) {

@@ -12,7 +12,7 @@
 #include "analyzer/driver/pool.hpp"
 #include "analyzer/driver/python_files.hpp"
 #include "analyzer/driver/python_reach.hpp"
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -31,9 +31,13 @@ constexpr int kLevels = 4;
 
 class PythonGatherer {
 public:
-    PythonGatherer(const Plan& plan, const LintOptions& options, const Parts& parts,
-                   const PythonRun& run, Gathered& out)
-        : files_(plan.python), options_(options), parts_(parts), out_(out), pack_(run.pack),
+    PythonGatherer(const Plan& plan, const LintOptions& options, const FrontEnds& parts, const PythonRun& run,
+                   Gathered& out)
+        : files_(plan.python),
+          options_(options),
+          parts_(parts),
+          out_(out),
+          pack_(run.pack),
           done_(run.done) {}
 
     void run() {
@@ -132,7 +136,7 @@ private:
         for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
             directory.resize(std::max<std::size_t>(directory.rfind('/'), 1));
             const std::string path = absolute_path(name, directory);
-            struct ::stat info {};
+            struct ::stat info{};
             if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
                 const auto same = [&](const PythonFile& f) { return f.path == path; };
                 if (found.insert(path).second && std::ranges::none_of(files_, same))
@@ -171,9 +175,8 @@ private:
     void read(const std::vector<std::size_t>& files) {
         const auto most = static_cast<int>(files.size() / kFilesWorthAThread);
         const int threads = std::min(options_.jobs.value_or(available_jobs()), most);
-        in_parallel(files.size(), threads, [&](std::size_t n) {
-            set_unit(files[n], pack_->read(file(files[n]).path));
-        });
+        in_parallel(files.size(), threads,
+                    [&](std::size_t n) { set_unit(files[n], pack_->read(file(files[n]).path)); });
         for (const std::size_t i : files) {
             kept(i);
             results_[i].cached = true;
@@ -297,7 +300,7 @@ private:
 
     std::vector<PythonFile> files_;  // the plan's, then the configuration files they name
     const LintOptions& options_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     Gathered& out_;
     FactsPack* pack_;
     std::vector<Unit> units_;
@@ -315,8 +318,8 @@ private:
 
 }  // namespace
 
-void gather_python(const Plan& plan, const LintOptions& options, const Parts& parts,
-                   const PythonRun& run, Gathered& out) {
+void gather_python(const Plan& plan, const LintOptions& options, const FrontEnds& parts, const PythonRun& run,
+                   Gathered& out) {
     if (!plan.python.empty()) PythonGatherer(plan, options, parts, run, out).run();
 }
 

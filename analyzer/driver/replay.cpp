@@ -18,8 +18,7 @@ namespace {
 constexpr std::size_t kFewFiles = 16;
 
 // Everything that decides the findings besides the files themselves.
-std::string key_of(const Plan& plan, const LintOptions& options,
-                   const std::vector<const Rule*>& rules) {
+std::string key_of(const Plan& plan, const LintOptions& options, const std::vector<const Rule*>& rules) {
     std::vector<std::string> parts{"findings",
                                    own_binary(),
                                    options.working_directory,
@@ -78,7 +77,7 @@ void write_inputs(SegmentWriter& out, const Plan& plan, const RunInputs& inputs)
 // What a file is now; of the plan's files the plan has asked already.
 FileId id_now(const Plan& plan, std::size_t index, const std::string& path) {
     if (index < plan.python.size()) return plan.python[index].id;
-    struct ::stat info {};
+    struct ::stat info{};
     return ::stat(path.c_str(), &info) == 0 ? id_of(info) : FileId{};
 }
 
@@ -163,7 +162,7 @@ Findings read_findings(RecordReader& in, const std::vector<const Rule*>& rules) 
 
 }  // namespace
 
-Replay::Replay(const Plan& plan, const LintOptions& options, const Parts& parts,
+Replay::Replay(const Plan& plan, const LintOptions& options, const FrontEnds& parts,
                const std::vector<const Rule*>& rules)
     : plan_(plan), options_(options), parts_(parts), rules_(rules) {
     if (!options.use_cache || !plan.commands.empty() || !plan.headers.empty()) return;
@@ -176,8 +175,7 @@ bool Replay::same_file(std::size_t index, ReadFile& file, Inputs& now) const {
     const FileId id = id_now(plan_, index, file.path);
     if (id == file.id) return true;
     std::string content;
-    if (id.size != file.id.size || !read_file(file.path, content) ||
-        hash_bytes(content) != file.hash) {
+    if (id.size != file.id.size || !read_file(file.path, content) || hash_bytes(content) != file.hash) {
         now.edited.push_back({.index = index, .then = file});
         return index < plan_.python.size() && now.edited.size() <= kFewFiles;
     }
@@ -209,9 +207,8 @@ bool Replay::same_inputs(RecordReader& in, Inputs& now) const {
     }
     in.value(now.absent);
     in.value(now.low_names);
-    return in.ok && std::none_of(now.absent.begin(), now.absent.end(), [](const std::string& path) {
-               return ::access(path.c_str(), F_OK) == 0;
-           });
+    return in.ok && std::none_of(now.absent.begin(), now.absent.end(),
+                                 [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; });
 }
 
 // Brings what the last run found up to edits that changed nothing but lines.
@@ -239,16 +236,14 @@ std::optional<Replayed> Replay::load(FactsPack& pack) {
     if (!same_inputs(inputs, now)) return std::nullopt;
     RecordReader units(segment, segment.record(1));
     RecordReader findings(segment, segment.record(2));
-    Replayed out{
-        .units = read_units(units), .findings = read_findings(findings, rules_), .read = {}};
+    Replayed out{.units = read_units(units), .findings = read_findings(findings, rules_), .read = {}};
     if (!units.ok || !findings.ok) return std::nullopt;
     if (!now.edited.empty() && !catch_up(pack, now, out)) return std::nullopt;
     if (now.touched || !now.edited.empty()) save(now, out.units, out.findings);
     return out;
 }
 
-void Replay::save(const RunInputs& inputs, const std::vector<UnitResult>& units,
-                  const Findings& findings) {
+void Replay::save(const RunInputs& inputs, const std::vector<UnitResult>& units, const Findings& findings) {
     if (path_.empty() || !std::all_of(units.begin(), units.end(), is_complete)) return;
     SegmentWriter out;
     write_inputs(out, plan_, inputs);

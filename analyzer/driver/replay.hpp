@@ -18,8 +18,8 @@ struct Replayed {
 
 // What a run read.
 struct RunInputs {
-    std::vector<ReadFile> files;      // the plan's, then configuration files
-    std::vector<std::string> absent;  // paths that were looked for in vain
+    std::vector<ReadFile> files;             // the plan's, then configuration files
+    std::vector<std::string> absent;         // paths that were looked for in vain
     std::vector<std::uint64_t> low_names{};  // Gathered's
 };
 
@@ -29,7 +29,7 @@ struct RunInputs {
 // C++ units depend on is not known before their facts are.
 class Replay {
 public:
-    Replay(const Plan&, const LintOptions&, const Parts&, const std::vector<const Rule*>& rules);
+    Replay(const Plan&, const LintOptions&, const FrontEnds&, const std::vector<const Rule*>& rules);
 
     // Edited files are compared with what the pack has of them, and kept there.
     std::optional<Replayed> load(FactsPack&);
@@ -39,7 +39,7 @@ public:
 private:
     struct Inputs : RunInputs {
         std::vector<EditedFile> edited;  // their entries in `files` are those of the last run
-        bool touched = false;  // an equal file has another time than it had
+        bool touched = false;            // an equal file has another time than it had
     };
     bool same_inputs(class RecordReader&, Inputs& now) const;
     bool same_file(std::size_t index, ReadFile& file, Inputs& now) const;
@@ -47,7 +47,7 @@ private:
 
     const Plan& plan_;
     const LintOptions& options_;
-    const Parts& parts_;
+    const FrontEnds& parts_;
     const std::vector<const Rule*>& rules_;
     std::string directory_;
     std::string path_;  // empty: this run is not one that is kept

@@ -82,8 +82,8 @@ struct Call {
     std::vector<TemplateArgument> template_args;  // of the function, then of its class
     std::vector<Operand> args;
     Operand result;
-    Symbol macro;            // outermost macro it was written through ("RG_AUTOCAST_ON"), else empty
-    std::uint32_t block = 0; // in Function::flow
+    Symbol macro;             // outermost macro it was written through ("RG_AUTOCAST_ON"), else empty
+    std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: they may be called by it
@@ -121,28 +121,28 @@ struct Cast {
     DType to = DType::unknown;
     CastForm form = CastForm::implicit;
     Purpose purpose = Purpose::none;
-    Role role = Role::none;  // of a constant source
-    Operand source;          // source.constant holds the number when it is one
-    Symbol target;           // lvalue that receives it ("var[blockIdx.x]"), when there is one
-    Symbol function;         // for Purpose::argument: qualified name of the callee
+    Role role = Role::none;      // of a constant source
+    Operand source;              // source.constant holds the number when it is one
+    Symbol target;               // lvalue that receives it ("var[blockIdx.x]"), when there is one
+    Symbol function;             // for Purpose::argument: qualified name of the callee
     std::int32_t inner = kNone;  // the source is itself this cast (index in Function::casts)
     bool in_loop = false;
-    bool loop_index = false;     // the integer source is a loop counter, thread index or position
-    bool output = false;         // stored through a pointer parameter: a kernel's final store
-    std::uint64_t bound = 0;     // largest |value| an integer source can have, 0 when not known
+    bool loop_index = false;  // the integer source is a loop counter, thread index or position
+    bool output = false;      // stored through a pointer parameter: a kernel's final store
+    std::uint64_t bound = 0;  // largest |value| an integer source can have, 0 when not known
     Symbol macro;
-    bool unsaturated = false;    // told not to saturate: what is beyond the format becomes NaN or inf
+    bool unsaturated = false;  // told not to saturate: what is beyond the format becomes NaN or inf
 
     friend bool operator==(const Cast&, const Cast&) = default;
 };
 
 enum class AccumulateOp : std::uint8_t { add, fma, subtract, multiply, max, min, other };
 enum class AccumulateForm : std::uint8_t {
-    compound,   // acc += x
-    assign,     // acc = acc + x, acc = __hadd(acc, x), acc = adder(acc, x)
-    call,       // update(&acc, x): the callee adds through its pointer
-    tree,       // s[t] += s[t + stride], stride halving; warp shuffles
-    member,     // this->sum += x across calls of the method
+    compound,  // acc += x
+    assign,    // acc = acc + x, acc = __hadd(acc, x), acc = adder(acc, x)
+    call,      // update(&acc, x): the callee adds through its pointer
+    tree,      // s[t] += s[t + stride], stride halving; warp shuffles
+    member,    // this->sum += x across calls of the method
 };
 enum class Storage : std::uint8_t { local, array, shared, global, member, parameter };
 
@@ -157,12 +157,12 @@ struct Accumulation {
     AccumulateOp op = AccumulateOp::add;
     AccumulateForm form = AccumulateForm::compound;
     Storage storage = Storage::local;
-    Stat stat = Stat::sum;       // sum, or sum_of_squares when what is added is a square
-    std::uint64_t trips = 0;     // product of the constant trip counts around it; 0: not a constant
+    Stat stat = Stat::sum;    // sum, or sum_of_squares when what is added is a square
+    std::uint64_t trips = 0;  // product of the constant trip counts around it; 0: not a constant
     std::uint16_t loop_depth = 0;
-    Symbol through;              // qualified name of the helper that adds ("hadd2"), if one does
-    SourceSpan through_span;     // where the helper adds
-    std::int32_t call = kNone;   // Python: the addition (index in Function::calls)
+    Symbol through;             // qualified name of the helper that adds ("hadd2"), if one does
+    SourceSpan through_span;    // where the helper adds
+    std::int32_t call = kNone;  // Python: the addition (index in Function::calls)
 
     friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
@@ -189,15 +189,15 @@ struct Update {
 // A value in fp16 or bf16 memory is multiplied or divided by what is the same for every element: a loss
 // scale on its way in (`stored`), or on its way out, where an optimizer reads a gradient.
 struct Scaling {
-    SourceSpan span;                  // the product or quotient; of a stored one, the store
-    Symbol target;                    // the value in memory: "gradients[i]"
-    std::int32_t param = kNone;       // pointer parameter behind it
-    DType dtype = DType::unknown;     // as it is in memory
-    Operand factor;                   // a scalar parameter or a number
+    SourceSpan span;               // the product or quotient; of a stored one, the store
+    Symbol target;                 // the value in memory: "gradients[i]"
+    std::int32_t param = kNone;    // pointer parameter behind it
+    DType dtype = DType::unknown;  // as it is in memory
+    Operand factor;                // a scalar parameter or a number
     bool divides = false;
-    bool stored = false;              // the product is stored there; else the value is read from there
-    bool averages = false;            // what is read goes into a running average: d * old + (1 - d) * new
-    bool subtracts = false;           // ... or is taken from what it replaces: old - something
+    bool stored = false;     // the product is stored there; else the value is read from there
+    bool averages = false;   // what is read goes into a running average: d * old + (1 - d) * new
+    bool subtracts = false;  // ... or is taken from what it replaces: old - something
 
     friend bool operator==(const Scaling&, const Scaling&) = default;
 };
@@ -206,7 +206,7 @@ struct Scaling {
 // cub::BlockReduce<__half, 256>, or an alias a library reads (ElementAccumulator = half_t).
 struct TypeUse {
     SourceSpan span;
-    Symbol name;   // qualified template or alias name
+    Symbol name;  // qualified template or alias name
     std::vector<TemplateArgument> args;
     Symbol alias;  // the name it is given here, if any
 
@@ -239,14 +239,14 @@ struct Edge {
     // The branch condition on this edge as normalised text, only when nothing it reads can change
     // between two evaluations in the function; equal text means equal value. Empty: not known.
     Symbol condition;
-    bool when = true;  // taken when the condition is this
+    bool when = true;     // taken when the condition is this
     bool raises = false;  // Python: taken when something before it raises; it leads to a handler
 
     friend bool operator==(const Edge&, const Edge&) = default;
 };
 
 struct Block {
-    SourceSpan span;      // of the return or throw, when it leaves
+    SourceSpan span;  // of the return or throw, when it leaves
     std::vector<Edge> to;
     // The function returns or throws here; with edges too, it does so when none of them is taken. No
     // edge and not leaving: control never comes out (abort, an endless loop).
@@ -260,13 +260,13 @@ enum class FunctionKind : std::uint8_t { host, device, host_device, kernel, lamb
 // One function body: a plain function, or one concrete instantiation of a template. Uninstantiated
 // templates have no facts; they are counted in Coverage.
 struct Function {
-    Symbol usr;   // stable across units; instantiations differ
-    Symbol name;  // qualified: "layer_norm"
+    Symbol usr;      // stable across units; instantiations differ
+    Symbol name;     // qualified: "layer_norm"
     Symbol display;  // with template arguments: "layer_norm<__half>"
     FunctionKind kind = FunctionKind::host;
-    SourceSpan span;          // of its name
-    SourceSpan instantiated;  // first point of instantiation; unknown for plain functions
-    Symbol parent_class;      // qualified class of a method
+    SourceSpan span;            // of its name
+    SourceSpan instantiated;    // first point of instantiation; unknown for plain functions
+    Symbol parent_class;        // qualified class of a method
     std::vector<Symbol> bases;  // Python: qualified direct bases of that class
     std::vector<TemplateArgument> template_args;
     std::vector<Parameter> params;
@@ -275,7 +275,7 @@ struct Function {
     // names resolved, with their arguments: "torch.amp.custom_fwd(device_type='cuda')".
     std::vector<Symbol> annotations;
     bool is_virtual = false;
-    std::vector<Symbol> overrides;    // USRs of the methods it overrides
+    std::vector<Symbol> overrides;  // USRs of the methods it overrides
 
     std::vector<Call> calls;
     std::vector<Cast> casts;
@@ -284,7 +284,7 @@ struct Function {
     std::vector<Scaling> scalings;
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
-    std::vector<Block> flow;  // empty: one straight block 0
+    std::vector<Block> flow;        // empty: one straight block 0
     std::vector<Operand> returned;  // what `return` gives, one per statement
 
     friend bool operator==(const Function&, const Function&) = default;
@@ -322,9 +322,9 @@ struct Unit {
     Symbol path;  // main file
     Language language = Language::cpp;
     UnitState state = UnitState::ok;
-    Symbol headers;             // "toolkit 13.0", "stubs": which CUDA headers were used; empty for C++
-    std::vector<Symbol> passes; // "host", "device sm_80"
-    std::vector<Symbol> flags;  // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
+    Symbol headers;              // "toolkit 13.0", "stubs": which CUDA headers were used; empty for C++
+    std::vector<Symbol> passes;  // "host", "device sm_80"
+    std::vector<Symbol> flags;   // numerics flags recorded, not forwarded: "--use_fast_math", "-ftz=true"
     Coverage coverage;
     std::vector<Function> functions;
     std::vector<Dependency> dependencies;  // every file it read

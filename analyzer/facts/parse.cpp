@@ -38,8 +38,7 @@ private:
         const std::size_t n = text.size() < 8 ? text.size() : 8;
         std::memcpy(&head, text.data(), n);
         std::memcpy(&tail, text.data() + text.size() - n, n);
-        const std::uint64_t mixed =
-            (head ^ (tail * 0x9e3779b97f4a7c15u) ^ text.size()) * 0xff51afd7ed558ccdu;
+        const std::uint64_t mixed = (head ^ (tail * 0x9e3779b97f4a7c15u) ^ text.size()) * 0xff51afd7ed558ccdu;
         return static_cast<std::size_t>(mixed >> 32);
     }
 
@@ -111,8 +110,7 @@ public:
         const std::string_view word = peek_word();
         const std::size_t arrow = word.find("->");
         if (arrow == std::string_view::npos) return;
-        const auto left = read_dtype(word.substr(0, arrow)),
-                   right = read_dtype(word.substr(arrow + 2));
+        const auto left = read_dtype(word.substr(0, arrow)), right = read_dtype(word.substr(arrow + 2));
         if (!left || !right) return fail("a pair of dtypes like fp32->fp16");
         from = *left;
         to = *right;
@@ -229,8 +227,7 @@ private:
         std::string message = "expected " + std::string(expected);
         if (pending_ == Pending::keyed) message += " after '" + std::string(key_) + "='";
         const std::string_view found = shown_word();
-        message +=
-            found.empty() ? ", found the end of the line" : ", found '" + std::string(found) + "'";
+        message += found.empty() ? ", found the end of the line" : ", found '" + std::string(found) + "'";
         fail_with(std::move(message));
     }
     void fail_with(std::string message) {
@@ -376,14 +373,12 @@ private:
             if (!error_.empty() || !skip(':')) return false;
         } else if (const std::string_view word = peek_word(); !word.empty() && !is_digit(word[0])) {
             std::size_t colon = word.find(':');
-            if (colon == std::string_view::npos || colon + 1 >= word.size() ||
-                !is_digit(word[colon + 1]))
+            if (colon == std::string_view::npos || colon + 1 >= word.size() || !is_digit(word[colon + 1]))
                 return false;
             read_span.file = symbols_.get(word.substr(0, colon));
             at_ += colon + 1;
         }
-        if (!read_number(read_span.line) || !skip(':') || !read_number(read_span.column))
-            return false;
+        if (!read_number(read_span.line) || !skip(':') || !read_number(read_span.column)) return false;
         if (skip('-')) {
             read_span.end_line = read_span.line;
             if (!read_number(read_span.end_column)) return false;
@@ -500,8 +495,11 @@ private:
         if (keyword == "coverage") return read(rest, unit_.coverage);
         if (keyword == "dependency") return read(rest, unit_.dependencies.emplace_back());
         if (function_fact(keyword, rest)) return;
-        fail("expected func, call, cast, accumulate, update, scaling, type, setting, block, return, coverage or "
-             "dependency, found '" + std::string(keyword.substr(0, 60)) + "'");
+        fail(
+            "expected func, call, cast, accumulate, update, scaling, type, setting, block, return, coverage "
+            "or "
+            "dependency, found '" +
+            std::string(keyword.substr(0, 60)) + "'");
     }
 
     bool function_fact(std::string_view keyword, std::string_view rest) {
@@ -584,8 +582,6 @@ private:
 
 }  // namespace
 
-Result<Unit> parse_facts(std::string_view text, std::string_view name) {
-    return Parser(text, name).run();
-}
+Result<Unit> parse_facts(std::string_view text, std::string_view name) { return Parser(text, name).run(); }
 
 }  // namespace mp::lint

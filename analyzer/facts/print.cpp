@@ -174,8 +174,7 @@ void append_line(std::string& out, std::string_view head, const F& fact, Symbol 
 }
 
 template <class F>
-void append_lines(std::string& out, std::string_view head, const std::vector<F>& facts,
-                  Symbol file) {
+void append_lines(std::string& out, std::string_view head, const std::vector<F>& facts, Symbol file) {
     for (const F& fact : facts) append_line(out, head, fact, file);
 }
 

@@ -12,8 +12,7 @@ namespace mp::lint {
 inline constexpr std::array<bool, 256> kBare = [] {
     std::array<bool, 256> table{};
     for (int c = '!'; c <= '~'; ++c) table[static_cast<std::size_t>(c)] = true;
-    for (const char c : std::string_view("\"\\=,[]{}"))
-        table[static_cast<unsigned char>(c)] = false;
+    for (const char c : std::string_view("\"\\=,[]{}")) table[static_cast<unsigned char>(c)] = false;
     return table;
 }();
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "analyzer/facts/model.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 

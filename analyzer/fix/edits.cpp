@@ -60,8 +60,7 @@ public:
             }
         }
         std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) {
-            return std::tuple(a[0].path, a[0].from, a[0].to) <
-                   std::tuple(b[0].path, b[0].from, b[0].to);
+            return std::tuple(a[0].path, a[0].from, a[0].to) < std::tuple(b[0].path, b[0].from, b[0].to);
         });
         for (const std::vector<Change>& changes : wanted) take(changes);
         write_texts();
@@ -146,8 +145,6 @@ private:
 
 }  // namespace
 
-FixPlan plan_fixes(const Report& report, bool with_unsafe) {
-    return Planner(report, with_unsafe).run();
-}
+FixPlan plan_fixes(const Report& report, bool with_unsafe) { return Planner(report, with_unsafe).run(); }
 
 }  // namespace mp::lint

@@ -44,7 +44,7 @@ Status written_beside(const std::string& name, std::string_view text, mode_t mod
 
 Status replace_file(const std::string& path, std::string_view before, std::string_view after) {
     const std::string target = target_of(path);
-    struct stat info {};
+    struct stat info{};
     std::string now;
     if (::stat(target.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || !read_file(target, now))
         return Error{path + ": is no longer a file that can be read", ""};
@@ -64,9 +64,9 @@ Status replace_file(const std::string& path, std::string_view before, std::strin
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name) {
     // Of an absolute path too the part behind "a/" is what `patch -p1` looks for, from the root.
     const std::string shown = escape_controls(name.substr(name.starts_with('/') ? 1 : 0));
-    const Result<ChildOutput> diff = run_child({"diff", "-u", "--text", "--label", "a/" + shown,
-                                                "--label", "b/" + shown, "--", file.path, "-"},
-                                               {}, file.after);
+    const Result<ChildOutput> diff = run_child(
+        {"diff", "-u", "--text", "--label", "a/" + shown, "--label", "b/" + shown, "--", file.path, "-"}, {},
+        file.after);
     if (!diff) return Error{diff.error().message, "--diff needs the program diff"};
     if (diff->code > 1) return Error{"diff: " + diff->err, ""};
     return diff->out;

@@ -13,15 +13,13 @@ namespace {
 
 // Did every unit of this file parse cleanly?
 bool is_clean(const Report& report, const std::string& path) {
-    return std::ranges::none_of(report.units, [&](const UnitResult& u) {
-        return u.path == path && u.state != UnitState::ok;
-    });
+    return std::ranges::none_of(
+        report.units, [&](const UnitResult& u) { return u.path == path && u.state != UnitState::ok; });
 }
 
 class Fixer {
 public:
-    Fixer(const std::function<Result<Report>()>& lint, const FixOptions& options,
-          FixOutcome& outcome)
+    Fixer(const std::function<Result<Report>()>& lint, const FixOptions& options, FixOutcome& outcome)
         : lint_(lint), options_(options), outcome_(outcome) {}
 
     Result<Report> run() {
@@ -79,8 +77,8 @@ private:
             if (!is_clean(first, file.path) || is_clean(second, file.path)) continue;
             const Status done = replace_file(file.path, file.after, file.before);
             any |= static_cast<bool>(done);
-            give_up(file, done ? file.path + ": does not parse after its fixes, restored"
-                               : done.error().message);
+            give_up(file,
+                    done ? file.path + ": does not parse after its fixes, restored" : done.error().message);
         }
         return any;
     }

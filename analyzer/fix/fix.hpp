@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyzer/report/report.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 

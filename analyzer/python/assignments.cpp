@@ -15,8 +15,10 @@ bool is_sequence(Node node) {
         case Kind::list_pattern:
         case Kind::tuple:
         case Kind::list:
-        case Kind::expression_list: return true;
-        default: return false;
+        case Kind::expression_list:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -38,9 +40,9 @@ bool is_anything(const Value& v) {
 
 std::string_view augmented_method(std::string_view token) {
     constexpr std::pair<std::string_view, std::string_view> kMethods[] = {
-        {"+=", "__iadd__"},   {"-=", "__isub__"},      {"*=", "__imul__"}, {"/=", "__itruediv__"},
-        {"@=", "__imatmul__"}, {"**=", "__ipow__"},    {"%=", "__imod__"}, {"//=", "__ifloordiv__"},
-        {"&=", "__iand__"},   {"|=", "__ior__"},       {"^=", "__ixor__"}, {"<<=", "__ilshift__"},
+        {"+=", "__iadd__"},     {"-=", "__isub__"},  {"*=", "__imul__"}, {"/=", "__itruediv__"},
+        {"@=", "__imatmul__"},  {"**=", "__ipow__"}, {"%=", "__imod__"}, {"//=", "__ifloordiv__"},
+        {"&=", "__iand__"},     {"|=", "__ior__"},   {"^=", "__ixor__"}, {"<<=", "__ilshift__"},
         {">>=", "__irshift__"},
     };
     for (const auto& [known, method] : kMethods)
@@ -77,12 +79,20 @@ void Builder::assign(Node target, const Value& value, Node right) {
             name_result(value, file_.names.of(target));
             assign_name(file_.names.of(target), value);
             return;
-        case Kind::attribute: assign_attribute(target, value, right); return;
-        case Kind::subscript: assign_subscript(target, value, right); return;
+        case Kind::attribute:
+            assign_attribute(target, value, right);
+            return;
+        case Kind::subscript:
+            assign_subscript(target, value, right);
+            return;
         case Kind::as_pattern_target:
-        case Kind::parenthesized_expression: assign(target.child(0), value, right); return;
+        case Kind::parenthesized_expression:
+            assign(target.child(0), value, right);
+            return;
         case Kind::list_splat:
-        case Kind::list_splat_pattern: assign(target.child(0), {}, right); return;
+        case Kind::list_splat_pattern:
+            assign(target.child(0), {}, right);
+            return;
         default:
             if (is_sequence(target)) assign_items(target, value);
     }
@@ -117,8 +127,7 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items[i];
-        if (whole && is_anything(item) && target.kind() == Kind::identifier &&
-            target.text() != "_")
+        if (whole && is_anything(item) && target.kind() == Kind::identifier && target.text() != "_")
             item = unpacked(value, i, target);
         assign(target, item, {});
         ++i;
@@ -221,8 +230,7 @@ void Builder::assign_attribute(Node target, const Value& value, Node right) {
     Value kept = value;
     kept.is.name = {};
     set(slot_of(dotted), std::move(kept));
-    if (object.is_self && f_.name.str().ends_with(".__init__"))
-        of_self_.emplace_back(leaf, slot_of(dotted));
+    if (object.is_self && f_.name.str().ends_with(".__init__")) of_self_.emplace_back(leaf, slot_of(dotted));
 }
 
 void Builder::assign_subscript(Node target, const Value& value, Node right) {
@@ -230,8 +238,8 @@ void Builder::assign_subscript(Node target, const Value& value, Node right) {
     const Value object = eval(object_node), index = eval(index_node);
     if (object.entity.str() == "os.environ") {
         const auto key = string_content(index_node);
-        if (key) add_setting(file_.names.join(object.entity, Symbol(*key).str()), operand(value, right),
-                             target);
+        if (key)
+            add_setting(file_.names.join(object.entity, Symbol(*key).str()), operand(value, right), target);
         return;
     }
     if (!object.entity.empty() || !right) return;
@@ -251,8 +259,8 @@ void Builder::visit_assignment(Node node) {
     Node source = right;
     for (; source.kind() == Kind::assignment; source = source.part(Part::right))
         targets.push_back(source.part(Part::left));
-    if (targets.size() == 1 && is_sequence(left) && is_sequence(source) &&
-        count(left) == count(source) && !has_splat(left) && !has_splat(source)) {
+    if (targets.size() == 1 && is_sequence(left) && is_sequence(source) && count(left) == count(source) &&
+        !has_splat(left) && !has_splat(source)) {
         assign_pairwise(left, source);
         return;
     }
@@ -279,12 +287,12 @@ void Builder::note_sum(Node node, Node target, Node sum, const Value& result) {
     accumulate(node, target, old, added, op, result.is.call, false);
 }
 
-void Builder::accumulate(Node node, Node target, const Value& old, const Value& added,
-                         std::string_view op, std::int32_t call, bool compound) {
+void Builder::accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
+                         std::int32_t call, bool compound) {
     if (!added.is.constant.empty()) return;
     const bool is_name = target.kind() == Kind::identifier;
-    const Symbol name = is_name || target.kind() == Kind::attribute ? file_.names.dotted(target)
-                                                                  : file_.text_of(target);
+    const Symbol name =
+        is_name || target.kind() == Kind::attribute ? file_.names.dotted(target) : file_.text_of(target);
     const std::uint32_t slot = is_name ? scope_.index.find(name) : dotted_.find(name);
     const bool known = slot != FlatMap::kAbsent && env_[slot].set;
     const bool member = target.kind() == Kind::attribute;
@@ -300,10 +308,10 @@ void Builder::accumulate(Node node, Node target, const Value& old, const Value& 
     it.form = loop_depth_ == 0 ? AccumulateForm::member
               : compound       ? AccumulateForm::compound
                                : AccumulateForm::assign;
-    it.storage = member                                        ? Storage::member
-                 : target.kind() == Kind::subscript            ? Storage::array
-                 : old.is.param != kNone                       ? Storage::parameter
-                                                               : Storage::local;
+    it.storage = member                             ? Storage::member
+                 : target.kind() == Kind::subscript ? Storage::array
+                 : old.is.param != kNone            ? Storage::parameter
+                                                    : Storage::local;
     it.loop_depth = loop_depth_;
     it.call = call;
     f_.accumulations.push_back(it);
@@ -314,22 +322,20 @@ void Builder::visit_augmented(Node node) {
     const Value old = eval(target), added = eval(right);
     const std::string_view token = node.operator_token().text();
     const std::string_view method = augmented_method(token);
-    const bool text = added.is.constant.str().starts_with('\'') ||
-                      old.is.constant.str().starts_with('\'');
+    const bool text = added.is.constant.str().starts_with('\'') || old.is.constant.str().starts_with('\'');
     Value result;
     if (!method.empty() && !text && !(is_plain(old) && is_plain(added))) {
         result = operate(method, node, old, target, added, right, true);
         accumulate(node, target, old, added, token.substr(0, token.size() - 1), result.is.call, true);
-        const Symbol name = target.kind() == Kind::subscript ? file_.text_of(target)
-                                                             : file_.names.dotted(target);
+        const Symbol name =
+            target.kind() == Kind::subscript ? file_.text_of(target) : file_.names.dotted(target);
         name_result(result, name);
     } else {
         result.is.shape = old.is.shape;
     }
     result.object = old.object;
     if (result.is.shape == Shape::other) result.is.shape = old.is.shape;
-    if (result.is.dtype == DType::unknown && old.is.shape == Shape::tensor)
-        result.is.dtype = old.is.dtype;
+    if (result.is.dtype == DType::unknown && old.is.shape == Shape::tensor) result.is.dtype = old.is.dtype;
     std::uint32_t slot = FlatMap::kAbsent;
     if (target.kind() == Kind::identifier) slot = scope_.index.find(file_.names.of(target));
     if (target.kind() == Kind::attribute) slot = dotted_.find(file_.names.dotted(target));
@@ -344,8 +350,10 @@ Value Builder::annotated(Value value, Node type) {
         // `Optional[X]` and `X | None` are X for whoever uses it.
         const Node first = named.child(0), second = named.child(1);
         const bool optional = first.text() == "Optional" || first.text().ends_with(".Optional");
-        if (named.kind() == Kind::binary_operator && second.kind() == Kind::none) return annotated(value, first);
-        if (optional && second) return annotated(value, second.kind() == Kind::other ? second.child(0) : second);
+        if (named.kind() == Kind::binary_operator && second.kind() == Kind::none)
+            return annotated(value, first);
+        if (optional && second)
+            return annotated(value, second.kind() == Kind::other ? second.child(0) : second);
         return value;
     }
     const Value meant = named.kind() == Kind::identifier ? load(named) : eval_attribute(named);
@@ -356,8 +364,8 @@ Value Builder::annotated(Value value, Node type) {
     if (name == "str" || name == "dict" || name == "list") value.is.shape = Shape::object;
     if (shape != Shape::other) value.is.shape = shape;
     if (shape == Shape::tensor) value.is.dtype = dtype_named(name);
-    const bool project = meant.is_class || (file_.is_project_name(meant.entity) &&
-                                            is_capitalised(last_part(name)));
+    const bool project =
+        meant.is_class || (file_.is_project_name(meant.entity) && is_capitalised(last_part(name)));
     if (project) {
         const ClassInfo* known = file_.classes.find(meant.entity);
         value.is.shape = known && known->is_module ? Shape::module : Shape::object;

@@ -59,8 +59,10 @@ Value Builder::from_outer(Scope* scope, Symbol name) {
         return v;
     }
     Value v;
-    if (is_builtin(name.str())) v.entity = name;
-    else if (!file_.star.empty()) return entity_value(file_.names.join(file_.star, name.str()), Binding::Kind::import);
+    if (is_builtin(name.str()))
+        v.entity = name;
+    else if (!file_.star.empty())
+        return entity_value(file_.names.join(file_.star, name.str()), Binding::Kind::import);
     return v;
 }
 
@@ -110,8 +112,7 @@ Builder::Delta Builder::take(std::size_t since) {
         env_[journal_.back().first] = std::move(journal_.back().second);
         journal_.pop_back();
     }
-    std::sort(changed.begin(), changed.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(changed.begin(), changed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return changed;
 }
 
@@ -140,8 +141,7 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
                 merged = next;
                 continue;
             }
-            merged.value = join(merged.value, next.value,
-                                branches.size() == 2 ? condition : Symbol{}, when);
+            merged.value = join(merged.value, next.value, branches.size() == 2 ? condition : Symbol{}, when);
             merged.loop = std::min(merged.loop, next.loop);
         }
         set(slot, std::move(merged.value));
@@ -190,15 +190,14 @@ void Builder::weaken(Node loop) {
     const std::uint32_t end = loop.end_index();
     for (Node node = loop; node && node.index() < end;) {
         const Kind kind = node.kind();
-        if (kind == Kind::function_definition || kind == Kind::class_definition ||
-            kind == Kind::lambda) {
+        if (kind == Kind::function_definition || kind == Kind::class_definition || kind == Kind::lambda) {
             node = node.next_outside();
             continue;
         }
         if (kind == Kind::assignment) {
             const Node target = node.part(Part::left), right = node.part(Part::right);
-            const bool sum = right.kind() == Kind::binary_operator &&
-                             right.part(Part::left).text() == target.text();
+            const bool sum =
+                right.kind() == Kind::binary_operator && right.part(Part::left).text() == target.text();
             weaken_target(target, sum);
         }
         if (kind == Kind::for_statement) weaken_target(node.part(Part::left), false);
@@ -211,8 +210,10 @@ void Builder::weaken(Node loop) {
 
 void Builder::weaken_target(Node target, bool augmented) {
     std::uint32_t slot = FlatMap::kAbsent;
-    if (target.kind() == Kind::identifier) slot = scope_.index.find(file_.names.of(target));
-    else if (target.kind() == Kind::attribute) slot = dotted_.find(file_.names.of(target));
+    if (target.kind() == Kind::identifier)
+        slot = scope_.index.find(file_.names.of(target));
+    else if (target.kind() == Kind::attribute)
+        slot = dotted_.find(file_.names.of(target));
     else
         for (const Node child : target.children()) weaken_target(child, augmented);
     if (slot == FlatMap::kAbsent || !env_[slot].set) return;

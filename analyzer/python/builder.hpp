@@ -20,10 +20,10 @@ public:
 
     void bind_parameters(Node parameters, bool has_self, bool is_class_method);
     void enter_decorators(const std::vector<Node>& decorators);
-    void run(Node body);            // a block of statements
+    void run(Node body);  // a block of statements
     // A generator that is a context manager: finish() takes it apart where it yields.
     void split_at_yield() { splits_at_yield_ = true; }
-    void run_expression(Node body); // of a lambda
+    void run_expression(Node body);  // of a lambda
     // Ends the function and adds it to the unit.
     void finish(Node body);
     // What the methods other than __init__ assign to `self.x`. The function of this builder is dropped.
@@ -48,15 +48,15 @@ private:
     Value from_outer(Scope* scope, Symbol name);
     Value entity_value(Symbol entity, Binding::Kind kind);
     void set(std::uint32_t slot, Value value, bool fresh = true);
-    std::uint32_t slot_of(Symbol dotted);           // makes one
+    std::uint32_t slot_of(Symbol dotted);  // makes one
     const Value* known_dotted(Symbol dotted) const;
-    void forget_parts_of(Symbol name);              // `x.a` after x is bound anew
+    void forget_parts_of(Symbol name);  // `x.a` after x is bound anew
     std::size_t mark() const { return journal_.size(); }
-    Delta take(std::size_t since);                  // undoes what was set since
+    Delta take(std::size_t since);  // undoes what was set since
     void merge(const std::vector<Branch>& branches, Symbol condition = {}, bool when = true);
     bool unbound_is_absent(std::uint32_t slot) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
-    void weaken(Node loop);                         // what a loop assigns, before its first pass
+    void weaken(Node loop);  // what a loop assigns, before its first pass
     void weaken_target(Node target, bool augmented);
 
     // -- expressions ------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ private:
     Value eval_string(Node node);
     Value eval_named(Node node);
     Value eval_yield(Node node);
-    Value operate(std::string_view method, Node node, const Value& left, Node left_node,
-                  const Value& right, Node right_node, bool in_place = false);
+    Value operate(std::string_view method, Node node, const Value& left, Node left_node, const Value& right,
+                  Node right_node, bool in_place = false);
     static Value item_of(const Value& iterated);
     static bool is_plain(const Value& v);  // no tensor can be in it
 
@@ -91,7 +91,7 @@ private:
         bool has_receiver = false;
         Value receiver{};
         Node receiver_node{};
-        Symbol makes{};           // class of this project whose object it gives
+        Symbol makes{};  // class of this project whose object it gives
     };
     Value eval_call(Node node);
     Callee resolve(Node function);
@@ -136,8 +136,7 @@ private:
     void visit_for(Node node);
     void visit_while(Node node);
     void visit_try(Node node);
-    void end_loop(Node node, std::size_t since, std::uint32_t head, std::uint32_t rest,
-                  std::uint32_t outer);
+    void end_loop(Node node, std::size_t since, std::uint32_t head, std::uint32_t rest, std::uint32_t outer);
     static bool leaves_early(Node body);
     void visit_finally(Node clause, std::uint32_t joined, std::uint32_t after);
     bool visit_handler(Node clause, std::uint32_t dispatch, std::uint32_t after);
@@ -159,16 +158,16 @@ private:
     struct Frame {
         enum class Kind : std::uint8_t { loop, with, handlers, finally };
         Kind kind = Kind::loop;
-        std::uint32_t to = 0;           // block after the loop, of the handlers, of the finally body
-        std::uint32_t again = 0;        // head of the loop
-        std::uint32_t ways = 0;         // bits of Way that reach the finally body
+        std::uint32_t to = 0;     // block after the loop, of the handlers, of the finally body
+        std::uint32_t again = 0;  // head of the loop
+        std::uint32_t ways = 0;   // bits of Way that reach the finally body
         std::vector<Entered> entered{};
-        Symbol stack{};                 // variable of an ExitStack
+        Symbol stack{};  // variable of an ExitStack
     };
     std::uint32_t new_block();
     void edge(std::uint32_t from, std::uint32_t to, Symbol condition = {}, bool when = true,
               bool raises = false);
-    void go(std::uint32_t to);               // ends the block with an edge
+    void go(std::uint32_t to);  // ends the block with an edge
     void start(std::uint32_t block, bool reachable = true);
     bool has_entry(std::uint32_t block) const { return entered_blocks_[block]; }
     void branch(Node condition, std::uint32_t yes, std::uint32_t no);
@@ -205,26 +204,26 @@ private:
     std::uint32_t number_;  // of this builder in the file
     Scope& scope_;
     Function f_;
-    std::vector<Slot> env_;      // by binding of the scope, then attributes
+    std::vector<Slot> env_;  // by binding of the scope, then attributes
     std::vector<Slot>::size_type bindings_ = 0;
-    FlatMap dotted_;             // slots of `x.a`
-    std::vector<std::pair<Symbol, std::uint32_t>> of_self_;  // attributes set in __init__, and slots
+    FlatMap dotted_;                                                // slots of `x.a`
+    std::vector<std::pair<Symbol, std::uint32_t>> of_self_;         // attributes set in __init__, and slots
     std::unordered_map<Symbol, std::vector<std::uint32_t>> parts_;  // slots of `x.a` by x
-    Delta journal_;              // old slots
-    std::uint32_t taken_ = 0;    // how often take() ran
-    std::vector<std::pair<Symbol, Value>> inner_;  // names of comprehensions
+    Delta journal_;                                                 // old slots
+    std::uint32_t taken_ = 0;                                       // how often take() ran
+    std::vector<std::pair<Symbol, Value>> inner_;                   // names of comprehensions
     std::vector<Frame> frames_;
     std::vector<bool> entered_blocks_;
-    std::vector<std::uint32_t> raised_from_;       // by block: 1 + the handler it has an edge to
+    std::vector<std::uint32_t> raised_from_;  // by block: 1 + the handler it has an edge to
     std::vector<std::pair<std::uint32_t, std::uint32_t>> yields_;  // blocks before and after a yield
-    std::unordered_set<std::uint32_t> flattened_;  // dictionaries whose settings are there
-    std::vector<Entered> by_hand_;                 // `ctx.__enter__()`
+    std::unordered_set<std::uint32_t> flattened_;                  // dictionaries whose settings are there
+    std::vector<Entered> by_hand_;                                 // `ctx.__enter__()`
     std::uint32_t block_ = 0;
-    std::int32_t handler_ = kNone;                 // block that exceptions lead to
+    std::int32_t handler_ = kNone;  // block that exceptions lead to
     bool reachable_ = true;
     bool splits_at_yield_ = false;
     std::uint16_t loop_depth_ = 0;
-    std::uint32_t loop_ = 0, loops_ = 0;           // id of the innermost loop; how many there were
+    std::uint32_t loop_ = 0, loops_ = 0;  // id of the innermost loop; how many there were
 };
 
 }  // namespace mp::lint::python

@@ -7,6 +7,7 @@ namespace mp::lint::python {
 namespace {
 
 // Both lists are sorted: they are searched by halving.
+// clang-format off: a table
 constexpr std::string_view kBuiltins[] = {
     "ArithmeticError", "AssertionError", "AttributeError", "BaseException", "BlockingIOError",
     "BrokenPipeError", "BufferError", "BytesWarning", "ChildProcessError",
@@ -31,7 +32,9 @@ constexpr std::string_view kBuiltins[] = {
     "reversed", "round", "set", "setattr", "slice", "sorted", "staticmethod", "str", "sum",
     "super", "tuple", "type", "vars", "zip",
 };
+// clang-format on
 
+// clang-format off: a table
 constexpr std::string_view kStandard[] = {
     "abc", "aifc", "antigravity", "argparse", "array", "ast", "asynchat", "asyncio", "asyncore",
     "atexit", "audioop", "base64", "bdb", "binascii", "bisect", "builtins", "bz2", "cProfile",
@@ -60,6 +63,7 @@ constexpr std::string_view kStandard[] = {
     "venv", "warnings", "wave", "weakref", "webbrowser", "winreg", "winsound", "wsgiref",
     "xdrlib", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
 };
+// clang-format on
 
 static_assert(std::is_sorted(std::begin(kBuiltins), std::end(kBuiltins)));
 static_assert(std::is_sorted(std::begin(kStandard), std::end(kStandard)));

@@ -11,6 +11,7 @@ namespace {
 constexpr int kMaxNesting = 8;  // of a configuration that is flattened
 
 // Methods that a module has from torch, whatever it derives from.
+// clang-format off: a table
 constexpr std::string_view kModuleMethods[] = {
     "add_module",   "apply",           "bfloat16",         "buffers",          "children",
     "cpu",          "cuda",            "double",           "eval",             "float",
@@ -19,10 +20,10 @@ constexpr std::string_view kModuleMethods[] = {
     "register_module", "register_parameter", "requires_grad_", "state_dict",   "to",
     "to_empty",     "train",           "type",             "zero_grad",
 };
+// clang-format on
 
 bool is_module_method(std::string_view leaf) {
-    return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) !=
-           std::end(kModuleMethods);
+    return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) != std::end(kModuleMethods);
 }
 
 }  // namespace
@@ -151,8 +152,7 @@ Builder::Callee Builder::resolve(Node function) {
     const Node object_node = function.part(Part::object), leaf_node = function.part(Part::attribute);
     const Value object = eval(object_node);
     const Symbol leaf = file_.names.of(leaf_node);
-    if (!object.entity.empty())
-        return callee_of(attribute_of_value(object, function, leaf_node), function);
+    if (!object.entity.empty()) return callee_of(attribute_of_value(object, function, leaf_node), function);
     if (object.is_super) return method_of(object, object_node, leaf);
     // `self.net(x)`: what the attribute holds is called, unless it is a method.
     const ClassInfo* type = object.object.empty() ? nullptr : file_.classes.find(object.object);
@@ -192,11 +192,14 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
                              values);
                 call.args.back().span = argument.span();  // an edit takes all of `dtype=x`
                 break;
-            case Kind::list_splat: add_argument(argument.child(0), symbol("*"), call, values); break;
+            case Kind::list_splat:
+                add_argument(argument.child(0), symbol("*"), call, values);
+                break;
             case Kind::dictionary_splat:
                 add_argument(argument.child(0), symbol("**"), call, values);
                 break;
-            default: add_argument(argument, {}, call, values);
+            default:
+                add_argument(argument, {}, call, values);
         }
     }
 }

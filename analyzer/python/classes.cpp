@@ -59,14 +59,12 @@ private:
             for (const Node part : target.children()) change(part);
             return;
         }
-        if (target.kind() == Kind::identifier && !is_init_)
-            locals_.emplace_back(names_.of(target), right);
+        if (target.kind() == Kind::identifier && !is_init_) locals_.emplace_back(names_.of(target), right);
         const Symbol leaf = attribute_of_self(target);
         if (leaf.empty()) return;
         AttributeInfo& it = into_.add_attribute(leaf);
         it.outside_init |= !is_init_;
-        if (!is_init_ && right.kind() != Kind::assignment)
-            it.assigned.push_back(local_value(right));
+        if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(local_value(right));
     }
 
     // What a local variable of the method holds, when it is bound once and no loop binds it; else the
@@ -102,12 +100,11 @@ private:
     bool is_init_;
     Node method_;
     std::vector<std::pair<Symbol, Node>> locals_;  // plain names assigned so far, with what
-    Scope bound_;  // names of the method; filled when one is asked for
+    Scope bound_;                                  // names of the method; filled when one is asked for
 };
 
 Node plain_definition(Node statement) {
-    return statement.kind() == Kind::decorated_definition ? statement.part(Part::definition)
-                                                          : statement;
+    return statement.kind() == Kind::decorated_definition ? statement.part(Part::definition) : statement;
 }
 
 // The statements of a class body, those under `if` and `try` too.
@@ -225,8 +222,10 @@ Symbol Classes::outer_base(const ClassInfo& of) const {
     std::vector<const ClassInfo*> open{&of};
     for (std::size_t i = 0; i < open.size() && i < kMaxBases; ++i)
         for (const Symbol base : open[i]->bases) {
-            if (const ClassInfo* up = find(base)) open.push_back(up);
-            else return base;
+            if (const ClassInfo* up = find(base))
+                open.push_back(up);
+            else
+                return base;
         }
     return {};
 }

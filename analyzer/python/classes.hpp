@@ -11,7 +11,7 @@
 namespace mp::lint::python {
 
 struct Method {
-    Node definition;           // function_definition
+    Node definition;  // function_definition
     bool is_property = false;
     bool is_static = false;
     bool is_class_method = false;
@@ -28,7 +28,7 @@ struct AttributeInfo {
 };
 
 struct ClassInfo {
-    Symbol name;                 // qualified
+    Symbol name;  // qualified
     Node definition;
     std::vector<Symbol> bases{};
     Scope* scope = nullptr;
@@ -36,9 +36,9 @@ struct ClassInfo {
     std::vector<Method> methods{};
     FlatMap attribute_index{};
     std::vector<AttributeInfo> attributes{};
-    bool is_module = false;      // a torch.nn.Module
+    bool is_module = false;  // a torch.nn.Module
     bool attributes_read = false;
-    bool all_known = false;      // every base is in this file or in a library
+    bool all_known = false;  // every base is in this file or in a library
 
     const Method* method(Symbol leaf) const {
         const std::uint32_t i = method_index.find(leaf);

@@ -81,10 +81,7 @@ constexpr std::size_t kMostSettings = 2000;
 class SettingsReader : public JsonVisitor {
 public:
     SettingsReader(const Source& source, Function& function)
-        : text_(source.text),
-          file_(source.path),
-          lines_(line_starts(source.text)),
-          function_(function) {}
+        : text_(source.text), file_(source.path), lines_(line_starts(source.text)), function_(function) {}
 
     void on_string(const JsonPath& path, std::string_view value, std::size_t begin,
                    std::size_t end) override {
@@ -97,9 +94,7 @@ public:
     void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin) override {
         note_mark(path);
         const bool is_null = value == "null";
-        add(path,
-            constant(is_null ? Symbol("None") : Symbol(value),
-                     is_null ? Shape::object : Shape::scalar),
+        add(path, constant(is_null ? Symbol("None") : Symbol(value), is_null ? Shape::object : Shape::scalar),
             begin, begin + value.size());
     }
 
@@ -113,13 +108,11 @@ private:
     }
 
     void add(const JsonPath& path, Operand value, std::size_t begin, std::size_t end) {
-        if (path.empty() || path.size() > kDeepest || function_.settings.size() >= kMostSettings)
-            return;
+        if (path.empty() || path.size() > kDeepest || function_.settings.size() >= kMostSettings) return;
         const Place first = place_of(lines_, begin), last = place_of(lines_, end);
         value.text = Symbol(text_.substr(begin, std::min<std::size_t>(end - begin, 80)));
         value.span = {file_, first.line, first.column, last.line, last.column};
-        function_.settings.push_back(
-            {.span = value.span, .key = Symbol(key_of(path)), .value = value});
+        function_.settings.push_back({.span = value.span, .key = Symbol(key_of(path)), .value = value});
     }
 
     std::string_view text_;
@@ -157,8 +150,8 @@ std::string_view trimmed(std::string_view line) {
 
 bool is_word(std::string_view text) {
     return std::ranges::all_of(text, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_' || c == '.';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+               c == '.';
     });
 }
 
@@ -177,8 +170,7 @@ Unit extract_op_list(const Source& source) {
         if (!is_word(word) || f.settings.size() >= kMostSettings) return unit;
         known += op_from_name(word).known() ? 1 : 0;
         const auto column = static_cast<std::uint32_t>(word.data() - line.data() + 1);
-        const SourceSpan span{file, number, column, number,
-                              column + static_cast<std::uint32_t>(word.size())};
+        const SourceSpan span{file, number, column, number, column + static_cast<std::uint32_t>(word.size())};
         Operand value = constant(Symbol("'" + std::string(word) + "'"), Shape::object);
         value.text = Symbol(word);
         value.span = span;

@@ -22,12 +22,16 @@ int base_of(std::string_view literal) {
     if (literal.size() < 3 || literal[0] != '0') return 10;
     switch (literal[1]) {
         case 'x':
-        case 'X': return 16;
+        case 'X':
+            return 16;
         case 'o':
-        case 'O': return 8;
+        case 'O':
+            return 8;
         case 'b':
-        case 'B': return 2;
-        default: return 10;
+        case 'B':
+            return 2;
+        default:
+            return 10;
     }
 }
 
@@ -69,11 +73,16 @@ std::optional<Number> number_of(std::string_view literal) {
 std::optional<Number> fold(std::string_view op, Number a, Number b) {
     const bool whole = a.whole && b.whole;
     double value = 0;
-    if (op == "+") value = a.value + b.value;
-    else if (op == "-") value = a.value - b.value;
-    else if (op == "*") value = a.value * b.value;
-    else if (op == "/" && b.value != 0) return Number{a.value / b.value, false};
-    else if (op == "//" && b.value != 0) value = std::floor(a.value / b.value);
+    if (op == "+")
+        value = a.value + b.value;
+    else if (op == "-")
+        value = a.value - b.value;
+    else if (op == "*")
+        value = a.value * b.value;
+    else if (op == "/" && b.value != 0)
+        return Number{a.value / b.value, false};
+    else if (op == "//" && b.value != 0)
+        value = std::floor(a.value / b.value);
     else if (op == "**") {
         const bool fraction = b.value < 0;
         value = std::pow(a.value, b.value);

@@ -47,8 +47,7 @@ Value Builder::eval_context(Node expression) {
 void Builder::enter(const Value& context, Node node, std::vector<Entered>& entered) {
     const std::vector<Choice> choices = choices_of(context);
     for (const Choice& choice : choices)
-        if (choices.size() == 1 || !does_nothing(choice.made))
-            enter_choice(choice, context, node, entered);
+        if (choices.size() == 1 || !does_nothing(choice.made)) enter_choice(choice, context, node, entered);
     if (!choices.empty()) return;
     const Callee callee = method_of(context, node, symbol("__enter__"));
     const std::string_view name = callee.name.str(), usr = callee.usr.str();

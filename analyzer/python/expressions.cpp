@@ -14,11 +14,11 @@ struct Operator {
 };
 
 constexpr Operator kOperators[] = {
-    {"+", "__add__"},    {"-", "__sub__"},     {"*", "__mul__"},     {"/", "__truediv__"},
-    {"@", "__matmul__"}, {"**", "__pow__"},    {"%", "__mod__"},     {"//", "__floordiv__"},
-    {"&", "__and__"},    {"|", "__or__"},      {"^", "__xor__"},     {"<<", "__lshift__"},
-    {">>", "__rshift__"}, {"<", "__lt__"},     {">", "__gt__"},      {"<=", "__le__"},
-    {">=", "__ge__"},    {"==", "__eq__"},     {"!=", "__ne__"},
+    {"+", "__add__"},     {"-", "__sub__"},  {"*", "__mul__"}, {"/", "__truediv__"},
+    {"@", "__matmul__"},  {"**", "__pow__"}, {"%", "__mod__"}, {"//", "__floordiv__"},
+    {"&", "__and__"},     {"|", "__or__"},   {"^", "__xor__"}, {"<<", "__lshift__"},
+    {">>", "__rshift__"}, {"<", "__lt__"},   {">", "__gt__"},  {"<=", "__le__"},
+    {">=", "__ge__"},     {"==", "__eq__"},  {"!=", "__ne__"},
 };
 
 std::string_view method_of_operator(std::string_view token) {
@@ -50,7 +50,8 @@ bool Builder::is_plain(const Value& v) {
 
 Value Builder::eval(Node node) {
     switch (node.kind()) {
-        case Kind::identifier: return load(node);
+        case Kind::identifier:
+            return load(node);
         case Kind::integer:
         case Kind::float_: {
             const auto n = number_of(node.text());
@@ -69,38 +70,59 @@ Value Builder::eval(Node node) {
             return v;
         }
         case Kind::string:
-        case Kind::concatenated_string: return eval_string(node);
-        case Kind::attribute: return eval_attribute(node);
-        case Kind::subscript: return eval_subscript(node);
-        case Kind::call: return eval_call(node);
-        case Kind::binary_operator: return eval_binary(node);
-        case Kind::unary_operator: return eval_unary(node);
-        case Kind::comparison_operator: return eval_comparison(node);
-        case Kind::boolean_operator: return eval_boolean(node);
-        case Kind::not_operator: eval_children(node); return scalar();
-        case Kind::conditional_expression: return eval_conditional(node);
-        case Kind::lambda: return eval_lambda(node);
+        case Kind::concatenated_string:
+            return eval_string(node);
+        case Kind::attribute:
+            return eval_attribute(node);
+        case Kind::subscript:
+            return eval_subscript(node);
+        case Kind::call:
+            return eval_call(node);
+        case Kind::binary_operator:
+            return eval_binary(node);
+        case Kind::unary_operator:
+            return eval_unary(node);
+        case Kind::comparison_operator:
+            return eval_comparison(node);
+        case Kind::boolean_operator:
+            return eval_boolean(node);
+        case Kind::not_operator:
+            eval_children(node);
+            return scalar();
+        case Kind::conditional_expression:
+            return eval_conditional(node);
+        case Kind::lambda:
+            return eval_lambda(node);
         case Kind::list:
-        case Kind::list_pattern: return eval_display(node, "list");
-        case Kind::set: return eval_display(node, "set");
+        case Kind::list_pattern:
+            return eval_display(node, "list");
+        case Kind::set:
+            return eval_display(node, "set");
         case Kind::tuple:
         case Kind::tuple_pattern:
         case Kind::expression_list:
-        case Kind::pattern_list: return eval_display(node, "tuple");
-        case Kind::dictionary: return eval_dictionary(node);
+        case Kind::pattern_list:
+            return eval_display(node, "tuple");
+        case Kind::dictionary:
+            return eval_dictionary(node);
         case Kind::list_comprehension:
         case Kind::set_comprehension:
         case Kind::dictionary_comprehension:
-        case Kind::generator_expression: return eval_comprehension(node);
+        case Kind::generator_expression:
+            return eval_comprehension(node);
         case Kind::await:
         case Kind::parenthesized_expression:
             if (const Node inner = node.child(0)) return eval(inner);
             return {};
-        case Kind::named_expression: return eval_named(node);
-        case Kind::yield: return eval_yield(node);
+        case Kind::named_expression:
+            return eval_named(node);
+        case Kind::yield:
+            return eval_yield(node);
         case Kind::type:
-        case Kind::comment: return {};
-        default: return eval_children(node);
+        case Kind::comment:
+            return {};
+        default:
+            return eval_children(node);
     }
 }
 
@@ -266,8 +288,10 @@ Value Builder::eval_unary(Node node) {
         if (n && token == "-") return number(-n->value, n->whole);
         return n && token == "+" ? v : scalar();
     }
-    return operate(token == "-" ? "__neg__" : token == "+" ? "__pos__" : "__invert__", node, v, inner,
-                   {}, {});
+    return operate(token == "-"   ? "__neg__"
+                   : token == "+" ? "__pos__"
+                                  : "__invert__",
+                   node, v, inner, {}, {});
 }
 
 Value Builder::eval_comparison(Node node) {
@@ -382,8 +406,7 @@ Value Builder::eval_dictionary(Node node) {
 
 Value Builder::eval_lambda(Node node) {
     const SourceSpan at = node.span();
-    const std::string name =
-        "<lambda:" + std::to_string(at.line) + ":" + std::to_string(at.column) + ">";
+    const std::string name = "<lambda:" + std::to_string(at.line) + ":" + std::to_string(at.column) + ">";
     Value v;
     v.entity = file_.names.join(scope_.prefix, name);
     v.callable = true;

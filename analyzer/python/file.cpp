@@ -29,9 +29,7 @@ Scope& File::add_scope(Scope::Kind kind, Scope* parent, Symbol prefix) {
     return scope;
 }
 
-bool File::is_library_name(Symbol qualified) const {
-    return is_library(first_part(qualified.str()));
-}
+bool File::is_library_name(Symbol qualified) const { return is_library(first_part(qualified.str())); }
 
 bool File::is_project_name(Symbol qualified) const {
     const std::string_view root = first_part(qualified.str());
@@ -49,8 +47,10 @@ Symbol File::text_of(Node node) {
     if (plain) return names.symbol(text);
     std::string dense;
     for (const char c : start) {
-        if (!is_blank(c)) dense += c;
-        else if (!dense.empty() && dense.back() != ' ') dense += ' ';
+        if (!is_blank(c))
+            dense += c;
+        else if (!dense.empty() && dense.back() != ' ')
+            dense += ' ';
         if (dense.size() == kMaxText) break;
     }
     // A character is not cut in two.
@@ -77,8 +77,8 @@ Value File::detached(Value v, const std::vector<Call>& calls) {
 void File::add_to_attribute(AttributeInfo& attribute, const Value& v, const std::vector<Call>& calls) {
     Value kept = detached(v, calls);
     kept.is.name = {};
-    const bool follows = kept.is.shape == Shape::module || attribute.is_buffer ||
-                         last_part(kept.object.str()) == "Parameter";
+    const bool follows =
+        kept.is.shape == Shape::module || attribute.is_buffer || last_part(kept.object.str()) == "Parameter";
     // Its dtype is what its owner was cast to, not what it was made with.
     if (follows && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
     if (attribute.set) {

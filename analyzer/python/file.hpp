@@ -15,10 +15,10 @@ namespace mp::lint::python {
 
 // A body that waits for its turn: it is read when the scope around it is known.
 struct Pending {
-    Node node;                      // function_definition or lambda
+    Node node;  // function_definition or lambda
     std::vector<Node> decorators{};
     Scope* around = nullptr;
-    ClassInfo* owner = nullptr;     // of a method
+    ClassInfo* owner = nullptr;  // of a method
     Symbol usr{};
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/numerics/symbol.hpp"
+#include "kernels/base/symbol.hpp"
 
 namespace mp::lint::python {
 
@@ -37,9 +37,7 @@ private:
         std::uint32_t value = 0;
     };
 
-    std::size_t place(Symbol key) const {
-        return (key.id() * 0x9E3779B1u) & (cells_.size() - 1);
-    }
+    std::size_t place(Symbol key) const { return (key.id() * 0x9E3779B1u) & (cells_.size() - 1); }
     void put(Cell cell) {
         std::size_t i = place(cell.key);
         while (!cells_[i].key.empty()) i = (i + 1) & (cells_.size() - 1);

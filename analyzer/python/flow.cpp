@@ -54,7 +54,9 @@ void Builder::unwind(Way way, const SourceSpan& span) {
                 if (way == Way::break_) go(frame.to);
                 if (way == Way::continue_) go(frame.again);
                 break;
-            case Frame::Kind::with: emit_exits(frame, span); break;
+            case Frame::Kind::with:
+                emit_exits(frame, span);
+                break;
             case Frame::Kind::handlers:
                 if (way != Way::raise) break;
                 edge(block_, frame.to, {}, true, true);
@@ -76,7 +78,8 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
         case Kind::parenthesized_expression:
             if (const Node inner = condition.child(0)) return branch(inner, yes, no);
             break;
-        case Kind::not_operator: return branch(condition.part(Part::argument), no, yes);
+        case Kind::not_operator:
+            return branch(condition.part(Part::argument), no, yes);
         case Kind::boolean_operator: {
             const bool is_and = condition.operator_token().text() == "and";
             const std::uint32_t rest = new_block();
@@ -84,9 +87,12 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
             start(rest);
             return branch(condition.part(Part::right), yes, no);
         }
-        case Kind::true_: return go(yes);
-        case Kind::false_: return go(no);
-        default: break;
+        case Kind::true_:
+            return go(yes);
+        case Kind::false_:
+            return go(no);
+        default:
+            break;
     }
     const Value value = eval(condition);
     if (value.entity.str() == "typing.TYPE_CHECKING") return go(no);
@@ -98,17 +104,15 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
 }
 
 Symbol Builder::condition_text(Node condition, bool& when) {
-    while (condition.kind() == Kind::not_operator ||
-           condition.kind() == Kind::parenthesized_expression) {
+    while (condition.kind() == Kind::not_operator || condition.kind() == Kind::parenthesized_expression) {
         if (condition.kind() == Kind::not_operator) when = !when;
-        const Node inner = condition.kind() == Kind::not_operator ? condition.part(Part::argument)
-                                                                  : condition.child(0);
+        const Node inner =
+            condition.kind() == Kind::not_operator ? condition.part(Part::argument) : condition.child(0);
         if (!inner) break;
         condition = inner;
     }
     if (condition.kind() == Kind::comparison_operator) {
-        const Node op = condition.operator_token(), left = condition.child(0),
-                   right = condition.child(1);
+        const Node op = condition.operator_token(), left = condition.child(0), right = condition.child(1);
         const std::string_view token = op.text();
         if (!condition.child(2) && (token == "is not" || token == "!=" || token == "not in")) {
             when = !when;
@@ -140,8 +144,7 @@ bool Builder::is_stable(Node condition) {
                 if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
                 Node root = object;
                 while (root.kind() == Kind::attribute) root = root.part(Part::object);
-                if (root.kind() != Kind::identifier || !is_stable_name(file_.names.of(root)))
-                    return false;
+                if (root.kind() != Kind::identifier || !is_stable_name(file_.names.of(root))) return false;
                 if (object.kind() == Kind::identifier && !is_stable_attribute(object, node)) return false;
                 inside = false;
                 break;
@@ -165,8 +168,11 @@ bool Builder::is_stable(Node condition) {
             case Kind::false_:
             case Kind::none:
             case Kind::tuple:
-            case Kind::list: break;
-            case Kind::string: inside = false; break;
+            case Kind::list:
+                break;
+            case Kind::string:
+                inside = false;
+                break;
             default:
                 if (!node.is_token()) return false;
         }

@@ -38,13 +38,17 @@ Function function_for(const Pending& pending, FunctionKind kind, const SourceSpa
 // The name that a parameter binds, without stars, type and default.
 Node name_of_parameter(Node parameter) {
     switch (parameter.kind()) {
-        case Kind::identifier: return parameter;
+        case Kind::identifier:
+            return parameter;
         case Kind::default_parameter:
-        case Kind::typed_default_parameter: return name_of_parameter(parameter.part(Part::name));
+        case Kind::typed_default_parameter:
+            return name_of_parameter(parameter.part(Part::name));
         case Kind::typed_parameter:
         case Kind::list_splat_pattern:
-        case Kind::dictionary_splat_pattern: return name_of_parameter(parameter.child(0));
-        default: return {};
+        case Kind::dictionary_splat_pattern:
+            return name_of_parameter(parameter.child(0));
+        default:
+            return {};
     }
 }
 
@@ -61,8 +65,7 @@ bool has_decorator(const std::vector<Node>& decorators, std::string_view leaf) {
 }
 
 bool is_context_generator(const std::vector<Node>& decorators) {
-    return has_decorator(decorators, "contextmanager") ||
-           has_decorator(decorators, "asynccontextmanager");
+    return has_decorator(decorators, "contextmanager") || has_decorator(decorators, "asynccontextmanager");
 }
 
 }  // namespace
@@ -94,8 +97,7 @@ void Builder::enter_decorators(const std::vector<Node>& decorators) {
         const Node expression = decorator.child(0);
         const bool called = expression.kind() == Kind::call;
         const Node function = called ? expression.part(Part::function) : expression;
-        const bool dotted =
-            function.kind() == Kind::identifier || function.kind() == Kind::attribute;
+        const bool dotted = function.kind() == Kind::identifier || function.kind() == Kind::attribute;
         if (!dotted) {
             f_.annotations.push_back(file_.text_of(expression));
             continue;
@@ -105,8 +107,8 @@ void Builder::enter_decorators(const std::vector<Node>& decorators) {
         if (called) text += file_.text_of(expression.part(Part::arguments)).str();
         std::replace(text.begin(), text.end(), '"', '\'');
         f_.annotations.push_back(Symbol(text));
-        const bool library = file_.is_library_name(meant.entity) &&
-                             is_context_decorator(last_part(meant.entity.str()));
+        const bool library =
+            file_.is_library_name(meant.entity) && is_context_decorator(last_part(meant.entity.str()));
         if (!library && !file_.is_context_generator(meant.entity)) continue;
         Value context;
         if (called) {
@@ -161,15 +163,15 @@ void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
     scan_bindings(*type.scope, body, file.names);
     const Pending here{.node = node, .owner = &type, .usr = file.names.join(type.name, "<class>")};
     const std::size_t first = file.pending.size();
-    Builder builder(file, *type.scope, function_for(here, FunctionKind::python, node.part(Part::name).span()));
+    Builder builder(file, *type.scope,
+                    function_for(here, FunctionKind::python, node.part(Part::name).span()));
     builder.run(body);
     builder.finish(body);
     if (file.unit.functions.back().calls.empty()) file.unit.functions.pop_back();
     // Attributes are known to the other methods once the constructor has been read.
     const auto methods = file.pending.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto constructor = std::find_if(methods, file.pending.end(), [](const Pending& p) {
-        return p.usr.str().ends_with(".__init__");
-    });
+    const auto constructor = std::find_if(
+        methods, file.pending.end(), [](const Pending& p) { return p.usr.str().ends_with(".__init__"); });
     if (constructor != file.pending.end()) std::rotate(methods, constructor, constructor + 1);
 }
 
@@ -207,17 +209,19 @@ void extract_body(File& file, const Pending& pending) {
     bind_parameter_names(scope, parameters, file.names);
     scan_bindings(scope, body, file.names);
     const Node name = is_lambda ? pending.node : pending.node.part(Part::name);
-    Builder builder(file, scope,
-                    function_for(pending, is_lambda ? FunctionKind::lambda : FunctionKind::python,
-                                 name.span()));
+    Builder builder(
+        file, scope,
+        function_for(pending, is_lambda ? FunctionKind::lambda : FunctionKind::python, name.span()));
     const bool is_static = has_decorator(pending.decorators, "staticmethod");
     builder.bind_parameters(parameters, owner && !is_static,
                             owner && has_decorator(pending.decorators, "classmethod"));
     builder.enter_decorators(pending.decorators);
     if (is_context_generator(pending.decorators)) builder.split_at_yield();
     ++file.unit.coverage.functions;
-    if (is_lambda) builder.run_expression(body);
-    else builder.run(body);
+    if (is_lambda)
+        builder.run_expression(body);
+    else
+        builder.run(body);
     builder.finish(body ? body : pending.node);
 }
 

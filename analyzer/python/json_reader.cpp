@@ -68,8 +68,7 @@ public:
         return true;
     }
 
-    bool parse_error(std::size_t position, const std::string&,
-                     const nlohmann::detail::exception&) override {
+    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
         error_at_ = std::min(position == 0 ? 0 : position - 1, text_.size());
         return false;
     }
@@ -133,8 +132,8 @@ std::optional<std::size_t> read_json(std::string_view text, JsonVisitor& visitor
     const char* at = text.data();
     Handler handler(text, visitor, &at);
     const char* end = text.data() + text.size();
-    const bool read = nlohmann::json::sax_parse(CountingIterator(text.data(), &at),
-                                                CountingIterator(end, &at), &handler);
+    const bool read =
+        nlohmann::json::sax_parse(CountingIterator(text.data(), &at), CountingIterator(end, &at), &handler);
     if (read) return std::nullopt;
     return handler.error_at();
 }
@@ -142,13 +141,20 @@ std::optional<std::size_t> read_json(std::string_view text, JsonVisitor& visitor
 JsonCharacter decode_character(std::string_view raw) {
     if (raw[0] != '\\') return {1, std::string(1, raw[0])};
     switch (raw[1]) {
-        case 'n': return {2, "\n"};
-        case 't': return {2, "\t"};
-        case 'r': return {2, "\r"};
-        case 'b': return {2, "\b"};
-        case 'f': return {2, "\f"};
-        case 'u': break;
-        default: return {2, std::string(1, raw[1])};
+        case 'n':
+            return {2, "\n"};
+        case 't':
+            return {2, "\t"};
+        case 'r':
+            return {2, "\r"};
+        case 'b':
+            return {2, "\b"};
+        case 'f':
+            return {2, "\f"};
+        case 'u':
+            break;
+        default:
+            return {2, std::string(1, raw[1])};
     }
     const unsigned high = hex4(raw.substr(2));
     if (high < 0xD800 || high > 0xDBFF || raw.size() < 12) return {6, utf8(high)};
@@ -157,8 +163,7 @@ JsonCharacter decode_character(std::string_view raw) {
 
 std::vector<std::size_t> line_starts(std::string_view text) {
     std::vector<std::size_t> starts{0};
-    for (std::size_t at = text.find('\n'); at != std::string_view::npos;
-         at = text.find('\n', at + 1))
+    for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
         starts.push_back(at + 1);
     return starts;
 }

@@ -17,8 +17,7 @@ using JsonPath = std::vector<std::string>;
 class JsonVisitor {
 public:
     virtual ~JsonVisitor() = default;
-    virtual void on_string(const JsonPath& path, std::string_view value, std::size_t begin,
-                           std::size_t end);
+    virtual void on_string(const JsonPath& path, std::string_view value, std::size_t begin, std::size_t end);
     // A number, true, false or null, as it is written.
     virtual void on_scalar(const JsonPath& path, std::string_view value, std::size_t begin);
     virtual void on_object_end(const JsonPath& path);

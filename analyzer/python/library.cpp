@@ -104,8 +104,7 @@ Op op_of(std::string_view name) {
 DType cast_of(std::string_view leaf) {
     const Names& casts = names_in("casts");
     const auto found = casts.find(leaf);
-    return found == casts.end() ? DType::unknown
-                                : dtype_from_name(found->second).value_or(DType::unknown);
+    return found == casts.end() ? DType::unknown : dtype_from_name(found->second).value_or(DType::unknown);
 }
 
 bool is_dunder(std::string_view leaf) { return leaf.starts_with("__") && leaf.ends_with("__"); }
@@ -117,23 +116,32 @@ void look_up_method(Known& known, std::string_view leaf) {
     if (is_tensor_method(leaf)) known.op = op_from_spelling(spelling);
     known.in_place = known.op.known() && is_in_place(spelling);
     known.dtype = cast_of(leaf);
-    if (known.dtype != DType::unknown) known.gives = Gives::cast;
-    else if (holds(names_in("retypes"), leaf)) known.gives = Gives::retype;
-    else if (leaf == "__getitem__") known.gives = Gives::element;
-    else if (holds(names_in("same tensor"), leaf)) known.gives = Gives::same;
-    else known.gives = find(kFunctions, spelling);
-    if (known.gives == Gives::nothing && known.op.known())
-        known.gives = find(kOps, known.op.name());
+    if (known.dtype != DType::unknown)
+        known.gives = Gives::cast;
+    else if (holds(names_in("retypes"), leaf))
+        known.gives = Gives::retype;
+    else if (leaf == "__getitem__")
+        known.gives = Gives::element;
+    else if (holds(names_in("same tensor"), leaf))
+        known.gives = Gives::same;
+    else
+        known.gives = find(kFunctions, spelling);
+    if (known.gives == Gives::nothing && known.op.known()) known.gives = find(kOps, known.op.name());
 }
 
 void look_up_module_method(Known& known, std::string_view name, std::string_view leaf) {
     known.of_module = true;
     known.dtype = cast_of(leaf);
-    if (known.dtype != DType::unknown) known.gives = Gives::cast;
-    else if (leaf == "to" || leaf == "type") known.gives = Gives::retype;
-    else if (leaf == "parameters") known.gives = Gives::parameters;
-    else if (holds(names_in("same module"), leaf)) known.gives = Gives::same;
-    else known.gives = find(kFunctions, name);
+    if (known.dtype != DType::unknown)
+        known.gives = Gives::cast;
+    else if (leaf == "to" || leaf == "type")
+        known.gives = Gives::retype;
+    else if (leaf == "parameters")
+        known.gives = Gives::parameters;
+    else if (holds(names_in("same module"), leaf))
+        known.gives = Gives::same;
+    else
+        known.gives = find(kFunctions, name);
 }
 
 void look_up_function(Known& known, Symbol symbol) {
@@ -162,12 +170,13 @@ void look_up_function(Known& known, Symbol symbol) {
 Known look_up(Symbol symbol) {
     Known known;
     std::string_view name = symbol.str();
-    if (drop_prefix(name, "?.") || drop_prefix(name, "torch.Tensor.")) look_up_method(known, name);
+    if (drop_prefix(name, "?.") || drop_prefix(name, "torch.Tensor."))
+        look_up_method(known, name);
     else if (std::string_view leaf = name; drop_prefix(leaf, "torch.nn.Module."))
         look_up_module_method(known, name, leaf);
-    else look_up_function(known, symbol);
-    if (known.is_method && known.op.known() && known.gives == Gives::nothing)
-        known.gives = Gives::op;
+    else
+        look_up_function(known, symbol);
+    if (known.is_method && known.op.known() && known.gives == Gives::nothing) known.gives = Gives::op;
     return known;
 }
 
@@ -192,9 +201,12 @@ std::map<Op, Listed> read_lists() {
         if (!policy || name.starts_with("apex") || name.starts_with("hmp")) continue;
         for (const Policy::Entry& entry : policy->entries()) {
             Listed& listed = lists[entry.op];
-            if (entry.category == Category::lower) listed.lower = true;
-            else if (entry.category == Category::promote) listed.promote = true;
-            else if (entry.category != Category::unlisted) listed.fp32 = true;
+            if (entry.category == Category::lower)
+                listed.lower = true;
+            else if (entry.category == Category::promote)
+                listed.promote = true;
+            else if (entry.category != Category::unlisted)
+                listed.fp32 = true;
         }
     }
     return lists;
@@ -244,16 +256,14 @@ void Completion::give(Shape shape, DType dtype) {
 }
 
 bool Completion::has_tensor() const {
-    return std::ranges::any_of(call_.args,
-                               [](const Operand& o) { return o.shape == Shape::tensor; });
+    return std::ranges::any_of(call_.args, [](const Operand& o) { return o.shape == Shape::tensor; });
 }
 
 // A method of an unknown receiver gives something unknown, not a proven tensor.
 Shape Completion::tensor_or_other() const {
     if (!known_.is_method) return Shape::tensor;
-    return has_tensor() && (known_.is_operator || call_.args[0].shape == Shape::tensor)
-               ? Shape::tensor
-               : Shape::other;
+    return has_tensor() && (known_.is_operator || call_.args[0].shape == Shape::tensor) ? Shape::tensor
+                                                                                        : Shape::other;
 }
 
 // a + b of numbers, of arrays of NumPy, of strings: no tensor is there.
@@ -280,18 +290,17 @@ DType Completion::of_inputs() const {
     std::vector<Operand> inputs;
     for (const Operand& argument : call_.args) {
         const std::string_view keyword = argument.keyword.str();
-        if (!keyword.empty() && keyword != "input" && keyword != "other" && keyword != "tensors")
-            continue;
+        if (!keyword.empty() && keyword != "input" && keyword != "other" && keyword != "tensors") continue;
         const auto elements = elements_of(argument, function_);
-        if (elements.empty()) inputs.push_back(argument);
-        else inputs.insert(inputs.end(), elements.begin(), elements.end());
+        if (elements.empty())
+            inputs.push_back(argument);
+        else
+            inputs.insert(inputs.end(), elements.begin(), elements.end());
     }
     return promoted(inputs, function_, default_);
 }
 
-void Completion::factory(DType natural) {
-    give(Shape::tensor, dtype_argument(call_).value_or(natural));
-}
+void Completion::factory(DType natural) { give(Shape::tensor, dtype_argument(call_).value_or(natural)); }
 
 void Completion::values() {
     const bool is_range = last_name(call_.name.str()).ends_with("range");
@@ -301,16 +310,14 @@ void Completion::values() {
         const std::string_view keyword = call_.args[i].keyword.str();
         const bool is_value = keyword == "data" || keyword == "fill_value" || keyword == "value" ||
                               keyword == "start" || keyword == "end" || keyword == "step";
-        const bool positional =
-            keyword.empty() && (is_range || i == (is_full ? 1u : 0u) || known_.is_method);
+        const bool positional = keyword.empty() && (is_range || i == (is_full ? 1u : 0u) || known_.is_method);
         if (is_value || positional) read.push_back(call_.args[i]);
     }
     factory(dtype_of_values(read, function_, default_));
 }
 
 void Completion::cast(DType dtype) {
-    const bool is_module =
-        known_.of_module || (!call_.args.empty() && call_.args[0].shape == Shape::module);
+    const bool is_module = known_.of_module || (!call_.args.empty() && call_.args[0].shape == Shape::module);
     if (is_python_arithmetic() && !is_module) return give(Shape::object, DType::unknown);
     give(is_module ? Shape::module : tensor_or_other(), dtype);
 }
@@ -318,8 +325,7 @@ void Completion::cast(DType dtype) {
 void Completion::of_op(DType natural) {
     if (call_.in_place) return give(tensor_or_other(), first());
     if (const auto asked = dtype_argument(call_)) return give(tensor_or_other(), *asked);
-    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name()))
-        natural = default_;
+    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name())) natural = default_;
     give(tensor_or_other(), is_certain(call_.op, natural) ? natural : DType::unknown);
 }
 
@@ -361,8 +367,8 @@ void Completion::made() {
         return give(shape, call_.args[static_cast<std::size_t>(inner)].dtype);
     if (holds(names_in("containers"), leaf)) return give(shape, container_dtype());
     const bool fresh = known_.made == call_.name && known_.made.str().starts_with("torch.nn.");
-    const bool built = known_.made == Symbol("torch.nn.Module") &&
-                       call_.name.str().starts_with("torchvision.models.");
+    const bool built =
+        known_.made == Symbol("torch.nn.Module") && call_.name.str().starts_with("torchvision.models.");
     give(shape, fresh || built ? default_ : DType::unknown);
 }
 
@@ -372,38 +378,58 @@ void Completion::run() {
     if (is_python_arithmetic() && known_.gives != Gives::nothing) {
         call_.op = {};
         call_.in_place = false;
-        const bool numbers = std::ranges::all_of(
-            call_.args, [](const Operand& o) { return o.shape == Shape::scalar; });
-        if (known_.is_operator)
-            return give(numbers ? Shape::scalar : Shape::object, DType::unknown);
+        const bool numbers =
+            std::ranges::all_of(call_.args, [](const Operand& o) { return o.shape == Shape::scalar; });
+        if (known_.is_operator) return give(numbers ? Shape::scalar : Shape::object, DType::unknown);
         return give(Shape::object, DType::unknown);
     }
     switch (known_.gives) {
-        case Gives::nothing: return;
-        case Gives::floats: return factory(default_);
-        case Gives::integers: return factory(DType::int64);
-        case Gives::values: return values();
-        case Gives::like: return factory(first());
-        case Gives::tensors: return give(Shape::tensor, DType::unknown);
-        case Gives::scalars: return give(Shape::scalar, DType::unknown);
-        case Gives::counts: return give(Shape::scalar, DType::int64);
-        case Gives::objects: return give(Shape::object, DType::unknown);
-        case Gives::cast: return cast(known_.dtype);
-        case Gives::retype: return cast(retyped(call_));
-        case Gives::same: return cast(first());
-        case Gives::element: return give(tensor_or_other(), first());
-        case Gives::keeps: return of_op(first());
-        case Gives::promotes: return of_op(of_inputs());
-        case Gives::sums: return sums();
-        case Gives::truths: return give(tensor_or_other(), DType::boolean);
-        case Gives::indices: return give(tensor_or_other(), DType::int64);
-        case Gives::extremes: return extremes();
-        case Gives::several: return give(Shape::other, DType::unknown);
-        case Gives::op: return of_op(DType::unknown);
-        case Gives::made: return made();
+        case Gives::nothing:
+            return;
+        case Gives::floats:
+            return factory(default_);
+        case Gives::integers:
+            return factory(DType::int64);
+        case Gives::values:
+            return values();
+        case Gives::like:
+            return factory(first());
+        case Gives::tensors:
+            return give(Shape::tensor, DType::unknown);
+        case Gives::scalars:
+            return give(Shape::scalar, DType::unknown);
+        case Gives::counts:
+            return give(Shape::scalar, DType::int64);
+        case Gives::objects:
+            return give(Shape::object, DType::unknown);
+        case Gives::cast:
+            return cast(known_.dtype);
+        case Gives::retype:
+            return cast(retyped(call_));
+        case Gives::same:
+            return cast(first());
+        case Gives::element:
+            return give(tensor_or_other(), first());
+        case Gives::keeps:
+            return of_op(first());
+        case Gives::promotes:
+            return of_op(of_inputs());
+        case Gives::sums:
+            return sums();
+        case Gives::truths:
+            return give(tensor_or_other(), DType::boolean);
+        case Gives::indices:
+            return give(tensor_or_other(), DType::int64);
+        case Gives::extremes:
+            return extremes();
+        case Gives::several:
+            return give(Shape::other, DType::unknown);
+        case Gives::op:
+            return of_op(DType::unknown);
+        case Gives::made:
+            return made();
         case Gives::parameters:
-            return give(Shape::parameters,
-                        call_.args.empty() ? DType::unknown : call_.args[0].dtype);
+            return give(Shape::parameters, call_.args.empty() ? DType::unknown : call_.args[0].dtype);
     }
 }
 
@@ -412,8 +438,7 @@ void Completion::run() {
 bool is_tensor_method(std::string_view leaf) {
     const Names& methods = names_in("tensor methods");
     if (holds(methods, leaf)) return true;
-    return leaf.ends_with('_') && !is_dunder(leaf) &&
-           holds(methods, leaf.substr(0, leaf.size() - 1));
+    return leaf.ends_with('_') && !is_dunder(leaf) && holds(methods, leaf.substr(0, leaf.size() - 1));
 }
 
 void complete(Call& call, const Function& function, DType default_float) {

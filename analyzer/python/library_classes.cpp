@@ -38,8 +38,8 @@ bool is_class(std::string_view qualified) {
 bool builds_network(std::string_view qualified) {
     constexpr std::string_view kHome = "torchvision.models.";
     if (!qualified.starts_with(kHome)) return false;
-    constexpr std::array<std::string_view, 4> kOthers{"get_model_weights", "get_weight",
-                                                      "list_models", "get_model_builder"};
+    constexpr std::array<std::string_view, 4> kOthers{"get_model_weights", "get_weight", "list_models",
+                                                      "get_model_builder"};
     return std::ranges::find(kOthers, last_name(qualified)) == kOthers.end();
 }
 
@@ -92,8 +92,8 @@ std::int32_t nth_argument(const Call& call, std::size_t item) {
 // A class of another file of the project: when it is a module, these methods give it back, and
 // hardly another class has methods of these names.
 bool is_module_of_project(const Call& call) {
-    constexpr std::array<std::string_view, 9> kChains{
-        "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "to", "requires_grad_"};
+    constexpr std::array<std::string_view, 9> kChains{"bfloat16", "cpu",  "cuda", "double",        "eval",
+                                                      "float",    "half", "to",   "requires_grad_"};
     const std::string_view name = call.name.str();
     return call.args[0].shape == Shape::object && name[0] != '?' && !is_library(root_of(name)) &&
            std::ranges::find(kChains, last_name(name)) != kChains.end();
@@ -108,8 +108,7 @@ bool gives_receiver(const Call& call) {
     if (shape == Shape::module || is_below(name, "torch.nn.Module"))
         return holds(names_in("same module"), leaf);
     const bool may_be_tensor = is_below(name, "torch.Tensor") || is_below(name, "?");
-    return may_be_tensor &&
-           (holds(names_in("same tensor"), leaf) || leaf == "eval" || leaf == "train");
+    return may_be_tensor && (holds(names_in("same tensor"), leaf) || leaf == "eval" || leaf == "train");
 }
 
 }  // namespace
@@ -150,9 +149,8 @@ std::int32_t passes_on(const Call& call) {
     if (gives_receiver(call)) return 0;
     const std::string_view name = call.name.str();
     if (const auto* items = find_list("items", name); items && items->front() == "*")
-        return positional_count(call) == (call.kind == CallKind::method ? 2u : 1u)
-                   ? nth_argument(call, 0)
-                   : kNone;
+        return positional_count(call) == (call.kind == CallKind::method ? 2u : 1u) ? nth_argument(call, 0)
+                                                                                   : kNone;
     const auto* passes = find_list("passes", name);
     return passes ? find_argument(call, passes->front()) : kNone;
 }
@@ -206,12 +204,8 @@ constexpr Member kOfModules[]{
 };
 
 constexpr Member kOfLimits[]{
-    {"bits", scalar, "", DType::int64},
-    {"eps", scalar, ""},
-    {"max", scalar, ""},
-    {"min", scalar, ""},
-    {"smallest_normal", scalar, ""},
-    {"tiny", scalar, ""},
+    {"bits", scalar, "", DType::int64}, {"eps", scalar, ""},  {"max", scalar, ""}, {"min", scalar, ""},
+    {"smallest_normal", scalar, ""},    {"tiny", scalar, ""},
 };
 
 const Member* find_member(std::span<const Member> members, std::string_view name) {
@@ -238,9 +232,8 @@ Attribute attribute_of(const Operand& object_, Symbol type, std::string_view nam
     // What looks like a tensor has its members too, but only what it is cast to is known.
     const Member* guess = object_.shape == other ? find_member(kOfTensors, name) : nullptr;
     if (!guess || !guess->follows || object_.dtype == DType::unknown) return {};
-    return {.dtype = object_.dtype,
-            .shape = guess->shape == dtype ? dtype : other,
-            .type = Symbol(guess->type)};
+    return {
+        .dtype = object_.dtype, .shape = guess->shape == dtype ? dtype : other, .type = Symbol(guess->type)};
 }
 
 }  // namespace mp::lint::python

@@ -58,17 +58,21 @@ int width_of(DType d) {
     switch (d) {
         case DType::fp64:
         case DType::int64:
-        case DType::uint64: return 8;
+        case DType::uint64:
+            return 8;
         case DType::fp32:
         case DType::tf32:
         case DType::int32:
-        case DType::uint32: return 4;
+        case DType::uint32:
+            return 4;
         case DType::fp16:
         case DType::bf16:
         case DType::lowp:
         case DType::int16:
-        case DType::uint16: return 2;
-        default: return 1;
+        case DType::uint16:
+            return 2;
+        default:
+            return 1;
     }
 }
 
@@ -85,8 +89,7 @@ bool may_lack_dimensions(const Operand& operand, const Function& function) {
 DType wider(DType a, DType b) {
     if (a == b) return a;
     if (kind_of(a) != kind_of(b)) return kind_of(a) > kind_of(b) ? a : b;
-    if (is_half(a) && is_half(b))
-        return a == DType::lowp || b == DType::lowp ? DType::unknown : DType::fp32;
+    if (is_half(a) && is_half(b)) return a == DType::lowp || b == DType::lowp ? DType::unknown : DType::fp32;
     if (width_of(a) == width_of(b)) return DType::unknown;
     return width_of(a) > width_of(b) ? a : b;
 }
@@ -105,15 +108,16 @@ DType dtype_of_number(const Operand& value, DType default_float) {
     return is_float(value.dtype) ? default_float : value.dtype;
 }
 
-DType dtype_of_values(std::span<const Operand> values, const Function& function,
-                      DType default_float, int depth) {
+DType dtype_of_values(std::span<const Operand> values, const Function& function, DType default_float,
+                      int depth) {
     DType common = DType::unknown;
     for (const Operand& value : values) {
         const std::span<const Operand> inner = elements_of(value, function);
         DType found = value.shape == Shape::tensor ? value.dtype : DType::unknown;
         if (!inner.empty() && depth < kDeepestDisplay)
             found = dtype_of_values(inner, function, default_float, depth + 1);
-        else if (found == DType::unknown) found = dtype_of_number(value, default_float);
+        else if (found == DType::unknown)
+            found = dtype_of_number(value, default_float);
         if (found == DType::unknown) return found;
         common = common == DType::unknown ? found : wider(common, found);
     }
@@ -135,8 +139,7 @@ DType dtype_named(std::string_view text) {
 
 std::optional<DType> dtype_named_by(const Operand& operand) {
     if (operand.shape == Shape::dtype && operand.dtype != DType::unknown) return operand.dtype;
-    if (const DType named = dtype_named(operand.constant.str()); named != DType::unknown)
-        return named;
+    if (const DType named = dtype_named(operand.constant.str()); named != DType::unknown) return named;
     if (operand.shape == Shape::dtype) return DType::unknown;
     if (operand.shape == Shape::tensor || is_device(operand)) return std::nullopt;
     return DType::unknown;
@@ -161,8 +164,7 @@ DType retyped(const Call& call) {
         const std::string_view keyword = argument.keyword.str();
         if (keyword.starts_with('*')) return DType::unknown;
         const bool may_be_dtype = keyword.empty() || keyword == "dtype" || keyword == "dst_type";
-        if (keyword == "other" || (keyword.empty() && argument.shape == Shape::tensor))
-            return argument.dtype;
+        if (keyword == "other" || (keyword.empty() && argument.shape == Shape::tensor)) return argument.dtype;
         if (!may_be_dtype) continue;
         if (const auto named = dtype_named_by(argument)) return *named;
     }
@@ -171,12 +173,10 @@ DType retyped(const Call& call) {
 
 std::span<const Operand> elements_of(const Operand& operand, const Function& function) {
     const Call* call = source_of(operand, function);
-    return call && is_display(*call) ? std::span<const Operand>(call->args)
-                                     : std::span<const Operand>();
+    return call && is_display(*call) ? std::span<const Operand>(call->args) : std::span<const Operand>();
 }
 
-DType dtype_of_values(std::span<const Operand> values, const Function& function,
-                      DType default_float) {
+DType dtype_of_values(std::span<const Operand> values, const Function& function, DType default_float) {
     return dtype_of_values(values, function, default_float, 0);
 }
 
@@ -184,13 +184,13 @@ DType promoted(std::span<const Operand> operands, const Function& function, DTyp
     DType tensors = DType::unknown, numbers = DType::unknown;
     bool uncertain = false;
     for (const Operand& operand : operands) {
-        const DType number = operand.shape == Shape::tensor
-                                 ? DType::unknown
-                                 : dtype_of_number(operand, default_float);
+        const DType number =
+            operand.shape == Shape::tensor ? DType::unknown : dtype_of_number(operand, default_float);
         if (operand.shape == Shape::scalar || number != DType::unknown) {
             if (number == DType::unknown)
                 uncertain = true;  // int or float: no matter beside a float
-            else numbers = numbers == DType::unknown ? number : wider(numbers, number);
+            else
+                numbers = numbers == DType::unknown ? number : wider(numbers, number);
             continue;
         }
         if (operand.dtype == DType::unknown) return DType::unknown;

@@ -24,8 +24,7 @@ DType retyped(const Call& call);
 
 // The dtype of values written in the source: numbers, and lists of them. Unknown when one is not
 // known.
-DType dtype_of_values(std::span<const Operand> values, const Function& function,
-                      DType default_float);
+DType dtype_of_values(std::span<const Operand> values, const Function& function, DType default_float);
 
 // The dtype of an op on these operands: the higher kind wins (float over integer), then the wider
 // one. Numbers of Python do not widen a kind. Unknown when an operand is, or when a value that may

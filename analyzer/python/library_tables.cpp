@@ -1,7 +1,7 @@
 #include "analyzer/python/library_tables.hpp"
 
 #include "embedded_python_library.hpp"
-#include "kernels/numerics/words.hpp"
+#include "kernels/base/words.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -19,8 +19,10 @@ void add_line(Tables& tables, std::string_view section, std::string_view line) {
     }
     const bool is_list = section == "passes" || section == "items";
     for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
-        if (is_list) tables.lists[section][answer].push_back(word);
-        else tables.names[section].emplace(word, answer);
+        if (is_list)
+            tables.lists[section][answer].push_back(word);
+        else
+            tables.names[section].emplace(word, answer);
     }
 }
 
@@ -30,8 +32,10 @@ Tables read_tables(std::string_view text) {
     while (!text.empty()) {
         const std::string_view line = next_line(text);
         if (line.empty() || line[0] == '#') continue;
-        if (line[0] == '[') section = line.substr(1, line.find(']') - 1);
-        else add_line(tables, section, line);
+        if (line[0] == '[')
+            section = line.substr(1, line.find(']') - 1);
+        else
+            add_line(tables, section, line);
     }
     return tables;
 }

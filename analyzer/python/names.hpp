@@ -40,8 +40,10 @@ public:
             Node bound = aliased ? part.part(Part::alias) : name.child(0);
             if (!bound) bound = name;
             Symbol entity = dotted(name);
-            if (from) entity = join(module, entity.str());
-            else if (!aliased) entity = of(bound);  // `import a.b` binds a
+            if (from)
+                entity = join(module, entity.str());
+            else if (!aliased)
+                entity = of(bound);  // `import a.b` binds a
             each(bound, entity);
         }
     }

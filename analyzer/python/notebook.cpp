@@ -23,8 +23,7 @@ public:
             strings_.push_back({begin, end});
         else if (name == "cell_type" && !in_array && is_cell(path, depth))
             is_code_ = value == "code";
-        else if (name == "name" && depth == 3 && path[0] == "metadata" &&
-                 path[1] == "language_info")
+        else if (name == "name" && depth == 3 && path[0] == "metadata" && path[1] == "language_info")
             is_python_ = value == "python" || value == "ipython";
     }
 
@@ -122,11 +121,9 @@ Place Notebook::in_file(Place in_text) const {
 }
 
 std::optional<CellPlace> Notebook::cell_at(std::uint32_t line_in_file) const {
-    if (line_in_file == 0 || line_in_file > file_lines_.size() || runs_.empty())
-        return std::nullopt;
+    if (line_in_file == 0 || line_in_file > file_lines_.size() || runs_.empty()) return std::nullopt;
     const std::size_t begin = file_lines_[line_in_file - 1];
-    const std::size_t end =
-        line_in_file < file_lines_.size() ? file_lines_[line_in_file] : json_.size();
+    const std::size_t end = line_in_file < file_lines_.size() ? file_lines_[line_in_file] : json_.size();
     const auto run = std::ranges::lower_bound(runs_, begin, {}, &Run::file);
     if (run == runs_.end() || run->file >= end) return std::nullopt;
     const auto cell = std::ranges::upper_bound(cells_, run->text, {}, &Cell::begin) - 1;

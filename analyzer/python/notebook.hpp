@@ -12,7 +12,7 @@
 
 #include "analyzer/python/extract.hpp"
 #include "analyzer/python/json_reader.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint::python {
 

@@ -39,9 +39,8 @@ std::size_t assigned_command(std::string_view line) {
     const std::size_t first = line.find_first_not_of(" \t", equals + 1);
     if (first == std::string_view::npos) return std::string_view::npos;
     const std::string_view target = without_blanks(line.substr(0, equals));
-    const bool names_only = std::ranges::all_of(target, [](char c) {
-        return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == ' ';
-    });
+    const bool names_only = std::ranges::all_of(
+        target, [](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == ' '; });
     return names_only && starts_magic(line.substr(first)) ? first : std::string_view::npos;
 }
 
@@ -71,8 +70,7 @@ void blank_all(std::string& text, std::size_t begin, std::size_t end) {
 
 void blank_magics(std::string& text, std::size_t begin, std::size_t end) {
     const std::string_view cell = std::string_view(text).substr(begin, end - begin);
-    if (const std::size_t first = cell.find_first_not_of(" \t\r\n");
-        first != std::string_view::npos)
+    if (const std::size_t first = cell.find_first_not_of(" \t\r\n"); first != std::string_view::npos)
         if (const std::string_view code = cell.substr(first);
             code.starts_with("%%") && !is_python_cell_magic(code))
             return blank_all(text, begin, end);
@@ -85,9 +83,12 @@ void blank_magics(std::string& text, std::size_t begin, std::size_t end) {
         const std::size_t assigned = assigned_command(line);
         const bool is_magic = starts_magic(code) || asks_for_help(code);
         const bool goes_on = code.ends_with('\\');
-        if (continued) blank_all(text, at, next);
-        else if (is_magic) blank(text, at + line.find_first_not_of(" \t"), next);
-        else if (assigned != std::string_view::npos) blank(text, at + assigned, next);
+        if (continued)
+            blank_all(text, at, next);
+        else if (is_magic)
+            blank(text, at + line.find_first_not_of(" \t"), next);
+        else if (assigned != std::string_view::npos)
+            blank(text, at + assigned, next);
         continued = goes_on && (continued || is_magic || assigned != std::string_view::npos);
         at = next;
     }

@@ -40,8 +40,7 @@ public:
     Words() {
         for (std::size_t w = 0; w < kWords.size(); ++w)
             for (std::size_t offset = 0; offset < kStride; ++offset)
-                candidates_.push_back({pair_at(kWords[w].data() + offset),
-                                       static_cast<std::uint8_t>(w),
+                candidates_.push_back({pair_at(kWords[w].data() + offset), static_cast<std::uint8_t>(w),
                                        static_cast<std::uint8_t>(offset)});
         std::ranges::sort(candidates_, {}, &Candidate::pair);
         for (std::size_t i = candidates_.size(); i-- > 0;)
@@ -67,8 +66,7 @@ private:
         return false;
     }
 
-    std::array<std::uint8_t, 65536>
-        first_{};  // one more than the index of a pair's first candidate
+    std::array<std::uint8_t, 65536> first_{};  // one more than the index of a pair's first candidate
     std::vector<Candidate> candidates_;
 };
 
@@ -76,20 +74,16 @@ static_assert(kWords.size() * kStride < 255);
 static_assert(std::ranges::all_of(kWords, [](std::string_view w) { return w.size() > kStride; }));
 
 bool defines_nothing(std::string_view text) {
-    return text.find("\ndef ") == std::string_view::npos &&
-           text.find("\nclass ") == std::string_view::npos && !text.starts_with("def ") &&
-           !text.starts_with("class ");
+    return text.find("\ndef ") == std::string_view::npos && text.find("\nclass ") == std::string_view::npos &&
+           !text.starts_with("def ") && !text.starts_with("class ");
 }
 
-bool is_package_file(std::string_view path) {
-    return path.substr(path.rfind('/') + 1) == "__init__.py";
-}
+bool is_package_file(std::string_view path) { return path.substr(path.rfind('/') + 1) == "__init__.py"; }
 
 // A file that only hands on names, and the __init__.py that does so beside what it defines: others need
 // to know what they stand for.
 bool hands_names_on(std::string_view path, std::string_view text) {
-    return text.find("import") != std::string_view::npos &&
-           (is_package_file(path) || defines_nothing(text));
+    return text.find("import") != std::string_view::npos && (is_package_file(path) || defines_nothing(text));
 }
 
 }  // namespace

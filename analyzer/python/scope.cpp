@@ -37,9 +37,8 @@ private:
     bool in_loop(Node at) const { return at.index() < loop_end_; }
 
     void bind(Node target) {
-        each_target(target, [&](Node name) {
-            scope_.bind(names_.of(name), Binding::Kind::variable, in_loop(name));
-        });
+        each_target(target,
+                    [&](Node name) { scope_.bind(names_.of(name), Binding::Kind::variable, in_loop(name)); });
     }
 
     void define(Node node, Binding::Kind kind) {
@@ -77,13 +76,22 @@ private:
     // Whether to look inside.
     bool visit(Node node) {
         switch (node.kind()) {
-            case Kind::function_definition: define(node, Binding::Kind::function); return false;
-            case Kind::class_definition: define(node, Binding::Kind::class_); return false;
-            case Kind::lambda: return false;
+            case Kind::function_definition:
+                define(node, Binding::Kind::function);
+                return false;
+            case Kind::class_definition:
+                define(node, Binding::Kind::class_);
+                return false;
+            case Kind::lambda:
+                return false;
             case Kind::import_statement:
-            case Kind::import_from_statement: import(node); return false;
+            case Kind::import_from_statement:
+                import(node);
+                return false;
             case Kind::global_statement:
-            case Kind::nonlocal_statement: outer(node); return false;
+            case Kind::nonlocal_statement:
+                outer(node);
+                return false;
             case Kind::for_statement:
                 loop_end_ = std::max(loop_end_, node.end_index());
                 bind(node.part(Part::left));
@@ -94,11 +102,20 @@ private:
             case Kind::assignment:
                 if (node.part(Part::right)) bind(node.part(Part::left));
                 return true;
-            case Kind::augmented_assignment: bind(node.part(Part::left)); return true;
-            case Kind::named_expression: bind(node.part(Part::name)); return true;
-            case Kind::dotted_name: capture(node); return false;
-            case Kind::as_pattern_target: bind(node); return false;
-            default: return true;
+            case Kind::augmented_assignment:
+                bind(node.part(Part::left));
+                return true;
+            case Kind::named_expression:
+                bind(node.part(Part::name));
+                return true;
+            case Kind::dotted_name:
+                capture(node);
+                return false;
+            case Kind::as_pattern_target:
+                bind(node);
+                return false;
+            default:
+                return true;
         }
     }
 

@@ -33,12 +33,12 @@ struct Scope {
 
     Kind kind = Kind::module;
     Scope* parent = nullptr;
-    Symbol prefix;              // what names bound here are qualified by: "pkg.train.f"
-    ClassInfo* owner = nullptr; // of a class, and of its methods
+    Symbol prefix;               // what names bound here are qualified by: "pkg.train.f"
+    ClassInfo* owner = nullptr;  // of a class, and of its methods
     std::vector<Binding> bindings{};
     FlatMap index{};
-    std::vector<Value> last{};  // values at the end of the scope; empty until it has been walked
-    bool has_inner = false;     // functions in it may read its names
+    std::vector<Value> last{};    // values at the end of the scope; empty until it has been walked
+    bool has_inner = false;       // functions in it may read its names
     std::vector<Symbol> stars{};  // modules of `from m import *`
 
     Binding* find(Symbol name) {
@@ -55,7 +55,9 @@ void scan_bindings(Scope& scope, Node body, Names& names);
 template <typename Each>
 void each_target(Node target, const Each& each) {
     switch (target.kind()) {
-        case Kind::identifier: each(target); return;
+        case Kind::identifier:
+            each(target);
+            return;
         case Kind::pattern_list:
         case Kind::tuple_pattern:
         case Kind::list_pattern:
@@ -68,7 +70,8 @@ void each_target(Node target, const Each& each) {
         case Kind::as_pattern_target:
             for (const Node child : target.children()) each_target(child, each);
             return;
-        default: return;
+        default:
+            return;
     }
 }
 

@@ -18,39 +18,60 @@ void Builder::visit(Node node) {
         kind != Kind::decorated_definition)
         return;
     switch (kind) {
-        case Kind::expression_statement: return visit_expression_statement(node);
-        case Kind::if_statement: return visit_if(node);
-        case Kind::for_statement: return visit_for(node);
-        case Kind::while_statement: return visit_while(node);
-        case Kind::try_statement: return visit_try(node);
-        case Kind::with_statement: return visit_with(node);
-        case Kind::match_statement: return visit_match(node);
-        case Kind::return_statement: return visit_return(node);
+        case Kind::expression_statement:
+            return visit_expression_statement(node);
+        case Kind::if_statement:
+            return visit_if(node);
+        case Kind::for_statement:
+            return visit_for(node);
+        case Kind::while_statement:
+            return visit_while(node);
+        case Kind::try_statement:
+            return visit_try(node);
+        case Kind::with_statement:
+            return visit_with(node);
+        case Kind::match_statement:
+            return visit_match(node);
+        case Kind::return_statement:
+            return visit_return(node);
         case Kind::raise_statement:
             eval_children(node);
             return unwind(Way::raise, node.span());
-        case Kind::break_statement: return unwind(Way::break_, node.span());
-        case Kind::continue_statement: return unwind(Way::continue_, node.span());
+        case Kind::break_statement:
+            return unwind(Way::break_, node.span());
+        case Kind::continue_statement:
+            return unwind(Way::continue_, node.span());
         case Kind::import_statement:
-        case Kind::import_from_statement: return visit_import(node);
-        case Kind::function_definition: return visit_function(node, {});
-        case Kind::class_definition: return visit_class(node);
-        case Kind::decorated_definition: return visit_decorated(node);
+        case Kind::import_from_statement:
+            return visit_import(node);
+        case Kind::function_definition:
+            return visit_function(node, {});
+        case Kind::class_definition:
+            return visit_class(node);
+        case Kind::decorated_definition:
+            return visit_decorated(node);
         case Kind::future_import_statement:
         case Kind::global_statement:
         case Kind::nonlocal_statement:
         case Kind::pass_statement:
-        case Kind::delete_statement: return;
-        default: eval_children(node);
+        case Kind::delete_statement:
+            return;
+        default:
+            eval_children(node);
     }
 }
 
 void Builder::visit_expression_statement(Node node) {
     for (const Node child : node.children()) {
         switch (child.kind()) {
-            case Kind::assignment: visit_assignment(child); break;
-            case Kind::augmented_assignment: visit_augmented(child); break;
-            case Kind::string: break;  // documentation
+            case Kind::assignment:
+                visit_assignment(child);
+                break;
+            case Kind::augmented_assignment:
+                visit_augmented(child);
+                break;
+            case Kind::string:
+                break;  // documentation
             default:
                 if (!child.is_token()) eval(child);
         }
@@ -94,8 +115,7 @@ void Builder::visit_if(Node node) {
 
 void Builder::visit_for(Node node) {
     const Value iterated = eval(node.part(Part::right));
-    const std::uint32_t head = new_block(), body = new_block(), rest = new_block(),
-                        after = new_block();
+    const std::uint32_t head = new_block(), body = new_block(), rest = new_block(), after = new_block();
     go(head);
     start(head);
     weaken(node);
@@ -117,8 +137,7 @@ void Builder::visit_for(Node node) {
 }
 
 void Builder::visit_while(Node node) {
-    const std::uint32_t head = new_block(), body = new_block(), rest = new_block(),
-                        after = new_block();
+    const std::uint32_t head = new_block(), body = new_block(), rest = new_block(), after = new_block();
     go(head);
     start(head);
     weaken(node);
@@ -147,14 +166,15 @@ void Builder::end_loop(Node node, std::size_t since, std::uint32_t head, std::ui
     start(rest);
     // A pass may end anywhere: what the loop assigns is known afterwards only when it always runs
     // through.
-    if (alive && !leaves_early(node.part(Part::body))) merge({{.changed = std::move(changed)}, {}});
-    else weaken(node);
+    if (alive && !leaves_early(node.part(Part::body)))
+        merge({{.changed = std::move(changed)}, {}});
+    else
+        weaken(node);
 }
 
 bool Builder::leaves_early(Node body) {
     for (Node node = body; body.contains(node); node = node.next_inside())
-        if (node.kind() == Kind::break_statement || node.kind() == Kind::continue_statement)
-            return true;
+        if (node.kind() == Kind::break_statement || node.kind() == Kind::continue_statement) return true;
     return false;
 }
 
@@ -164,8 +184,10 @@ bool Builder::visit_handler(Node clause, std::uint32_t dispatch, std::uint32_t a
     edge(dispatch, block);
     start(block);
     for (const Node part : clause.children()) {
-        if (part.kind() == Kind::block) run(part);
-        else if (part.kind() == Kind::as_pattern) assign(part.part(Part::alias), {}, {});
+        if (part.kind() == Kind::block)
+            run(part);
+        else if (part.kind() == Kind::as_pattern)
+            assign(part.part(Part::alias), {}, {});
     }
     const bool alive = reachable_;
     go(after);
@@ -297,8 +319,7 @@ void Builder::visit_return(Node node) {
 
 void Builder::visit_import(Node node) {
     // What a module imports, others can import from it.
-    const bool exports =
-        scope_.kind == Scope::Kind::module && node.kind() == Kind::import_from_statement;
+    const bool exports = scope_.kind == Scope::Kind::module && node.kind() == Kind::import_from_statement;
     file_.names.each_import(node, [&](Node bound, Symbol entity) {
         const std::string_view name = bound ? bound.text() : std::string_view("*");
         if (exports && (file_.is_project_name(entity) || file_.is_library_name(entity))) {
@@ -340,11 +361,8 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
             file_.context_generators.insert(usr);
     ClassInfo* const owner = scope_.kind == Scope::Kind::class_ ? scope_.owner : nullptr;
     scope_.has_inner = true;
-    file_.pending.push_back({.node = node,
-                             .decorators = std::move(decorators),
-                             .around = &scope_,
-                             .owner = owner,
-                             .usr = usr});
+    file_.pending.push_back(
+        {.node = node, .decorators = std::move(decorators), .around = &scope_, .owner = owner, .usr = usr});
 }
 
 void Builder::visit_class(Node node) {
@@ -354,8 +372,10 @@ void Builder::visit_class(Node node) {
     for (const Node base : node.part(Part::superclasses).children()) {
         if (base.is_token() || base.kind() == Kind::keyword_argument) continue;
         const Value v = eval(base);
-        if (!v.entity.empty()) bases.push_back(v.entity);
-        else bases.push_back(file_.text_of(base));
+        if (!v.entity.empty())
+            bases.push_back(v.entity);
+        else
+            bases.push_back(file_.text_of(base));
     }
     const Symbol qualified = file_.names.join(scope_.prefix, name.text());
     assign_name(file_.names.of(name), entity_value(qualified, Binding::Kind::class_));

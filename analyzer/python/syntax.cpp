@@ -16,25 +16,24 @@ struct Named {
     Kind kind;
 };
 
-constexpr Named kKinds[] = {
-    {"float", Kind::float_},
-    {"false", Kind::false_},
-    {"true", Kind::true_},
+constexpr Named kKinds[] = {{"float", Kind::float_},
+                            {"false", Kind::false_},
+                            {"true", Kind::true_},
 #define MP_PYTHON_KIND(name) {#name, Kind::name},
-    MP_PYTHON_KINDS(MP_PYTHON_KIND)
+                            MP_PYTHON_KINDS(MP_PYTHON_KIND)
 #undef MP_PYTHON_KIND
 };
 
 constexpr std::array<std::string_view, 25> kParts{
-    "alias",     "alternative", "argument",    "arguments", "attribute",    "body", "condition",
-    "consequence", "definition", "function",   "guard",     "key",          "left", "module_name",
-    "name",      "object",      "operator",    "parameters", "return_type", "right", "subject",
-    "subscript", "superclasses", "type",       "value"};
+    "alias",       "alternative",  "argument", "arguments",  "attribute",   "body",  "condition",
+    "consequence", "definition",   "function", "guard",      "key",         "left",  "module_name",
+    "name",        "object",       "operator", "parameters", "return_type", "right", "subject",
+    "subscript",   "superclasses", "type",     "value"};
 static_assert(kParts.size() == static_cast<std::size_t>(Part::value) + 1);
 
 // The grammar's numbers of the kinds and parts, looked up once by name.
 struct Numbers {
-    std::vector<Kind> kinds;  // by symbol
+    std::vector<Kind> kinds;                  // by symbol
     std::vector<std::uint8_t> part_of_field;  // 1 + Part by field of the grammar, 0: not wanted
 
     Numbers() {
@@ -48,8 +47,8 @@ struct Numbers {
         }
         part_of_field.assign(ts_language_field_count(language) + 1, 0);
         for (std::size_t i = 0; i < kParts.size(); ++i)
-            part_of_field[ts_language_field_id_for_name(
-                language, kParts[i].data(), static_cast<std::uint32_t>(kParts[i].size()))] =
+            part_of_field[ts_language_field_id_for_name(language, kParts[i].data(),
+                                                        static_cast<std::uint32_t>(kParts[i].size()))] =
                 static_cast<std::uint8_t>(i + 1);
     }
 };
@@ -62,8 +61,7 @@ const Numbers& numbers() {
 constexpr std::uint64_t kMaxParseMicroseconds = 10'000'000;
 
 bool is_action(Kind kind) {
-    return kind == Kind::call || kind == Kind::await || kind == Kind::yield ||
-           kind == Kind::named_expression;
+    return kind == Kind::call || kind == Kind::await || kind == Kind::yield || kind == Kind::named_expression;
 }
 
 // Punctuation says nothing that kinds and parts do not say.
@@ -190,19 +188,16 @@ Node Node::operator_token() const {
     return {};
 }
 
-Node Node::parent() const {
-    return tree_ && index_ > 0 ? Node(tree_, tree_->items_[index_].parent) : Node{};
-}
+Node Node::parent() const { return tree_ && index_ > 0 ? Node(tree_, tree_->items_[index_].parent) : Node{}; }
 
 Tree::Tree(std::string_view text, Symbol file) : text_(text), file_(file) {
     if (text.size() > std::numeric_limits<std::uint32_t>::max()) return;
-    const std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(),
-                                                                        &ts_parser_delete);
+    const std::unique_ptr<TSParser, decltype(&ts_parser_delete)> parser(ts_parser_new(), &ts_parser_delete);
     if (!ts_parser_set_language(parser.get(), tree_sitter_python())) return;
     // Some broken texts cost the parser quadratic time.
     ts_parser_set_timeout_micros(parser.get(), kMaxParseMicroseconds);
-    TSTree* const parsed = ts_parser_parse_string(parser.get(), nullptr, text.data(),
-                                                  static_cast<std::uint32_t>(text.size()));
+    TSTree* const parsed =
+        ts_parser_parse_string(parser.get(), nullptr, text.data(), static_cast<std::uint32_t>(text.size()));
     if (!parsed) return;
     items_.reserve(text.size() / 5 + 16);
     Builder{*this}.run(ts_tree_root_node(parsed));

@@ -13,6 +13,7 @@
 namespace mp::lint::python {
 
 // Kinds of node that extraction tells apart; any other is `other`.
+// clang-format off: a table
 #define MP_PYTHON_KINDS(X)                                                                          \
     X(aliased_import) X(argument_list) X(as_pattern) X(as_pattern_target) X(assert_statement)       \
     X(assignment) X(attribute) X(augmented_assignment) X(await) X(binary_operator) X(block)         \
@@ -33,11 +34,12 @@ namespace mp::lint::python {
     X(string) X(string_content) X(subscript) X(try_statement) X(tuple) X(tuple_pattern) X(type)     \
     X(typed_default_parameter) X(typed_parameter) X(unary_operator) X(while_statement)              \
     X(wildcard_import) X(with_clause) X(with_item) X(with_statement) X(yield)
+// clang-format on
 
 enum class Kind : std::uint8_t {
     other,
-    error,    // a stretch that does not parse
-    float_,   // "float", "false" and "true" of the grammar: keywords of C++
+    error,   // a stretch that does not parse
+    float_,  // "float", "false" and "true" of the grammar: keywords of C++
     false_,
     true_,
 #define MP_PYTHON_KIND(name) name,
@@ -91,16 +93,16 @@ public:
     std::uint32_t index() const { return index_; }  // in the tree, in the order of the text
     std::uint32_t end_index() const;                // of the first node after it
 
-    Node part(Part) const;                // the first of this name; null when absent
-    Children children() const;            // named ones and operators, comments left out
-    Node child(std::uint32_t n) const;    // the n-th named child; null when there are fewer
+    Node part(Part) const;                   // the first of this name; null when absent
+    Children children() const;               // named ones and operators, comments left out
+    Node child(std::uint32_t n) const;       // the n-th named child; null when there are fewer
     bool has_token(std::string_view) const;  // an unnamed child: "async", "from", "*"
-    Node operator_token() const;          // the unnamed child that is the operator
+    Node operator_token() const;             // the unnamed child that is the operator
     bool is_part(Part) const;
-    bool is_token() const;                // an operator or keyword
+    bool is_token() const;  // an operator or keyword
     Node parent() const;
-    bool has_error() const;               // somewhere in it
-    bool has_call() const;                // it or something in it calls, awaits, yields or assigns
+    bool has_error() const;  // somewhere in it
+    bool has_call() const;   // it or something in it calls, awaits, yields or assigns
     // In the order of the text, from this node: the next node in it, and the first one after it.
     Node next_inside() const;
     Node next_outside() const;

@@ -34,8 +34,7 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
     // autograd.Function.apply(x) makes the ctx that forward(ctx, x) takes.
     if (last_name(call.name.str()) == "apply" && last_name(callee.name.str()) == "forward")
         return call.kind == CallKind::method ? 0 : -1;
-    if (call.kind == CallKind::method)
-        return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
+    if (call.kind == CallKind::method) return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
     return 0;
 }
 
@@ -43,8 +42,7 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
 
 bool is_python(const Function& f) {
     return f.kind == FunctionKind::python ||
-           (f.kind == FunctionKind::lambda &&
-            f.usr.str().find("<lambda:") != std::string_view::npos);
+           (f.kind == FunctionKind::lambda && f.usr.str().find("<lambda:") != std::string_view::npos);
 }
 
 std::string_view last_name(std::string_view qualified) {
@@ -66,15 +64,16 @@ bool is_enter(const Call& call) { return call.name.str().ends_with(".__enter__")
 bool is_exit(const Call& call) { return call.name.str().ends_with(".__exit__"); }
 
 Passed::Passed(const Call& call, const Function& callee)
-    : call_(call), callee_(callee), python_(is_python(callee)),
+    : call_(call),
+      callee_(callee),
+      python_(is_python(callee)),
       // In C++ a method's receiver is its first argument.
       before_(python_ ? arguments_before(call, callee) : call.kind == CallKind::method) {}
 
 const Operand* Passed::operator[](std::size_t param) const {
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(param) + before_;
     if (python_)
-        return param < callee_.params.size() ? in_python(callee_.params[param].name, first)
-                                             : nullptr;
+        return param < callee_.params.size() ? in_python(callee_.params[param].name, first) : nullptr;
     const auto at = static_cast<std::size_t>(first);
     return at < call_.args.size() ? &call_.args[at] : nullptr;
 }
@@ -104,8 +103,8 @@ const Call* call_of(const Function& f, const Operand& o) {
 }
 
 Item item_of(const Call& call) {
-    if (call.kind != CallKind::op || call.args.size() != 2 ||
-        last_name(call.name.str()) != "__getitem__" || call.args[0].shape == Shape::tensor)
+    if (call.kind != CallKind::op || call.args.size() != 2 || last_name(call.name.str()) != "__getitem__" ||
+        call.args[0].shape == Shape::tensor)
         return {};
     const std::string_view index = call.args[1].constant.str();
     Item item{&call.args[0], 0};
@@ -117,8 +116,7 @@ const Operand* item_of_display(const Call& call, std::size_t at) {
     const std::string_view name = call.name.str();
     const bool display = call.kind == CallKind::constructor && (name == "list" || name == "tuple");
     if (!display || at >= call.args.size()) return nullptr;
-    const bool unpacks = std::ranges::any_of(
-        call.args, [](const Operand& o) { return !o.keyword.empty(); });
+    const bool unpacks = std::ranges::any_of(call.args, [](const Operand& o) { return !o.keyword.empty(); });
     return unpacks ? nullptr : &call.args[at];
 }
 

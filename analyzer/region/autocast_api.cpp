@@ -26,8 +26,7 @@ Device device_of_constant(const Operand& operand) {
 
 // The X of "set_X_enabled" when `name` is prefix + X + suffix with a device X.
 Device device_between(std::string_view name, std::string_view prefix, std::string_view suffix) {
-    if (name.size() <= prefix.size() + suffix.size() || !name.starts_with(prefix) ||
-        !name.ends_with(suffix))
+    if (name.size() <= prefix.size() + suffix.size() || !name.starts_with(prefix) || !name.ends_with(suffix))
         return kUnknownDevice;
     name.remove_prefix(prefix.size());
     name.remove_suffix(suffix.size());
@@ -47,8 +46,7 @@ bool names(const std::vector<std::string>& list, std::string_view qualified) {
 Device excluded_device(const Function& f, const Operand& operand, bool& is_autocast) {
     Symbol key = operand.constant;
     const auto index = static_cast<std::size_t>(operand.call);
-    if (key.empty() && operand.call != kNone && index < f.calls.size() &&
-        !f.calls[index].args.empty())
+    if (key.empty() && operand.call != kNone && index < f.calls.size() && !f.calls[index].args.empty())
         key = f.calls[index].args[0].constant;  // DispatchKeySet(DispatchKey::Autocast)
     std::string name = enumerator(key.empty() ? operand.text.str() : key.str());
     is_autocast = name.starts_with("autocast");
@@ -71,8 +69,7 @@ constexpr Accessor kAccessors[] = {
 
 // "torch.autocast" of "torch.autocast.__enter__"; empty for other names.
 std::string_view manager_of(std::string_view name, std::string_view method) {
-    return name.ends_with(method) ? name.substr(0, name.size() - method.size())
-                                  : std::string_view{};
+    return name.ends_with(method) ? name.substr(0, name.size() - method.size()) : std::string_view{};
 }
 
 }  // namespace
@@ -87,8 +84,7 @@ Device device_named(std::string_view name) {
 DType default_dtype(Device device) {
     const std::string_view name = kDeviceNames[device];
     if (name == "cpu" || name == "hpu" || name == "xla" || name == "hmp") return DType::bf16;
-    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone" ||
-        name == "apex")
+    if (name == "cuda" || name == "xpu" || name == "mps" || name == "privateuseone" || name == "apex")
         return DType::fp16;
     return DType::lowp;
 }
@@ -102,8 +98,7 @@ std::string_view class_of(std::string_view name) {
 }
 
 DType dtype_of_constant(const Operand& operand) {
-    if (operand.dtype != DType::unknown &&
-        (operand.constant.empty() || operand.shape == Shape::dtype))
+    if (operand.dtype != DType::unknown && (operand.constant.empty() || operand.shape == Shape::dtype))
         return operand.dtype;
     const std::string name = enumerator(operand.constant.str());
     if (name == "half") return DType::fp16;
@@ -124,8 +119,7 @@ AutocastApi::Known AutocastApi::accessor(std::string_view name, std::string_view
             return {.kind = a.kind, .device_argument = true};
         const bool enables = a.ending == "_enabled";
         const std::string prefix = verb + std::string(enables ? before_device : "autocast_");
-        if (const Device d = device_between(name, prefix, a.ending))
-            return {.kind = a.kind, .device = d};
+        if (const Device d = device_between(name, prefix, a.ending)) return {.kind = a.kind, .device = d};
     }
     return {};
 }
@@ -136,16 +130,14 @@ AutocastApi::Known AutocastApi::look_up_python(std::string_view name) const {
         return {.kind = known ? ApiKind::exit_python : ApiKind::none};
     }
     if (const std::string_view manager = manager_of(name, ".__enter__"); !manager.empty()) {
-        if (names(config_.guards, manager))
-            return {.kind = ApiKind::enter_python, .manager = &configured_};
+        if (names(config_.guards, manager)) return {.kind = ApiKind::enter_python, .manager = &configured_};
         const PythonManager* known = python_manager(manager);
         return {.kind = known ? ApiKind::enter_python : ApiKind::none, .manager = known};
     }
     constexpr std::string_view kTorch = "torch.";
     if (!name.starts_with(kTorch)) return {};
     name.remove_prefix(kTorch.size());
-    if (name == "set_grad_enabled")
-        return {.kind = ApiKind::set_enabled, .device = kNoGrad, .negated = true};
+    if (name == "set_grad_enabled") return {.kind = ApiKind::set_enabled, .device = kNoGrad, .negated = true};
     if (name == "is_grad_enabled") return {.kind = ApiKind::read_enabled, .device = kNoGrad};
     return accessor(name, "autocast_");
 }
@@ -177,9 +169,7 @@ const AutocastApi::Known& AutocastApi::known(Symbol name) const {
     return found_[at];
 }
 
-bool AutocastApi::names_api(const Call& call) const {
-    return known(call.name).kind != ApiKind::none;
-}
+bool AutocastApi::names_api(const Call& call) const { return known(call.name).kind != ApiKind::none; }
 
 ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
     const Known is = known(call.name);
@@ -192,8 +182,7 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
     if (is.kind == ApiKind::none) return api;
     // `with torch.set_grad_enabled(x)` makes an object, whose __enter__ tells.
     if (is.kind == ApiKind::set_enabled && call.kind == CallKind::constructor) return {};
-    if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude ||
-        is.kind == ApiKind::no_grad) {
+    if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude || is.kind == ApiKind::no_grad) {
         if (call.kind != CallKind::constructor && call.kind != CallKind::destructor) return {};
         api.ends = call.kind == CallKind::destructor;
     }
@@ -213,8 +202,6 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
     return api;
 }
 
-bool AutocastApi::runs_in_region(const Function& f) const {
-    return names(config_.functions, f.name.str());
-}
+bool AutocastApi::runs_in_region(const Function& f) const { return names(config_.functions, f.name.str()); }
 
 }  // namespace mp::lint

@@ -20,11 +20,11 @@ enum class ApiKind : std::uint8_t {
     read_enabled,
     set_dtype,
     read_dtype,
-    exclude,   // a guard that takes autocast out of the dispatcher
-    guard,     // a guard the user named: opens
-    no_grad,   // a guard under which no gradients are recorded
-    enter,     // a function the user named: opens
-    leave,     // a function the user named: closes
+    exclude,       // a guard that takes autocast out of the dispatcher
+    guard,         // a guard the user named: opens
+    no_grad,       // a guard under which no gradients are recorded
+    enter,         // a function the user named: opens
+    leave,         // a function the user named: closes
     enter_python,  // `X.__enter__` of a library's context manager
     exit_python,   // `X.__exit__`: as it was before the __enter__ that its receiver names
 };

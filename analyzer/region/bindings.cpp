@@ -44,15 +44,13 @@ std::optional<Library> library_of(std::string_view name) {
 std::optional<std::string_view> module_exported_by(std::string_view name) {
     const auto module = after(name, "pybind11_init_");
     if (!module) return std::nullopt;
-    return *module == "mp_extension" || *module == "TORCH_EXTENSION_NAME" ? std::string_view{}
-                                                                          : *module;
+    return *module == "mp_extension" || *module == "TORCH_EXTENSION_NAME" ? std::string_view{} : *module;
 }
 
 // The literal that names what is exported: "exp" of "myops::exp.out(Tensor x) -> Tensor".
 std::string_view exported_name(const Operand& o) {
     std::string_view text = unquoted(o.constant.empty() ? o.text.str() : o.constant.str());
-    if (const std::size_t scope = text.find("::"); scope < text.find('('))
-        text.remove_prefix(scope + 2);
+    if (const std::size_t scope = text.find("::"); scope < text.find('(')) text.remove_prefix(scope + 2);
     return text.substr(0, text.find_first_of("(. "));
 }
 
@@ -83,8 +81,7 @@ public:
             return;
         }
         Symbol target = find(std::string(last_name(module)) + "." + std::string(leaf));
-        if (target.empty() && call.kind == CallKind::function)
-            target = find("." + std::string(leaf));
+        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(leaf));
         if (!target.empty()) call.callee = target;
     }
 
@@ -126,8 +123,7 @@ private:
         const std::size_t dot = op.find('.');
         if (dot == std::string_view::npos) return;
         op = op.substr(0, op.find('.', dot + 1));
-        if (const Symbol target = find("torch.ops." + std::string(op)); !target.empty())
-            call.callee = target;
+        if (const Symbol target = find("torch.ops." + std::string(op)); !target.empty()) call.callee = target;
     }
 
     // ext = torch.utils.cpp_extension.load(name="ext", ...); ext.f(x)
@@ -158,8 +154,8 @@ std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
 }
 
 void link_bindings(std::vector<Unit>& units) {
-    const bool python = std::ranges::any_of(
-        units, [](const Unit& u) { return u.language == Language::python; });
+    const bool python =
+        std::ranges::any_of(units, [](const Unit& u) { return u.language == Language::python; });
     if (!python) return;
     const Bindings bindings(units);
     if (bindings.empty()) return;
@@ -170,8 +166,7 @@ void link_bindings(std::vector<Unit>& units) {
         if (unit.language != Language::python) continue;
         for (Function& f : unit.functions)
             for (Call& call : f.calls)
-                if (call.callee.empty() || !defined.contains(call.callee))
-                    bindings.connect(f, call);
+                if (call.callee.empty() || !defined.contains(call.callee)) bindings.connect(f, call);
     }
 }
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/numerics/symbol.hpp"
+#include "kernels/base/symbol.hpp"
 
 namespace mp::lint {
 

@@ -29,8 +29,7 @@ private:
 
 }  // namespace
 
-CallIndex::Index::Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls)
-    : calls_of(calls) {
+CallIndex::Index::Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls) : calls_of(calls) {
     std::size_t size = 0;
     for (const Symbol text : calls_of.keys()) size += text.str().size();
     all_texts.reserve(size);

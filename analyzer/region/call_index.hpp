@@ -38,7 +38,7 @@ private:
         Index() = default;
         explicit Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls);
         GroupsBySymbol<std::uint32_t> calls_of;
-        std::vector<char> all_texts;  // no string: its characters could move with it
+        std::vector<char> all_texts;          // no string: its characters could move with it
         std::vector<std::string_view> texts;  // of calls_of.keys()
     };
 

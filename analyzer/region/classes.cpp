@@ -48,8 +48,7 @@ bool Classes::climb(Symbol name, int depth, Visit& visit) const {
 
 std::span<const Function* const> Classes::methods(Symbol name) const {
     const Class* found = find(name);
-    return found ? std::span<const Function* const>(found->methods)
-                 : std::span<const Function* const>();
+    return found ? std::span<const Function* const>(found->methods) : std::span<const Function* const>();
 }
 
 const Function* Classes::method(Symbol name, std::string_view method) const {

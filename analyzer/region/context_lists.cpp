@@ -14,8 +14,7 @@ int rank(const Context& c) {
 }
 
 bool same_state(const Context& a, const Context& b) {
-    return a.enabled == b.enabled && a.dtype == b.dtype && a.device == b.device &&
-           a.proven == b.proven;
+    return a.enabled == b.enabled && a.dtype == b.dtype && a.device == b.device && a.proven == b.proven;
 }
 
 void add(std::vector<Context>& list, Context context) {
@@ -39,9 +38,7 @@ Symbol Contexts::opener_name(std::uint32_t f, std::int32_t call) const {
 std::vector<Note> Contexts::chain_of(const Node& node) const {
     std::vector<Note> notes;
     const Node* n = &node;
-    const auto up = [&] {
-        return n->parent < 0 ? nullptr : &nodes_[static_cast<std::size_t>(n->parent)];
-    };
+    const auto up = [&] { return n->parent < 0 ? nullptr : &nodes_[static_cast<std::size_t>(n->parent)]; };
     for (; n && n->depth > 0 && notes.size() < kChainEnd; n = up()) notes.push_back(note_of(*n));
     if (n && n->depth > kChainEnd) {
         notes.push_back({{}, std::to_string(n->depth - kChainEnd) + " more calls in between"});
@@ -125,8 +122,7 @@ std::vector<Context> Contexts::make_for_call(std::uint32_t f, std::size_t call) 
     for (const std::int32_t n : entries_[f]) {
         const Node& node = nodes_[static_cast<std::size_t>(n)];
         for (const Local& local : locals(node, call))
-            if (local.enabled != Switch::off && local.device != kNoGrad)
-                add(list, context_of(node, local));
+            if (local.enabled != Switch::off && local.device != kNoGrad) add(list, context_of(node, local));
     }
     const Switch grad = grad_at(f, call);
     const Context off = island_of(f, call);

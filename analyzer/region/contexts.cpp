@@ -36,9 +36,13 @@ Symbol difference(const std::vector<Assumption>& here, const std::vector<Assumpt
 }  // namespace
 
 Contexts::Contexts(const Effects& effects, const RegionConfig& config)
-    : effects_(effects), graph_(effects.graph()), config_(config), entries_(graph_.size()),
+    : effects_(effects),
+      graph_(effects.graph()),
+      config_(config),
+      entries_(graph_.size()),
       always_in_region_(graph_.size(), 0),
-      of_function_(std::make_unique<OnDemand[]>(graph_.size())), off_(1) {
+      of_function_(std::make_unique<OnDemand[]>(graph_.size())),
+      off_(1) {
     off_[0].proven = true;
     seed();
     propagate();
@@ -57,8 +61,7 @@ bool Contexts::is_annotated(const Function& f, Node& node) const {
         if (!text.starts_with(kAnnotation)) continue;
         text.remove_prefix(kAnnotation.size());
         if (!text.empty() && text[0] != ':') continue;
-        node.dtype = text.empty() ? DType::lowp
-                                  : dtype_from_name(text.substr(1)).value_or(DType::lowp);
+        node.dtype = text.empty() ? DType::lowp : dtype_from_name(text.substr(1)).value_or(DType::lowp);
         node.opener = annotation;
         return true;
     }
@@ -122,8 +125,7 @@ void Contexts::visit(std::int32_t node) {
     const auto calls = graph_.linked_calls(entry.function);
     std::vector<Local> here;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        if (i == 0 || !same_states(entry.function, calls[i - 1], calls[i]))
-            here = locals(entry, calls[i]);
+        if (i == 0 || !same_states(entry.function, calls[i - 1], calls[i])) here = locals(entry, calls[i]);
         visit_call(node, calls[i], here);
     }
 }
@@ -136,8 +138,7 @@ bool Contexts::same_states(std::uint32_t f, std::size_t call, std::size_t other)
 void Contexts::visit_call(std::int32_t node, std::size_t call, const std::vector<Local>& here) {
     bool base = true;
     for (const Local& local : here) {
-        const bool is_default =
-            local.enabled == Switch::off && local.dtype == default_dtype(local.device);
+        const bool is_default = local.enabled == Switch::off && local.dtype == default_dtype(local.device);
         if (is_default) continue;
         base = base && !local.proven;
         enter_targets(node, call, local);
@@ -146,8 +147,7 @@ void Contexts::visit_call(std::int32_t node, std::size_t call, const std::vector
 }
 
 void Contexts::enter_base(std::uint32_t f, std::size_t call) {
-    for (const Target& t : graph_.targets(f, call))
-        enter({.function = t.function, .device = kBase});
+    for (const Target& t : graph_.targets(f, call)) enter({.function = t.function, .device = kBase});
 }
 
 void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& local) {
@@ -169,10 +169,10 @@ void Contexts::enter_targets(std::int32_t from, std::size_t call, const Local& l
     if (!local.inherited) {
         next.process_wide = next.framework = false;
         next.opener = opener_name(entry.function, local.origin);
-        next.opened = local.origin == kNone ? SourceSpan{}
-                                            : graph_.function(entry.function)
-                                                  .calls[static_cast<std::size_t>(local.origin)]
-                                                  .span;
+        next.opened =
+            local.origin == kNone
+                ? SourceSpan{}
+                : graph_.function(entry.function).calls[static_cast<std::size_t>(local.origin)].span;
         next.parent = -1;
         next.front = -1;
         next.depth = 1;
@@ -200,15 +200,14 @@ std::vector<Contexts::Local> Contexts::locals(const Node& entry, std::size_t cal
     return found;
 }
 
-void Contexts::add_locals(const Node& entry, const Exploration& exploration, std::size_t call,
-                          Device device, std::vector<Local>& out) const {
+void Contexts::add_locals(const Node& entry, const Exploration& exploration, std::size_t call, Device device,
+                          std::vector<Local>& out) const {
     const auto& indices = exploration.calls[call];
     const auto state = [&](std::uint32_t i) -> const CallState& { return exploration.states[i]; };
     const bool is_entry_device = entry.device == device;
     for (const std::uint32_t i : indices) {
         const Cell& cell = state(i).cells[device];
-        Local local{
-            .device = device, .inherited = cell.value == Value::entry, .origin = cell.origin};
+        Local local{.device = device, .inherited = cell.value == Value::entry, .origin = cell.origin};
         if (cell.value == Value::on)
             local.enabled = Switch::on;
         else if (cell.value == Value::off)
@@ -217,9 +216,7 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
             local.enabled = is_entry_device ? entry.enabled : Switch::off;
         else
             local.enabled = Switch::unknown;
-        local.dtype = !cell.dtype_entry ? cell.dtype
-                      : is_entry_device ? entry.dtype
-                                        : default_dtype(device);
+        local.dtype = !cell.dtype_entry ? cell.dtype : is_entry_device ? entry.dtype : default_dtype(device);
         local.proven = cell.sure && local.enabled != Switch::unknown;
         if (local.inherited && is_entry_device) {
             local.proven = local.proven && entry.proven;
@@ -231,8 +228,7 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
             const Cell& other = state(j).cells[device];
             if (other.value == cell.value) continue;
             local.proven = false;
-            if (local.condition.empty())
-                local.condition = difference(state(i).assumed, state(j).assumed);
+            if (local.condition.empty()) local.condition = difference(state(i).assumed, state(j).assumed);
         }
         if (cell.value == Value::param && local.condition.empty()) {
             const auto& params = graph_.function(entry.function).params;
@@ -240,8 +236,8 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
                 local.condition = params[static_cast<std::size_t>(cell.param)].name;
         }
         const bool is_new = std::ranges::none_of(out, [&](const Local& known) {
-            return known.device == device && known.enabled == local.enabled &&
-                   known.dtype == local.dtype && known.proven == local.proven;
+            return known.device == device && known.enabled == local.enabled && known.dtype == local.dtype &&
+                   known.proven == local.proven;
         });
         if (is_new) out.push_back(local);
     }
@@ -268,8 +264,7 @@ void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Hol
         for (const std::uint32_t c : graph_.linked_calls(f)) {
             const bool here = holds(f, c);
             for (const Target& t : graph_.targets(f, c))
-                if (here || t.spawned || !has_autocast_state(graph_.function(t.function)))
-                    mark(t.function);
+                if (here || t.spawned || !has_autocast_state(graph_.function(t.function))) mark(t.function);
         }
     };
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
@@ -290,8 +285,7 @@ void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Hol
 
 // Devices are followed one by one; that all of them are off at once is a question of its own.
 void Contexts::find_off() {
-    find_entered(off_at_entry_, false,
-                 [this](std::uint32_t f, std::size_t c) { return can_be_off(f, c); });
+    find_entered(off_at_entry_, false, [this](std::uint32_t f, std::size_t c) { return can_be_off(f, c); });
     find_entered(records_at_entry_, true,
                  [this](std::uint32_t f, std::size_t c) { return can_record(f, c); });
 }

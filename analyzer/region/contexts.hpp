@@ -32,14 +32,14 @@ private:
         Switch enabled = Switch::off;
         DType dtype = DType::unknown;
         bool proven = true;
-        bool via_nobody = false;        // called from outside the program
+        bool via_nobody = false;  // called from outside the program
         Symbol condition{};
         Symbol opener{};
         SourceSpan opened{};
-        std::int32_t parent = -1;       // the caller's node, when the region was open there already
-        std::int32_t front = -1;        // ancestor that ends the beginning of the chain
-        std::uint32_t depth = 0;        // calls from the opener to here
-        CallRef via{};                  // the call that enters this function
+        std::int32_t parent = -1;  // the caller's node, when the region was open there already
+        std::int32_t front = -1;   // ancestor that ends the beginning of the chain
+        std::uint32_t depth = 0;   // calls from the opener to here
+        CallRef via{};             // the call that enters this function
         bool process_wide = false;
         bool framework = false;
     };
@@ -94,12 +94,11 @@ private:
     const Effects& effects_;
     const Graph& graph_;
     const RegionConfig& config_;
-    std::vector<Node> nodes_;  // in order of distance: a queue
-    std::size_t visited_ = 0;  // nodes before this one have been followed
+    std::vector<Node> nodes_;                         // in order of distance: a queue
+    std::size_t visited_ = 0;                         // nodes before this one have been followed
     std::vector<std::vector<std::int32_t>> entries_;  // per function
     std::vector<char> always_in_region_;              // annotated or named in the configuration
-    std::vector<char>
-        off_at_entry_;  // the function can be entered with autocast off on every device
+    std::vector<char> off_at_entry_;      // the function can be entered with autocast off on every device
     std::vector<char> records_at_entry_;  // ... with gradients recorded
     // Chains are text, and few functions are ever asked about: made on the first question, by any
     // thread.

@@ -16,8 +16,7 @@ using Device = std::uint8_t;
 // Autocast by device; then hmp.convert and apex's O1, which are states of the process; last, the one in
 // which gradients are not recorded.
 inline constexpr std::array<std::string_view, 13> kDeviceNames{
-    "",    "cuda", "cpu",           "xpu",   "hpu", "ipu",  "xla",
-    "mps", "privateuseone", "other", "hmp", "apex", "no_grad"};
+    "", "cuda", "cpu", "xpu", "hpu", "ipu", "xla", "mps", "privateuseone", "other", "hmp", "apex", "no_grad"};
 inline constexpr std::size_t kDevices = kDeviceNames.size();
 inline constexpr Device kUnknownDevice = 0;
 inline constexpr Device kCuda = 1;

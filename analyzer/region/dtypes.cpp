@@ -51,8 +51,7 @@ void DTypes::connect_call(std::uint32_t f, std::size_t call) {
         const Passed passed(c, callee);
         for (std::size_t p = 0; p < callee.params.size(); ++p) {
             const std::uint32_t slot = param_slot(target.function, static_cast<std::int32_t>(p));
-            if (callee.params[p].dtype != DType::unknown || slots_[slot].is == Slot::Is::unknown)
-                continue;
+            if (callee.params[p].dtype != DType::unknown || slots_[slot].is == Slot::Is::unknown) continue;
             // A lambda's arguments come from whoever runs it; a missing argument is a default.
             const Operand* argument = target.lambda ? nullptr : passed[p];
             if (argument)
@@ -88,9 +87,7 @@ void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const Sou
     if (o.param == kNone && o.call != kNone && call < function.calls.size() &&
         function.calls[call].result.dtype != DType::unknown)
         return merge(to, function.calls[call].result.dtype, kNone, at);
-    const bool ours = for_each_source(f, o, [&](std::uint32_t from) {
-        flows_.push_back({from, to, at});
-    });
+    const bool ours = for_each_source(f, o, [&](std::uint32_t from) { flows_.push_back({from, to, at}); });
     if (!ours) set_unknown(to);
 }
 
@@ -143,7 +140,7 @@ Note DTypes::note_of(std::uint32_t slot) const {
         return {*slots_[slot].at, std::string(function.display.str()) + " returns " + dtype};
     const Symbol name = function.params[slot - first_slot_[f] - 1].name;
     return {*slots_[slot].at, std::string(name.empty() ? "an argument" : name.str()) + " of " +
-                                 std::string(function.display.str()) + " is " + dtype + " here"};
+                                  std::string(function.display.str()) + " is " + dtype + " here"};
 }
 
 ResolvedDType DTypes::of(std::uint32_t f, const Operand& o) const {

@@ -24,7 +24,7 @@ private:
     struct Slot {
         enum class Is : std::uint8_t { unseen, known, unknown } is = Is::unseen;
         DType dtype = DType::unknown;
-        std::int32_t source = kNone;  // the slot it came from
+        std::int32_t source = kNone;     // the slot it came from
         const SourceSpan* at = nullptr;  // where: the argument's call, or the returning function
     };
     struct Flow {

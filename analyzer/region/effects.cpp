@@ -29,9 +29,8 @@ bool closes(const Summary& summary) {
 }
 
 bool is_unchanged(const Cells& cells) {
-    return std::ranges::all_of(cells, [](const Cell& c) {
-        return c.value == Value::entry && c.dtype_entry && !c.dtype_restore;
-    });
+    return std::ranges::all_of(
+        cells, [](const Cell& c) { return c.value == Value::entry && c.dtype_entry && !c.dtype_restore; });
 }
 
 Summary nobody_knows() {
@@ -108,8 +107,7 @@ void Effects::find_reaching() {
 void Effects::find_destructors() {
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
         const Function& function = graph_.function(f);
-        if (reaches_[f] && is_destructor(function))
-            destructors_.try_emplace(function.parent_class, f);
+        if (reaches_[f] && is_destructor(function)) destructors_.try_emplace(function.parent_class, f);
     }
 }
 
@@ -236,8 +234,7 @@ bool Effects::explore(std::uint32_t f) {
     if (!any) return false;
     Exploration found = Explorer(*this, f).run();
     Summary summary = summarize(f, found);
-    summary.in_progress =
-        summaries_[f].in_progress && summary.exits.empty() && found.exits.empty();
+    summary.in_progress = summaries_[f].in_progress && summary.exits.empty() && found.exits.empty();
     keep(f, std::move(found));
     const bool changed = !(summary == summaries_[f]);
     summaries_[f] = std::move(summary);

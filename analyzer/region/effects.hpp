@@ -13,10 +13,9 @@ namespace mp::lint {
 
 // What is known about a class from the effects of its methods.
 struct ClassFacts {
-    bool reads_enabled =
-        false;  // some method reads the state: a later write of a member restores it
-    bool destructor_closes = false;   // its destructor closes or restores: objects are guards
-    bool method_closes = false;       // ... or another method does
+    bool reads_enabled = false;      // some method reads the state: a later write of a member restores it
+    bool destructor_closes = false;  // its destructor closes or restores: objects are guards
+    bool method_closes = false;      // ... or another method does
 };
 
 class Effects {
@@ -113,13 +112,12 @@ private:
     void unwind(std::uint32_t block, State&);
     bool is_inside(std::int32_t entered, std::uint32_t block);
     void add_with_conditions(std::vector<Symbol>& matter) const;
-    void step_body(std::size_t call, const Target&, bool alone, const State&,
-                   std::vector<State>& out);
+    void step_body(std::size_t call, const Target&, bool alone, const State&, std::vector<State>& out);
     bool select(std::size_t call, const Target&, const Exit&, State&, bool& sure) const;
     enum class Fit : std::uint8_t { always, never, open, when };
     Fit fit(const Call&, const Target&, Assumption&) const;
-    void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure,
-               State&, const Saved* guard);
+    void apply(std::size_t call, const Function& callee, const Cell& effect, Device, bool sure, State&,
+               const Saved* guard);
     void set_enabled(std::size_t call, Device, Setting, bool sure, State&);
     static Setting opposite_if(bool negated, Setting);
     Setting setting_of(const Operand&, Device, const State&) const;

@@ -161,8 +161,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
         // With one edge beside it, leaving is the other branch of that edge's condition.
         State after = state;
         const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
-        if (!decided || assume(after, {from.to[0].condition, !from.to[0].when}))
-            exit(after, from.span);
+        if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
     }
     for (std::size_t i = 0; i < from.to.size() && !out_.overflow; ++i) {
         const Edge& e = from.to[i];
@@ -228,16 +227,14 @@ void Explorer::save(State& state, Saved saved) const {
 void Explorer::step(std::size_t call, State state, std::vector<State>& out) {
     const Call& c = f_.calls[call];
     const ApiCall api = effects_.api().classify(f_, c);
-    if (api.kind == ApiKind::enter_python)
-        return step_with(call, *api.manager, std::move(state), out);
+    if (api.kind == ApiKind::enter_python) return step_with(call, *api.manager, std::move(state), out);
     if (is_exit(c)) {
         step_out_of_with(call, state);
         out.push_back(std::move(state));
         return;
     }
     if (is_enter(c) && !enter_when(call, state, out)) return;
-    if (api.kind == ApiKind::guard || api.kind == ApiKind::exclude ||
-        api.kind == ApiKind::no_grad) {
+    if (api.kind == ApiKind::guard || api.kind == ApiKind::exclude || api.kind == ApiKind::no_grad) {
         step_guard(call, api, state);
         out.push_back(std::move(state));
         return;
@@ -272,39 +269,40 @@ void Explorer::step_api(std::size_t call, const ApiCall& api, State& state) {
     const Operand& value = api.value < c.args.size() ? c.args[api.value] : none;
     Cell& cell = state.cells[api.device];
     switch (api.kind) {
-    case ApiKind::read_enabled:
-    case ApiKind::read_dtype:
-        save(state, {static_cast<std::int32_t>(call), {}, state.cells});
-        break;
-    case ApiKind::set_enabled:
-        set_enabled(call, api.device, opposite_if(api.negated, setting_of(value, api.device, state)),
-                    true, state);
-        break;
-    case ApiKind::set_dtype: {
-        const Saved* saved = value.call == kNone ? nullptr : saved_by(value.call, state);
-        const ClassFacts* facts = effects_.class_facts(f_.parent_class);
-        cell.dtype_restore = false;
-        if (saved) {
-            cell.dtype = saved->cells[api.device].dtype;
-            cell.dtype_entry = saved->cells[api.device].dtype_entry;
-        } else {
-            cell.dtype = dtype_of_constant(value);
-            cell.dtype_restore = cell.dtype == DType::unknown && facts && facts->reads_enabled;
-            cell.dtype_entry = cell.dtype_restore;
+        case ApiKind::read_enabled:
+        case ApiKind::read_dtype:
+            save(state, {static_cast<std::int32_t>(call), {}, state.cells});
+            break;
+        case ApiKind::set_enabled:
+            set_enabled(call, api.device, opposite_if(api.negated, setting_of(value, api.device, state)),
+                        true, state);
+            break;
+        case ApiKind::set_dtype: {
+            const Saved* saved = value.call == kNone ? nullptr : saved_by(value.call, state);
+            const ClassFacts* facts = effects_.class_facts(f_.parent_class);
+            cell.dtype_restore = false;
+            if (saved) {
+                cell.dtype = saved->cells[api.device].dtype;
+                cell.dtype_entry = saved->cells[api.device].dtype_entry;
+            } else {
+                cell.dtype = dtype_of_constant(value);
+                cell.dtype_restore = cell.dtype == DType::unknown && facts && facts->reads_enabled;
+                cell.dtype_entry = cell.dtype_restore;
+            }
+            break;
         }
-        break;
-    }
-    case ApiKind::enter:
-        set_enabled(call, kUnknownDevice, {.value = Value::on}, true, state);
-        state.cells[kUnknownDevice].dtype = effects_.api().configured_dtype();
-        state.cells[kUnknownDevice].dtype_entry = false;
-        break;
-    case ApiKind::leave:
-        // The user says that it closes, not how: taken as a restore of the state before.
-        set_enabled(call, kUnknownDevice, {.value = Value::entry}, true, state);
-        state.cells[kUnknownDevice] = {};
-        break;
-    default: break;
+        case ApiKind::enter:
+            set_enabled(call, kUnknownDevice, {.value = Value::on}, true, state);
+            state.cells[kUnknownDevice].dtype = effects_.api().configured_dtype();
+            state.cells[kUnknownDevice].dtype_entry = false;
+            break;
+        case ApiKind::leave:
+            // The user says that it closes, not how: taken as a restore of the state before.
+            set_enabled(call, kUnknownDevice, {.value = Value::entry}, true, state);
+            state.cells[kUnknownDevice] = {};
+            break;
+        default:
+            break;
     }
 }
 
@@ -331,22 +329,26 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
     for (const Cell& cell : state.cells)
         if (cell.origin != kNone && cell.origin == last->call) out_.closed.push_back(cell.origin);
     // Only whether gradients are recorded is given back: a region opened in the scope stays open.
-    if (api.kind == ApiKind::no_grad) state.cells[kNoGrad] = last->cells[kNoGrad];
-    else state.cells = last->cells;
+    if (api.kind == ApiKind::no_grad)
+        state.cells[kNoGrad] = last->cells[kNoGrad];
+    else
+        state.cells = last->cells;
     state.saved.erase(std::next(last).base());
 }
 
 Explorer::Setting Explorer::opposite_if(bool negated, Setting setting) {
     if (!negated || setting.saved) return setting;
     switch (setting.value) {
-    case Value::on: return {.value = Value::off};
-    case Value::off: return {.value = Value::on};
-    default: return {.value = Value::unknown};
+        case Value::on:
+            return {.value = Value::off};
+        case Value::off:
+            return {.value = Value::on};
+        default:
+            return {.value = Value::unknown};
     }
 }
 
-Explorer::Setting Explorer::setting_of(const Operand& operand, Device device,
-                                       const State& state) const {
+Explorer::Setting Explorer::setting_of(const Operand& operand, Device device, const State& state) const {
     if (is_true(operand)) return {.value = Value::on};
     if (is_false(operand)) return {.value = Value::off};
     if (operand.call != kNone)
@@ -360,8 +362,7 @@ Explorer::Setting Explorer::setting_of(const Operand& operand, Device device,
     return {.value = Value::unknown};
 }
 
-void Explorer::set_enabled(std::size_t call, Device device, Setting setting, bool sure,
-                           State& state) {
+void Explorer::set_enabled(std::size_t call, Device device, Setting setting, bool sure, State& state) {
     Cell& cell = state.cells[device];
     const bool was_opened_here = cell.origin != kNone;
     if (setting.value == Value::on) {
@@ -375,8 +376,7 @@ void Explorer::set_enabled(std::size_t call, Device device, Setting setting, boo
     }
     if (was_opened_here) {
         out_.closed.push_back(cell.origin);
-        const ConstantClose close{cell.origin, static_cast<std::uint32_t>(call), device,
-                                  cell.before};
+        const ConstantClose close{cell.origin, static_cast<std::uint32_t>(call), device, cell.before};
         if (setting.value == Value::off && cell.value == Value::on &&
             std::ranges::find(out_.constant_closes, close) == out_.constant_closes.end())
             out_.constant_closes.push_back(close);
@@ -424,8 +424,8 @@ bool Explorer::select(std::size_t call, const Target& target, const Exit& exit, 
     return true;
 }
 
-void Explorer::apply(std::size_t call, const Function& callee, const Cell& effect, Device device,
-                     bool sure, State& state, const Saved* guard) {
+void Explorer::apply(std::size_t call, const Function& callee, const Cell& effect, Device device, bool sure,
+                     State& state, const Saved* guard) {
     Cell& cell = state.cells[device];
     if (effect.dtype_restore && guard) {
         cell.dtype = guard->cells[device].dtype;
@@ -447,8 +447,7 @@ void Explorer::apply(std::size_t call, const Function& callee, const Cell& effec
     } else if (effect.value == Value::restore && callee.parent_class != f_.parent_class) {
         return;  // an earlier call ended the region of this object
     }
-    set_enabled(call, device, setting, sure && (effect.sure || effect.value == Value::param),
-                state);
+    set_enabled(call, device, setting, sure && (effect.sure || effect.value == Value::param), state);
 }
 
 void Explorer::step_body(std::size_t call, const Target& target, bool alone, const State& state,
@@ -468,8 +467,7 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
         });
     };
     // A destructor that closes under a condition of its own object is trusted to know.
-    const bool trusted =
-        guard && kind == CallKind::destructor && std::ranges::any_of(summary.exits, ends);
+    const bool trusted = guard && kind == CallKind::destructor && std::ranges::any_of(summary.exits, ends);
 
     bool sure = alone;
     std::vector<std::pair<const Exit*, State>> taken;
@@ -479,8 +477,8 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
             taken.emplace_back(&exit, std::move(after));
     }
     for (auto& [exit, after] : taken) {
-        const Saved saved{static_cast<std::int32_t>(call),
-                          makes_guard ? callee.parent_class : Symbol{}, after.cells};
+        const Saved saved{static_cast<std::int32_t>(call), makes_guard ? callee.parent_class : Symbol{},
+                          after.cells};
         // Several ways out that no condition tells apart: each is only a possibility.
         const bool known = sure && (taken.size() == 1 || !exit->when.empty());
         for (std::size_t d = 0; d < kDevices; ++d)

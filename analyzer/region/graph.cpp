@@ -22,16 +22,12 @@ struct Identity {
 };
 struct IdentityHash {
     std::size_t operator()(const Identity& i) const {
-        const std::uint64_t both =
-            (std::uint64_t{i.usr.id()} << 32 | i.file.id()) * 0x9e3779b97f4a7c15u;
-        return static_cast<std::size_t>(both ^ (both >> 29) ^ (std::uint64_t{i.line} << 12) ^
-                                        i.column);
+        const std::uint64_t both = (std::uint64_t{i.usr.id()} << 32 | i.file.id()) * 0x9e3779b97f4a7c15u;
+        return static_cast<std::size_t>(both ^ (both >> 29) ^ (std::uint64_t{i.line} << 12) ^ i.column);
     }
 };
 
-Identity identity_of(const Function& f) {
-    return {f.usr, f.span.file, f.span.line, f.span.column};
-}
+Identity identity_of(const Function& f) { return {f.usr, f.span.file, f.span.line, f.span.column}; }
 
 struct Candidate {
     const Function* body = nullptr;
@@ -50,10 +46,16 @@ bool is_better(const Candidate& a, const Candidate& b) {
 }
 
 bool starts_thread(std::string_view name) {
-    constexpr std::string_view kSpawners[] = {
-        "std::thread",     "std::jthread",         "std::async",       "pthread_create",
-        "threading.Thread", "threading.Timer",     "_thread.start_new_thread",
-        "multiprocessing.Process", "torch.multiprocessing.Process", "torch.multiprocessing.spawn"};
+    constexpr std::string_view kSpawners[] = {"std::thread",
+                                              "std::jthread",
+                                              "std::async",
+                                              "pthread_create",
+                                              "threading.Thread",
+                                              "threading.Timer",
+                                              "_thread.start_new_thread",
+                                              "multiprocessing.Process",
+                                              "torch.multiprocessing.Process",
+                                              "torch.multiprocessing.spawn"};
     // An executor's methods, whatever holds the executor.
     if (name == "?.submit" || name == "?.apply_async" || name.ends_with("Executor.submit") ||
         name.ends_with("Executor.map") || name.ends_with("Pool.map"))
@@ -138,8 +140,7 @@ void Graph::number_functions(const std::vector<Unit>& units) {
     std::uint32_t total = 0;
     for (const Unit& u : units) {
         const auto count = static_cast<std::uint32_t>(u.functions.size());
-        if (count > 0)
-            stretches_.push_back({u.functions.data(), count, std::exchange(total, total + count)});
+        if (count > 0) stretches_.push_back({u.functions.data(), count, std::exchange(total, total + count)});
     }
     std::ranges::sort(stretches_, std::less<>{}, &Stretch::first);
     index_.assign(total, kNobody);
@@ -199,8 +200,7 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
         if (call.kind != CallKind::constructor && !overriders_.get(call.callee).empty())
             add_overriders(call.callee, found);
     }
-    for (const std::uint32_t body : found)
-        targets_.push_back({.function = body, .sure = found.size() == 1});
+    for (const std::uint32_t body : found) targets_.push_back({.function = body, .sure = found.size() == 1});
     if (call.lambdas.empty()) return;
     const bool spawned = starts_thread(call.name.str());
     const bool at_once = calls_at_once(call.name.str());
@@ -209,10 +209,8 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
         found.clear();
         add_bodies(caller, lambda, found);
         for (const std::uint32_t body : found)
-            targets_.push_back({.function = body,
-                                .sure = found.size() == 1 && at_once,
-                                .lambda = true,
-                                .spawned = spawned});
+            targets_.push_back(
+                {.function = body, .sure = found.size() == 1 && at_once, .lambda = true, .spawned = spawned});
     }
 }
 
@@ -267,28 +265,23 @@ std::uint32_t Graph::index_of(const Function& f) const {
 
 std::span<const Target> Graph::targets(std::uint32_t f, std::size_t call) const {
     const std::size_t at = first_call_[f] + call;
-    return std::span(targets_).subspan(first_target_[at],
-                                       first_target_[at + 1] - first_target_[at]);
+    return std::span(targets_).subspan(first_target_[at], first_target_[at + 1] - first_target_[at]);
 }
 
 std::span<const std::uint32_t> Graph::linked_calls(std::uint32_t f) const {
-    return std::span(linked_calls_)
-        .subspan(first_linked_[f], first_linked_[f + 1] - first_linked_[f]);
+    return std::span(linked_calls_).subspan(first_linked_[f], first_linked_[f + 1] - first_linked_[f]);
 }
 
 std::span<const CallRef> Graph::callers(std::uint32_t f) const {
     return std::span(callers_).subspan(first_caller_[f], first_caller_[f + 1] - first_caller_[f]);
 }
 
-std::span<const Call* const> Graph::calls_to(Symbol usr) const {
-    return calls_to_.get(usr);
-}
+std::span<const Call* const> Graph::calls_to(Symbol usr) const { return calls_to_.get(usr); }
 
 std::uint32_t Graph::owner(const Call& call) const {
-    auto after = std::upper_bound(call_ranges_.begin(), call_ranges_.end(), &call,
-                                  [](const Call* c, const auto& range) {
-                                      return std::less<>{}(c, range.first);
-                                  });
+    auto after =
+        std::upper_bound(call_ranges_.begin(), call_ranges_.end(), &call,
+                         [](const Call* c, const auto& range) { return std::less<>{}(c, range.first); });
     if (after == call_ranges_.begin()) return kNobody;
     const std::uint32_t f = std::prev(after)->second;
     const auto& calls = functions_[f]->calls;

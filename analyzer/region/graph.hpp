@@ -39,7 +39,7 @@ public:
     std::size_t size() const { return functions_.size(); }
     const Function& function(std::uint32_t f) const { return *functions_[f]; }
     std::span<const Function* const> functions() const { return functions_; }
-    std::uint32_t find(Symbol usr) const;          // kNobody when there is no body
+    std::uint32_t find(Symbol usr) const;           // kNobody when there is no body
     std::uint32_t index_of(const Function&) const;  // kNobody for a function that is not ours
 
     std::span<const Target> targets(std::uint32_t f, std::size_t call) const;
@@ -70,8 +70,8 @@ private:
         std::uint32_t count = 0;
         std::uint32_t at = 0;
     };
-    std::vector<Stretch> stretches_;    // by address
-    std::vector<std::uint32_t> index_;  // kNobody for a body that is kept from another unit
+    std::vector<Stretch> stretches_;           // by address
+    std::vector<std::uint32_t> index_;         // kNobody for a body that is kept from another unit
     std::vector<std::uint32_t> first_call_;    // per function: index of its call 0 in first_target_
     std::vector<std::uint32_t> first_target_;  // per call, and one past the last
     std::vector<Target> targets_;

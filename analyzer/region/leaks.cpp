@@ -45,15 +45,13 @@ std::vector<std::uint32_t> ways_around(const Function& f, std::uint32_t block) {
     for (std::size_t steps = 0; steps < f.flow.size() && before[block].size() == 1; ++steps) {
         const std::uint32_t from = before[block][0];
         for (const Edge& e : f.flow[from].to)
-            if (e.condition.empty() && e.to != block && e.to < f.flow.size())
-                others.push_back(e.to);
+            if (e.condition.empty() && e.to != block && e.to < f.flow.size()) others.push_back(e.to);
         block = from;
     }
     return others;
 }
 
-std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending,
-                            std::uint32_t avoiding) {
+std::vector<char> reachable(const Function& f, std::vector<std::uint32_t> pending, std::uint32_t avoiding) {
     std::vector<char> reached(f.flow.size(), 0);
     for (const std::uint32_t b : pending) reached[b] = 1;
     while (!pending.empty()) {
@@ -80,8 +78,7 @@ Leaks::Leaks(const Effects& effects, const Contexts& contexts)
 
 void Leaks::inspect(std::uint32_t f, const Exploration& exploration) {
     if (exploration.overflow) return;
-    for (std::size_t d = 0; d < kNoGrad; ++d)
-        inspect_exits(f, exploration, static_cast<Device>(d));
+    for (std::size_t d = 0; d < kNoGrad; ++d) inspect_exits(f, exploration, static_cast<Device>(d));
     inspect_constants(f, exploration);
 }
 
@@ -91,8 +88,7 @@ void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Devic
     for (const ExitState& exit : exploration.exits) {
         const Cell& cell = exit.cells[device];
         // Switched back on after this function itself switched it off: as it was.
-        if (cell.value != Value::on || !cell.sure || cell.origin == kNone ||
-            cell.before == Value::off)
+        if (cell.value != Value::on || !cell.sure || cell.origin == kNone || cell.before == Value::off)
             continue;
         const auto [entry, is_new] = open.try_emplace(cell.origin, &exit);
         if (is_new) order.push_back(cell.origin);
@@ -117,9 +113,8 @@ void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Devic
 void Leaks::inspect_constants(std::uint32_t f, const Exploration& exploration) {
     const Function& function = graph_.function(f);
     for (const ConstantClose& close : exploration.constant_closes) {
-        const bool nested =
-            close.before == Value::on ||
-            (close.before == Value::entry && contexts_.can_enter_enabled(f, close.device));
+        const bool nested = close.before == Value::on ||
+                            (close.before == Value::entry && contexts_.can_enter_enabled(f, close.device));
         const Call* opened = &function.calls[static_cast<std::size_t>(close.opened)];
         if (!nested || !reported_.insert(opened).second) continue;
         found_.push_back({.function = &function,
@@ -158,8 +153,7 @@ bool Leaks::decide_opener(std::uint32_t f) const {
     if (facts && (facts->destructor_closes || facts->method_closes)) return true;
     for (const CallRef& caller : graph_.callers(f)) {
         const Exploration* exploration = effects_.exploration(caller.function);
-        if (exploration && contains(exploration->closed, static_cast<std::int32_t>(caller.call)))
-            return true;
+        if (exploration && contains(exploration->closed, static_cast<std::int32_t>(caller.call))) return true;
     }
     return only_switches(f);
 }
@@ -176,8 +170,8 @@ bool Leaks::only_switches(std::uint32_t f) const {
 // `if (a()) open(); ... if (a()) close();` cannot be told from a leak when nobody knows whether the
 // two conditions agree. Its mark: the closing call can be reached by a way around the opening one
 // that is chosen by an unknown condition.
-bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration,
-                                   std::int32_t origin, Device device) const {
+bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration, std::int32_t origin,
+                                   Device device) const {
     const Function& function = graph_.function(f);
     if (function.flow.empty()) return false;
     const std::uint32_t block = function.calls[static_cast<std::size_t>(origin)].block;

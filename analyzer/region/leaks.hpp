@@ -25,8 +25,7 @@ private:
     bool is_opener(std::uint32_t f);
     bool decide_opener(std::uint32_t f) const;
     bool only_switches(std::uint32_t f) const;
-    bool follows_unknown_branch(std::uint32_t f, const Exploration&, std::int32_t origin,
-                                Device) const;
+    bool follows_unknown_branch(std::uint32_t f, const Exploration&, std::int32_t origin, Device) const;
 
     const Effects& effects_;
     const Graph& graph_;

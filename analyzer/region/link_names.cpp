@@ -7,7 +7,7 @@
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -85,8 +85,7 @@ private:
             NameFinder finder(names_);
             const std::size_t end = std::min((i + 1) * kUnitsAtATime, units_.size());
             for (std::size_t unit = i * kUnitsAtATime; unit < end; ++unit)
-                if (units_[unit].language == Language::python)
-                    resolve_names(units_[unit], finder, seen[i]);
+                if (units_[unit].language == Language::python) resolve_names(units_[unit], finder, seen[i]);
         });
         for (Seen& s : seen) {
             const std::size_t first = callers_.size();
@@ -149,8 +148,10 @@ private:
             const Symbol keyword = argument.keyword;
             const Operand* passed =
                 argument.param == kNone ? nullptr : argument_for(enter, maker, argument.param);
-            if (passed) argument = *passed;
-            else argument.param = argument.call = kNone;
+            if (passed)
+                argument = *passed;
+            else
+                argument.param = argument.call = kNone;
             argument.keyword = keyword;
             args.push_back(argument);
         }
@@ -224,8 +225,7 @@ private:
 }  // namespace
 
 void link_names(std::vector<Unit>& units, int threads) {
-    const bool any = std::ranges::any_of(
-        units, [](const Unit& u) { return u.language == Language::python; });
+    const bool any = std::ranges::any_of(units, [](const Unit& u) { return u.language == Language::python; });
     if (any) Linker(units, threads).run();
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "analyzer/region/arguments.hpp"
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,9 +27,7 @@ Symbol joined(Symbol scope, std::string_view name) {
     return Symbol(std::string(scope.str()).append(".").append(name));
 }
 
-std::uint64_t key_of(Symbol package, Symbol name) {
-    return std::uint64_t{package.id()} << 32 | name.id();
-}
+std::uint64_t key_of(Symbol package, Symbol name) { return std::uint64_t{package.id()} << 32 | name.id(); }
 
 bool is_module_class(std::string_view base) {
     return base.starts_with("torch.nn.") || last_name(base) == "LightningModule" ||
@@ -61,8 +59,7 @@ Names::Names(std::vector<Unit>& units) {
 
 // The name, and all that it stands in.
 void Names::know(Symbol name) {
-    while (!name.empty() && std::exchange(known_[name], 1) == 0)
-        name = Symbol(package_of(name.str()));
+    while (!name.empty() && std::exchange(known_[name], 1) == 0) name = Symbol(package_of(name.str()));
 }
 
 void Names::collect_functions(std::span<const Function* const> functions) {
@@ -101,9 +98,7 @@ void Names::resolve_bases(std::vector<Unit>& units) {
         }
     };
     NameFinder finder(*this);  // of now: inherited methods are not known yet
-    for_each_base([&](Symbol base, Symbol package) {
-        resolved.push_back(finder.find(base, package).name);
-    });
+    for_each_base([&](Symbol base, Symbol package) { resolved.push_back(finder.find(base, package).name); });
     auto next = resolved.begin();
     for_each_base([&](Symbol& base, Symbol) { base = *next++; });
 }
@@ -120,8 +115,7 @@ Symbol Names::follow_alias(Symbol name) const {
         if (stars == stars_.end()) continue;
         const std::string_view first = rest.substr(1, rest.find('.', 1) - 1);
         for (const Symbol module : stars->second)
-            if (defines(joined(module, first)))
-                return Symbol(std::string(module.str()).append(rest));
+            if (defines(joined(module, first))) return Symbol(std::string(module.str()).append(rest));
     }
     return name;
 }
@@ -155,8 +149,7 @@ bool Names::look_up(Symbol name, Meaning& found) const {
 }
 
 Meaning Names::find_method(Symbol in_class, std::string_view method) const {
-    if (const Function* f = classes_.method(in_class, method))
-        return {.name = f->usr, .function = f};
+    if (const Function* f = classes_.method(in_class, method)) return {.name = f->usr, .function = f};
     const Symbol base = classes_.library_base(in_class);
     if (base.empty()) return {.name = joined(in_class, method)};
     // A Function's apply() runs its forward().
@@ -180,8 +173,7 @@ Meaning NameFinder::look_for(Symbol name, Symbol package) {
         if (names_.look_up(found.name, found)) return found;
     }
     for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
-        if (leads_on(at, first) &&
-            names_.look_up(names_.follow_aliases(joined(at, name.str())), found))
+        if (leads_on(at, first) && names_.look_up(names_.follow_aliases(joined(at, name.str())), found))
             return found;
     return found;
 }
@@ -191,9 +183,7 @@ Meaning NameFinder::look_for(Symbol name, Symbol package) {
 bool NameFinder::leads_on(Symbol package, Symbol first) {
     const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
     if (!is_new) return entry->second;
-    const auto knows = [&](Symbol scope) {
-        return names_.known_.get(joined(scope, first.str())) != 0;
-    };
+    const auto knows = [&](Symbol scope) { return names_.known_.get(joined(scope, first.str())) != 0; };
     const auto stars = names_.stars_.find(package);
     entry->second = knows(package) || names_.classes_.knows(package) ||
                     names_.follow_alias(package) != package ||

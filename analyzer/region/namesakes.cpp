@@ -30,8 +30,7 @@ Namesakes namesakes_of(const std::vector<Unit>& units) {
             std::vector<Namesake>& all = found[f.usr];
             if (all.empty()) all.push_back({defined, f.usr});
             if (all.back().unit == &unit) continue;
-            all.push_back({&unit, Symbol(std::string(f.usr.str()) + "#" +
-                                         std::to_string(all.size() + 1))});
+            all.push_back({&unit, Symbol(std::string(f.usr.str()) + "#" + std::to_string(all.size() + 1))});
         }
     }
     return found;
@@ -51,10 +50,13 @@ Symbol meant(const std::vector<Namesake>& all, const Unit& from) {
         return one.unit == &from ? from.path.str().size() + 1
                                  : shared_folders(one.unit->path.str(), from.path.str());
     };
-    return std::ranges::max_element(all, [&](const Namesake& a, const Namesake& b) {
-               const std::size_t of_a = nearness(a), of_b = nearness(b);
-               return of_a != of_b ? of_a < of_b : a.unit->path.str() > b.unit->path.str();
-           })->usr;
+    return std::ranges::max_element(all,
+                                    [&](const Namesake& a, const Namesake& b) {
+                                        const std::size_t of_a = nearness(a), of_b = nearness(b);
+                                        return of_a != of_b ? of_a < of_b
+                                                            : a.unit->path.str() > b.unit->path.str();
+                                    })
+        ->usr;
 }
 
 }  // namespace

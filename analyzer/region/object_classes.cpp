@@ -14,13 +14,12 @@ constexpr int kDeepest = 64;
 
 // Functions that give back their first argument, wrapped or not.
 bool returns_first_argument(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kWrappers{
-        "torch.compile",
-        "torch.nn.DataParallel",
-        "torch.nn.parallel.DistributedDataParallel",
-        "torch.distributed.fsdp.FullyShardedDataParallel",
-        "copy.deepcopy",
-        "torch.jit.script"};
+    constexpr std::array<std::string_view, 6> kWrappers{"torch.compile",
+                                                        "torch.nn.DataParallel",
+                                                        "torch.nn.parallel.DistributedDataParallel",
+                                                        "torch.distributed.fsdp.FullyShardedDataParallel",
+                                                        "copy.deepcopy",
+                                                        "torch.jit.script"};
     return std::ranges::find(kWrappers, name) != kWrappers.end();
 }
 
@@ -28,7 +27,7 @@ bool returns_first_argument(std::string_view name) {
 
 bool passes_itself_on(std::string_view method) {
     constexpr std::array<std::string_view, 14> kMethods{
-        "cuda", "cpu",  "to",    "half",  "bfloat16",        "float", "double",
+        "cuda", "cpu",  "to",    "half",  "bfloat16",       "float", "double",
         "type", "eval", "train", "apply", "requires_grad_", "xpu",   "to_empty"};
     return std::ranges::find(kMethods, method) != kMethods.end();
 }
@@ -72,12 +71,10 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
     // A display has no dot; a context manager is entered, not called.
     const bool of_library = name.find('.') != std::string_view::npos && !name.starts_with('?') &&
-                            call.result.shape != Shape::tensor &&
-                            !last_name(name).ends_with("Parameter");
+                            call.result.shape != Shape::tensor && !last_name(name).ends_with("Parameter");
     if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
         return call.name;
-    if (const Item item = item_of(call); item.held)
-        return of_item(f, item);
+    if (const Item item = item_of(call); item.held) return of_item(f, item);
     if (const Function* callee = names_.function(call.callee))
         return once({callee, kNone}, [&] { return of_returned(*callee); });
     const bool is_method = call.kind == CallKind::method && !call.args.empty();

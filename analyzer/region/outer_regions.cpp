@@ -31,15 +31,13 @@ std::optional<Precision> precision_of(const Operand& o) {
     const std::string_view text = unquoted(o.constant.str());
     if (text == "16-mixed" || text == "16" || text == "fp16") return Precision{DType::fp16};
     if (text == "bf16-mixed" || text == "bf16") return Precision{DType::bf16};
-    if (text == "no" || text.starts_with("32") || text.starts_with("64") ||
-        text.ends_with("-true") || text == "fp32")
+    if (text == "no" || text.starts_with("32") || text.starts_with("64") || text.ends_with("-true") ||
+        text == "fp32")
         return Precision{};
     return std::nullopt;
 }
 
-std::string_view directory_of(std::string_view path) {
-    return path.substr(0, path.find_last_of('/') + 1);
-}
+std::string_view directory_of(std::string_view path) { return path.substr(0, path.find_last_of('/') + 1); }
 
 // What a call of this name may open.
 enum class Opens : std::uint8_t {
@@ -88,21 +86,24 @@ private:
 
     void look_at(std::uint32_t f, const Call& call) {
         switch (opens(call.name)) {
-        case Opens::hmp: return add_process_wide(f, call, kHmp, DType::bf16);
-        case Opens::apex: {
-            const Operand* level = python_argument(call, "opt_level", 2, 0);
-            if (!level || unquoted(level->constant.str()) == "O1")
-                add_process_wide(f, call, kApex, DType::fp16);
-            return;
-        }
-        case Opens::lightning:
-            if (call.kind == CallKind::constructor)
-                trainers_.push_back(maker(call, "precision"));
-            return;
-        case Opens::hugging_face: return hugging_face_.push_back(arguments(call));
-        case Opens::prepared: return look_at_prepared(f, call);
-        case Opens::not_asked:
-        case Opens::nothing: return;
+            case Opens::hmp:
+                return add_process_wide(f, call, kHmp, DType::bf16);
+            case Opens::apex: {
+                const Operand* level = python_argument(call, "opt_level", 2, 0);
+                if (!level || unquoted(level->constant.str()) == "O1")
+                    add_process_wide(f, call, kApex, DType::fp16);
+                return;
+            }
+            case Opens::lightning:
+                if (call.kind == CallKind::constructor) trainers_.push_back(maker(call, "precision"));
+                return;
+            case Opens::hugging_face:
+                return hugging_face_.push_back(arguments(call));
+            case Opens::prepared:
+                return look_at_prepared(f, call);
+            case Opens::not_asked:
+            case Opens::nothing:
+                return;
         }
     }
 
@@ -165,8 +166,7 @@ private:
         const auto& calls = graph_.function(f).calls;
         if (o.call < 0 || static_cast<std::size_t>(o.call) >= calls.size()) return {};
         const Call& made = calls[static_cast<std::size_t>(o.call)];
-        return made.kind == CallKind::constructor && classes().knows(made.name) ? made.name
-                                                                                : Symbol{};
+        return made.kind == CallKind::constructor && classes().knows(made.name) ? made.name : Symbol{};
     }
 
     const Call* made_by(std::uint32_t f, const Operand& o) const {

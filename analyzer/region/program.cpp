@@ -8,17 +8,22 @@
 #include "analyzer/region/leaks.hpp"
 #include "analyzer/region/link_names.hpp"
 #include "analyzer/region/namesakes.hpp"
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 
 // Built in this order; each part only looks at those before it.
 struct Program::Impl {
     Impl(std::vector<Unit> all, const RegionConfig& regions)
-        : units(std::move(all)), config(regions), graph(units),
+        : units(std::move(all)),
+          config(regions),
+          graph(units),
           later(in_background([this] { return Rest{DTypes(graph), CallIndex(graph.functions())}; })),
-          api(config), effects(graph, api), contexts(effects, config),
-          leaks(Leaks(effects, contexts).take()), rest(later.get()) {}
+          api(config),
+          effects(graph, api),
+          contexts(effects, config),
+          leaks(Leaks(effects, contexts).take()),
+          rest(later.get()) {}
 
     // What regions do not ask for, made at the same time as they are.
     struct Rest {
@@ -62,9 +67,7 @@ const Function* Program::definition(Symbol usr) const {
     return f == Graph::kNobody ? nullptr : &impl_->graph.function(f);
 }
 
-std::span<const Call* const> Program::callers(Symbol usr) const {
-    return impl_->graph.calls_to(usr);
-}
+std::span<const Call* const> Program::callers(Symbol usr) const { return impl_->graph.calls_to(usr); }
 
 const Function* Program::owner(const Call& call) const {
     const std::uint32_t f = impl_->graph.owner(call);

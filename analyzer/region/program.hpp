@@ -8,7 +8,7 @@
 
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/call_index.hpp"
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::lint {
 
@@ -57,10 +57,10 @@ struct ResolvedDType {
 struct RegionLeak {
     const Function* function = nullptr;
     const Call* opened = nullptr;
-    SourceSpan leaves;         // the return, throw or end of function reached with it open
+    SourceSpan leaves;                  // the return, throw or end of function reached with it open
     bool restored_to_constant = false;  // closed, but to `false` although it could have been on before
     bool process_wide = false;          // main opens it and nothing ever closes it
-    std::vector<Note> path;    // conditions taken
+    std::vector<Note> path;             // conditions taken
 };
 
 // All units joined: symbols resolved across files, regions and dtypes propagated over the call graph.
@@ -80,7 +80,7 @@ public:
     const CallIndex& calls() const;                      // of all functions
     const Function* definition(Symbol usr) const;        // nullptr: body not seen
     std::span<const Call* const> callers(Symbol usr) const;
-    const Function* owner(const Call&) const;            // the function a call belongs to
+    const Function* owner(const Call&) const;  // the function a call belongs to
 
     // Every distinct autocast state this call can run in; never empty. Callers outside the program
     // count as "off".

@@ -37,8 +37,7 @@ constexpr std::array kManagers{
     Named{"torch.cpu.amp.autocast_mode.autocast", of_device("cpu", DType::bf16)},
     Named{"torch.xpu.amp.autocast", of_device("xpu", DType::unknown)},
     Named{"torch.hpu.amp.autocast", of_device("hpu", DType::bf16)},
-    Named{"torch_xla.amp.autocast",
-          {.device = 6, .enabled_at = 1, .dtype_at = 2, .dtype = DType::bf16}},
+    Named{"torch_xla.amp.autocast", {.device = 6, .enabled_at = 1, .dtype_at = 2, .dtype = DType::bf16}},
     Named{"torch_xla.amp.autocast_mode.autocast",
           {.device = 6, .enabled_at = 1, .dtype_at = 2, .dtype = DType::bf16}},
     Named{"apex.amp.disable_casts", {.device = kApex, .closes = true}},
@@ -49,8 +48,7 @@ constexpr std::array kManagers{
     Named{"torch.autograd.inference_mode", {.device = kNoGrad, .enabled_at = 0, .flag = "mode"}},
     Named{"torch.enable_grad", {.device = kNoGrad, .closes = true}},
     Named{"torch.autograd.enable_grad", {.device = kNoGrad, .closes = true}},
-    Named{"torch.set_grad_enabled",
-          {.device = kNoGrad, .enabled_at = 0, .flag = "mode", .negated = true}},
+    Named{"torch.set_grad_enabled", {.device = kNoGrad, .enabled_at = 0, .flag = "mode", .negated = true}},
     Named{"torch.autograd.set_grad_enabled",
           {.device = kNoGrad, .enabled_at = 0, .flag = "mode", .negated = true}},
     Named{"accelerate.Accelerator.autocast", kAsked},
@@ -122,8 +120,7 @@ const PythonManager* python_manager(std::string_view name) {
 }
 
 std::string_view unquoted(std::string_view text) {
-    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
-        text.back() == text.front())
+    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front())
         return text.substr(1, text.size() - 2);
     return text;
 }

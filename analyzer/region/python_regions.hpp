@@ -32,7 +32,7 @@ struct PythonEntry {
     Device device = kUnknownDevice;
     bool opens = true;
     bool sure = true;
-    bool known = true;  // false: nothing here tells whether it opens or switches off
+    bool known = true;             // false: nothing here tells whether it opens or switches off
     DType dtype = DType::unknown;  // unknown: as it was
     Symbol flag;                   // opens only while this is ...
     bool flag_value = true;        // ... so; else it switches off

@@ -11,7 +11,7 @@
 namespace mp::lint {
 
 enum class Value : std::uint8_t {
-    entry,    // as it was when the function was entered
+    entry,  // as it was when the function was entered
     off,
     on,
     unknown,  // set to something that nobody can tell
@@ -22,9 +22,9 @@ enum class Value : std::uint8_t {
 // The state of one device.
 struct Cell {
     Value value = Value::entry;
-    bool sure = true;            // no guess on the way here
-    bool dtype_entry = true;     // the dtype is the one at entry
-    bool dtype_restore = false;  // the dtype is set back to what the object saved
+    bool sure = true;             // no guess on the way here
+    bool dtype_entry = true;      // the dtype is the one at entry
+    bool dtype_restore = false;   // the dtype is set back to what the object saved
     Value before = Value::entry;  // what it was when the region that is open now was opened
     DType dtype = DType::unknown;
     std::int32_t param = kNone;
@@ -86,8 +86,7 @@ struct ConstantClose {
 
 struct Exploration {
     std::vector<CallState> states;                  // distinct ones
-    std::vector<std::vector<std::uint32_t>>
-        calls;  // per call, indices of states; empty: never reached
+    std::vector<std::vector<std::uint32_t>> calls;  // per call, indices of states; empty: never reached
     std::vector<ExitState> exits;
     std::vector<std::int32_t> closed;  // origins that were closed on some path
     std::vector<ConstantClose> constant_closes;

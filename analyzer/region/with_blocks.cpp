@@ -93,8 +93,7 @@ void Explorer::step_with(std::size_t call, const PythonManager& manager, State s
 
 void Explorer::step_out_of_with(std::size_t call, State& state) {
     const auto& args = f_.calls[call].args;
-    const Saved* saved = args.empty() || args[0].call == kNone ? nullptr
-                                                               : saved_by(args[0].call, state);
+    const Saved* saved = args.empty() || args[0].call == kNone ? nullptr : saved_by(args[0].call, state);
     if (!saved || saved->guard != with_mark()) return;
     const Symbol assumed = saved->assumed;
     const std::int32_t entered = saved->call;
@@ -146,8 +145,7 @@ bool Explorer::is_inside(std::int32_t entered, std::uint32_t block) {
 
 bool Explorer::branches_on(Symbol condition) const {
     return std::ranges::any_of(f_.flow, [&](const Block& block) {
-        return std::ranges::any_of(block.to,
-                                   [&](const Edge& e) { return e.condition == condition; });
+        return std::ranges::any_of(block.to, [&](const Edge& e) { return e.condition == condition; });
     });
 }
 

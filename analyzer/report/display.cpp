@@ -13,13 +13,11 @@ struct Range {
 
 // Unicode 15: East Asian Wide and Fullwidth blocks, and emoji shown as such.
 constexpr std::array kWide{
-    Range{0x1100, 0x115F},   Range{0x231A, 0x231B},   Range{0x2329, 0x232A},
-    Range{0x23E9, 0x23EC},   Range{0x2E80, 0x303E},   Range{0x3041, 0x33FF},
-    Range{0x3400, 0x4DBF},   Range{0x4E00, 0x9FFF},   Range{0xA000, 0xA4CF},
-    Range{0xA960, 0xA97F},   Range{0xAC00, 0xD7A3},   Range{0xF900, 0xFAFF},
-    Range{0xFE10, 0xFE19},   Range{0xFE30, 0xFE6F},   Range{0xFF00, 0xFF60},
-    Range{0xFFE0, 0xFFE6},   Range{0x1F300, 0x1F64F}, Range{0x1F680, 0x1F6FF},
-    Range{0x1F900, 0x1F9FF}, Range{0x20000, 0x3FFFD}};
+    Range{0x1100, 0x115F},   Range{0x231A, 0x231B},   Range{0x2329, 0x232A},   Range{0x23E9, 0x23EC},
+    Range{0x2E80, 0x303E},   Range{0x3041, 0x33FF},   Range{0x3400, 0x4DBF},   Range{0x4E00, 0x9FFF},
+    Range{0xA000, 0xA4CF},   Range{0xA960, 0xA97F},   Range{0xAC00, 0xD7A3},   Range{0xF900, 0xFAFF},
+    Range{0xFE10, 0xFE19},   Range{0xFE30, 0xFE6F},   Range{0xFF00, 0xFF60},   Range{0xFFE0, 0xFFE6},
+    Range{0x1F300, 0x1F64F}, Range{0x1F680, 0x1F6FF}, Range{0x1F900, 0x1F9FF}, Range{0x20000, 0x3FFFD}};
 
 constexpr std::array kCombining{Range{0x0300, 0x036F}, Range{0x0483, 0x0489}, Range{0x0591, 0x05BD},
                                 Range{0x0610, 0x061A}, Range{0x064B, 0x065F}, Range{0x0900, 0x0902},
@@ -29,8 +27,7 @@ constexpr std::array kCombining{Range{0x0300, 0x036F}, Range{0x0483, 0x0489}, Ra
 
 template <std::size_t N>
 bool within(const std::array<Range, N>& ranges, std::uint32_t c) {
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [c](Range r) { return r.first <= c && c <= r.last; });
+    return std::any_of(ranges.begin(), ranges.end(), [c](Range r) { return r.first <= c && c <= r.last; });
 }
 
 // Shown as escapes: they would move the cursor or reorder what is read (Unicode's "trojan source").
@@ -59,8 +56,7 @@ CodePoint decode_utf8(std::string_view bytes) {
     const unsigned char first = at(0);
     if (first < 0x80) return {.value = first};
     const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || bytes.size() < length)
-        return {.value = first, .valid = false};
+    if (first < 0xC2 || first > 0xF4 || bytes.size() < length) return {.value = first, .valid = false};
     std::uint32_t value = first & (0xFFu >> (length + 1));
     for (std::size_t i = 1; i < length; ++i) {
         if ((at(i) & 0xC0) != 0x80) return {.value = first, .valid = false};

@@ -47,12 +47,23 @@ std::string xml_escaped(std::string_view text) {
     std::string out;
     for (const char c : shown) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
-            case '\'': out += "&apos;"; break;
-            default: out += c;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&apos;";
+                break;
+            default:
+                out += c;
         }
     }
     return out;
@@ -70,8 +81,7 @@ std::string markdown_escaped(std::string_view text) {
         } else if (c == '@') {
             out += "&#64;";
         } else {
-            if (std::string_view("\\`*_{}[]()#+!|~$:/-").find(c) != std::string_view::npos)
-                out += '\\';
+            if (std::string_view("\\`*_{}[]()#+!|~$:/-").find(c) != std::string_view::npos) out += '\\';
             out += c;
         }
     }

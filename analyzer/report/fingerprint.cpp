@@ -97,8 +97,7 @@ std::string code_of(const Report& report, const Finding& f) {
 }
 
 std::string what_of(const Report& report, const Finding& f) {
-    return std::string(f.rule) + '\n' +
-           relative_path(f.span.file.str(), report.project_root) + '\n' +
+    return std::string(f.rule) + '\n' + relative_path(f.span.file.str(), report.project_root) + '\n' +
            std::string(f.function.str()) + '\n' + code_of(report, f);
 }
 

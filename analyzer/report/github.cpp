@@ -18,9 +18,12 @@ constexpr std::size_t kMostOfLevel = 10;
 
 std::string_view command_of(Severity severity) {
     switch (severity) {
-        case Severity::error: return "error";
-        case Severity::warning: return "warning";
-        case Severity::note: return "notice";
+        case Severity::error:
+            return "error";
+        case Severity::warning:
+            return "warning";
+        case Severity::note:
+            return "notice";
     }
     return "notice";
 }
@@ -30,12 +33,23 @@ std::string escaped(std::string_view text, bool property) {
     std::string out;
     for (const char c : valid_utf8(text)) {
         switch (c) {
-            case '%': out += "%25"; break;
-            case '\r': out += "%0D"; break;
-            case '\n': out += "%0A"; break;
-            case ':': out += property ? "%3A" : ":"; break;
-            case ',': out += property ? "%2C" : ","; break;
-            default: out += c;
+            case '%':
+                out += "%25";
+                break;
+            case '\r':
+                out += "%0D";
+                break;
+            case '\n':
+                out += "%0A";
+                break;
+            case ':':
+                out += property ? "%3A" : ":";
+                break;
+            case ',':
+                out += property ? "%2C" : ",";
+                break;
+            default:
+                out += c;
         }
     }
     return out;
@@ -62,8 +76,7 @@ std::string annotation(const Report& report, const Finding& f) {
 std::string stop_word(std::string_view text) {
     const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
     char out[48];
-    std::snprintf(out, sizeof out, "mp-lint-%016llx%016llx",
-                  static_cast<unsigned long long>(hash.high64),
+    std::snprintf(out, sizeof out, "mp-lint-%016llx%016llx", static_cast<unsigned long long>(hash.high64),
                   static_cast<unsigned long long>(hash.low64));
     return out;
 }
@@ -83,8 +96,7 @@ std::string github_report(const Report& report) {
             ++more;
         }
     }
-    if (more)
-        out += counted(more, "finding") + " without annotation: see the text above\n";
+    if (more) out += counted(more, "finding") + " without annotation: see the text above\n";
     return out;
 }
 

@@ -14,9 +14,12 @@ namespace {
 
 std::string_view level_of(Severity severity) {
     switch (severity) {
-        case Severity::error: return "critical";
-        case Severity::warning: return "major";
-        case Severity::note: return "info";
+        case Severity::error:
+            return "critical";
+        case Severity::warning:
+            return "major";
+        case Severity::note:
+            return "info";
     }
     return "info";
 }

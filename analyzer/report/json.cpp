@@ -52,9 +52,7 @@ public:
     }
 
 private:
-    std::string shown(Symbol path) const {
-        return relative_path(path.str(), report_.working_directory);
-    }
+    std::string shown(Symbol path) const { return relative_path(path.str(), report_.working_directory); }
 
     Json summary() const {
         return {{"files", report_.files},
@@ -106,12 +104,9 @@ private:
     }
 
     Json edit(const Edit& e) const {
-        return {{"file", shown(e.at.file)},
-                {"line", e.at.line},
-                {"column", e.at.column},
-                {"end_line", e.at.end_line},
-                {"end_column", e.at.end_column},
-                {"text", e.text}};
+        return {{"file", shown(e.at.file)},      {"line", e.at.line},
+                {"column", e.at.column},         {"end_line", e.at.end_line},
+                {"end_column", e.at.end_column}, {"text", e.text}};
     }
 
     Json unit(const UnitResult& u) const {

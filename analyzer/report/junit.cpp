@@ -18,8 +18,8 @@ struct Suite {
 
     void add(std::string_view classname, std::string_view name, const std::string& body) {
         ++tests;
-        cases += "    <testcase classname=\"" + xml_escaped(classname) + "\" name=\"" +
-                 xml_escaped(name) + "\">" + body + "</testcase>\n";
+        cases += "    <testcase classname=\"" + xml_escaped(classname) + "\" name=\"" + xml_escaped(name) +
+                 "\">" + body + "</testcase>\n";
     }
 };
 
@@ -28,8 +28,8 @@ std::string attribute(std::string_view name, std::size_t n) {
 }
 
 std::string counts_of(const Suite& s) {
-    return attribute("tests", s.tests) + attribute("failures", s.failures) +
-           attribute("errors", s.errors) + attribute("skipped", s.skipped);
+    return attribute("tests", s.tests) + attribute("failures", s.failures) + attribute("errors", s.errors) +
+           attribute("skipped", s.skipped);
 }
 
 class JunitWriter {
@@ -49,17 +49,15 @@ public:
             all.failures += s.failures;
             all.errors += s.errors;
             all.skipped += s.skipped;
-            body += "  <testsuite name=\"" + xml_escaped(name) + "\"" + counts_of(s) + ">\n" +
-                    s.cases + "  </testsuite>\n";
+            body += "  <testsuite name=\"" + xml_escaped(name) + "\"" + counts_of(s) + ">\n" + s.cases +
+                    "  </testsuite>\n";
         }
-        return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"mp-lint\"" +
-               counts_of(all) + ">\n" + body + "</testsuites>\n";
+        return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"mp-lint\"" + counts_of(all) +
+               ">\n" + body + "</testsuites>\n";
     }
 
 private:
-    std::string shown(std::string_view path) const {
-        return relative_path(path, report_.working_directory);
-    }
+    std::string shown(std::string_view path) const { return relative_path(path, report_.working_directory); }
 
     std::string place(const SourceSpan& s) const {
         std::string out = shown(s.file.str());

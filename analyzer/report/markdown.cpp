@@ -35,10 +35,8 @@ std::string title_of(const Report& report) {
 
 std::string last_line(const Report& report) {
     std::string out = counted(report.files, "file") + " analysed";
-    if (!report.suppressed.empty())
-        out += ", " + std::to_string(report.suppressed.size()) + " suppressed";
-    if (!report.baselined.empty())
-        out += ", " + std::to_string(report.baselined.size()) + " in the baseline";
+    if (!report.suppressed.empty()) out += ", " + std::to_string(report.suppressed.size()) + " suppressed";
+    if (!report.baselined.empty()) out += ", " + std::to_string(report.baselined.size()) + " in the baseline";
     return out + "\n";
 }
 

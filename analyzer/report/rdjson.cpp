@@ -13,9 +13,12 @@ using Json = nlohmann::ordered_json;
 
 std::string_view level_of(Severity severity) {
     switch (severity) {
-        case Severity::error: return "ERROR";
-        case Severity::warning: return "WARNING";
-        case Severity::note: return "INFO";
+        case Severity::error:
+            return "ERROR";
+        case Severity::warning:
+            return "WARNING";
+        case Severity::note:
+            return "INFO";
     }
     return "INFO";
 }
@@ -63,8 +66,7 @@ Json diagnostic(const Report& report, const Finding& f) {
 
 std::string rdjson_report(const Report& report) {
     Json out = {{"source", {{"name", "mp-lint"}}}, {"diagnostics", Json::array()}};
-    for (const Finding& f : report.findings)
-        out["diagnostics"].push_back(diagnostic(report, f));
+    for (const Finding& f : report.findings) out["diagnostics"].push_back(diagnostic(report, f));
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzer/analyses/finding.hpp"
 #include "analyzer/report/sources.hpp"
-#include "analyzer/rules/finding.hpp"
 
 namespace mp::lint {
 
@@ -37,7 +37,7 @@ struct RuleText {
 
 // One run, complete and sorted: everything a reporter may know.
 struct Report {
-    Findings findings;  // by severity is the reporter's business; here by file, line, column, rule
+    Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
     Findings suppressed;  // silenced by a comment in the source
     std::vector<UnitResult> units;
     std::vector<std::string> warnings;  // about the run: cache, command lines
@@ -48,10 +48,10 @@ struct Report {
     std::string project_root;       // SARIF's %SRCROOT%
     std::size_t files = 0;          // distinct source files analysed
     double seconds = 0;
-    bool clean = true;  // the run itself succeeded (exit code below 2)
-    Findings baselined{};        // known before: listed in the baseline file
-    bool used_baseline = false;  // there was one; what is in `findings` is then new
-    std::size_t outside_diff = 0;  // findings left out: not on lines changed since --diff-base
+    bool analysed_anything = true;  // false: exit code 2
+    Findings baselined{};           // known before: listed in the baseline file
+    bool used_baseline = false;     // there was one; what is in `findings` is then new
+    std::size_t outside_diff = 0;   // findings left out: not on lines changed since --diff-base
 };
 
 std::size_t count(const Findings&, Severity);

@@ -6,7 +6,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/report.hpp"
-#include "kernels/numerics/percent_encoding.hpp"
+#include "kernels/base/percent_encoding.hpp"
 
 namespace mp::lint {
 namespace {
@@ -57,8 +57,7 @@ public:
 
 private:
     Json driver() const {
-        Json out = {
-            {"name", "mp-lint"}, {"version", report_.tool_version}, {"rules", Json::array()}};
+        Json out = {{"name", "mp-lint"}, {"version", report_.tool_version}, {"rules", Json::array()}};
         for (const RuleText& rule : report_.rules) {
             Json entry = {{"id", rule.id},
                           {"name", rule.name},
@@ -66,8 +65,7 @@ private:
                           {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
                           {"properties", {{"tags", {"mixed-precision", "numerics"}}}}};
             if (!rule.page.empty())
-                entry["help"] = {{"text", title_of(rule)},
-                                 {"markdown", page_for_reading(rule.page)}};
+                entry["help"] = {{"text", title_of(rule)}, {"markdown", page_for_reading(rule.page)}};
             out["rules"].push_back(std::move(entry));
         }
         return out;
@@ -101,8 +99,7 @@ private:
         std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
             const bool counts = a.known == Known::no;
             if (counts != (b.known == Known::no)) return counts;
-            if (a.finding->severity != b.finding->severity)
-                return a.finding->severity > b.finding->severity;
+            if (a.finding->severity != b.finding->severity) return a.finding->severity > b.finding->severity;
             return a.order < b.order;
         });
         if (items.size() > kMostResults) {
@@ -157,8 +154,8 @@ private:
         for (const Edit& e : f.edits) {
             const auto [at, added] = index.try_emplace(e.at.file.str(), changes.size());
             if (added) {
-                changes.push_back({{"artifactLocation", artifact(e.at.file.str())},
-                                   {"replacements", Json::array()}});
+                changes.push_back(
+                    {{"artifactLocation", artifact(e.at.file.str())}, {"replacements", Json::array()}});
             }
             changes[at->second]["replacements"].push_back(
                 {{"deletedRegion", deleted(e.at)}, {"insertedContent", {{"text", e.text}}}});
@@ -175,8 +172,7 @@ private:
         return {{"startLine", s.line},
                 {"startColumn", code_point_column(report_.sources.line(file, s.line), s.column)},
                 {"endLine", s.end_line},
-                {"endColumn",
-                 code_point_column(report_.sources.line(file, s.end_line), s.end_column)}};
+                {"endColumn", code_point_column(report_.sources.line(file, s.end_line), s.end_column)}};
     }
 
     Json location(const SourceSpan& s) const {
@@ -233,10 +229,9 @@ private:
             if (!u->message.empty()) text += ": " + u->message;
             Json place;
             place["physicalLocation"]["artifactLocation"] = artifact(u->path);
-            notifications.push_back(
-                {{"level", u->state == UnitState::partial ? "warning" : "error"},
-                 {"message", {{"text", text}}},
-                 {"locations", Json::array({std::move(place)})}});
+            notifications.push_back({{"level", u->state == UnitState::partial ? "warning" : "error"},
+                                     {"message", {{"text", text}}},
+                                     {"locations", Json::array({std::move(place)})}});
         }
         for (const std::string& text : report_.warnings) {
             notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
@@ -246,7 +241,7 @@ private:
                                      std::to_string(kMostResults) + " most severe are listed";
             notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
         }
-        Json out = {{"executionSuccessful", report_.clean}};
+        Json out = {{"executionSuccessful", report_.analysed_anything}};
         if (!notifications.empty()) out["toolExecutionNotifications"] = std::move(notifications);
         return out;
     }

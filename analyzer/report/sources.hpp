@@ -22,8 +22,7 @@ public:
     std::string_view line(std::string_view path, std::size_t number) const;
     // Where in the text a line and a column in bytes are, both from 1, the column at most one past
     // the line. Nothing when there is no such place.
-    std::optional<std::size_t> offset(std::string_view path, std::size_t line,
-                                      std::size_t column) const;
+    std::optional<std::size_t> offset(std::string_view path, std::size_t line, std::size_t column) const;
     std::size_t line_count(std::string_view path) const;
 
 private:

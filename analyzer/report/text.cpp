@@ -19,9 +19,12 @@ constexpr std::string_view kFaint = "\033[2m";
 
 std::string_view color_of(Severity severity) {
     switch (severity) {
-        case Severity::error: return "\033[1;31m";
-        case Severity::warning: return "\033[1;35m";
-        case Severity::note: return "\033[1;36m";
+        case Severity::error:
+            return "\033[1;31m";
+        case Severity::warning:
+            return "\033[1;35m";
+        case Severity::note:
+            return "\033[1;36m";
     }
     return kBold;
 }
@@ -51,9 +54,8 @@ std::size_t offset_at(std::string_view text, std::size_t column) {
 Window window_of(std::string_view line, const SourceSpan& span) {
     const DisplayLine shown = display_line(line);
     const std::size_t first = std::min<std::size_t>(span.column ? span.column - 1 : 0, line.size());
-    std::size_t last = span.end_line == span.line && span.end_column > span.column
-                           ? span.end_column - 1
-                           : first + 1;
+    std::size_t last =
+        span.end_line == span.line && span.end_column > span.column ? span.end_column - 1 : first + 1;
     if (span.end_line > span.line) last = line.size();
     last = std::min(std::max(last, first), line.size());
 
@@ -64,8 +66,8 @@ Window window_of(std::string_view line, const SourceSpan& span) {
     const std::size_t from = out.caret > kBefore ? out.caret - kBefore : 0;
     const std::size_t begin = offset_at(shown.text, from);
     const std::size_t end = offset_at(shown.text, from + kWidest);
-    out.text = (from ? "…" : "") + shown.text.substr(begin, end - begin) +
-               (end < shown.text.size() ? "…" : "");
+    out.text =
+        (from ? "…" : "") + shown.text.substr(begin, end - begin) + (end < shown.text.size() ? "…" : "");
     out.caret = out.caret - from + (from ? 1 : 0);
     out.length = std::min(out.length, kWidest + 1 - std::min(kWidest, out.caret));
     return out;
@@ -149,8 +151,7 @@ private:
         if (!u.message.empty()) out_ += " (" + escape_controls(u.message) + ")";
         out_ += " · " + plural(c.functions, "function") + ", " + plural(c.statements, "statement");
         if (c.unresolved) out_ += ", " + std::to_string(c.unresolved) + " unresolved";
-        if (c.uninstantiated)
-            out_ += ", " + plural(c.uninstantiated, "template") + " never instantiated";
+        if (c.uninstantiated) out_ += ", " + plural(c.uninstantiated, "template") + " never instantiated";
         if (c.errors) out_ += ", " + plural(c.errors, "error");
         if (c.benign_errors) out_ += ", " + plural(c.benign_errors, "harmless error");
         std::string passes;
@@ -175,8 +176,7 @@ private:
             names.push_back(shown(u->path));
         }
         if (names.empty()) return;
-        out_ += " · " + std::to_string(names.size()) + " " +
-                std::string(names.size() == 1 ? one : many);
+        out_ += " · " + std::to_string(names.size()) + " " + std::string(names.size() == 1 ? one : many);
         std::vector<std::string> distinct = names;
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i)
@@ -206,12 +206,10 @@ private:
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         if (!report_.baselined.empty())
             out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
-        const auto fixable = std::ranges::count_if(report_.findings, [](const Finding& f) {
-            return !f.edits.empty() && f.safe_edits;
-        });
+        const auto fixable = std::ranges::count_if(
+            report_.findings, [](const Finding& f) { return !f.edits.empty() && f.safe_edits; });
         if (fixable) out_ += " · " + std::to_string(fixable) + " fixable with --fix";
-        if (report_.outside_diff)
-            out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
+        if (report_.outside_diff) out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
         char seconds[32];
@@ -228,19 +226,23 @@ private:
 
 std::string_view name_of(UnitState state) {
     switch (state) {
-        case UnitState::ok: return "ok";
-        case UnitState::partial: return "partial";
-        case UnitState::failed: return "failed";
-        case UnitState::timeout: return "timeout";
-        case UnitState::crashed: return "crashed";
+        case UnitState::ok:
+            return "ok";
+        case UnitState::partial:
+            return "partial";
+        case UnitState::failed:
+            return "failed";
+        case UnitState::timeout:
+            return "timeout";
+        case UnitState::crashed:
+            return "crashed";
     }
     return "failed";
 }
 
 std::size_t count(const Findings& findings, Severity severity) {
-    return static_cast<std::size_t>(
-        std::count_if(findings.begin(), findings.end(),
-                      [severity](const Finding& f) { return f.severity == severity; }));
+    return static_cast<std::size_t>(std::count_if(
+        findings.begin(), findings.end(), [severity](const Finding& f) { return f.severity == severity; }));
 }
 
 std::vector<const UnitResult*> incomplete(const Report& report) {

@@ -11,7 +11,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -23,8 +24,7 @@ bool is_8bit_optimizer(std::string_view name) {
 
 bool is_remedy(std::string_view name) {
     const std::string_view last = leaf(name);
-    return last == "StableEmbedding" || last == "register_module_override" ||
-           last == "override_config";
+    return last == "StableEmbedding" || last == "register_module_override" || last == "override_config";
 }
 
 bool is_either(std::string_view name) { return is_8bit_optimizer(name) || is_remedy(name); }

@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -42,8 +43,7 @@ bool clears_cache(const Call& call) {
     return any_of(call.name.str(), kClear);
 }
 
-const Context* region_with(const Program& program, const Function& f, const Call& call,
-                           Switch grad) {
+const Context* region_with(const Program& program, const Function& f, const Call& call, Switch grad) {
     for (const Context& context : program.contexts(f, call))
         if (context.enabled == Switch::on && context.grad == grad) return &context;
     return nullptr;

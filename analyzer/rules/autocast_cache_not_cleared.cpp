@@ -11,10 +11,11 @@
 
 #include <unordered_set>
 
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -22,8 +23,7 @@ namespace {
 bool is_clear(std::string_view name) { return name == "at::autocast::clear_cache"; }
 
 bool sets_cache_enabled(std::string_view name) {
-    return name == "at::autocast::set_autocast_cache_enabled" ||
-           name == "at::autocast::set_cache_enabled";
+    return name == "at::autocast::set_autocast_cache_enabled" || name == "at::autocast::set_cache_enabled";
 }
 
 // The forward of a module of libtorch: what reads weights.
@@ -53,8 +53,7 @@ public:
         for (std::size_t at = 0; at < stale_.size(); ++at) {
             const auto [usr, forward] = stale_[at];
             for (const Call* call : context_.program.callers(usr))
-                if (const Function* caller = context_.program.owner(*call))
-                    follow(*caller, *call, *forward);
+                if (const Function* caller = context_.program.owner(*call)) follow(*caller, *call, *forward);
         }
     }
 
@@ -83,8 +82,7 @@ private:
     }
 
     bool clears(const Call& call) const {
-        return is_clear(call.name.str()) ||
-               (!call.callee.empty() && clearing_.contains(call.callee));
+        return is_clear(call.name.str()) || (!call.callee.empty() && clearing_.contains(call.callee));
     }
 
     void follow(const Function& f, const Call& from, const Call& forward) {
@@ -92,20 +90,18 @@ private:
         // `if (amp) open(); forward(); if (amp) close();` closes whenever it opened.
         const Context* region = context_.program.enabled_context(f, from);
         const Symbol flag = region && region->chain.empty() ? region->condition : Symbol{};
-        const Reached reached = calls_until(
-            f, index, [this](const Call& call) { return clears(call); }, flag);
+        const Reached reached =
+            calls_until(f, index, [this](const Call& call) { return clears(call); }, flag);
         for (const std::size_t i : reached.calls)
             if (is_step(f.calls[i])) report(f, f.calls[i], forward);
-        if (reached.leaves && known_stale_.insert(f.usr).second)
-            stale_.emplace_back(f.usr, &forward);
+        if (reached.leaves && known_stale_.insert(f.usr).second) stale_.emplace_back(f.usr, &forward);
     }
 
     void report(const Function& f, const Call& step, const Call& forward) {
         if (!reported_.insert(&step).second) return;
         const Function* owner = context_.program.owner(forward);
         std::vector<Note> notes;
-        if (const Context* region =
-                owner ? context_.program.enabled_context(*owner, forward) : nullptr)
+        if (const Context* region = owner ? context_.program.enabled_context(*owner, forward) : nullptr)
             notes = notes_of(*region);
         notes.push_back({forward.span, "the forward that fills the cache"});
         emit(context_, f,

@@ -14,28 +14,27 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool asks_for_device(std::string_view text) {
-    constexpr std::array<std::string_view, 5> kQuestions{"is_available", "is_cuda", "is_cpu",
-                                                         "device", "is_hpu"};
-    return std::ranges::any_of(kQuestions,
-                               [&](std::string_view part) { return mentions(text, part); });
+    constexpr std::array<std::string_view, 5> kQuestions{"is_available", "is_cuda", "is_cpu", "device",
+                                                         "is_hpu"};
+    return std::ranges::any_of(kQuestions, [&](std::string_view part) { return mentions(text, part); });
 }
 
 // The branch depends on the device: by its condition, or because the block that branches asks.
 bool is_device_branch(const Function& f, const Edge& edge, std::uint32_t from) {
     if (asks_for_device(edge.condition.str())) return true;
     if (f.flow[from].to.size() < 2) return false;
-    return std::ranges::any_of(f.calls, [&](const Call& call) {
-        return call.block == from && asks_for_device(call.name.str());
-    });
+    return std::ranges::any_of(
+        f.calls, [&](const Call& call) { return call.block == from && asks_for_device(call.name.str()); });
 }
 
 // A region of another device around this call, when none of its own device is.
@@ -57,8 +56,7 @@ std::string_view device_named(const Function& f, const Operand& value) {
         return made->args.empty() ? std::string_view{} : device_named(f, made->args[0]);
     const std::string_view text = spelled(value);
     const std::string_view device = text.substr(0, text.find(':'));
-    constexpr std::array<std::string_view, 7> kDevices{"cuda", "cpu", "xpu", "mps",
-                                                       "hpu",  "xla", "npu"};
+    constexpr std::array<std::string_view, 7> kDevices{"cuda", "cpu", "xpu", "mps", "hpu", "xla", "npu"};
     return any_of(device, kDevices) ? device : std::string_view{};
 }
 
@@ -71,13 +69,12 @@ Placed placed(const Function& f, Symbol name, std::size_t used) {
     Placed found;
     for (std::size_t i = 0; i < f.calls.size(); ++i) {
         const Call& call = f.calls[i];
-        const bool names = call.result.name == name ||
-                           (call.kind == CallKind::method && !call.args.empty() &&
-                            call.args[0].name == name && call.args[0].shape == Shape::module);
+        const bool names =
+            call.result.name == name || (call.kind == CallKind::method && !call.args.empty() &&
+                                         call.args[0].name == name && call.args[0].shape == Shape::module);
         if (!names) continue;
         const std::string_view method = leaf(call.name.str());
-        const Operand* to = method == "to" ? argument(call, 0, "device")
-                                           : keyword_argument(call, "device");
+        const Operand* to = method == "to" ? argument(call, 0, "device") : keyword_argument(call, "device");
         std::string_view device = to ? device_named(f, *to) : std::string_view{};
         if (method == "cuda" || method == "cpu") device = method;
         const bool moves = method == "to" || to || method == "cuda" || method == "cpu";
@@ -120,15 +117,15 @@ void check_placement(const RuleContext& context, const Function& f, const Call& 
     if (!other.where.by && !told) return;
     std::vector<Note> notes;
     if (other.where.by) notes.push_back({other.where.by->span, "it is put there here"});
-    const std::string what =
-        other.where.by ? quoted(other.name).substr(1) + " is on " + std::string(other.where.device)
-                       : "the program runs on " + std::string(context.device);
+    const std::string what = other.where.by
+                                 ? quoted(other.name).substr(1) + " is on " + std::string(other.where.device)
+                                 : "the program runs on " + std::string(context.device);
     emit(context, f,
          {.rule = "MP105",
           .severity = Severity::warning,
           .span = call.span,
-          .message = "autocast is enabled for " + device + ", but " + what +
-                     ": the region casts nothing there",
+          .message =
+              "autocast is enabled for " + device + ", but " + what + ": the region casts nothing there",
           .fix = "take the device from the tensor: torch.autocast(x.device.type, ...)",
           .notes = std::move(notes),
           .function = {}},
@@ -150,10 +147,10 @@ void check(const RuleContext& context, Findings& out) {
               .severity = Severity::warning,
               .span = call.span,
               .message = is_disabled(*region)
-                             ? "autocast is disabled for " + device + " inside " +
-                                   describe(*around) + ", which stays on"
-                             : "autocast is enabled for " + device + " inside " +
-                                   describe(*around) + ": only one of them is the device in use",
+                             ? "autocast is disabled for " + device + " inside " + describe(*around) +
+                                   ", which stays on"
+                             : "autocast is enabled for " + device + " inside " + describe(*around) +
+                                   ": only one of them is the device in use",
               .fix = "take the device from the tensor: torch.autocast(x.device.type, ...)",
               .notes = notes_of(*around),
               .function = {}},

@@ -11,11 +11,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/support.hpp"
 
 #include "analyzer/region/autocast_api.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -36,8 +37,8 @@ bool may_take_dtype(std::string_view name) {
 
 // The argument of a C++ setter that says fp32.
 const Operand* set_to_fp32(const AutocastApi& api, const Function& f, const Call& call) {
-    const bool is_setter = is_within(call.name.str(), "at::autocast") &&
-                           api.classify(f, call).kind == ApiKind::set_dtype;
+    const bool is_setter =
+        is_within(call.name.str(), "at::autocast") && api.classify(f, call).kind == ApiKind::set_dtype;
     if (!is_setter || call.args.empty() || !is_wide_constant(call.args.back())) return nullptr;
     return &call.args.back();
 }
@@ -85,14 +86,14 @@ void check(const RuleContext& context, Findings& out) {
         Finding finding{.rule = "MP106",
                         .severity = Severity::warning,
                         .span = call.span,
-                        .message = "autocast to fp32 does not force fp32: only CUDA takes it, and "
-                                   "there only the ops of its list are cast",
+                        .message =
+                            "autocast to fp32 does not force fp32: only CUDA takes it, and "
+                            "there only the ops of its list are cast",
                         .fix = "disable the region (enabled=False) and call .float() on its inputs",
                         .notes = {},
                         .function = {}};
         // Without the upcasts, which nobody can place, this only says what happens anyway.
-        if (dtype->span.known() && dtype->keyword.str() == "dtype" &&
-            !keyword_argument(call, "enabled")) {
+        if (dtype->span.known() && dtype->keyword.str() == "dtype" && !keyword_argument(call, "enabled")) {
             SourceSpan at = dtype->span;
             at.line = at.end_line;
             at.column = at.end_column;

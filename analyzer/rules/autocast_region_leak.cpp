@@ -10,7 +10,8 @@
 //        main that switches autocast on for the whole process is a note.
 // Tests  testdata/lint/MP110.md, tests/analyzer/rules/autocast_region_leak_test.cpp
 
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {

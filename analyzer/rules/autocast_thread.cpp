@@ -13,9 +13,10 @@
 #include <array>
 #include <unordered_set>
 
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -24,19 +25,24 @@ namespace {
 constexpr std::size_t kMostBodies = 200;
 
 bool starts_thread(std::string_view name) {
-    constexpr std::array<std::string_view, 10> kStarters{
-        "threading.Thread", "threading.Timer", "std::thread",  "std::thread::thread",
-        "std::jthread",     "std::jthread::jthread", "std::async", "?.submit",
-        "_thread.start_new_thread", "concurrent.futures.ThreadPoolExecutor.submit"};
+    constexpr std::array<std::string_view, 10> kStarters{"threading.Thread",
+                                                         "threading.Timer",
+                                                         "std::thread",
+                                                         "std::thread::thread",
+                                                         "std::jthread",
+                                                         "std::jthread::jthread",
+                                                         "std::async",
+                                                         "?.submit",
+                                                         "_thread.start_new_thread",
+                                                         "concurrent.futures.ThreadPoolExecutor.submit"};
     return any_of(name, kStarters) || name == "concurrent.futures.ThreadPoolExecutor.map" ||
            name == "multiprocessing.pool.ThreadPool.map" ||
            name == "multiprocessing.pool.ThreadPool.apply_async";
 }
 
 bool can_be_off(const Program& program, const Function& f, const Call& call) {
-    return std::ranges::any_of(program.contexts(f, call), [](const Context& context) {
-        return context.enabled == Switch::off;
-    });
+    return std::ranges::any_of(program.contexts(f, call),
+                               [](const Context& context) { return context.enabled == Switch::off; });
 }
 
 // The first op in what the thread runs that autocast would lower, and that runs with it off.

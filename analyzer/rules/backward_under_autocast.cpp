@@ -12,10 +12,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -29,12 +30,11 @@ bool may_be_backward(std::string_view name) {
     if (is_of_autograd(name)) return any_of(leaf(name), kFunctions);
     if (leaf(name) == "manual_backward") return true;
     // Of a tensor, of an object that nobody knows, or of an engine that runs it on a loss.
-    constexpr std::array<std::string_view, 9> kOwners{
-        "at::Tensor", "torch::Tensor", "torch.Tensor",     "?",        "accelerate",
-        "deepspeed",  "lightning",     "lightning_fabric", "at::TensorBase"};
-    return leaf(name) == "backward" && std::ranges::any_of(kOwners, [&](std::string_view owner) {
-               return is_within(name, owner);
-           });
+    constexpr std::array<std::string_view, 9> kOwners{"at::Tensor", "torch::Tensor",    "torch.Tensor",
+                                                      "?",          "accelerate",       "deepspeed",
+                                                      "lightning",  "lightning_fabric", "at::TensorBase"};
+    return leaf(name) == "backward" &&
+           std::ranges::any_of(kOwners, [&](std::string_view owner) { return is_within(name, owner); });
 }
 
 // Of a call with such a name.

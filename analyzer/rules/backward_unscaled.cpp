@@ -13,18 +13,19 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool is_method_of_loss(const Call& call) {
-    return call.kind == CallKind::method && last_part(call.name.str()) == "backward" &&
-           !call.args.empty() && !call.args[0].name.empty();
+    return call.kind == CallKind::method && last_part(call.name.str()) == "backward" && !call.args.empty() &&
+           !call.args[0].name.empty();
 }
 
 // loss -> scaler.scale(loss)
@@ -47,8 +48,7 @@ struct Owner {
 };
 
 bool calls(const Function& f, std::string_view leaf) {
-    return std::ranges::any_of(f.calls,
-                               [&](const Call& c) { return last_part(c.name.str()) == leaf; });
+    return std::ranges::any_of(f.calls, [&](const Call& c) { return last_part(c.name.str()) == leaf; });
 }
 
 // What it computes in decides: with fp16 the scale is lost, with bf16 or fp32 there is none.
@@ -63,16 +63,14 @@ constexpr std::string_view kDeepSpeed = "deepspeed.DeepSpeedEngine";
 
 // The engine that steps in this function, when every configuration of the program says fp16: with
 // another precision there is no scale that a loss could miss.
-Owner deepspeed_owner(const Protocol& protocol, const std::vector<Engine>& engines,
-                      const Function& f) {
+Owner deepspeed_owner(const Protocol& protocol, const std::vector<Engine>& engines, const Function& f) {
     const auto step = std::ranges::find_if(f.calls, [](const Call& c) {
         return owner_of(c.name.str()) == kDeepSpeed && last_part(c.name.str()) == "step";
     });
     const Engine* engine = find_engine(engines, EngineKind::deepspeed);
     if (!engine || step == f.calls.end() || step->args.empty()) return {};
-    const bool fp16 = std::ranges::all_of(engines, [](const Engine& e) {
-        return e.kind != EngineKind::deepspeed || e.dtype == DType::fp16;
-    });
+    const bool fp16 = std::ranges::all_of(
+        engines, [](const Engine& e) { return e.kind != EngineKind::deepspeed || e.dtype == DType::fp16; });
     if (!fp16 || (protocol.mask(f) & mask_of(EventKind::scale))) return {};
     const std::string callable = std::string(step->args[0].name.str()) + ".backward";
     Owner owner{"DeepSpeed", callable, callable, {}, {}, step->args[0].name};
@@ -91,10 +89,9 @@ bool is_computed_by(const Function& f, const Operand& loss, Symbol object) {
 }
 
 // self.optimizers() is what manual optimization of Lightning asks for.
-Owner owner_of_backward(const Protocol& protocol, const std::vector<Engine>& engines,
-                        const Function& f) {
-    const bool is_module = std::ranges::any_of(
-        f.bases, [](Symbol b) { return last_part(b.str()) == "LightningModule"; });
+Owner owner_of_backward(const Protocol& protocol, const std::vector<Engine>& engines, const Function& f) {
+    const bool is_module =
+        std::ranges::any_of(f.bases, [](Symbol b) { return last_part(b.str()) == "LightningModule"; });
     if (is_module && calls(f, "optimizers")) {
         Owner owner{"Lightning", "self.manual_backward", "self.manual_backward", {}, {}, {}};
         owner.severity = Severity::warning;
@@ -105,16 +102,14 @@ Owner owner_of_backward(const Protocol& protocol, const std::vector<Engine>& eng
     if (!engine || !engine->call || engine->function->span.file != f.span.file) return {};
     if ((protocol.mask(f) & mask_of(EventKind::scale)) || !calls(f, "prepare")) return {};
     const std::string name(engine->call->result.name.str());
-    Owner owner{
-        "Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}, {}};
+    Owner owner{"Accelerate", "accelerator.backward", name.empty() ? "" : name + ".backward", {}, {}, {}};
     owner.severity = Severity::warning;
     return judge(owner, engine) ? owner : Owner{};
 }
 
 void check_scalers(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::plain_backward)) {
-        const std::string name =
-            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
+        const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP202",
                      .severity = Severity::error,
                      .span = v.at.call().span,

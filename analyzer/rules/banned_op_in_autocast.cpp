@@ -11,9 +11,10 @@
 
 #include <algorithm>
 
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
 #include "analyzer/region/devices.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -23,8 +24,7 @@ bool calls_loss_module(std::string_view name) {
     const std::string_view method = leaf(name);
     if (method != "forward" && method != "operator()" && method != "operator->") return false;
     return mentions(name, "::BCELossImpl::") || mentions(name, "::BCELoss::") ||
-           name.starts_with("torch.nn.BCELoss.") ||
-           name.starts_with("torch.nn.modules.loss.BCELoss.");
+           name.starts_with("torch.nn.BCELoss.") || name.starts_with("torch.nn.modules.loss.BCELoss.");
 }
 
 // The list of some device refuses it.
@@ -36,32 +36,30 @@ bool is_refused(const RuleContext& context, Op op) {
     return std::ranges::any_of(kDeviceNames, refuses) || refuses(context.device);
 }
 
-void check_call(const RuleContext& context, const Function& f, const Call& call, Op op,
-                Findings& out) {
+void check_call(const RuleContext& context, const Function& f, const Call& call, Op op, Findings& out) {
     const Context* region = context.program.enabled_context(f, call);
     if (!region || region->enabled != Switch::on) return;
     const Policy* policy = policy_of(context, *region);
     if (!policy || policy->category(op) != Category::banned) return;
     const bool proven = region->proven && !region->device.empty();
-    emit(context, f,
-         {.rule = "MP103",
-          .severity = proven ? Severity::error : Severity::warning,
-          .span = call.span,
-          .message = std::string(op.name()) + " is refused inside " + describe(*region) +
-                     ": PyTorch throws here, because its gradient does not survive half precision",
-          .fix = op.name() == "binary_cross_entropy"
-                     ? "use binary_cross_entropy_with_logits on the raw scores"
-                     : "leave the region for this call and upcast its inputs",
-          .notes = notes_of(*region),
-          .function = {}},
-         out);
+    emit(
+        context, f,
+        {.rule = "MP103",
+         .severity = proven ? Severity::error : Severity::warning,
+         .span = call.span,
+         .message = std::string(op.name()) + " is refused inside " + describe(*region) +
+                    ": PyTorch throws here, because its gradient does not survive half precision",
+         .fix = op.name() == "binary_cross_entropy" ? "use binary_cross_entropy_with_logits on the raw scores"
+                                                    : "leave the region for this call and upcast its inputs",
+         .notes = notes_of(*region),
+         .function = {}},
+        out);
 }
 
 void check(const RuleContext& context, Findings& out) {
     const auto may = [&](std::string_view op) { return is_refused(context, Op(op)); };
-    for_each_op(context.program, may, [&](const Function& f, const Call& call) {
-        check_call(context, f, call, call.op, out);
-    });
+    for_each_op(context.program, may,
+                [&](const Function& f, const Call& call) { check_call(context, f, call, call.op, out); });
     const Op cross_entropy("binary_cross_entropy");
     for_each_call(context.program, calls_loss_module, [&](const Function& f, const Call& call) {
         if (!call.op.known()) check_call(context, f, call, cross_entropy, out);

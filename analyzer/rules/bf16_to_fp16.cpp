@@ -12,20 +12,21 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool is_bounded(const Call& call) {
-    constexpr std::array<std::string_view, 12> kOps{
-        "clamp", "clip",    "clamp_max",  "sigmoid",  "softmax", "log_softmax",
-        "tanh",  "softmin", "nan_to_num", "hardtanh", "cos",     "sin"};
+    constexpr std::array<std::string_view, 12> kOps{"clamp",      "clip",        "clamp_max", "sigmoid",
+                                                    "softmax",    "log_softmax", "tanh",      "softmin",
+                                                    "nan_to_num", "hardtanh",    "cos",       "sin"};
     return any_of(call.op.name(), kOps);
 }
 
@@ -55,8 +56,7 @@ const Operand& before_upcast(const Function& f, const Operand& value) {
 }
 
 bool holds_values(const Operand& value) {
-    return value.shape == Shape::tensor || value.shape == Shape::module ||
-           value.shape == Shape::other;
+    return value.shape == Shape::tensor || value.shape == Shape::module || value.shape == Shape::other;
 }
 
 std::string message_of(std::string_view what, const Operand& value) {
@@ -64,8 +64,8 @@ std::string message_of(std::string_view what, const Operand& value) {
            " is narrowed to fp16: what is above 65504 becomes inf, what is below 3e-08 becomes 0";
 }
 
-void emit_finding(const RuleContext& context, const Function& f, const SourceSpan& span,
-                  std::string message, std::vector<Note> notes, Findings& out) {
+void emit_finding(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
+                  std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP305",
           .severity = Severity::warning,
@@ -77,8 +77,8 @@ void emit_finding(const RuleContext& context, const Function& f, const SourceSpa
          out);
 }
 
-void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                      const Call& call, Findings& out) {
+void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+                      Findings& out) {
     if (!converts(call) || converted_to(call, dtypes, f) != DType::fp16) return;
     const Operand& value = before_upcast(f, call.args.front());
     if (!holds_values(value)) return;
@@ -88,16 +88,14 @@ void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Fu
     const Call* direct = producer(f, call.args.front());
     if ((made && is_bounded(*made)) || (direct && is_bounded(*direct))) return;
     if (is_python(f) && is_dtype_guarded(f, call.block)) return;
-    emit_finding(context, f, call.span,
-                 message_of(value.shape == Shape::module ? "module" : "tensor", value),
+    emit_finding(context, f, call.span, message_of(value.shape == Shape::module ? "module" : "tensor", value),
                  std::move(is.chain), out);
 }
 
 // __float2half(__bfloat162float(x))
 void check_cast(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
     if (cast.to != DType::fp16) return;
-    const bool has_inner =
-        cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
+    const bool has_inner = cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
     const Cast& first = has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
     if (first.from != DType::bf16 || !first.source.constant.empty()) return;
     emit_finding(context, f, cast.span, message_of("value", first.source), {}, out);
@@ -109,16 +107,14 @@ void check_cast(const RuleContext& context, const Function& f, const Cast& cast,
 // made of it, and Gemma.
 bool trained_in_bf16(std::string_view checkpoint) {
     constexpr std::array<std::string_view, 9> kFamilies{
-        "google/t5-v1_1-", "google/flan-t5-", "google/mt5-",      "google/byt5-", "google/flan-ul2",
+        "google/t5-v1_1-", "google/flan-t5-", "google/mt5-",     "google/byt5-", "google/flan-ul2",
         "google/ul2",      "google/gemma-",   "bigscience/mt0-", "bigscience/T0"};
-    return std::ranges::any_of(kFamilies, [&](std::string_view family) {
-        return checkpoint.starts_with(family);
-    });
+    return std::ranges::any_of(kFamilies,
+                               [&](std::string_view family) { return checkpoint.starts_with(family); });
 }
 
 bool is_same(const Function& f, const Operand& value, const Call& made) {
-    return source_call(f, value) == &made ||
-           (!made.result.name.empty() && value.name == made.result.name);
+    return source_call(f, value) == &made || (!made.result.name.empty() && value.name == made.result.name);
 }
 
 // Its parameters go to an optimizer, or it goes to a trainer.
@@ -129,9 +125,8 @@ const Call* training_of(const Function& f, const Call& made) {
         for (const Operand& argument : call.args) {
             if (trainer && is_same(f, argument, made)) return &call;
             const Call* parameters = source_call(f, argument);
-            if (parameters && leaf(parameters->name.str()) == "parameters" &&
-                !parameters->args.empty() && is_same(f, parameters->args[0], made) &&
-                is_within(call.name.str(), "torch.optim"))
+            if (parameters && leaf(parameters->name.str()) == "parameters" && !parameters->args.empty() &&
+                is_same(f, parameters->args[0], made) && is_within(call.name.str(), "torch.optim"))
                 return &call;
         }
     }
@@ -140,8 +135,7 @@ const Call* training_of(const Function& f, const Call& made) {
 
 bool loads_checkpoint(std::string_view name) { return leaf(name) == "from_pretrained"; }
 
-void check_checkpoint(const RuleContext& context, const Function& f, const Call& call,
-                      Findings& out) {
+void check_checkpoint(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (!is_python(f) || call.result.dtype != DType::fp16 || is_dtype_guarded(f, call.block)) return;
     const Operand* id = argument(call, 0, "pretrained_model_name_or_path");
     const std::string checkpoint(id ? spelled(*id) : "");
@@ -169,12 +163,10 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
         check_conversion(context, dtypes, f, call, out);
     });
-    for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
-        check_cast(context, f, cast, out);
-    });
-    for_each_call(context.program, loads_checkpoint, [&](const Function& f, const Call& call) {
-        check_checkpoint(context, f, call, out);
-    });
+    for_each(context, &Function::casts,
+             [&](const Function& f, const Cast& cast) { check_cast(context, f, cast, out); });
+    for_each_call(context.program, loads_checkpoint,
+                  [&](const Function& f, const Call& call) { check_checkpoint(context, f, call, out); });
 }
 
 }  // namespace

@@ -16,10 +16,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -28,9 +29,9 @@ constexpr TorchVersion kEmulationCounts{2, 4};
 
 // Questions about the device that a program decides by.
 constexpr std::array<std::string_view, 8> kChecks{
-    "get_device_capability",   "get_device_properties",  "getCurrentDeviceProperties",
-    "getDeviceProperties",     "cudaGetDeviceProperties", "cudaDeviceGetAttribute",
-    "is_bf16_supported",       "is_torch_bf16_gpu_available"};
+    "get_device_capability", "get_device_properties",      "getCurrentDeviceProperties",
+    "getDeviceProperties",   "cudaGetDeviceProperties",    "cudaDeviceGetAttribute",
+    "is_bf16_supported",     "is_torch_bf16_gpu_available"};
 
 bool asks_for_support(std::string_view name) {
     return name == "torch.cuda.is_bf16_supported" || name == "torch.cuda.amp.is_bf16_supported";
@@ -44,15 +45,13 @@ bool asks_for_capability(const Function& f) {
 }
 
 bool is_bare(const Call& call) {
-    return call.args.empty() ||
-           (!argument(call, 0, "including_emulation") && !has_unpacked(call)) ||
+    return call.args.empty() || (!argument(call, 0, "including_emulation") && !has_unpacked(call)) ||
            is_true(argument(call, 0, "including_emulation"));
 }
 
 bool may_open_region(std::string_view name) {
     const std::string_view function = leaf(name);
-    return function == "autocast" || function == "set_autocast_gpu_dtype" ||
-           function == "set_autocast_dtype";
+    return function == "autocast" || function == "set_autocast_gpu_dtype" || function == "set_autocast_dtype";
 }
 
 // The region that a call opens is bf16 on CUDA, and both stand in the text.
@@ -82,8 +81,7 @@ struct Region {
 
 // Files in which the support is settled: directly or, of those with a region, in a function that they
 // call.
-std::unordered_set<Symbol> checking_files(const Program& program,
-                                          const std::vector<Region>& regions) {
+std::unordered_set<Symbol> checking_files(const Program& program, const std::vector<Region>& regions) {
     std::unordered_set<Symbol> direct, asked;
     for_each_call(program, settles_support,
                   [&](const Function& f, const Call&) { direct.insert(f.span.file); });
@@ -106,8 +104,9 @@ void report(const RuleContext& context, const Function& f, const Call& call, std
                     .severity = relaxed ? Severity::note : Severity::warning,
                     .span = call.span,
                     .message = std::move(message),
-                    .fix = "ask torch.cuda.is_bf16_supported(including_emulation=False), or for "
-                           "compute capability 8.0",
+                    .fix =
+                        "ask torch.cuda.is_bf16_supported(including_emulation=False), or for "
+                        "compute capability 8.0",
                     .notes = {},
                     .function = {}};
     emit(context, f, std::move(finding), out);

@@ -15,17 +15,18 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPositions{"arange", "linspace"};
 constexpr std::array<std::string_view, 13> kCurves{
-    "pow",  "exp",   "reciprocal",  "div",        "true_divide", "outer",  "logspace",
-    "exp2", "rsqrt", "__truediv__", "__rtruediv__", "__pow__",   "__rpow__"};
+    "pow",  "exp",   "reciprocal",  "div",          "true_divide", "outer",   "logspace",
+    "exp2", "rsqrt", "__truediv__", "__rtruediv__", "__pow__",     "__rpow__"};
 constexpr std::array<std::string_view, 4> kOverrides{"_apply", "to", "half", "bfloat16"};
 
 bool is_curve(const Call& call) {
@@ -80,8 +81,8 @@ public:
                 if (f != &made_in && c.result.name.str() == attribute) out.remade = true;
                 if (c.args.empty() || c.args[0].name.str() != attribute) continue;
                 const std::string_view name = leaf(c.name.str());
-                const bool widens = name == "float" || name == "double" ||
-                                    (name == "to" && is_wide(c.result.dtype));
+                const bool widens =
+                    name == "float" || name == "double" || (name == "to" && is_wide(c.result.dtype));
                 if (widens && f != &made_in) out.upcast = &c;
             }
         }
@@ -94,8 +95,8 @@ private:
 
 std::string attribute_of(const Operand& name) { return "self." + std::string(spelled(name)); }
 
-void check_buffer(const RuleContext& context, const Classes& classes, const Function& f,
-                  const Call& call, Findings& out) {
+void check_buffer(const RuleContext& context, const Classes& classes, const Function& f, const Call& call,
+                  Findings& out) {
     const Operand* name = argument(call, 0, "name");
     const Operand* value = argument(call, 1, "tensor");
     if (!name || !value || spelled(*name).empty() || is_integer_or_low(*value)) return;
@@ -120,9 +121,8 @@ bool registers_buffer(std::string_view name) { return leaf(name) == "register_bu
 
 void check(const RuleContext& context, Findings& out) {
     std::vector<std::pair<const Function*, const Call*>> buffers;
-    for_each_call(context.program, registers_buffer, [&](const Function& f, const Call& call) {
-        buffers.emplace_back(&f, &call);
-    });
+    for_each_call(context.program, registers_buffer,
+                  [&](const Function& f, const Call& call) { buffers.emplace_back(&f, &call); });
     if (buffers.empty()) return;
     const Classes classes(context.program);
     for (const auto& [f, call] : buffers) check_buffer(context, classes, *f, *call, out);

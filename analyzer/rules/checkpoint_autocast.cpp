@@ -11,19 +11,19 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/autograd_classes.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool enables_grad(const Call& call) {
     const std::string_view name = call.name.str();
-    return name == "torch.enable_grad" || name == "at::AutoGradMode" ||
-           name == "torch::AutoGradMode";
+    return name == "torch.enable_grad" || name == "at::AutoGradMode" || name == "torch::AutoGradMode";
 }
 
 bool runs_backward(const Call& call) {
@@ -56,19 +56,16 @@ void check_recompute(const RuleContext& context, const AutogradClass& is, Findin
     if (!restores)
         report(context, *is.backward, enabled->span,
                "the forward runs again here without the autocast state of the first time",
-               "save device, dtype and enabled in forward, and open torch.autocast with them here",
-               out);
+               "save device, dtype and enabled in forward, and open torch.autocast with them here", out);
 }
 
 bool is_checkpoint(std::string_view name) { return name == "torch.utils.checkpoint.checkpoint"; }
 
 void check(const RuleContext& context, Findings& out) {
-    for (const AutogradClass& is : autograd_classes(context.program))
-        check_recompute(context, is, out);
+    for (const AutogradClass& is : autograd_classes(context.program)) check_recompute(context, is, out);
     if (!context.older_than({1, 12})) return;
     for_each_call(context.program, is_checkpoint, [&](const Function& f, const Call& call) {
-        if (is_false(keyword_argument(call, "use_reentrant")) ||
-            !context.program.enabled_context(f, call))
+        if (is_false(keyword_argument(call, "use_reentrant")) || !context.program.enabled_context(f, call))
             return;
         report(context, f, call.span,
                "reentrant checkpointing before PyTorch 1.12 recomputes outside the region",

@@ -9,8 +9,9 @@
 //        note.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -50,18 +51,17 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
     Finding made{.rule = "MP203",
                  .severity = measures ? Severity::note : Severity::error,
                  .span = v.at.call().span,
-                 .message = measures
-                                ? "norm of gradients that are still multiplied by the loss scale"
-                                : "gradients are clipped while they are still multiplied by the "
-                                  "loss scale of " +
-                                      name,
+                 .message = measures ? "norm of gradients that are still multiplied by the loss scale"
+                                     : "gradients are clipped while they are still multiplied by the "
+                                       "loss scale of " +
+                                           name,
                  .fix = "call unscale_ of the scaler with the optimizer before the clip",
                  .notes = {},
                  .function = {}};
     add_note(made.notes, v.before, "backward of the scaled loss");
     if (!scaler.empty() && !unscales(protocol_of(context), f) && !optimizer.empty() && !measures)
-        made.edits = line_before(v.at, std::string(scaler.str()) + ".unscale_(" +
-                                           std::string(optimizer.str()) + ")");
+        made.edits =
+            line_before(v.at, std::string(scaler.str()) + ".unscale_(" + std::string(optimizer.str()) + ")");
     return made;
 }
 

@@ -16,8 +16,9 @@
 #include <array>
 #include <optional>
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -51,8 +52,8 @@ std::string_view constant(const Call& call, std::size_t i) {
 }
 
 bool has_constant(const Call& call, std::string_view prefix) {
-    return std::ranges::any_of(
-        call.args, [&](const Operand& a) { return leaf(a.constant.str()).starts_with(prefix); });
+    return std::ranges::any_of(call.args,
+                               [&](const Operand& a) { return leaf(a.constant.str()).starts_with(prefix); });
 }
 
 bool computes_in_16f(const Call& call, const Gemm* g) {
@@ -83,14 +84,13 @@ bool is_short(const Call& call, const Gemm* g) {
 }
 
 std::string sums_in_fp16() {
-    return "sums K products in fp16: every step rounds to " +
-           std::to_string(significant_bits(DType::fp16)) + " bits, and from " +
-           shown(overflows_from(DType::fp16)) + " on the result overflows";
+    return "sums K products in fp16: every step rounds to " + std::to_string(significant_bits(DType::fp16)) +
+           " bits, and from " + shown(overflows_from(DType::fp16)) + " on the result overflows";
 }
 
-constexpr std::array<std::string_view, 6> kSetters{
-    "setComputeDataType", "set_compute_data_type", "setComputeType",
-    "setMathPrecision",   "setComputePrecision",   "set_compute_type"};
+constexpr std::array<std::string_view, 6> kSetters{"setComputeDataType",  "set_compute_data_type",
+                                                   "setComputeType",      "setMathPrecision",
+                                                   "setComputePrecision", "set_compute_type"};
 
 // The names that are judged below.
 bool may_compute_16f(std::string_view name) {
@@ -103,8 +103,7 @@ std::string complaint(const Call& call, const Gemm* g) {
     const std::string_view name = without_suffix(leaf(call.name.str()));
     if (name.starts_with("cublasHgemm")) return std::string(name) + " " + sums_in_fp16();
     if (name.starts_with("cublas")) {
-        if (computes_in_16f(call, g))
-            return std::string(name) + " with CUBLAS_COMPUTE_16F " + sums_in_fp16();
+        if (computes_in_16f(call, g)) return std::string(name) + " with CUBLAS_COMPUTE_16F " + sums_in_fp16();
         const bool fast = has_constant(call, "CUBLAS_COMPUTE_32F_FAST_16");
         const bool on_float = has_constant(call, "CUDA_R_32F");
         if (fast && on_float)
@@ -115,10 +114,9 @@ std::string complaint(const Call& call, const Gemm* g) {
     }
     const bool cudnn_compute = name.starts_with("cudnnSetConvolution") && !call.args.empty() &&
                                constant(call, call.args.size() - 1) == "CUDNN_DATA_HALF";
-    const bool cudnn_rnn =
-        name == "cudnnSetRNNDescriptor_v8" && constant(call, 7) == "CUDNN_DATA_HALF";
-    const bool frontend = any_of(name, kSetters) &&
-                          (has_constant(call, "HALF") || has_constant(call, "CUDNN_DATA_HALF"));
+    const bool cudnn_rnn = name == "cudnnSetRNNDescriptor_v8" && constant(call, 7) == "CUDNN_DATA_HALF";
+    const bool frontend =
+        any_of(name, kSetters) && (has_constant(call, "HALF") || has_constant(call, "CUDNN_DATA_HALF"));
     if (cudnn_compute || cudnn_rnn || frontend)
         return std::string(name) + " sets fp16 compute: cuDNN " + sums_in_fp16();
     return {};
@@ -154,13 +152,12 @@ void check(const RuleContext& context, Findings& out) {
         };
         if (const auto i = g ? wrong_scale(call, *g) : std::nullopt) {
             const bool half = computes_in_16f(call, g);
-            return report(Severity::error,
-                          std::string(*i == g->alpha ? "alpha" : "beta") + " is " +
-                              std::string(name_of(call.args[*i].dtype)) +
-                              " but this compute type reads " + (half ? "fp16" : "fp32") +
-                              ": the product is scaled by garbage, without an error",
-                          half ? "use CUBLAS_COMPUTE_32F with float alpha and beta"
-                               : "pass float alpha and beta");
+            return report(
+                Severity::error,
+                std::string(*i == g->alpha ? "alpha" : "beta") + " is " +
+                    std::string(name_of(call.args[*i].dtype)) + " but this compute type reads " +
+                    (half ? "fp16" : "fp32") + ": the product is scaled by garbage, without an error",
+                half ? "use CUBLAS_COMPUTE_32F with float alpha and beta" : "pass float alpha and beta");
         }
         if (wrong_lt_scale(call))
             return report(Severity::error,

@@ -14,22 +14,22 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyzer/rules/autograd_classes.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool multiplies(const RuleContext& context, const Function& f) {
-    return std::ranges::any_of(f.calls, [&](const Call& call) {
-        return context.cuda.category(call.op) == Category::lower;
-    });
+    return std::ranges::any_of(
+        f.calls, [&](const Call& call) { return context.cuda.category(call.op) == Category::lower; });
 }
 
 bool calls_leaf(const Function& f, std::span<const std::string_view> names) {
-    return std::ranges::any_of(
-        f.calls, [&](const Call& call) { return any_of(leaf(call.name.str()), names); });
+    return std::ranges::any_of(f.calls,
+                               [&](const Call& call) { return any_of(leaf(call.name.str()), names); });
 }
 
 bool saves(const Function& f) {
@@ -39,8 +39,8 @@ bool saves(const Function& f) {
 
 // It chooses the dtype itself.
 bool casts(const Function& f) {
-    constexpr std::array<std::string_view, 9> kCasts{"float",   "half", "bfloat16", "to",  "type",
-                                                     "type_as", "double", "toType", "cached_cast"};
+    constexpr std::array<std::string_view, 9> kCasts{"float",   "half",   "bfloat16", "to",         "type",
+                                                     "type_as", "double", "toType",   "cached_cast"};
     return calls_leaf(f, kCasts) || reads_autocast_state(f);
 }
 
@@ -99,12 +99,11 @@ void check_decorated(const RuleContext& context, const AutogradClass& is, Findin
                "decorate backward with custom_bwd", {{is.forward->span, "custom_fwd is here"}}, out);
 }
 
-void check_plain(const RuleContext& context, const AutogradClass& is, const Context& region,
-                 Findings& out) {
+void check_plain(const RuleContext& context, const AutogradClass& is, const Context& region, Findings& out) {
     const Function& forward = *is.forward;
     if (casts(forward) || (is.backward && casts(*is.backward))) return;
-    const bool products = multiplies(context, forward) && saves(forward) && is.backward &&
-                          multiplies(context, *is.backward);
+    const bool products =
+        multiplies(context, forward) && saves(forward) && is.backward && multiplies(context, *is.backward);
     const Call* extension = extension_call(context.program, forward);
     if (!products && !extension) return;
     std::vector<Note> notes = notes_of(region);
@@ -136,12 +135,11 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kCustomFunctionWithoutCustomFwd{
-    .id = "MP114",
-    .name = "custom-function-without-custom-fwd",
-    .severity = Severity::warning,
-    .on_by_default = true,
-    .confirmed_by = "MPT060",
-    .check = check};
+extern constinit const Rule kCustomFunctionWithoutCustomFwd{.id = "MP114",
+                                                            .name = "custom-function-without-custom-fwd",
+                                                            .severity = Severity::warning,
+                                                            .on_by_default = true,
+                                                            .confirmed_by = "MPT060",
+                                                            .check = check};
 
 }  // namespace mp::lint

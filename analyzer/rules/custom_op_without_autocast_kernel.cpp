@@ -17,11 +17,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/bindings.hpp"
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,24 +42,23 @@ std::string custom_op(const Function& f) {
 // C++: index.data_ptr<int64_t>() says what the tensor holds.
 bool reads_integers(const Function& f, std::int32_t param) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
-        return is_integer(call.result.dtype) && call.result.shape == Shape::pointer &&
-               !call.args.empty() && call.args[0].param == param;
+        return is_integer(call.result.dtype) && call.result.shape == Shape::pointer && !call.args.empty() &&
+               call.args[0].param == param;
     });
 }
 
 bool takes_tensors(const Function& f) {
     int tensors = 0;
     for (std::size_t i = 0; i < f.params.size(); ++i)
-        if (f.params[i].shape == Shape::tensor && !reads_integers(f, static_cast<std::int32_t>(i)))
-            ++tensors;
+        if (f.params[i].shape == Shape::tensor && !reads_integers(f, static_cast<std::int32_t>(i))) ++tensors;
     return tensors >= 2;
 }
 
 bool casts(const Function& f) {
     constexpr std::array<std::string_view, 6> kCasts{"float", "to",       "type_as",
                                                      "half",  "bfloat16", "cached_cast"};
-    return std::ranges::any_of(
-        f.calls, [&](const Call& call) { return any_of(leaf(call.name.str()), kCasts); });
+    return std::ranges::any_of(f.calls,
+                               [&](const Call& call) { return any_of(leaf(call.name.str()), kCasts); });
 }
 
 // What the program registers for its ops: those with an autocast rule, by any name Python has for
@@ -77,13 +77,11 @@ void register_python(const Call& call, Registered& known) {
     const std::string_view name = leaf(call.name.str());
     if (call.args.empty()) return;
     const Operand& op = call.args[0];
-    const bool autocasts =
-        name == "register_autocast" ||
-        (name == "impl" && std::ranges::any_of(call.args, [](const Operand& argument) {
-             return spelled(argument).starts_with("Autocast");
-         }));
-    if (autocasts)
-        known.autocast.emplace(op.constant.empty() ? leaf(op.name.str()) : spelled(op));
+    const bool autocasts = name == "register_autocast" ||
+                           (name == "impl" && std::ranges::any_of(call.args, [](const Operand& argument) {
+                                return spelled(argument).starts_with("Autocast");
+                            }));
+    if (autocasts) known.autocast.emplace(op.constant.empty() ? leaf(op.name.str()) : spelled(op));
 }
 
 Registered registered(const RuleContext& context) {
@@ -114,8 +112,7 @@ Use use_in_region(const RuleContext& context, const Function& f, const std::stri
         if (const Function* caller = context.program.owner(*call))
             if (const Use use = in_region(*caller, *call); use.region) return use;
     std::string path = "torch.ops." + op;
-    if (const std::size_t colons = path.find("::"); colons != std::string::npos)
-        path.replace(colons, 2, ".");
+    if (const std::size_t colons = path.find("::"); colons != std::string::npos) path.replace(colons, 2, ".");
     Use found;
     for_each_call(
         context.program, [&](std::string_view name) { return name == path; },
@@ -125,11 +122,11 @@ Use use_in_region(const RuleContext& context, const Function& f, const std::stri
     return found.region ? found : Use{};
 }
 
-void report(const RuleContext& context, const Function& at, const std::string& op,
-            const Context& region, bool lacks_half, Findings& out) {
+void report(const RuleContext& context, const Function& at, const std::string& op, const Context& region,
+            bool lacks_half, Findings& out) {
     const bool python = at.kind == FunctionKind::python;
-    std::string message = "custom op " + op + " has no autocast rule and runs inside " +
-                          describe(region) + ": its inputs keep whatever dtypes they have";
+    std::string message = "custom op " + op + " has no autocast rule and runs inside " + describe(region) +
+                          ": its inputs keep whatever dtypes they have";
     if (lacks_half) message += ", and its kernel has no instance for the half input of this call";
     emit(context, at,
          {.rule = "MP115",
@@ -188,9 +185,7 @@ Inputs inputs_of(TensorDTypes& dtypes, const Function& f, const Call& call, cons
     Inputs is;
     DType first = DType::unknown;
     for (std::size_t i = 0; i < call.args.size() && i < op.params.size(); ++i) {
-        if (op.params[i].shape != Shape::tensor ||
-            reads_integers(op, static_cast<std::int32_t>(i)))
-            continue;
+        if (op.params[i].shape != Shape::tensor || reads_integers(op, static_cast<std::int32_t>(i))) continue;
         const DType dtype = dtypes.of(f, call.args[i]).dtype;
         if (first == DType::unknown) first = dtype;
         is.all_equal = is.all_equal && dtype != DType::unknown && dtype == first;
@@ -201,8 +196,7 @@ Inputs inputs_of(TensorDTypes& dtypes, const Function& f, const Call& call, cons
 
 // The body chooses among fp32 and fp64 only: AT_DISPATCH_FLOATING_TYPES, without _AND_HALF or _AND.
 bool dispatches_without_half(const RuleContext& context, const Function& f, int depth = 3) {
-    constexpr std::array<std::string_view, 3> kNarrow{"AT_DISPATCH_FLOATING_TYPES",
-                                                      "AT_DISPATCH_ALL_TYPES",
+    constexpr std::array<std::string_view, 3> kNarrow{"AT_DISPATCH_FLOATING_TYPES", "AT_DISPATCH_ALL_TYPES",
                                                       "AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES"};
     return std::ranges::any_of(f.calls, [&](const Call& call) {
         if (any_of(call.macro.str(), kNarrow)) return true;
@@ -226,8 +220,8 @@ void check_cpp(const RuleContext& context, const Registered& known, Findings& ou
         const Inputs inputs = inputs_of(dtypes, f, call, *kernel);
         if (inputs.all_equal) return;
         reported.insert(op);
-        report(context, *kernel, op, *region,
-               inputs.some_half && dispatches_without_half(context, *kernel), out);
+        report(context, *kernel, op, *region, inputs.some_half && dispatches_without_half(context, *kernel),
+               out);
     });
 }
 
@@ -239,12 +233,11 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kCustomOpWithoutAutocastKernel{
-    .id = "MP115",
-    .name = "custom-op-without-autocast-kernel",
-    .severity = Severity::warning,
-    .on_by_default = true,
-    .confirmed_by = "MPT060",
-    .check = check};
+extern constinit const Rule kCustomOpWithoutAutocastKernel{.id = "MP115",
+                                                           .name = "custom-op-without-autocast-kernel",
+                                                           .severity = Severity::warning,
+                                                           .on_by_default = true,
+                                                           .confirmed_by = "MPT060",
+                                                           .check = check};
 
 }  // namespace mp::lint

@@ -11,8 +11,9 @@
 #include <array>
 #include <optional>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -57,10 +58,8 @@ std::optional<Edit> replaced_name(const Call& call, const Deprecated& is) {
     }
     const Operand& first = call.args.front();
     // The span of a keyword argument is that of its value.
-    const auto key = static_cast<std::uint32_t>(
-        first.keyword.empty() ? 0 : first.keyword.str().size() + 1);
-    const bool follows =
-        first.span.line == span.line && first.span.column == span.column + length + key;
+    const auto key = static_cast<std::uint32_t>(first.keyword.empty() ? 0 : first.keyword.str().size() + 1);
+    const bool follows = first.span.line == span.line && first.span.column == span.column + length + key;
     const bool has_second = call.args.size() > 1 && call.args[1].keyword.empty();
     if (!follows || has_second) return std::nullopt;
     edit.text += ", ";
@@ -76,9 +75,8 @@ void check(const RuleContext& context, Findings& out) {
         Finding finding{.rule = "MP120",
                         .severity = Severity::note,
                         .span = call.span,
-                        .message = std::string(call.name.str()) +
-                                   (is ? " is deprecated since PyTorch 2.4"
-                                       : " is removed from current apex"),
+                        .message = std::string(call.name.str()) + (is ? " is deprecated since PyTorch 2.4"
+                                                                      : " is removed from current apex"),
                         .fix = is ? "use " + std::string(is->replacement) + ", ...)"
                                   : "use torch.amp.autocast and torch.amp.GradScaler",
                         .notes = {},

@@ -13,11 +13,12 @@
 #include <array>
 #include <unordered_set>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -28,15 +29,13 @@ bool can_be_tensor(const Operand& value) {
 
 bool may_set_region(std::string_view name) {
     const std::string_view function = leaf(name);
-    return is_within(name, "at::autocast") && function.starts_with("set_") &&
-           function.ends_with("enabled") && !mentions(function, "cache");
+    return is_within(name, "at::autocast") && function.starts_with("set_") && function.ends_with("enabled") &&
+           !mentions(function, "cache");
 }
 
 bool is_setter(const Call& call) { return !call.args.empty() && may_set_region(call.name.str()); }
 
-bool is_hmp_island(std::string_view name) {
-    return name.find("hmp.disable_casts") != std::string_view::npos;
-}
+bool is_hmp_island(std::string_view name) { return name.find("hmp.disable_casts") != std::string_view::npos; }
 
 bool may_disable(std::string_view name) {
     return leaf(name) == "autocast" || is_hmp_island(name) || may_set_region(name);
@@ -48,23 +47,20 @@ Reached inside_setter(const RuleContext& context, const Function& f, const Call&
         !context.program.enabled_context(f, call))
         return {};
     const std::ptrdiff_t index = &call - f.calls.data();
-    const bool is_set_back =
-        std::any_of(f.calls.begin() + index, f.calls.end(), [](const Call& later) {
-            return is_setter(later) && later.args.back().constant.str() != "false";
-        });
+    const bool is_set_back = std::any_of(f.calls.begin() + index, f.calls.end(), [](const Call& later) {
+        return is_setter(later) && later.args.back().constant.str() != "false";
+    });
     if (!is_set_back) return {};
     return calls_until(f, static_cast<std::size_t>(index), is_setter);
 }
 
 std::vector<std::size_t> inside(const RuleContext& context, const Function& f, const Call& call) {
     const auto region = autocast_call(call);
-    const bool is_island = region ? is_disabled(*region)
-                                  : call.kind == CallKind::constructor &&
-                                        is_hmp_island(call.name.str());
+    const bool is_island =
+        region ? is_disabled(*region) : call.kind == CallKind::constructor && is_hmp_island(call.name.str());
     if (!is_island) return inside_setter(context, f, call).calls;
     const std::int32_t enter = enter_of(f, call);
-    return enter == kNone ? std::vector<std::size_t>{}
-                          : calls_inside(f, static_cast<std::size_t>(enter));
+    return enter == kNone ? std::vector<std::size_t>{} : calls_inside(f, static_cast<std::size_t>(enter));
 }
 
 // An op that is meant to gain from fp32: on the fp32 list, or a product.
@@ -82,8 +78,7 @@ bool is_cast(const Call& call) {
 
 class Islands {
 public:
-    Islands(const RuleContext& context, Findings& out)
-        : context_(context), dtypes_(context), out_(out) {}
+    Islands(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
 
     void check(const Function& f, const Call& start) {
         const std::vector<std::size_t> calls = inside(context_, f, start);
@@ -94,8 +89,7 @@ public:
             std::vector<const Operand*> low;
             for (const Operand& value : call.args)
                 if (comes_in_half(f, value, made_inside)) low.push_back(&value);
-            if (!low.empty() && reported_.insert(&call).second)
-                report(f, start, call, low);
+            if (!low.empty() && reported_.insert(&call).second) report(f, start, call, low);
         }
     }
 
@@ -115,11 +109,10 @@ private:
         Finding finding{.rule = "MP104",
                         .severity = Severity::warning,
                         .span = call.span,
-                        .message = std::string(call.op.name()) + " runs in " +
-                                   std::string(label(is.dtype)) + " although autocast is disabled:" +
-                                   (naming(*low.front()).empty()
-                                        ? std::string(" its input")
-                                        : quoted(naming(*low.front()))) +
+                        .message = std::string(call.op.name()) + " runs in " + std::string(label(is.dtype)) +
+                                   " although autocast is disabled:" +
+                                   (naming(*low.front()).empty() ? std::string(" its input")
+                                                                 : quoted(naming(*low.front()))) +
                                    " comes from outside in half",
                         .fix = "call .float() on what comes from outside the block",
                         .notes = {{island.span, "autocast is disabled here"}},
@@ -134,9 +127,8 @@ private:
     static std::vector<Edit> upcasts(const std::vector<const Operand*>& low) {
         std::vector<Edit> edits;
         for (const Operand* value : low) {
-            const bool is_name = value->span.known() && value->span.end_column != 0 &&
-                                 !value->name.empty() && value->name == value->text &&
-                                 value->keyword.empty();
+            const bool is_name = value->span.known() && value->span.end_column != 0 && !value->name.empty() &&
+                                 value->name == value->text && value->keyword.empty();
             if (!is_name) return {};
             SourceSpan at = value->span;
             at.line = at.end_line;

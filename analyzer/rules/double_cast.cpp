@@ -14,12 +14,13 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -36,8 +37,8 @@ bool is_exact_constant(const Cast& c) {
 
 // half(float(half(x))): rounding to the same format twice is rounding once.
 bool ends_narrow_anyway(const Function& f, const Cast& outer, DType narrow) {
-    return std::ranges::any_of(
-        f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && c.to == narrow; });
+    return std::ranges::any_of(f.casts,
+                               [&](const Cast& c) { return inner_of(f, c) == &outer && c.to == narrow; });
 }
 
 bool loses(DType from, DType through, DType to) {
@@ -53,15 +54,13 @@ std::string loss(DType from, DType through) {
     const int lost = significant_bits(from) - significant_bits(through);
     std::string text =
         std::to_string(lost) + " of " + std::to_string(significant_bits(from)) + " bits are lost";
-    if (through != DType::bf16)
-        text += " and values from " + shown(overflows_from(through)) + " on overflow";
+    if (through != DType::bf16) text += " and values from " + shown(overflows_from(through)) + " on overflow";
     return text;
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span,
-            std::string message, std::string fix, std::vector<Note> notes, Findings& out) {
-    const bool simulates =
-        mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
+            std::string fix, std::vector<Note> notes, Findings& out) {
+    const bool simulates = mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
     emit(context, f,
          {.rule = "MP601",
           .severity = simulates ? Severity::note : Severity::warning,
@@ -81,8 +80,8 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
     if (inner->span.known() && inner->span.line != outer.span.line)
         notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
     report(context, f, outer.span,
-           "value goes " + path(inner->from, inner->to, outer.to) + ": " +
-               loss(inner->from, inner->to) + (is_wide(outer.to) ? " for nothing" : ""),
+           "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
+               (is_wide(outer.to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
 }
 
@@ -91,8 +90,7 @@ bool may_be_sink(std::string_view name) { return mentions(leaf(name), "atomicAdd
 // atomicAdd(float*, __float2half(g)), where the widening back is the language's own and has no cast
 // fact.
 void check_sink(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    if (call.args.size() < 2 || call.args[0].shape != Shape::pointer ||
-        call.args[0].dtype != DType::fp32)
+    if (call.args.size() < 2 || call.args[0].shape != Shape::pointer || call.args[0].dtype != DType::fp32)
         return;
     for (const Cast& c : f.casts) {
         const bool here = c.purpose == Purpose::argument && c.span.file == call.span.file &&
@@ -104,15 +102,14 @@ void check_sink(const RuleContext& context, const Function& f, const Call& call,
             std::ranges::any_of(f.casts, [&](const Cast& o) { return inner_of(f, o) == &c; });
         if (!chained)
             report(context, f, c.span,
-                   "value goes " + path(c.from, c.to, DType::fp32) +
-                       " memory: " + loss(c.from, c.to) + " for nothing",
+                   "value goes " + path(c.from, c.to, DType::fp32) + " memory: " + loss(c.from, c.to) +
+                       " for nothing",
                    "drop the conversion to " + std::string(label(c.to)), {}, out);
     }
 }
 
 bool may_convert(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kNames{"half",   "bfloat16", "float",
-                                                     "double", "to",       "type"};
+    constexpr std::array<std::string_view, 6> kNames{"half", "bfloat16", "float", "double", "to", "type"};
     return any_of(leaf(name), kNames);
 }
 
@@ -122,8 +119,8 @@ bool is_conversion(const Call& call) {
            may_convert(call.name.str());
 }
 
-void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                 const Call& outer, Findings& out) {
+void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& outer,
+                 Findings& out) {
     if (!is_python(f) || !is_conversion(outer)) return;
     const Call* inner = source_call(f, outer.args[0]);
     if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
@@ -139,9 +136,8 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each_call(context.program, may_convert, [&](const Function& f, const Call& c) {
-        check_calls(context, dtypes, f, c, out);
-    });
+    for_each_call(context.program, may_convert,
+                  [&](const Function& f, const Call& c) { check_calls(context, dtypes, f, c, out); });
     for_each(context, &Function::casts,
              [&](const Function& f, const Cast& c) { check_chain(context, f, c, out); });
     for_each_call(context.program, may_be_sink,

@@ -11,10 +11,11 @@
 
 #include <cmath>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -40,14 +41,13 @@ Average interpolation(const Call& call) {
 Average scaled_sum(const Function& f, const Call& call) {
     if (call.op.name() != "add" || !call.in_place || call.args.empty()) return {};
     const Call* scaled = source_call(f, call.args[0]);
-    if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2)
-        return {};
+    if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
     const auto decay = number_of(scaled->args[1]);
     return decay ? Average{&scaled->args[0], 1 - *decay} : Average{};
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            bool proven, std::vector<Note> notes, Findings& out) {
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype, bool proven,
+            std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP502",
           .severity = proven ? error_if_proven(dtype) : Severity::warning,
@@ -62,8 +62,8 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
 
 bool may_average(std::string_view op) { return op == "lerp" || op == "add"; }
 
-void check_update(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                  const Call& call, Findings& out) {
+void check_update(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+                  Findings& out) {
     Average average = interpolation(call);
     if (!average.target) average = scaled_sum(f, call);
     if (!average.target || average.weight <= 0) return;
@@ -72,9 +72,7 @@ void check_update(const RuleContext& context, TensorDTypes& dtypes, const Functi
     report(context, f, call.span, found.dtype, found.proven, found.chain, out);
 }
 
-bool is_averaged_model(std::string_view name) {
-    return name == "torch.optim.swa_utils.AveragedModel";
-}
+bool is_averaged_model(std::string_view name) { return name == "torch.optim.swa_utils.AveragedModel"; }
 
 // torch.optim.swa_utils.AveragedModel(model.half(), multi_avg_fn=get_ema_multi_avg_fn(0.999))
 void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
@@ -93,9 +91,8 @@ void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, cons
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     TensorDTypes dtypes(context);
-    for_each_op(context.program, may_average, [&](const Function& f, const Call& call) {
-        check_update(context, dtypes, f, call, out);
-    });
+    for_each_op(context.program, may_average,
+                [&](const Function& f, const Call& call) { check_update(context, dtypes, f, call, out); });
     for_each_call(context.program, is_averaged_model, [&](const Function& f, const Call& call) {
         check_averaged_model(context, dtypes, f, call, out);
     });

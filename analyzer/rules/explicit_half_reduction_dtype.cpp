@@ -9,19 +9,31 @@
 
 #include <array>
 
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool reduces(std::string_view op) {
-    constexpr std::array<std::string_view, 15> kOps{
-        "sum",     "mean",        "prod",    "cumsum",             "cumprod",
-        "softmax", "log_softmax", "softmin", "norm",               "nansum",
-        "nanmean", "logsumexp",   "std",     "linalg_vector_norm", "linalg_matrix_norm"};
+    constexpr std::array<std::string_view, 15> kOps{"sum",
+                                                    "mean",
+                                                    "prod",
+                                                    "cumsum",
+                                                    "cumprod",
+                                                    "softmax",
+                                                    "log_softmax",
+                                                    "softmin",
+                                                    "norm",
+                                                    "nansum",
+                                                    "nanmean",
+                                                    "logsumexp",
+                                                    "std",
+                                                    "linalg_vector_norm",
+                                                    "linalg_matrix_norm"};
     return any_of(op, kOps);
 }
 
@@ -53,19 +65,19 @@ void check(const RuleContext& context, Findings& out) {
         DType dtype = DType::unknown;
         const Operand* asked = half_dtype(f, call, dtype);
         if (!asked) return;
-        emit(context, f,
-             {.rule = "MP411",
-              .severity = Severity::error,
-              .span = call.span,
-              .message = std::string(call.op.name()) + " is asked to compute in " +
-                         std::string(label(dtype)) + ": its input is rounded to " +
-                         std::to_string(significant_bits(dtype)) + " bits first" +
-                         and_overflows(dtype, "the result"),
-              .fix = "ask for fp32 and cast the result",
-              .notes = {},
-              .function = {},
-              .edits = edits_of(f, *asked)},
-             out);
+        emit(
+            context, f,
+            {.rule = "MP411",
+             .severity = Severity::error,
+             .span = call.span,
+             .message = std::string(call.op.name()) + " is asked to compute in " + std::string(label(dtype)) +
+                        ": its input is rounded to " + std::to_string(significant_bits(dtype)) +
+                        " bits first" + and_overflows(dtype, "the result"),
+             .fix = "ask for fp32 and cast the result",
+             .notes = {},
+             .function = {},
+             .edits = edits_of(f, *asked)},
+            out);
     });
 }
 

@@ -11,13 +11,14 @@
 
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/python_constants.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/python_constants.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -71,10 +72,10 @@ void check(const RuleContext& context, Findings& out) {
         if (!both && (is.dtype == DType::bf16 || !is_low_precision(is.dtype))) return;
         if (!left && !right) return;
         if (is_python(f) && is_dtype_guarded(f, call.block)) return;
-        std::string message = both ? "two masks of the lowest value are added: their sum is -inf"
-                                   : "a mask of the lowest value is added in " +
-                                         std::string(label(is.dtype)) +
-                                         ": with a score of -16 or less the sum is -inf";
+        std::string message = both
+                                  ? "two masks of the lowest value are added: their sum is -inf"
+                                  : "a mask of the lowest value is added in " + std::string(label(is.dtype)) +
+                                        ": with a score of -16 or less the sum is -inf";
         message += ", and a row that is masked as a whole is nan after softmax";
         emit(context, f,
              {.rule = "MP304",

@@ -18,13 +18,14 @@
 #include <array>
 #include <span>
 
+#include "analyzer/analyses/logs_of_products.hpp"
+#include "analyzer/analyses/norm_stats.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/logs_of_products.hpp"
-#include "analyzer/rules/norm_stats.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -59,8 +60,7 @@ enum class Need { none, mild, wide };
 
 Need need_of(std::string_view op) {
     if (any_of(op, kWide)) return Need::wide;
-    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot")
-        return Need::wide;
+    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot") return Need::wide;
     if (op.starts_with("fft_") || op == "stft" || op == "istft") return Need::wide;
     constexpr std::array<std::string_view, 9> kSolvers{
         "svd",      "qr",       "inverse", "cholesky", "cholesky_solve", "triangular_solve",
@@ -73,9 +73,9 @@ bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }
 
 // hexp(sum), __hdiv(x, sum): arithmetic in half.
 bool is_intrinsic(std::string_view name) {
-    constexpr std::array<std::string_view, 14> kIntrinsics{
-        "hexp",   "h2exp",  "hexp2",   "hexp10", "hlog",  "h2log",  "hlog2",
-        "hlog10", "__hdiv", "__h2div", "hrcp",   "h2rcp", "hrsqrt", "h2rsqrt"};
+    constexpr std::array<std::string_view, 14> kIntrinsics{"hexp",  "h2exp", "hexp2",  "hexp10", "hlog",
+                                                           "h2log", "hlog2", "hlog10", "__hdiv", "__h2div",
+                                                           "hrcp",  "h2rcp", "hrsqrt", "h2rsqrt"};
     return any_of(leaf(name), kIntrinsics);
 }
 
@@ -96,8 +96,8 @@ bool asks_for_fp32(const Function& f, const Call& call) {
 
 // Python: MP404 judges sums by index, MP405 the statistics of a normalisation.
 bool others_rule(const Function& f, const Call& call) {
-    return call.op.name() == "index_add" || is_part_of_norm(f, call) ||
-           is_mean_of_squares(f, call) || variance_under_root(f, call);
+    return call.op.name() == "index_add" || is_part_of_norm(f, call) || is_mean_of_squares(f, call) ||
+           variance_under_root(f, call);
 }
 
 struct LowOperand {
@@ -107,8 +107,8 @@ struct LowOperand {
 
 LowOperand low_operand(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {
-        const bool may_be = is_python(f) && argument.shape == Shape::other &&
-                            argument.keyword.empty() && argument.constant.empty();
+        const bool may_be = is_python(f) && argument.shape == Shape::other && argument.keyword.empty() &&
+                            argument.constant.empty();
         if (argument.shape != Shape::tensor && !may_be) continue;
         TensorDType found = dtypes.of(f, argument);
         if (is_low_precision(found.dtype)) return {&argument, std::move(found)};
@@ -133,8 +133,7 @@ bool is_unprotected(const RuleContext& context, const Context& region, const Cal
 }
 
 std::string consequence(Need need, DType d) {
-    if (need == Need::mild)
-        return "its result has " + std::to_string(significant_bits(d)) + " bits";
+    if (need == Need::mild) return "its result has " + std::to_string(significant_bits(d)) + " bits";
     if (d == DType::bf16) return "it keeps " + std::to_string(significant_bits(d)) + " bits";
     return "results from " + shown(overflows_from(d)) + " on overflow, and it keeps " +
            std::to_string(significant_bits(d)) + " bits";
@@ -152,8 +151,7 @@ void add_new(std::vector<Note>& notes, std::vector<Note> more) {
 
 class Judge {
 public:
-    Judge(const RuleContext& context, Findings& out)
-        : context_(context), dtypes_(context), out_(out) {}
+    Judge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
         if (asks_for_fp32(f, call)) return;
@@ -166,15 +164,12 @@ public:
         std::vector<Note> notes;
         if (region) notes = notes_of(*region);
         add_new(notes, std::move(low.is.chain));
-        std::string message =
-            std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
-        message += region
-                       ? " here: the op list of " + describe(*region) + " does not protect it, and "
-                       : ": ";
+        std::string message = std::string(call.op.name()) + " runs in " + std::string(label(low.is.dtype));
+        message +=
+            region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
         message += consequence(need, low.is.dtype);
         report(f, call, severity_of(f, need, low, region), std::move(message),
-               std::string("upcast the operand ") +
-                   (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
+               std::string("upcast the operand ") + (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
                    (region ? " or leave the region for this call" : " or ask for an fp32 result"),
                std::move(notes));
     }
@@ -205,28 +200,26 @@ public:
             return report(f, call, severity,
                           std::string(name) + " of a statistic" + quoted(x.name.str()) + " in " +
                               std::string(label(x.dtype)) + ": it keeps " +
-                              std::to_string(significant_bits(x.dtype)) +
-                              " bits and overflows from " + shown(overflows_from(x.dtype)),
+                              std::to_string(significant_bits(x.dtype)) + " bits and overflows from " +
+                              shown(overflows_from(x.dtype)),
                           "compute it in float and convert the result", {});
         }
     }
 
 private:
-    Severity severity_of(const Function& f, Need need, const LowOperand& low,
-                         const Context* region) const {
+    Severity severity_of(const Function& f, Need need, const LowOperand& low, const Context* region) const {
         if (need == Need::mild || (context_.inference && !region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
         // In a region only a dtype that the code itself gives is certain; autocast's own is a
         // setting.
-        if (region && !(is_proven_low(low.operand->dtype) && region->proven))
-            return Severity::warning;
+        if (region && !(is_proven_low(low.operand->dtype) && region->proven)) return Severity::warning;
         return error_if_proven(low.is.dtype);
     }
 
-    void report(const Function& f, const Call& call, Severity severity, std::string message,
-                std::string fix, std::vector<Note> notes) {
+    void report(const Function& f, const Call& call, Severity severity, std::string message, std::string fix,
+                std::vector<Note> notes) {
         emit(context_, f,
              {.rule = "MP102",
               .severity = severity,

@@ -12,11 +12,12 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -28,7 +29,7 @@ bool is_tamed(const Call& call) {
         "softmax", "tanh",    "nan_to_num", "round", "zeros",     "normalize", "hardtanh",
         "minimum", "maximum", "lerp",       "exp2",  "ldexp",     "where"};
     constexpr std::array<std::string_view, 10> kFactories{
-        "torch.zeros", "torch.ones",       "torch.empty",      "torch.rand",  "torch.randn",
+        "torch.zeros", "torch.ones",       "torch.empty",      "torch.rand",       "torch.randn",
         "torch.full",  "torch.zeros_like", "torch.empty_like", "torch.randn_like", "torch.eye"};
     return any_of(call.op.name(), kOps) || any_of(call.name.str(), kFactories);
 }
@@ -43,8 +44,7 @@ bool converts(const Call& call) { return !call.args.empty() && may_convert(call.
 DType converted_to(const Call& call) {
     if (is_fp8(call.result.dtype)) return call.result.dtype;
     for (std::size_t i = 1; i < call.args.size(); ++i)
-        if (call.args[i].shape == Shape::dtype && is_fp8(call.args[i].dtype))
-            return call.args[i].dtype;
+        if (call.args[i].shape == Shape::dtype && is_fp8(call.args[i].dtype)) return call.args[i].dtype;
     return DType::unknown;
 }
 
@@ -64,14 +64,13 @@ Source source_of(const Function& f, const Operand& value) {
 }
 
 std::string message_of(DType dtype, const Operand& value) {
-    return (value.name.empty() ? "a tensor" : "'" + std::string(value.name.str()) + "'") +
-           " is cast to " + std::string(label(dtype)) + " without a scale: values above " +
-           shown(largest_value(dtype)) + " become nan, inf or the limit, and those below " +
-           shown(vanishes_below(dtype), 3) + " become 0";
+    return (value.name.empty() ? "a tensor" : "'" + std::string(value.name.str()) + "'") + " is cast to " +
+           std::string(label(dtype)) + " without a scale: values above " + shown(largest_value(dtype)) +
+           " become nan, inf or the limit, and those below " + shown(vanishes_below(dtype), 3) + " become 0";
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span,
-            Severity severity, std::string message, Findings& out) {
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, Severity severity,
+            std::string message, Findings& out) {
     emit(context, f,
          {.rule = "MP307",
           .severity = severity,
@@ -101,13 +100,11 @@ void tensor_cast(const RuleContext& context, const Function& f, const Call& call
 }
 
 // __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E4M3)
-void cuda_conversion(const RuleContext& context, const Function& f, const Cast& cast,
-                     Findings& out) {
+void cuda_conversion(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
     if (!cast.unsaturated || !is_fp8(cast.to)) return;
     report(context, f, cast.span, Severity::error,
            "a conversion to " + std::string(label(cast.to)) + " does not saturate: values above " +
-               shown(largest_value(cast.to)) + " become " +
-               (cast.to == DType::e4m3 ? "nan" : "inf"),
+               shown(largest_value(cast.to)) + " become " + (cast.to == DType::e4m3 ? "nan" : "inf"),
            out);
 }
 
@@ -115,9 +112,8 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
         if (is_python(f)) tensor_cast(context, f, call, out);
     });
-    for_each(context, &Function::casts, [&](const Function& f, const Cast& cast) {
-        cuda_conversion(context, f, cast, out);
-    });
+    for_each(context, &Function::casts,
+             [&](const Function& f, const Cast& cast) { cuda_conversion(context, f, cast, out); });
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -56,8 +57,7 @@ Training training_near(const RuleContext& context, const Engine& engine) {
     Training found;
     for (const Function* f : context.program.functions()) {
         const EventMask mask = protocol.mask(*f);
-        const EventMask steps =
-            mask_of(EventKind::optimizer_step) | mask_of(EventKind::scaler_step);
+        const EventMask steps = mask_of(EventKind::optimizer_step) | mask_of(EventKind::scaler_step);
         if (!(mask & mask_of(EventKind::backward)) || !(mask & steps)) continue;
         const int far = distance(*f);
         if (far >= found.distance) continue;
@@ -67,8 +67,7 @@ Training training_near(const RuleContext& context, const Engine& engine) {
     }
     for (const MadeScaler& s : protocol.scalers()) {
         if (s.enabled.always == Switch::off) continue;
-        int& nearest = mentions(s.call->name.str(), "sharded") ? found.sharded_scaler
-                                                               : found.plain_scaler;
+        int& nearest = mentions(s.call->name.str(), "sharded") ? found.sharded_scaler : found.plain_scaler;
         nearest = std::min(nearest, distance(*s.function));
     }
     return found;
@@ -80,25 +79,21 @@ void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     for (const Engine& e : engines_of(context)) {
         const bool fsdp1 = e.kind == EngineKind::fsdp1;
-        if ((!fsdp1 && e.kind != EngineKind::fsdp2) || !is_fp16(e) || !e.call ||
-            e.used == Switch::off)
+        if ((!fsdp1 && e.kind != EngineKind::fsdp2) || !is_fp16(e) || !e.call || e.used == Switch::off)
             continue;
         const Training training = training_near(context, e);
         if (!training.backward || training.sharded_scaler != kFar) continue;
         if (!fsdp1 && training.plain_scaler != kFar) continue;
         const bool has_plain = training.plain_scaler <= training.distance;
-        const std::string what =
-            e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
+        const std::string what = e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
         emit(context, *e.function,
              {.rule = "MP212",
               .severity = e.used == Switch::on ? Severity::error : Severity::warning,
               .span = e.call->span,
               .message = "this policy " + what +
-                         (has_plain
-                              ? ", and a plain GradScaler lets ranks disagree about skipped steps"
-                              : ", and no scaler keeps small gradients from becoming zero"),
-              .fix = fsdp1 ? "use ShardedGradScaler, or torch.bfloat16"
-                           : "use GradScaler, or torch.bfloat16",
+                         (has_plain ? ", and a plain GradScaler lets ranks disagree about skipped steps"
+                                    : ", and no scaler keeps small gradients from becoming zero"),
+              .fix = fsdp1 ? "use ShardedGradScaler, or torch.bfloat16" : "use GradScaler, or torch.bfloat16",
               .notes = {{training.backward->span, "the backward of the training loop"}},
               .function = {}},
              out);
@@ -107,12 +102,11 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kFsdpFp16WithoutShardedScaler{
-    .id = "MP212",
-    .name = "fsdp-fp16-without-sharded-scaler",
-    .severity = Severity::error,
-    .on_by_default = true,
-    .confirmed_by = "",
-    .check = check};
+extern constinit const Rule kFsdpFp16WithoutShardedScaler{.id = "MP212",
+                                                          .name = "fsdp-fp16-without-sharded-scaler",
+                                                          .severity = Severity::error,
+                                                          .on_by_default = true,
+                                                          .confirmed_by = "",
+                                                          .check = check};
 
 }  // namespace mp::lint

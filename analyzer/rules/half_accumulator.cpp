@@ -11,10 +11,11 @@
 //        range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
-#include "analyzer/rules/accumulators.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/accumulators.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -39,8 +40,7 @@ std::uint64_t terms(const Accumulation& a) {
 Severity severity_of(const RuleContext& context, const Accumulation& a) {
     const bool tree = a.form == AccumulateForm::tree;
     const std::uint64_t n = terms(a);
-    if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms)))
-        return Severity::note;
+    if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms))) return Severity::note;
     if (tree && is_wide(a.element)) return Severity::note;
     // How often a method is called on one object is not known.
     if (a.form == AccumulateForm::member) return Severity::warning;
@@ -50,18 +50,16 @@ Severity severity_of(const RuleContext& context, const Accumulation& a) {
 std::string message_of(const Accumulation& a) {
     const std::string dtype(label(a.dtype));
     if (a.form == AccumulateForm::tree)
-        return "tree reduction of" + quoted(a.name.str()) + " adds in " + dtype +
-               ": every level rounds to " + std::to_string(significant_bits(a.dtype)) + " bits" +
-               and_overflows(a.dtype, "the result");
-    return "accumulator" + quoted(a.name.str()) + " is " + dtype +
-           ": a sum of ones stops growing at " + stalls_at(a.dtype) + and_overflows(a.dtype);
+        return "tree reduction of" + quoted(a.name.str()) + " adds in " + dtype + ": every level rounds to " +
+               std::to_string(significant_bits(a.dtype)) + " bits" + and_overflows(a.dtype, "the result");
+    return "accumulator" + quoted(a.name.str()) + " is " + dtype + ": a sum of ones stops growing at " +
+           stalls_at(a.dtype) + and_overflows(a.dtype);
 }
 
 std::vector<Note> notes_of(const Accumulation& a) {
     std::vector<Note> notes;
     if (a.declared.known())
-        notes.push_back(
-            {a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
+        notes.push_back({a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
     if (a.through_span.known())
         notes.push_back({a.through_span, std::string(a.through.str()) + " adds here"});
     return notes;

@@ -11,8 +11,9 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,14 +28,11 @@ DType added_to(const Call& call) {
     const std::string_view name = leaf(call.name.str());
     if (any_of(name, kAdders) && !call.args.empty()) return call.args[0].dtype;
     if (name != "fetch_add" || !is_within(call.name.str(), "cuda")) return DType::unknown;
-    const auto low =
-        std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
+    const auto low = std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
-bool may_add(std::string_view name) {
-    return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add";
-}
+bool may_add(std::string_view name) { return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add"; }
 
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_add, [&](const Function& f, const Call& call) {
@@ -44,9 +42,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP403",
               .severity = Severity::warning,
               .span = call.span,
-              .message = std::string(leaf(call.name.str())) + " sums in " +
-                         std::string(label(dtype)) + ": a sum of ones stops growing at " +
-                         stalls_at(dtype) +
+              .message = std::string(leaf(call.name.str())) + " sums in " + std::string(label(dtype)) +
+                         ": a sum of ones stops growing at " + stalls_at(dtype) +
                          ", and the order of additions changes the result from run to run",
               .fix = "add into a float buffer and convert it once",
               .notes = {},

@@ -13,10 +13,11 @@
 
 #include <cmath>
 
-#include "analyzer/rules/constants.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/constants.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -25,16 +26,14 @@ Severity severity_of(const ConstantUse& use) {
     if (use.role == Role::max_identity || use.role == Role::compared) return Severity::note;
     // bf16 has fp32's range, so only an fp32 extreme leaves it; a clamp to inf clamps nothing, and
     // says so.
-    if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven)
-        return Severity::warning;
+    if (use.role == Role::clamp || use.dtype == DType::bf16 || !use.proven) return Severity::warning;
     // A tensor of small values survives a large factor; the -1e9 of a mask is meant to be large.
     if (use.call && use.role == Role::multiplier && use.value > 0) return Severity::warning;
     return Severity::error;
 }
 
 std::string limit_of(const ConstantUse& use) {
-    return "torch.finfo(" + std::string(use.met->name.str()) + ".dtype)." +
-           (use.value < 0 ? "min" : "max");
+    return "torch.finfo(" + std::string(use.met->name.str()) + ".dtype)." + (use.value < 0 ? "min" : "max");
 }
 
 // Where the tensor has a name, its own limit can stand in for the number.
@@ -85,12 +84,10 @@ void report(const RuleContext& context, const ConstantUse& use, Severity severit
 
 void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : constant_uses(context))
-        if (!std::isfinite(rounded(use.dtype, use.value)))
-            report(context, use, severity_of(use), out);
+        if (!std::isfinite(rounded(use.dtype, use.value))) report(context, use, severity_of(use), out);
     // Where nothing is trained, the first run shows it: masked_fill refuses such a number.
     const Severity severity = context.inference ? Severity::note : Severity::warning;
-    for (const ConstantUse& use : overflows_in_cast_models(context))
-        report(context, use, severity, out);
+    for (const ConstantUse& use : overflows_in_cast_models(context)) report(context, use, severity, out);
 }
 
 }  // namespace

@@ -13,16 +13,15 @@
 #include <array>
 #include <cmath>
 
-#include "analyzer/rules/constants.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/constants.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
-bool is_guard(Role role) {
-    return role == Role::added || role == Role::clamp || role == Role::divisor;
-}
+bool is_guard(Role role) { return role == Role::added || role == Role::clamp || role == Role::divisor; }
 
 // Python: the result of the call divides, or goes into a logarithm or a root.
 bool divides(const ConstantUse& use) {
@@ -49,20 +48,18 @@ std::string message_of(const ConstantUse& use, bool vanishes) {
     const std::string dtype(label(use.dtype));
     if (use.call && !use.constant) number = "the default eps " + number;
     if (vanishes)
-        return number + " is 0 in " + dtype + " (anything up to " +
-               shown(vanishes_below(use.dtype), 3) + " is)" +
-               (is_guard(use.role) ? ": what it guards is unguarded" : "");
-    return number + " is subnormal in " + dtype + " (below " +
-           shown(smallest_normal(use.dtype), 3) + "): it becomes " +
-           shown(rounded(use.dtype, use.value), 3) + ", and 0 where subnormals are flushed";
+        return number + " is 0 in " + dtype + " (anything up to " + shown(vanishes_below(use.dtype), 3) +
+               " is)" + (is_guard(use.role) ? ": what it guards is unguarded" : "");
+    return number + " is subnormal in " + dtype + " (below " + shown(smallest_normal(use.dtype), 3) +
+           "): it becomes " + shown(rounded(use.dtype, use.value), 3) +
+           ", and 0 where subnormals are flushed";
 }
 
 void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : constant_uses(context)) {
         if (use.value == 0 || (use.tensor && use.role == Role::multiplier)) continue;
         const bool vanishes = rounded(use.dtype, use.value) == 0;
-        const bool subnormal =
-            std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
+        const bool subnormal = std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
         if (!vanishes && !subnormal) continue;
         emit(context, *use.function,
              {.rule = "MP302",

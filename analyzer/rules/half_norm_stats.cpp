@@ -15,12 +15,13 @@
 #include <array>
 #include <cmath>
 
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/norm_stats.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/norm_stats.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -29,11 +30,16 @@ constexpr std::uint64_t kFewTerms = 16;
 
 std::string_view name_of_stat(Stat stat) {
     switch (stat) {
-        case Stat::variance: return "variance";
-        case Stat::sum_of_squares: return "sum of squares";
-        case Stat::mean: return "mean";
-        case Stat::rstd: return "inverse standard deviation";
-        default: return "value";
+        case Stat::variance:
+            return "variance";
+        case Stat::sum_of_squares:
+            return "sum of squares";
+        case Stat::mean:
+            return "mean";
+        case Stat::rstd:
+            return "inverse standard deviation";
+        default:
+            return "value";
     }
 }
 
@@ -46,8 +52,7 @@ Severity severity_of(Stat stat, DType to) {
 
 std::string cost(Stat stat, DType from, DType to) {
     std::string text = "it keeps " + std::to_string(significant_bits(to)) + " of " +
-                       std::to_string(significant_bits(is_wide(from) ? from : DType::fp32)) +
-                       " bits";
+                       std::to_string(significant_bits(is_wide(from) ? from : DType::fp32)) + " bits";
     if (is_spread(stat) && to != DType::bf16)
         text += ", is 0 up to " + shown(vanishes_below(to), 3) + " and overflows from " +
                 shown(overflows_from(to));
@@ -69,8 +74,7 @@ public:
 
     // A converting helper (cuda_cast<half2>(mean)): the cast itself is in its body.
     void converting_call(const Call& c) {
-        if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype))
-            return;
+        if (c.args.size() != 1 || !is_wide(c.args[0].dtype) || !is_low_precision(c.result.dtype)) return;
         const Function* helper = context_.program.definition(c.callee);
         if (!helper || !narrows_its_argument(*helper)) return;
         narrowed(c.span, c.args[0].stat, c.args[0].dtype, c.result.dtype, c.args[0]);
@@ -83,46 +87,38 @@ public:
         const Operand& x = c.args[0];
         if (!is_low_precision(x.dtype) || !is_spread(x.stat)) return;
         report(c.span, error_if_proven(x.dtype),
-               std::string(leaf(c.name.str())) + " of a " + std::string(name_of_stat(x.stat)) +
-                   " held in " + std::string(label(x.dtype)) + ": " +
-                   cost(x.stat, DType::fp32, x.dtype));
+               std::string(leaf(c.name.str())) + " of a " + std::string(name_of_stat(x.stat)) + " held in " +
+                   std::string(label(x.dtype)) + ": " + cost(x.stat, DType::fp32, x.dtype));
     }
 
     void accumulated(const Accumulation& a) {
         if (!is_low_precision(a.dtype) || a.stat != Stat::sum_of_squares) return;
-        if (a.op == AccumulateOp::max || a.op == AccumulateOp::min ||
-            a.op == AccumulateOp::multiply)
-            return;
+        if (a.op == AccumulateOp::max || a.op == AccumulateOp::min || a.op == AccumulateOp::multiply) return;
         const bool few = a.trips != 0 && a.trips <= kFewTerms && a.form != AccumulateForm::tree;
         const double input = std::floor(std::sqrt(overflows_from(a.dtype)));
-        std::string message = "sum of squares" + quoted(a.name.str()) + " is kept in " +
-                              std::string(label(a.dtype)) + ": ";
+        std::string message =
+            "sum of squares" + quoted(a.name.str()) + " is kept in " + std::string(label(a.dtype)) + ": ";
         message += a.dtype == DType::bf16
                        ? "a sum of ones stops growing at " + stalls_at(a.dtype)
                        : "one input above " + shown(input) +
-                             " overflows it, and a sum of ones stops growing at " +
-                             stalls_at(a.dtype);
+                             " overflows it, and a sum of ones stops growing at " + stalls_at(a.dtype);
         std::vector<Note> notes;
         if (a.declared.known())
             notes.push_back(
                 {a.declared, "the accumulator is declared here as " + std::string(label(a.dtype))});
-        report(a.span, few ? Severity::note : error_if_proven(a.dtype), std::move(message),
-               std::move(notes));
+        report(a.span, few ? Severity::note : error_if_proven(a.dtype), std::move(message), std::move(notes));
     }
 
 private:
     static bool normalises(const Function& f) {
-        const auto spread = [](const Operand& x) {
-            return is_spread(x.stat) || x.stat == Stat::rstd;
-        };
+        const auto spread = [](const Operand& x) { return is_spread(x.stat) || x.stat == Stat::rstd; };
         const auto in_call = [&](const Call& c) {
             return std::ranges::any_of(c.args, spread) || spread(c.result);
         };
         return std::ranges::any_of(f.calls, in_call) ||
                std::ranges::any_of(f.casts, [&](const Cast& c) { return spread(c.source); }) ||
-               std::ranges::any_of(f.accumulations, [](const Accumulation& a) {
-                   return a.stat == Stat::sum_of_squares;
-               });
+               std::ranges::any_of(f.accumulations,
+                                   [](const Accumulation& a) { return a.stat == Stat::sum_of_squares; });
     }
 
     static bool narrows_its_argument(const Function& helper) {
@@ -168,8 +164,7 @@ private:
 // Python: statistics written in tensor ops. What a region runs in fp32 has an fp32 result.
 class TensorJudge {
 public:
-    TensorJudge(const RuleContext& context, Findings& out)
-        : context_(context), dtypes_(context), out_(out) {}
+    TensorJudge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
 
     void look_at(const Function& f, const Call& call) {
         if (is_mean_of_squares(f, call))
@@ -183,8 +178,7 @@ public:
         const std::int32_t index = index_of(f, made);
         for (const Call& call : f.calls) {
             const bool casts = call.result.shape == Shape::module && !call.args.empty() &&
-                               call.args.front().call == index &&
-                               is_low_precision(call.result.dtype);
+                               call.args.front().call == index && is_low_precision(call.result.dtype);
             if (!casts) continue;
             report(f, call, Severity::warning,
                    "the running statistics of " + std::string(leaf(made.name.str())) + " become " +
@@ -195,12 +189,11 @@ public:
     }
 
 private:
-    void held(const Function& f, const Call& call, const Operand& value, Stat stat,
-              std::string_view what) {
+    void held(const Function& f, const Call& call, const Operand& value, Stat stat, std::string_view what) {
         TensorDType is = dtypes_.of(f, value);
         if (!is_low_precision(is.dtype)) return;
-        const bool certain = is.proven && is_proven_low(is.dtype) &&
-                             !context_.program.enabled_context(f, call);
+        const bool certain =
+            is.proven && is_proven_low(is.dtype) && !context_.program.enabled_context(f, call);
         report(f, call, certain ? Severity::error : Severity::warning,
                std::string(what) + " in " + std::string(label(is.dtype)) + ": " +
                    cost(stat, DType::fp32, is.dtype),
@@ -230,9 +223,7 @@ void check_python(const RuleContext& context, Findings& out) {
     for_each_op(context.program, may_end_statistic, [&](const Function& f, const Call& call) {
         if (is_python(f)) judge.look_at(f, call);
     });
-    const auto is_batch_norm = [](std::string_view name) {
-        return name.starts_with("torch.nn.BatchNorm");
-    };
+    const auto is_batch_norm = [](std::string_view name) { return name.starts_with("torch.nn.BatchNorm"); };
     for_each_call(context.program, is_batch_norm, [&](const Function& f, const Call& made) {
         if (is_python(f)) judge.look_at_batch_norm(f, made);
     });

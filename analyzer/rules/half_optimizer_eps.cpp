@@ -13,14 +13,15 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/protocol_events.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/protocol_events.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -47,9 +48,7 @@ const Optimizer* optimizer_named(std::string_view name, std::string_view scope) 
     return found == kOptimizers.end() ? nullptr : &*found;
 }
 
-const Optimizer* optimizer_of(const Call& call) {
-    return optimizer_named(call.name.str(), "torch.optim");
-}
+const Optimizer* optimizer_of(const Call& call) { return optimizer_named(call.name.str(), "torch.optim"); }
 
 // ---- C++: torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(1e-3).eps(1e-4))
 
@@ -74,25 +73,23 @@ const Call* options_of(const Function& f, const Operand& value) {
     const Call* call = source_call(f, value);
     for (int depth = 0; call && call->kind == CallKind::method && depth < 16; ++depth)
         call = call->args.empty() ? nullptr : source_call(f, call->args[0]);
-    const bool makes = call && call->kind == CallKind::constructor &&
-                       leaf(call->name.str()).ends_with("Options");
+    const bool makes =
+        call && call->kind == CallKind::constructor && leaf(call->name.str()).ends_with("Options");
     return makes ? call : nullptr;
 }
 
 // The eps of these options; nothing when it is not constant or they are not made here.
-std::optional<double> eps_of(const Function& f, const Operand* options,
-                             const Optimizer& optimizer) {
+std::optional<double> eps_of(const Function& f, const Operand* options, const Optimizer& optimizer) {
     if (!options) return optimizer.standard;
     const Call* made = options_of(f, *options);
     if (!made) {  // a learning rate, or options that are made of one and nothing else
-        const bool rate = !source_call(f, *options) &&
-                          (is_float(options->dtype) || number_of(*options).has_value());
+        const bool rate =
+            !source_call(f, *options) && (is_float(options->dtype) || number_of(*options).has_value());
         return rate ? std::optional(optimizer.standard) : std::nullopt;
     }
     std::optional<double> eps = optimizer.standard;
     for (const Call& call : f.calls)
-        if (leaf(call.name.str()) == "eps" && call.args.size() == 2 &&
-            options_of(f, call.args[0]) == made)
+        if (leaf(call.name.str()) == "eps" && call.args.size() == 2 && options_of(f, call.args[0]) == made)
             eps = number_of(call.args[1]);
     return eps;
 }
@@ -103,9 +100,8 @@ const Call* module_cast_before(const Function& f, const Call& parameters) {
     for (const Call& call : f.calls) {
         if (&call == &parameters) break;
         if (call.name.str() != "torch::nn::Module::to" || call.args.empty()) continue;
-        const bool casts = std::ranges::any_of(call.args, [](const Operand& o) {
-            return o.shape == Shape::other && is_float(o.dtype);
-        });
+        const bool casts = std::ranges::any_of(
+            call.args, [](const Operand& o) { return o.shape == Shape::other && is_float(o.dtype); });
         if (casts && key_of(call.args[0]) == key_of(parameters.args[0])) cast = &call;
     }
     return cast;
@@ -135,8 +131,7 @@ public:
         const Optimizer* optimizer = cpp_optimizer_of(call);
         if (!optimizer || call.args.empty()) return;
         const Call* parameters = source_call(f, call.args[0]);
-        if (!parameters || leaf(parameters->name.str()) != "parameters" || parameters->args.empty())
-            return;
+        if (!parameters || leaf(parameters->name.str()) != "parameters" || parameters->args.empty()) return;
         const Call* cast = module_cast_before(f, *parameters);
         if (!cast || cast->result.dtype != DType::fp16) return;
         const Operand* options = call.args.size() > 1 ? &call.args[1] : nullptr;
@@ -180,8 +175,8 @@ private:
         return {};
     }
 
-    void report(const Function& f, const Call& call, const Optimizer& optimizer,
-                const Operand* eps, double value, TensorDType is, bool given = false) {
+    void report(const Function& f, const Call& call, const Optimizer& optimizer, const Operand* eps,
+                double value, TensorDType is, bool given = false) {
         std::vector<Edit> edits;
         if (eps && eps->span.known()) edits.push_back({eps->span, rewritten(*eps, "1e-4")});
         emit(context_, f,

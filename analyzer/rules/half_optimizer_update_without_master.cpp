@@ -17,12 +17,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -54,9 +55,7 @@ bool is_float_array(const Parameter& p) {
 }
 
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
-bool reads_a_gradient(const Function& f) {
-    return std::ranges::count_if(f.params, is_float_array) >= 2;
-}
+bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
 
 // ... and a scalar (the rate), or a structure that can hold one.
 bool has_a_rate(const Function& f) {
@@ -66,9 +65,7 @@ bool has_a_rate(const Function& f) {
 }
 
 // Steps below this part of a weight are always lost: a quarter of the spacing at 1.
-std::string lost_below(DType d) {
-    return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %";
-}
+std::string lost_below(DType d) { return shown(100 * std::exp2(-significant_bits(d) - 1), 2) + " %"; }
 
 Severity severity_of(const Function& f, const Update& u) {
     if (u.master_optional || !has_a_rate(f)) return Severity::warning;
@@ -96,8 +93,8 @@ const Operand* half_module(const Function& f, const Operand& parameters) {
 bool keeps_masters(const Program& program, const std::vector<Engine>& engines, Symbol file) {
     for (const Engine& e : engines) {
         // Accelerate makes the parameters fp32 before it shards them.
-        const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex ||
-                             e.kind == EngineKind::accelerate;
+        const bool masters =
+            e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex || e.kind == EngineKind::accelerate;
         if (masters && e.at.file == file) return true;
     }
     for (const Function* f : program.functions()) {
@@ -112,9 +109,8 @@ bool may_make_optimizer(std::string_view name) {
     return name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler");
 }
 
-void check_optimizer(const RuleContext& context, TensorDTypes& dtypes,
-                     const std::vector<Engine>& engines, const Function& f, const Call& call,
-                     Findings& out) {
+void check_optimizer(const RuleContext& context, TensorDTypes& dtypes, const std::vector<Engine>& engines,
+                     const Function& f, const Call& call, Findings& out) {
     const Operand* parameters = argument(call, 0, "params");
     const Operand* module = parameters ? half_module(f, *parameters) : nullptr;
     if (!module) return;
@@ -129,10 +125,9 @@ void check_optimizer(const RuleContext& context, TensorDTypes& dtypes,
          {.rule = "MP501",
           .severity = certain ? error_if_proven(found.dtype) : Severity::warning,
           .span = call.span,
-          .message = std::string(leaf(call.name.str())) + " updates " +
-                     std::string(label(found.dtype)) +
-                     " parameters without fp32 master weights: a step below " +
-                     lost_below(found.dtype) + " of a weight rounds away",
+          .message = std::string(leaf(call.name.str())) + " updates " + std::string(label(found.dtype)) +
+                     " parameters without fp32 master weights: a step below " + lost_below(found.dtype) +
+                     " of a weight rounds away",
           .fix = "keep the parameters in fp32 and compute under autocast",
           .notes = found.chain,
           .function = {}},
@@ -147,9 +142,8 @@ void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
          {.rule = "MP501",
           .severity = Severity::warning,
           .span = e.at,
-          .message = std::string(name_of(e.kind)) + " keeps the weights in " +
-                     std::string(label(e.dtype)) + " and no fp32 copy: a step below " +
-                     lost_below(e.dtype) + " of a weight rounds away",
+          .message = std::string(name_of(e.kind)) + " keeps the weights in " + std::string(label(e.dtype)) +
+                     " and no fp32 copy: a step below " + lost_below(e.dtype) + " of a weight rounds away",
           .fix = "use the mixed precision of this dtype, which keeps fp32 weights",
           .notes = {},
           .function = {}},
@@ -160,8 +154,7 @@ void check_optimizers(const RuleContext& context, Findings& out) {
     const std::vector<Engine>& engines = engines_of(context);
     TensorDTypes dtypes(context);
     for_each_call(context.program, may_make_optimizer, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file) != CodeKind::test)
-            check_optimizer(context, dtypes, engines, f, call, out);
+        if (code_kind(f.span.file) != CodeKind::test) check_optimizer(context, dtypes, engines, f, call, out);
     });
     for (const Engine& engine : engines) check_engine(context, engine, out);
 }
@@ -177,8 +170,8 @@ void check(const RuleContext& context, Findings& out) {
         if (store.rounding != Rounding::nearest) return;
         std::vector<Note> notes;
         if (store.in_helper)
-            notes.push_back({store.in_helper->span,
-                             std::string(u.through.str()) + " only rounds to nearest here"});
+            notes.push_back(
+                {store.in_helper->span, std::string(u.through.str()) + " only rounds to nearest here"});
         emit(context, f,
              {.rule = "MP501",
               .severity = severity_of(f, u),
@@ -193,12 +186,11 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{
-    .id = "MP501",
-    .name = "half-optimizer-update-without-master",
-    .severity = Severity::error,
-    .on_by_default = true,
-    .confirmed_by = "MPT040",
-    .check = check};
+extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
+                                                              .name = "half-optimizer-update-without-master",
+                                                              .severity = Severity::error,
+                                                              .on_by_default = true,
+                                                              .confirmed_by = "MPT040",
+                                                              .check = check};
 
 }  // namespace mp::lint

@@ -12,8 +12,9 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -36,19 +37,16 @@ Combines combines(const Call& call) {
     };
     for (const TemplateArgument& argument : call.template_args) look(argument.text.str());
     for (const Operand& argument : call.args)
-        if (argument.shape == Shape::object || argument.shape == Shape::other)
-            look(argument.text.str());
+        if (argument.shape == Shape::object || argument.shape == Shape::other) look(argument.text.str());
     return found;
 }
 
 bool is_callable(const Operand& value) {
-    return (value.shape == Shape::object || value.shape == Shape::other) &&
-           value.dtype == DType::unknown;
+    return (value.shape == Shape::object || value.shape == Shape::other) && value.dtype == DType::unknown;
 }
 
 DType low_template_argument(const Call& call) {
-    const auto low =
-        std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
+    const auto low = std::ranges::find_if(call.template_args, is_low_precision, &TemplateArgument::dtype);
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
@@ -91,8 +89,7 @@ DType sequence(const Call& call) {
 // cooperative_groups::reduce(tile, value, plus<T>()).
 DType cooperative(const Call& call) {
     const std::string_view name = leaf(call.name.str());
-    if (name != "reduce" && name != "inclusive_scan" && name != "exclusive_scan")
-        return DType::unknown;
+    if (name != "reduce" && name != "inclusive_scan" && name != "exclusive_scan") return DType::unknown;
     if (call.args.size() < 2 || combines(call) != Combines::sum) return DType::unknown;
     return call.args[1].dtype;
 }
@@ -100,16 +97,14 @@ DType cooperative(const Call& call) {
 // The names of all of the above: each has one of these words in it.
 bool may_reduce(std::string_view name) {
     constexpr std::array<std::string_view, 4> kScopes{"cub", "std", "thrust", "cooperative_groups"};
-    constexpr std::array<std::string_view, 5> kWords{"sum", "reduce", "scan", "accumulate",
-                                                     "inner_product"};
+    constexpr std::array<std::string_view, 5> kWords{"sum", "reduce", "scan", "accumulate", "inner_product"};
     return std::ranges::any_of(kScopes, [&](std::string_view s) { return is_within(name, s); }) &&
            std::ranges::any_of(kWords, [&](std::string_view w) { return mentions(leaf(name), w); });
 }
 
 DType accumulates_in(const Call& call) {
     const std::string_view name = call.name.str();
-    if (is_within(name, "cub"))
-        return mentions(name, "::Device") ? cub_device(call) : cub_collective(call);
+    if (is_within(name, "cub")) return mentions(name, "::Device") ? cub_device(call) : cub_collective(call);
     if (is_within(name, "std") || is_within(name, "thrust")) return sequence(call);
     if (is_within(name, "cooperative_groups")) return cooperative(call);
     return DType::unknown;
@@ -123,9 +118,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP402",
               .severity = error_if_proven(dtype),
               .span = call.span,
-              .message = std::string(call.name.str()) + " accumulates in " +
-                         std::string(label(dtype)) + ": a sum of ones stops growing at " +
-                         stalls_at(dtype) + and_overflows(dtype),
+              .message = std::string(call.name.str()) + " accumulates in " + std::string(label(dtype)) +
+                         ": a sum of ones stops growing at " + stalls_at(dtype) + and_overflows(dtype),
               .fix = "give the reduction a float: element type, initial value or output",
               .notes = {},
               .function = {}},

@@ -9,8 +9,9 @@
 //        default: a note, and a warning for sums and statistics.
 // Tests  testdata/lint/MP602.md, tests/analyzer/rules/implicit_half_narrowing_test.cpp
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -40,9 +41,8 @@ void check(const RuleContext& context, Findings& out) {
               .span = c.span,
               .message = std::string(label(c.from)) + " becomes " + std::string(label(c.to)) +
                          " without a conversion in the source" +
-                         (c.target.empty() ? "" : " (into" + quoted(c.target.str()) + ")") +
-                         ": it keeps " + std::to_string(significant_bits(c.to)) + " of " +
-                         std::to_string(bits) + " bits",
+                         (c.target.empty() ? "" : " (into" + quoted(c.target.str()) + ")") + ": it keeps " +
+                         std::to_string(significant_bits(c.to)) + " of " + std::to_string(bits) + " bits",
               .fix = "keep it in float, or write the conversion (__float2half_rn) to show that it "
                      "is meant",
               .notes = {},

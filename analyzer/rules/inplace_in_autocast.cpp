@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -24,15 +25,12 @@ bool can_be_tensor(const Operand& value) {
 }
 
 bool is_addition(std::string_view name) {
-    constexpr std::array<std::string_view, 8> kNames{"__iadd__",   "__isub__", "add_",
-                                                     "sub_",       "index_add_", "operator+=",
-                                                     "operator-=", "addcmul_"};
+    constexpr std::array<std::string_view, 8> kNames{"__iadd__",   "__isub__",   "add_",       "sub_",
+                                                     "index_add_", "operator+=", "operator-=", "addcmul_"};
     return any_of(leaf(name), kNames);
 }
 
-bool adds_in_place(const Call& call) {
-    return is_addition(call.name.str()) && call.args.size() > 1;
-}
+bool adds_in_place(const Call& call) { return is_addition(call.name.str()) && call.args.size() > 1; }
 
 bool writes_out(const Call& call) {
     return call.in_place || keyword_argument(call, "out") || leaf(call.name.str()).ends_with("_out");
@@ -56,13 +54,12 @@ Inputs inputs_of(TensorDTypes& dtypes, const Function& f, const Call& call) {
     return inputs;
 }
 
-std::string message_of(TensorDTypes& dtypes, const RuleContext& context, const Function& f,
-                       const Call& call, const Context& region) {
+std::string message_of(TensorDTypes& dtypes, const RuleContext& context, const Function& f, const Call& call,
+                       const Context& region) {
     if (adds_in_place(call)) {
         const TensorDType target = dtypes.of(f, call.args[0]);
         const Operand& value = call.args.back();
-        if (!is_low_precision(target.dtype) || !can_be_tensor(value) ||
-            !is_wide(dtypes.of(f, value).dtype))
+        if (!is_low_precision(target.dtype) || !can_be_tensor(value) || !is_wide(dtypes.of(f, value).dtype))
             return {};
         return "fp32 values are added in place to" + quoted(naming(call.args[0])) + ", which is " +
                std::string(label(target.dtype)) + ": every addition is rounded to it";
@@ -71,13 +68,12 @@ std::string message_of(TensorDTypes& dtypes, const RuleContext& context, const F
     if (!policy || !writes_out(call) || policy->category(call.op) != Category::lower) return {};
     const Inputs inputs = inputs_of(dtypes, f, call);
     if (!inputs.has_low || !inputs.has_wide) return {};
-    return "the in-place form of " + std::string(call.op.name()) + " is not wrapped by " +
-           describe(region) + ": it raises on " + std::string(label(inputs.low.dtype)) +
-           " beside fp32";
+    return "the in-place form of " + std::string(call.op.name()) + " is not wrapped by " + describe(region) +
+           ": it raises on " + std::string(label(inputs.low.dtype)) + " beside fp32";
 }
 
-void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                const Call& call, Findings& out) {
+void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+                Findings& out) {
     const Context* region = context.program.enabled_context(f, call);
     if (!region || (!adds_in_place(call) && !writes_out(call))) return;
     std::string message = message_of(dtypes, context, f, call, *region);
@@ -97,10 +93,9 @@ void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     // Other calls than additions are judged by what an op list says of their op.
     const auto any_op = [](std::string_view) { return true; };
-    for_each_call_or_op(context.program, is_addition, any_op,
-                        [&](const Function& f, const Call& call) {
-                            check_call(context, dtypes, f, call, out);
-                        });
+    for_each_call_or_op(context.program, is_addition, any_op, [&](const Function& f, const Call& call) {
+        check_call(context, dtypes, f, call, out);
+    });
 }
 
 }  // namespace

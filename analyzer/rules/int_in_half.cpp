@@ -12,9 +12,10 @@
 #include <cmath>
 #include <optional>
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_counts.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_counts.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -37,8 +38,8 @@ std::uint64_t bound_of(const Cast& from) {
 std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
     if (bound != 0 && bound < first) return std::nullopt;
-    const bool counts = from.loop_index || cast.loop_index || cast.role == Role::divisor ||
-                        from.role == Role::divisor;
+    const bool counts =
+        from.loop_index || cast.loop_index || cast.role == Role::divisor || from.role == Role::divisor;
     if (counts) return error_if_proven(cast.to);
     if (from.form == CastForm::implicit || from.form == CastForm::assign) return Severity::warning;
     return Severity::note;
@@ -55,8 +56,8 @@ std::string message_of(const Cast& cast, const Cast& from) {
                        : cast.role == Role::divisor || from.role == Role::divisor ? "count"
                                                                                   : "integer";
     what += quoted(naming(from.source));
-    return what + " is held in " + std::string(label(cast.to)) +
-           ": integers are exact only up to " + stalls_at(cast.to) + and_overflows(cast.to);
+    return what + " is held in " + std::string(label(cast.to)) + ": integers are exact only up to " +
+           stalls_at(cast.to) + and_overflows(cast.to);
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -69,9 +70,8 @@ void check(const RuleContext& context, Findings& out) {
         if (value && is_exact_or_overflows(cast, *value)) return;
         const auto severity = value ? std::optional(Severity::warning) : severity_of(cast, *from);
         if (!severity) return;
-        std::string message = value ? shown(*value, 9) + " becomes " +
-                                          shown(rounded(cast.to, *value), 9) + " in " +
-                                          std::string(label(cast.to)) +
+        std::string message = value ? shown(*value, 9) + " becomes " + shown(rounded(cast.to, *value), 9) +
+                                          " in " + std::string(label(cast.to)) +
                                           ": integers are exact only up to " + stalls_at(cast.to)
                                     : message_of(cast, *from);
         emit(context, f,

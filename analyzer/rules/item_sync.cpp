@@ -11,9 +11,10 @@
 
 #include <array>
 
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {

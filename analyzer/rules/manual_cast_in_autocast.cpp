@@ -16,14 +16,15 @@
 #include <array>
 #include <unordered_set>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autograd_classes.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/python_constants.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autograd_classes.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/python_constants.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -35,15 +36,13 @@ bool is_cast(std::string_view name) {
 }
 
 bool is_cast_to_half(const Call& call) {
-    return is_half(call.result.dtype) && call.kind != CallKind::constructor &&
-           is_cast(call.name.str());
+    return is_half(call.result.dtype) && call.kind != CallKind::constructor && is_cast(call.name.str());
 }
 
 bool feeds_a_pointer(const Function& f, const Call& cast) {
     const auto index = static_cast<std::int32_t>(&cast - f.calls.data());
-    constexpr std::array<std::string_view, 6> kPointers{"data_ptr",          "mutable_data_ptr",
-                                                        "const_data_ptr",    "packed_accessor32",
-                                                        "packed_accessor64", "data"};
+    constexpr std::array<std::string_view, 6> kPointers{
+        "data_ptr", "mutable_data_ptr", "const_data_ptr", "packed_accessor32", "packed_accessor64", "data"};
     return std::ranges::any_of(f.calls, [&](const Call& c) {
         return !c.args.empty() && c.args[0].call == index && any_of(leaf(c.name.str()), kPointers);
     });
@@ -65,12 +64,10 @@ bool knows_what_it_does(const Function& f) {
 std::vector<Edit> removal(const Call& call) {
     if (call.kind != CallKind::method || call.args.empty()) return {};
     const std::string_view name = leaf(call.name.str());
-    const bool is_only_a_cast =
-        name == "half" || name == "bfloat16" ||
-        (name == "to" && call.args.size() == 2 && call.args[1].shape == Shape::dtype);
+    const bool is_only_a_cast = name == "half" || name == "bfloat16" ||
+                                (name == "to" && call.args.size() == 2 && call.args[1].shape == Shape::dtype);
     const SourceSpan& receiver = call.args[0].span;
-    if (!is_only_a_cast || !receiver.known() || receiver.end_column == 0 ||
-        call.span.end_column == 0)
+    if (!is_only_a_cast || !receiver.known() || receiver.end_column == 0 || call.span.end_column == 0)
         return {};
     SourceSpan at = call.span;
     at.line = receiver.end_line;
@@ -78,20 +75,17 @@ std::vector<Edit> removal(const Call& call) {
     return {{at, ""}};
 }
 
-constexpr const char* kDropIt =
-    "drop the cast; autocast casts the inputs of the ops that should run in half";
+constexpr const char* kDropIt = "drop the cast; autocast casts the inputs of the ops that should run in half";
 
 void report(const RuleContext& context, const Function& f, const Call& cast, const Context& region,
-            std::string message, std::vector<Edit> edits, Findings& out,
-            const char* fix = kDropIt) {
-    Finding finding{
-        .rule = "MP101",
-        .severity = Severity::warning,
-        .span = cast.span,
-        .message = std::move(message),
-        .fix = fix,
-        .notes = notes_of(region),
-        .function = {}};
+            std::string message, std::vector<Edit> edits, Findings& out, const char* fix = kDropIt) {
+    Finding finding{.rule = "MP101",
+                    .severity = Severity::warning,
+                    .span = cast.span,
+                    .message = std::move(message),
+                    .fix = fix,
+                    .notes = notes_of(region),
+                    .function = {}};
     finding.edits = std::move(edits);
     // A factory without its dtype may give fp64: its edit names fp32, which other code may not expect.
     finding.safe_edits = !finding.edits.empty() && fix == kDropIt;
@@ -103,8 +97,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
     const Context* region = training_region(context, f, call);
     if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call)) return;
     report(context, f, call, *region,
-           "cast to " + std::string(label(call.result.dtype)) + " by hand inside " +
-               describe(*region) +
+           "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",
            removal(call), out);
 }
@@ -119,8 +112,7 @@ bool is_exact(const Function& f, const Operand& value, DType dtype) {
     if (display && display->name.str() == "float") return true;  // float("-inf")
     return display && display->kind == CallKind::constructor &&
            (display->name.str() == "list" || display->name.str() == "tuple") &&
-           std::ranges::all_of(display->args,
-                               [&](const Operand& item) { return is_exact(f, item, dtype); });
+           std::ranges::all_of(display->args, [&](const Operand& item) { return is_exact(f, item, dtype); });
 }
 
 // Functions that make a tensor of given values.
@@ -149,8 +141,7 @@ const Operand* rounding_dtype(const Function& f, const Call& call) {
     if (!factory || !is_half(call.result.dtype)) return nullptr;
     if (!is_within(call.name.str(), "torch") && call.kind != CallKind::method) return nullptr;
     const Operand* dtype = keyword_argument(call, "dtype");
-    if (!dtype || dtype->shape != Shape::dtype || factory->values_at >= call.args.size())
-        return nullptr;
+    if (!dtype || dtype->shape != Shape::dtype || factory->values_at >= call.args.size()) return nullptr;
     const Operand& values = call.args[factory->values_at];
     const bool fills = factory->name.find("full") != std::string_view::npos;
     if (fills && !number_of(values)) return nullptr;
@@ -167,8 +158,7 @@ void check_factory(const RuleContext& context, const Function& f, const Call& ca
     if (dtype->span.known()) edits.push_back({dtype->span, rewritten(*dtype, "torch.float32")});
     report(context, f, call, *region,
            "values are made " + std::string(label(call.result.dtype)) + " by hand inside " +
-               describe(*region) +
-               ": later ops that the region runs in fp32 get them already rounded",
+               describe(*region) + ": later ops that the region runs in fp32 get them already rounded",
            std::move(edits), out,
            "make them fp32; autocast casts the inputs of the ops that should run in half");
 }
@@ -180,11 +170,10 @@ const Call* module_cast(const Function& f, const Call& run) {
     const Call* found = nullptr;
     for (const Call& call : f.calls) {
         if (&call == &run) break;
-        if (!is_cast_to_half(call) || call.result.shape != Shape::module || call.args.empty())
-            continue;
-        const bool is_same = (!module.name.empty() && (call.args[0].name == module.name ||
-                                                       call.result.name == module.name)) ||
-                             module.call == static_cast<std::int32_t>(&call - f.calls.data());
+        if (!is_cast_to_half(call) || call.result.shape != Shape::module || call.args.empty()) continue;
+        const bool is_same =
+            (!module.name.empty() && (call.args[0].name == module.name || call.result.name == module.name)) ||
+            module.call == static_cast<std::int32_t>(&call - f.calls.data());
         if (is_same) found = &call;
     }
     return found;
@@ -200,8 +189,7 @@ void check_module(const RuleContext& context, const Function& f, const Call& cal
     if (!region || knows_what_it_does(f) || !reported.insert(cast).second) return;
     report(context, f, *cast, *region,
            "the weights are cast to " + std::string(label(cast->result.dtype)) +
-               " and the module then runs inside " + describe(*region) +
-               ": autocast needs fp32 weights",
+               " and the module then runs inside " + describe(*region) + ": autocast needs fp32 weights",
            {}, out);
 }
 

@@ -12,10 +12,11 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/loss_scales.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/loss_scales.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -35,10 +36,9 @@ bool names_a_scaler(const Function& f) {
 bool has_engine(const Protocol& protocol, const std::vector<Engine>& engines, const Function& f) {
     const std::vector<Symbol>& files = protocol.files_near(f);
     return std::ranges::any_of(engines, [&](const Engine& e) {
-        const bool scales = e.scales || e.kind == EngineKind::deepspeed ||
-                            e.kind == EngineKind::apex || e.kind == EngineKind::hf_trainer;
-        return scales &&
-               (!e.function || std::ranges::find(files, e.function->span.file) != files.end());
+        const bool scales = e.scales || e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex ||
+                            e.kind == EngineKind::hf_trainer;
+        return scales && (!e.function || std::ranges::find(files, e.function->span.file) != files.end());
     });
 }
 
@@ -54,11 +54,10 @@ Cause cause_of(const RuleContext& context, const Violation& v) {
     if (v.before.known()) {
         const Event region = protocol.roles().event(*v.before.function, v.before.call());
         return {region.certain ? Severity::error : Severity::warning,
-                region.certain
-                    ? "backward of a loss from an fp16 autocast region without a loss scale: "
-                      "small gradients are zero"
-                    : "backward without a loss scale of a loss whose autocast region can be "
-                      "fp16: small gradients are zero then",
+                region.certain ? "backward of a loss from an fp16 autocast region without a loss scale: "
+                                 "small gradients are zero"
+                               : "backward without a loss scale of a loss whose autocast region can be "
+                                 "fp16: small gradients are zero then",
                 v.before};
     }
     if (protocol.parameters_of(*v.after.function, v.optimizer) == DType::fp16)
@@ -75,9 +74,8 @@ bool scales_what_it_stores(const RuleContext& context, const LossScales& scales)
     bool found = false;
     for_each(context, &Function::scalings, [&](const Function& f, const Scaling& s) {
         if (found || !s.stored || s.dtype != DType::fp16) return;
-        found = std::ranges::any_of(scales.of(f, s).values, [](const ScaleValue& v) {
-            return v.value >= kSmallestScale;
-        });
+        found = std::ranges::any_of(scales.of(f, s).values,
+                                    [](const ScaleValue& v) { return v.value >= kSmallestScale; });
     });
     return found;
 }

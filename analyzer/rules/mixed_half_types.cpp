@@ -11,10 +11,11 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -48,8 +49,8 @@ Halves halves_of(TensorDTypes& dtypes, const Function& f, const Call& call, std:
 bool combines(const RuleContext& context, Op op) {
     const std::string_view name = op.name();
     const Category listed = context.cuda.category(op);
-    return listed == Category::lower || listed == Category::promote || name == "add" ||
-           name == "sub" || name == "mul" || name == "div";
+    return listed == Category::lower || listed == Category::promote || name == "add" || name == "sub" ||
+           name == "mul" || name == "div";
 }
 
 void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
@@ -77,11 +78,10 @@ void check_plain(const RuleContext& context, const Function& f, const Call& call
            {}, out);
 }
 
-void check_in_region(const RuleContext& context, const Function& f, const Call& call,
-                     const Halves& is, const Context& region, Findings& out) {
+void check_in_region(const RuleContext& context, const Function& f, const Call& call, const Halves& is,
+                     const Context& region, Findings& out) {
     const Policy* policy = policy_of(context, region);
-    if (!policy || policy->category(call.op) != Category::promote || !is_proven_low(region.dtype))
-        return;
+    if (!policy || policy->category(call.op) != Category::promote || !is_proven_low(region.dtype)) return;
     const Operand* other = region.dtype == DType::bf16 ? is.fp16 : is.bf16;
     if (!other) return;
     const std::string type(label(region.dtype == DType::bf16 ? DType::fp16 : DType::bf16));
@@ -91,13 +91,10 @@ void check_in_region(const RuleContext& context, const Function& f, const Call& 
            notes_of(region), out);
 }
 
-bool is_collective(std::string_view name) {
-    return name.starts_with("nccl") || name.starts_with("MPI_");
-}
+bool is_collective(std::string_view name) { return name.starts_with("nccl") || name.starts_with("MPI_"); }
 
 // ncclAllReduce(const __half*, ..., ncclBfloat16, ...)
-void check_collective(const RuleContext& context, const Function& f, const Call& call,
-                      Findings& out) {
+void check_collective(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     DType named = DType::unknown, held = DType::unknown;
     for (const Operand& value : call.args) {
         const std::string_view constant = value.constant.str();
@@ -114,9 +111,8 @@ void check_collective(const RuleContext& context, const Function& f, const Call&
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, is_collective, [&](const Function& f, const Call& call) {
-        check_collective(context, f, call, out);
-    });
+    for_each_call(context.program, is_collective,
+                  [&](const Function& f, const Call& call) { check_collective(context, f, call, out); });
     TensorDTypes dtypes(context);
     const auto may_meet = [&](std::string_view op) { return combines(context, Op(op)); };
     for_each_op(context.program, may_meet, [&](const Function& f, const Call& call) {

@@ -13,8 +13,9 @@
 #include <array>
 #include <vector>
 
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -56,8 +57,7 @@ DType cutlass(const TypeUse& use) {
     if (names_accumulator(use)) return use.args[0].dtype;
     if (!is_within(use.name.str(), "cutlass")) return DType::unknown;
     for (const Position& p : kCutlass)
-        if (use.name.str().ends_with(p.suffix) && p.index < use.args.size())
-            return use.args[p.index].dtype;
+        if (use.name.str().ends_with(p.suffix) && p.index < use.args.size()) return use.args[p.index].dtype;
     return DType::unknown;
 }
 
@@ -68,10 +68,9 @@ bool is_half_atom(std::string_view name) {
 }
 
 DType cute(const TypeUse& use) {
-    const bool half = is_half_atom(use.name.str()) ||
-                      std::ranges::any_of(use.args, [](const TemplateArgument& a) {
-                          return is_half_atom(a.text.str());
-                      });
+    const bool half =
+        is_half_atom(use.name.str()) ||
+        std::ranges::any_of(use.args, [](const TemplateArgument& a) { return is_half_atom(a.text.str()); });
     return half ? DType::fp16 : DType::unknown;
 }
 
@@ -116,8 +115,8 @@ std::string_view half_instruction(std::string_view text) {
         std::size_t end = at;
         while (end < text.size() && is_instruction_char(text[end])) ++end;
         const std::string_view word = text.substr(at, end - at);
-        const bool matrix = word.starts_with("mma.") || word.starts_with("wgmma.mma_async") ||
-                            word.starts_with("wmma.mma");
+        const bool matrix =
+            word.starts_with("mma.") || word.starts_with("wgmma.mma_async") || word.starts_with("wmma.mma");
         if (matrix && accumulates_in_f16(word)) return word;
         at = end;
     }
@@ -132,8 +131,7 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
           .span = span,
           .message = std::move(what) + " accumulates in " + std::string(label(dtype)) +
                      ": the dot product rounds to " + std::to_string(significant_bits(dtype)) +
-                     " bits after every instruction and overflows from " +
-                     shown(overflows_from(dtype)),
+                     " bits after every instruction and overflows from " + shown(overflows_from(dtype)),
           .fix = "accumulate in float and convert in the epilogue",
           .notes = {},
           .function = {}},

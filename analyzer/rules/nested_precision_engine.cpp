@@ -12,10 +12,11 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -36,14 +37,14 @@ class Reach {
 public:
     Reach(const RuleContext& context, const std::vector<Engine>& engines) : engines_(engines) {
         const auto sets_up = [](std::string_view name) { return name == "deepspeed.initialize"; };
-        for_each_call(context.program, sets_up, [&](const Function&, const Call& call) {
-            deepspeed_files_.push_back(call.span.file);
-        });
+        for_each_call(context.program, sets_up,
+                      [&](const Function&, const Call& call) { deepspeed_files_.push_back(call.span.file); });
     }
 
     bool covers(const Engine& engine, const Function& f) const {
         switch (engine.kind) {
-            case EngineKind::lightning: return is_lightning_module(f) && is_only(engine);
+            case EngineKind::lightning:
+                return is_lightning_module(f) && is_only(engine);
             case EngineKind::deepspeed:
                 return std::ranges::find(deepspeed_files_, f.span.file) != deepspeed_files_.end() &&
                        is_only(engine);
@@ -51,8 +52,10 @@ public:
             case EngineKind::fsdp2:
                 return engine.used == Switch::on && engine.at.file == f.span.file && is_only(engine);
             case EngineKind::accelerate:
-            case EngineKind::fabric: return engine.at.file == f.span.file;
-            default: return false;
+            case EngineKind::fabric:
+                return engine.at.file == f.span.file;
+            default:
+                return false;
         }
     }
 
@@ -86,14 +89,13 @@ std::string message_of(const Engine& engine, const AutocastCall& region, const F
     const std::string dtype(label(engine.dtype));
     if (is_disabled(region))
         return engine.weights && runs_module(f, call)
-                   ? "autocast is disabled around a module whose weights " + name + " holds in " +
-                         dtype + ": it cannot compute in fp32"
+                   ? "autocast is disabled around a module whose weights " + name + " holds in " + dtype +
+                         ": it cannot compute in fp32"
                    : "";
     const DType own = region_dtype(region);
     if (own != DType::fp16 && own != DType::bf16) return "";
     if (own != engine.dtype)
-        return "autocast in " + std::string(label(own)) + " inside " + name + ", which computes in " +
-               dtype;
+        return "autocast in " + std::string(label(own)) + " inside " + name + ", which computes in " + dtype;
     return "";
 }
 

@@ -14,9 +14,10 @@
 #include <cctype>
 #include <map>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,9 +28,7 @@ constexpr std::array<std::string_view, 14> kNeedFp32{
     "cumprod", "cumsum", "erfinv", "index_add", "logsumexp",   "mean", "norm",
     "prod",    "sum",    "var",    "std",       "scatter_add", "exp",  "sigmoid"};
 
-bool is_wide_list(Category category) {
-    return casts_to_fp32(category) || category == Category::banned;
-}
+bool is_wide_list(Category category) { return casts_to_fp32(category) || category == Category::banned; }
 
 struct Entry {
     const Function* function = nullptr;

@@ -15,24 +15,24 @@
 #include <array>
 #include <cmath>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/python_constants.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/python_constants.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool is_own_library(std::string_view name) {
     constexpr std::array<std::string_view, 8> kScopes{
-        "torch.optim",        "torch::optim",     "apex.optimizers", "bitsandbytes.optim",
-        "deepspeed.ops.adam", "transformers",     "torchao.optim",   "torch_optimizer"};
-    return std::ranges::any_of(kScopes,
-                               [&](std::string_view scope) { return is_within(name, scope); });
+        "torch.optim",        "torch::optim", "apex.optimizers", "bitsandbytes.optim",
+        "deepspeed.ops.adam", "transformers", "torchao.optim",   "torch_optimizer"};
+    return std::ranges::any_of(kScopes, [&](std::string_view scope) { return is_within(name, scope); });
 }
 
 bool is_scaler(std::string_view name) { return mentions(name, "GradScaler.step"); }
@@ -41,8 +41,8 @@ bool is_scaler(std::string_view name) { return mentions(name, "GradScaler.step")
 // no scheduler and no scaler can do that.
 bool zeroes_gradients(const Function& f, const Operand& object) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
-        return call.kind == CallKind::method && leaf(call.name.str()) == "zero_grad" &&
-               !call.args.empty() && call.args[0].name == object.name;
+        return call.kind == CallKind::method && leaf(call.name.str()) == "zero_grad" && !call.args.empty() &&
+               call.args[0].name == object.name;
     });
 }
 
@@ -50,8 +50,7 @@ bool is_known_optimizer(const RuleContext& context, const Function& f, const Ope
     if (object.name.empty()) return false;
     if (zeroes_gradients(f, object)) return true;
     // self.optimizer: any method of the class.
-    if (f.parent_class.empty() || object.name.str().find('.') == std::string_view::npos)
-        return false;
+    if (f.parent_class.empty() || object.name.str().find('.') == std::string_view::npos) return false;
     return std::ranges::any_of(context.program.functions(), [&](const Function* other) {
         return other->parent_class == f.parent_class && zeroes_gradients(*other, object);
     });
@@ -109,8 +108,7 @@ void report(const RuleContext& context, const Function& f, const Call& call, con
           .severity = is_hmp && region.proven ? Severity::error : Severity::warning,
           .span = call.span,
           .message = what + (is_hmp ? " under HMP, which casts these ops to bf16 too"
-                                    : " inside " + describe(region) +
-                                          ": small updates are computed in half"),
+                                    : " inside " + describe(region) + ": small updates are computed in half"),
           .fix = is_hmp ? "put it under `with hmp.disable_casts():`"
                         : "end the region after the loss; step outside it",
           .notes = notes_of(region),
@@ -144,8 +142,7 @@ void check_mask(const RuleContext& context, const Function& f, const Call& call,
     if (call.args.size() < 2) return;
     bool proven = false;
     const bool right = is_wide_limit(f, call.args[1], proven) && is_inverted_mask(f, call.args[0]);
-    const bool left =
-        !right && is_wide_limit(f, call.args[0], proven) && is_inverted_mask(f, call.args[1]);
+    const bool left = !right && is_wide_limit(f, call.args[0], proven) && is_inverted_mask(f, call.args[1]);
     if (!right && !left) return;
     const Context* region = hmp_region(context.program, f, call);
     if (!region) return;
@@ -165,9 +162,8 @@ void check_mask(const RuleContext& context, const Function& f, const Call& call,
 
 void check(const RuleContext& context, Findings& out) {
     const auto is_product = [](std::string_view op) { return op == "mul"; };
-    for_each_op(context.program, is_product, [&](const Function& f, const Call& call) {
-        check_mask(context, f, call, out);
-    });
+    for_each_op(context.program, is_product,
+                [&](const Function& f, const Call& call) { check_mask(context, f, call, out); });
     const auto may_update = [](std::string_view name) { return names_step(name) || is_clip(name); };
     for_each_call(context.program, may_update, [&](const Function& f, const Call& call) {
         const bool step = is_step(context, f, call);

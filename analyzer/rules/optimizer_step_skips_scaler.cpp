@@ -8,8 +8,9 @@
 //        the branch without a scaler, another optimizer with a loss of its own.
 // Tests  testdata/lint/MP204.md, tests/analyzer/rules/optimizer_step_skips_scaler_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -20,14 +21,12 @@ std::vector<Edit> through_scaler(Symbol scaler, const Violation& v) {
     if (v.at.function->kind != FunctionKind::python || call.args.size() != 1 || scaler.empty() ||
         optimizer.empty() || call.span.end_line != call.span.line)
         return {};
-    return {{call.span,
-             std::string(scaler.str()) + ".step(" + std::string(optimizer.str()) + ")"}};
+    return {{call.span, std::string(scaler.str()) + ".step(" + std::string(optimizer.str()) + ")"}};
 }
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::step_around)) {
-        const std::string name =
-            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
+        const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP204",
                      .severity = Severity::error,
                      .span = v.at.call().span,

@@ -5,8 +5,6 @@
 
 namespace mp::lint {
 
-std::string_view rule_page(std::string_view id) {
-    return embedded_rule_pages(std::string(id) + ".md");
-}
+std::string_view rule_page(std::string_view id) { return embedded_rule_pages(std::string(id) + ".md"); }
 
 }  // namespace mp::lint

@@ -15,12 +15,13 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/reduce_settings.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/dataflow.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/reduce_settings.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -44,8 +45,7 @@ DType nccl_dtype(std::string_view constant) {
 
 // ncclAllReduce, ncclReduceScatter, ncclReduce: (send, receive, count, type, operation, ...).
 Collective nccl(const Call& call) {
-    constexpr std::array<std::string_view, 3> kNames{"ncclAllReduce", "ncclReduceScatter",
-                                                     "ncclReduce"};
+    constexpr std::array<std::string_view, 3> kNames{"ncclAllReduce", "ncclReduceScatter", "ncclReduce"};
     if (!any_of(leaf(call.name.str()), kNames) || call.args.size() < 5) return {};
     const std::string_view operation = leaf(call.args[4].constant.str());
     Collective c{.buffer = 1};
@@ -58,33 +58,28 @@ Collective nccl(const Call& call) {
 // MPI has no half type of its own, so the buffer tells: (send, receive, count, type, operation,
 // ...).
 Collective mpi(const Call& call) {
-    constexpr std::array<std::string_view, 6> kNames{"MPI_Allreduce",
-                                                     "MPI_Reduce",
-                                                     "MPI_Iallreduce",
-                                                     "MPI_Reduce_scatter",
-                                                     "MPI_Reduce_scatter_block",
-                                                     "MPI_Scan"};
+    constexpr std::array<std::string_view, 6> kNames{
+        "MPI_Allreduce", "MPI_Reduce", "MPI_Iallreduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+        "MPI_Scan"};
     if (!any_of(leaf(call.name.str()), kNames) || call.args.size() < 5) return {};
     const Operand& operation = call.args[4];
     const bool sums =
         mentions(operation.constant.str(), "MPI_SUM") || mentions(operation.text.str(), "MPI_SUM");
-    const DType dtype =
-        is_low_precision(call.args[1].dtype) ? call.args[1].dtype : call.args[0].dtype;
+    const DType dtype = is_low_precision(call.args[1].dtype) ? call.args[1].dtype : call.args[0].dtype;
     return {.dtype = dtype, .reduction = sums ? Reduction::sum : Reduction::none, .buffer = 1};
 }
 
 // c10d: ProcessGroup::allreduce(tensors, options); its default operation is a sum.
 Collective c10d(const Function& f, const Call& call, const Program& program) {
-    constexpr std::array<std::string_view, 4> kNames{"allreduce", "reduce_scatter",
-                                                     "_reduce_scatter_base", "reduce"};
+    constexpr std::array<std::string_view, 4> kNames{"allreduce", "reduce_scatter", "_reduce_scatter_base",
+                                                     "reduce"};
     if (!is_within(call.name.str(), "c10d") || !any_of(leaf(call.name.str()), kNames)) return {};
     for (const Operand& argument : call.args)
         for (const std::string_view other : {"MAX", "MIN", "BAND", "BOR"})
             if (leaf(argument.constant.str()) == other) return {};
     for (std::size_t i = 0; i < call.args.size(); ++i) {
         const DType dtype = program.dtype_of(f, call.args[i]).dtype;
-        if (is_low_precision(dtype))
-            return {.dtype = dtype, .reduction = Reduction::sum, .buffer = i};
+        if (is_low_precision(dtype)) return {.dtype = dtype, .reduction = Reduction::sum, .buffer = i};
     }
     return {};
 }
@@ -98,14 +93,15 @@ Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes
         return {};
     Collective c{.reduction = Reduction::sum, .buffer = 0};
     for (const Operand& value : call.args) {
-        const std::string_view named = value.constant.empty() ? value.name.str()
-                                                              : value.constant.str();
+        const std::string_view named = value.constant.empty() ? value.name.str() : value.constant.str();
         if (!mentions(named, "ReduceOp.")) {
             if (value.keyword.str() == "op") return {};
             continue;
         }
-        if (leaf(named) == "AVG") c.reduction = Reduction::average;
-        else if (leaf(named) != "SUM") return {};
+        if (leaf(named) == "AVG")
+            c.reduction = Reduction::average;
+        else if (leaf(named) != "SUM")
+            return {};
     }
     const TensorDType is = dtypes.of(f, call.args.front());
     if (is.proven) c.dtype = is.dtype;
@@ -162,13 +158,11 @@ const Call* divides_before(const Function& f, const Call& collective, const Oper
 
 std::string message_of(const Call& call, const Collective& c) {
     std::string text = std::string(leaf(call.name.str())) + " " +
-                       (c.reduction == Reduction::average ? "averages" : "sums") +
-                       " across ranks in " + std::string(label(c.dtype)) +
-                       ": every addition rounds to " + std::to_string(significant_bits(c.dtype)) +
-                       " bits";
+                       (c.reduction == Reduction::average ? "averages" : "sums") + " across ranks in " +
+                       std::string(label(c.dtype)) + ": every addition rounds to " +
+                       std::to_string(significant_bits(c.dtype)) + " bits";
     if (c.dtype != DType::bf16)
-        text +=
-            ", and a total from " + shown(overflows_from(c.dtype)) + " on overflows on every rank";
+        text += ", and a total from " + shown(overflows_from(c.dtype)) + " on overflows on every rank";
     return text;
 }
 

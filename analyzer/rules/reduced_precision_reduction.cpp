@@ -15,11 +15,12 @@
 #include <array>
 #include <vector>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/autocast_calls.hpp"
-#include "analyzer/rules/engines.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -30,16 +31,15 @@ struct Flag {
     DType dtype = DType::unknown;
     bool accumulates = false;  // not only the parts of a split product, every product
 };
-constexpr std::array<Flag, 3> kFlags{
-    {{"torch.backends.cuda.matmul.allow_fp16_accumulation", "setAllowFP16AccumulationCuBLAS",
-      DType::fp16, true},
-     {"torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
-      "setAllowFP16ReductionCuBLAS", DType::fp16, false},
-     {"torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
-      "setAllowBF16ReductionCuBLAS", DType::bf16, false}}};
+constexpr std::array<Flag, 3> kFlags{{{"torch.backends.cuda.matmul.allow_fp16_accumulation",
+                                       "setAllowFP16AccumulationCuBLAS", DType::fp16, true},
+                                      {"torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
+                                       "setAllowFP16ReductionCuBLAS", DType::fp16, false},
+                                      {"torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
+                                       "setAllowBF16ReductionCuBLAS", DType::bf16, false}}};
 
-void report(const RuleContext& context, const Function& f, const Flag& flag,
-            const SourceSpan& span, Findings& out) {
+void report(const RuleContext& context, const Function& f, const Flag& flag, const SourceSpan& span,
+            Findings& out) {
     const std::string dtype(label(flag.dtype));
     std::string message = "matrix products may ";
     message += flag.accumulates ? "accumulate in " + dtype : "join their partial sums in " + dtype;
@@ -73,9 +73,8 @@ struct Place {
 // Somebody has decided: whatever value the flag gets.
 bool sets_flag(const Program& program, const Flag& flag) {
     bool found = std::ranges::any_of(program.functions(), [&](const Function* f) {
-        return std::ranges::any_of(f->settings, [&](const Setting& setting) {
-            return setting.key.str() == flag.setting;
-        });
+        return std::ranges::any_of(f->settings,
+                                   [&](const Setting& setting) { return setting.key.str() == flag.setting; });
     });
     const auto is_setter = [&](std::string_view name) { return leaf(name) == flag.setter; };
     for_each_call(program, is_setter, [&](const Function&, const Call&) { found = true; });
@@ -93,8 +92,7 @@ std::vector<Place> fp16_of(const RuleContext& context) {
             found.push_back({&f, call.span});
     });
     for (const Engine& engine : engines_of(context))
-        if (engine.dtype == DType::fp16 && engine.function)
-            found.push_back({engine.function, engine.at});
+        if (engine.dtype == DType::fp16 && engine.function) found.push_back({engine.function, engine.at});
     return found;
 }
 
@@ -109,8 +107,7 @@ std::vector<Place> long_products(const RuleContext& context) {
 }
 
 // A product in the file where fp16 is asked for, or in one that calls connect with it.
-const Place* product_near(const RuleContext& context, const Place& half,
-                          const std::vector<Place>& products) {
+const Place* product_near(const RuleContext& context, const Place& half, const std::vector<Place>& products) {
     const std::vector<Symbol>& near = protocol_of(context).files_near(*half.function);
     const auto found = std::ranges::find_if(products, [&](const Place& product) {
         const Symbol file = product.function->span.file;
@@ -134,8 +131,7 @@ void check_defaults(const RuleContext& context, Findings& out) {
                          "would fit",
               .fix = "set torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = "
                      "False while training",
-              .notes = {{product->at, "a product over " +
-                                          std::to_string(static_cast<int>(kLongSum)) +
+              .notes = {{product->at, "a product over " + std::to_string(static_cast<int>(kLongSum)) +
                                           " terms or more is made here"}},
               .function = {}},
              out);
@@ -158,8 +154,8 @@ bool is_product(std::string_view name) { return leaf(name).starts_with("cublasGe
 // A product of half matrices that is summed in fp32: only joining its parts may round.
 bool is_half_product(const Call& call) {
     const auto constant = [&](std::string_view value) {
-        return std::ranges::any_of(
-            call.args, [&](const Operand& a) { return leaf(a.constant.str()) == value; });
+        return std::ranges::any_of(call.args,
+                                   [&](const Operand& a) { return leaf(a.constant.str()) == value; });
     };
     return (constant("CUDA_R_16F") || constant("CUDA_R_16BF")) &&
            (constant("CUBLAS_COMPUTE_32F") || constant("CUDA_R_32F"));
@@ -204,8 +200,7 @@ const Flag* flag_set_by(std::string_view name) {
 void check_flags(const RuleContext& context, Findings& out) {
     for_each(context, &Function::settings, [&](const Function& f, const Setting& setting) {
         const auto* flag = std::ranges::find(kFlags, setting.key.str(), &Flag::setting);
-        if (flag != kFlags.end() && is_true(&setting.value))
-            report(context, f, *flag, setting.span, out);
+        if (flag != kFlags.end() && is_true(&setting.value)) report(context, f, *flag, setting.span, out);
     });
     for_each_call(context.program, flag_set_by, [&](const Function& f, const Call& call) {
         if (is_true(argument(call, 0, "allow")))

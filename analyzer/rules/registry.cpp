@@ -143,9 +143,8 @@ constexpr std::array kRules{
 std::span<const Rule* const> all_rules() { return kRules; }
 
 const Rule* find_rule(std::string_view id_or_name) {
-    const auto found = std::ranges::find_if(kRules, [&](const Rule* rule) {
-        return rule->id == id_or_name || rule->name == id_or_name;
-    });
+    const auto found = std::ranges::find_if(
+        kRules, [&](const Rule* rule) { return rule->id == id_or_name || rule->name == id_or_name; });
     return found == kRules.end() ? nullptr : *found;
 }
 

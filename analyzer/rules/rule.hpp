@@ -2,51 +2,17 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "analyzer/rules/finding.hpp"
-#include "analyzer/rules/shared.hpp"
-#include "kernels/numerics/policy.hpp"
-#include "kernels/numerics/torch_policies.hpp"
+#include "analyzer/analyses/context.hpp"
 
 namespace mp::lint {
-
-class Protocol;
-struct ConstantUse;
-struct Engine;
-
-// What a rule may look at: the linked program and the policies. No source text, no clock, no files.
-struct RuleContext {
-    const Program& program;
-    const Policy& cuda;  // autocast list of the torch version in use, by device
-    const Policy& cpu;
-    bool inference = false;  // profile: no training, so master weights and scalers are not expected
-    const Policies* policies = nullptr;  // the lists of the other devices
-    TorchVersion torch{};                // in use; not known: the newest
-    std::string_view device{};           // --device, of a program that does not say; empty: not told
-
-    // Of protocol_of(), engines_of() and constant_uses().
-    Shared<Protocol> protocol{};
-    Shared<std::vector<Engine>> engines{};
-    Shared<std::vector<ConstantUse>> constants{};
-
-    // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
-    // ("hmp", "apex"); nullptr when none is known.
-    const Policy* policy(std::string_view device_name) const {
-        if (device_name == "cuda") return &cuda;
-        if (device_name == "cpu") return &cpu;
-        return policies ? policies->of(device_name) : nullptr;
-    }
-    // Whether the torch in use is older than this one. The newest is older than none.
-    bool older_than(TorchVersion version) const { return torch.known() && torch < version; }
-};
 
 struct Rule {
     std::string_view id;                    // "MP401", frozen
     std::string_view name;                  // "half-accumulator"; reads well after "allow"
     Severity severity = Severity::warning;  // the highest it reports
     bool on_by_default = true;              // false: only with --select
-    std::string_view confirmed_by;  // ids of the run's findings that would confirm it, "MPT004"
+    std::string_view confirmed_by;          // ids of the run's findings that would confirm it, "MPT004"
     void (*check)(const RuleContext&, Findings&) = nullptr;
 };
 

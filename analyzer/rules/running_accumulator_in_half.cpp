@@ -11,10 +11,11 @@
 
 #include <array>
 
-#include "analyzer/rules/accumulators.hpp"
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/accumulators.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -34,9 +35,8 @@ void settings(const RuleContext& context, const Function& f, Findings& out) {
              {.rule = "MP410",
               .severity = Severity::warning,
               .span = setting.span,
-              .message = "gradients of the micro-batches are added in " +
-                         std::string(label(dtype)) + ": every addition rounds to " +
-                         std::to_string(significant_bits(dtype)) + " bits",
+              .message = "gradients of the micro-batches are added in " + std::string(label(dtype)) +
+                         ": every addition rounds to " + std::to_string(significant_bits(dtype)) + " bits",
               .fix = "accumulate gradients in fp32",
               .notes = {},
               .function = {}},
@@ -48,11 +48,10 @@ void collections(const RuleContext& context, Findings& out) {
     for (CollectedTotal& total : collected_totals(context)) {
         const std::string dtype(label(total.dtype));
         std::string message = "losses collected" +
-                              (total.list.empty() ? "" : " in" + quoted(total.list.str())) +
-                              " are " + dtype + ": ";
+                              (total.list.empty() ? "" : " in" + quoted(total.list.str())) + " are " + dtype +
+                              ": ";
         if (total.one_by_one)
-            message += "every addition rounds, and a sum of ones stops growing at " +
-                       stalls_at(total.dtype);
+            message += "every addition rounds, and a sum of ones stops growing at " + stalls_at(total.dtype);
         else
             message += "each was rounded to " + std::to_string(significant_bits(total.dtype)) +
                        " bits, and so is their " + std::string(total.call->op.name());
@@ -77,9 +76,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP410",
               .severity = Severity::warning,
               .span = a.fact->span,
-              .message = "running total" + quoted(a.fact->name.str()) + " is " +
-                         std::string(label(a.dtype)) + ": a sum of ones stops growing at " +
-                         stalls_at(a.dtype) + and_overflows(a.dtype),
+              .message = "running total" + quoted(a.fact->name.str()) + " is " + std::string(label(a.dtype)) +
+                         ": a sum of ones stops growing at " + stalls_at(a.dtype) + and_overflows(a.dtype),
               .fix = "add .item() or .float(), or create the total in fp32",
               .notes = a.notes,
               .function = {},

@@ -8,8 +8,9 @@
 // Silent After unscale_, where the scale was read, with disabled scalers.
 // Tests  testdata/lint/MP209.md, tests/analyzer/rules/scaled_grad_inspection_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -28,16 +29,15 @@ void check(const RuleContext& context, Findings& out) {
         emit(context, *v.at.function, std::move(made), out);
     }
     for (const Violation& v : violations_of(context, Defect::penalty_unscaled)) {
-        Finding made{
-            .rule = "MP209",
-            .severity = Severity::warning,
-            .span = v.at.call().span,
-            .message =
-                "the gradients of the penalty come from a loss that is not scaled: in "
-                "fp16 they underflow",
-            .fix = "pass scale(outputs) of the scaler, and divide the gradients by get_scale()",
-            .notes = {},
-            .function = {}};
+        Finding made{.rule = "MP209",
+                     .severity = Severity::warning,
+                     .span = v.at.call().span,
+                     .message =
+                         "the gradients of the penalty come from a loss that is not scaled: in "
+                         "fp16 they underflow",
+                     .fix = "pass scale(outputs) of the scaler, and divide the gradients by get_scale()",
+                     .notes = {},
+                     .function = {}};
         add_note(made.notes, v.before, "the loss with the penalty");
         emit(context, *v.at.function, std::move(made), out);
     }

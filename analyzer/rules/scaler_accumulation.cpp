@@ -8,8 +8,9 @@
 // Silent All of it inside the condition of the step; gradients that are zeroed every time.
 // Tests  testdata/lint/MP206.md, tests/analyzer/rules/scaler_accumulation_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -36,12 +37,11 @@ void check(const RuleContext& context, Findings& out) {
         emit(context, *v.at.function, std::move(made), out);
     }
     for (const Violation& v : violations_of(context, Defect::update_per_backward)) {
-        Finding made =
-            finding_of(v,
-                       "the loss scale is updated between two backward passes whose gradients are "
-                       "added up: they "
-                       "carry different scales",
-                       "call update() of the scaler after its step, under the same condition");
+        Finding made = finding_of(v,
+                                  "the loss scale is updated between two backward passes whose gradients are "
+                                  "added up: they "
+                                  "carry different scales",
+                                  "call update() of the scaler after its step, under the same condition");
         add_note(made.notes, v.before, "the next backward adds to the same gradients");
         emit(context, *v.at.function, std::move(made), out);
     }

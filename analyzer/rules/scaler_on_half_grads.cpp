@@ -11,9 +11,10 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {

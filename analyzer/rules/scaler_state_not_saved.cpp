@@ -11,8 +11,9 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,8 +28,8 @@ bool gives_state(std::string_view name) { return last_part(name) == "state_dict"
 bool takes_state(std::string_view name) { return last_part(name) == "load_state_dict"; }
 
 bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call) {
-    return !call.args.empty() && (protocol.roles().is_scaler(f, call) ||
-                                  mentions(key_of(call.args[0]).str(), "scaler"));
+    return !call.args.empty() &&
+           (protocol.roles().is_scaler(f, call) || mentions(key_of(call.args[0]).str(), "scaler"));
 }
 
 // What the files of one program do with states.
@@ -72,16 +73,14 @@ const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
         }
     for (const MadeScaler& s : protocol_of(context).scalers())
         for (const Function* user : users)
-            if (s.function->span.file == user->span.file && s.enabled.always != Switch::off)
-                return &s;
+            if (s.function->span.file == user->span.file && s.enabled.always != Switch::off) return &s;
     return nullptr;
 }
 
 void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const Protocol& protocol = protocol_of(context);
     const auto state = std::ranges::find_if(f.calls, [&](const Call& c) {
-        return c.kind == CallKind::method && gives_state(c.name.str()) &&
-               protocol.roles().is_optimizer(f, c);
+        return c.kind == CallKind::method && gives_state(c.name.str()) && protocol.roles().is_optimizer(f, c);
     });
     if (state == f.calls.end()) return;
     const MadeScaler* scaler = scaler_of(context, f);
@@ -90,9 +89,8 @@ void check_saves(const RuleContext& context, const Function& f, Findings& out) {
          {.rule = "MP210",
           .severity = scaler->enabled.always == Switch::on ? Severity::warning : Severity::note,
           .span = state->span,
-          .message =
-              "the checkpoint holds the optimizer's state but not the scaler's: a restart begins "
-              "with the first loss scale",
+          .message = "the checkpoint holds the optimizer's state but not the scaler's: a restart begins "
+                     "with the first loss scale",
           .fix = "save state_dict() of the scaler too, and load it",
           .notes = {{scaler->call->span, "the scaler"}},
           .function = {}},

@@ -10,26 +10,25 @@
 //        other methods of the class.
 // Tests  testdata/lint/MP205.md, tests/analyzer/rules/scaler_update_missing_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 void check_missing(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::no_update)) {
-        const std::string name =
-            shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
-        Finding made{
-            .rule = "MP205",
-            .severity = Severity::error,
-            .span = v.at.call().span,
-            .message = name +
-                       " comes to its next step without update(): its scale does not "
-                       "follow overflows",
-            .fix = "call update() of the scaler after the step, on every way to the next one",
-            .notes = {},
-            .function = {}};
+        const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
+        Finding made{.rule = "MP205",
+                     .severity = Severity::error,
+                     .span = v.at.call().span,
+                     .message = name +
+                                " comes to its next step without update(): its scale does not "
+                                "follow overflows",
+                     .fix = "call update() of the scaler after the step, on every way to the next one",
+                     .notes = {},
+                     .function = {}};
         if (v.before != v.at) add_note(made.notes, v.before, "the next step");
         emit(context, *v.at.function, std::move(made), out);
     }

@@ -9,9 +9,10 @@
 
 #include <algorithm>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,9 +42,7 @@ struct Regions {
 
 Regions regions_of(const RuleContext& context, const std::vector<Symbol>& files) {
     Regions found;
-    const auto may_open = [](std::string_view name) {
-        return sets_dtype(name) || enters_region(name);
-    };
+    const auto may_open = [](std::string_view name) { return sets_dtype(name) || enters_region(name); };
     for_each_call(context.program, may_open, [&](const Function& f, const Call& c) {
         if (std::ranges::find(files, f.span.file) == files.end()) return;
         const DType dtype = region_dtype(f, c);
@@ -64,9 +63,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP208",
               .severity = Severity::note,
               .span = s.call->span,
-              .message =
-                  "the scaler is enabled, but every autocast region here is bf16, which needs no "
-                  "loss scale",
+              .message = "the scaler is enabled, but every autocast region here is bf16, which needs no "
+                         "loss scale",
               .fix = "drop the scaler, or enable it for fp16 only",
               .notes = {{regions.bf16, "a bf16 region"}},
               .function = {}},

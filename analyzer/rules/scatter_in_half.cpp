@@ -9,12 +9,13 @@
 
 #include <array>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/python_code.hpp"
-#include "analyzer/rules/regions.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,9 +42,9 @@ bool is_scatter_package(const Call& call) {
 
 // The ops of torch that summed() knows.
 bool may_sum(std::string_view op) {
-    constexpr std::array<std::string_view, 9> kOps{
-        "scatter_add", "index_add", "scatter_reduce", "index_reduce", "scatter",
-        "index_put",   "put",       "segment_reduce", "bincount"};
+    constexpr std::array<std::string_view, 9> kOps{"scatter_add",  "index_add",      "scatter_reduce",
+                                                   "index_reduce", "scatter",        "index_put",
+                                                   "put",          "segment_reduce", "bincount"};
     return any_of(op, kOps);
 }
 
@@ -52,22 +53,19 @@ const Operand* summed(const Call& call) {
     if (call.args.empty()) return nullptr;
     const std::string_view op = call.op.name();
     const std::size_t own = call.kind == CallKind::method ? 0 : 1;
-    if (op == "scatter_add" || op == "index_add" || is_scatter_package(call))
-        return &call.args.front();
-    const bool sums =
-        (op == "scatter_reduce" && reduces_by_sum(argument(call, 3 + own, "reduce"))) ||
-        (op == "index_reduce" && reduces_by_sum(argument(call, 3 + own, "reduce"))) ||
-        (op == "scatter" && reduces_by_sum(keyword_argument(call, "reduce"))) ||
-        (op == "index_put" && is_true(argument(call, 2 + own, "accumulate"))) ||
-        (op == "put" && is_true(argument(call, 2 + own, "accumulate"))) ||
-        (op == "segment_reduce" && reduces_by_sum(argument(call, 1, "reduce")));
+    if (op == "scatter_add" || op == "index_add" || is_scatter_package(call)) return &call.args.front();
+    const bool sums = (op == "scatter_reduce" && reduces_by_sum(argument(call, 3 + own, "reduce"))) ||
+                      (op == "index_reduce" && reduces_by_sum(argument(call, 3 + own, "reduce"))) ||
+                      (op == "scatter" && reduces_by_sum(keyword_argument(call, "reduce"))) ||
+                      (op == "index_put" && is_true(argument(call, 2 + own, "accumulate"))) ||
+                      (op == "put" && is_true(argument(call, 2 + own, "accumulate"))) ||
+                      (op == "segment_reduce" && reduces_by_sum(argument(call, 1, "reduce")));
     if (sums) return &call.args.front();
     return op == "bincount" ? argument(call, own, "weights") : nullptr;
 }
 
 // A promoting op of a region, or one that it runs in fp32, sums in the widest of its inputs.
-bool is_widened(const RuleContext& context, const Function& f, const Call& call,
-                TensorDTypes& dtypes) {
+bool is_widened(const RuleContext& context, const Function& f, const Call& call, TensorDTypes& dtypes) {
     if (call.in_place) return false;
     const Context* region = context.program.enabled_context(f, call);
     if (!region) return false;
@@ -79,8 +77,8 @@ bool is_widened(const RuleContext& context, const Function& f, const Call& call,
     return false;
 }
 
-void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
-                const Call& call, Findings& out) {
+void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+                Findings& out) {
     const Operand* target = is_python(f) ? summed(call) : nullptr;
     if (!target) return;
     TensorDType is = dtypes.of(f, *target);
@@ -89,10 +87,9 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
          {.rule = "MP404",
           .severity = context.inference ? Severity::note : Severity::warning,
           .span = call.span,
-          .message = std::string(leaf(call.name.str())) + " sums into" +
-                     quoted(target->name.str()) + " in " + std::string(label(is.dtype)) +
-                     ": a sum of ones stops growing at " + stalls_at(is.dtype) +
-                     and_overflows(is.dtype),
+          .message = std::string(leaf(call.name.str())) + " sums into" + quoted(target->name.str()) + " in " +
+                     std::string(label(is.dtype)) + ": a sum of ones stops growing at " +
+                     stalls_at(is.dtype) + and_overflows(is.dtype),
           .fix = "scatter into an fp32 tensor and cast the result",
           .notes = std::move(is.chain),
           .function = {}},
@@ -101,10 +98,9 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each_call_or_op(context.program, is_of_package, may_sum,
-                        [&](const Function& f, const Call& call) {
-                            check_call(context, dtypes, f, call, out);
-                        });
+    for_each_call_or_op(context.program, is_of_package, may_sum, [&](const Function& f, const Call& call) {
+        check_call(context, dtypes, f, call, out);
+    });
 }
 
 }  // namespace

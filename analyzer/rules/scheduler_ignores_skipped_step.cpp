@@ -7,22 +7,22 @@
 // Silent Schedulers that step per epoch, and code that asks for the scale in between.
 // Tests  testdata/lint/MP211.md, tests/analyzer/rules/scheduler_ignores_skipped_step_test.cpp
 
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::blind_scheduler)) {
-        Finding made{
-            .rule = "MP211",
-            .severity = Severity::note,
-            .span = v.at.call().span,
-            .message = "the scheduler steps even when the scaler skipped the optimizer's step",
-            .fix = "step it only when get_scale() did not fall over update()",
-            .notes = {},
-            .function = {}};
+        Finding made{.rule = "MP211",
+                     .severity = Severity::note,
+                     .span = v.at.call().span,
+                     .message = "the scheduler steps even when the scaler skipped the optimizer's step",
+                     .fix = "step it only when get_scale() did not fall over update()",
+                     .notes = {},
+                     .function = {}};
         add_note(made.notes, v.before, "the step that may be skipped");
         emit(context, *v.at.function, std::move(made), out);
     }

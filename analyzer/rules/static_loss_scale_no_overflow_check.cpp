@@ -13,11 +13,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/loss_scales.hpp"
-#include "analyzer/rules/numbers.hpp"
-#include "analyzer/rules/protocol.hpp"
-#include "analyzer/rules/support.hpp"
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/loss_scales.hpp"
+#include "analyzer/analyses/numbers.hpp"
+#include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
@@ -25,11 +26,9 @@ namespace {
 // The constant factor of a product.
 std::optional<double> factor_of(const Call& call) {
     const std::string_view leaf = last_part(call.name.str());
-    if (leaf != "__mul__" && leaf != "mul" && leaf != "__rmul__" && leaf != "operator*")
-        return std::nullopt;
+    if (leaf != "__mul__" && leaf != "mul" && leaf != "__rmul__" && leaf != "operator*") return std::nullopt;
     for (const Operand& a : call.args)
-        if (const std::optional<double> number = number_of(a); number && *number >= 8)
-            return number;
+        if (const std::optional<double> number = number_of(a); number && *number >= 8) return number;
     return std::nullopt;
 }
 
@@ -67,8 +66,7 @@ bool computes_in_fp16(const Protocol& protocol, const Function& f) {
     if (protocol.mask(f) & mask_of(EventKind::region)) return true;
     for (const Call& c : f.calls) {
         const Event e = protocol.roles().event(f, c);
-        if (e.kind == EventKind::optimizer_step &&
-            protocol.parameters_of(f, e.optimizer) == DType::fp16)
+        if (e.kind == EventKind::optimizer_step && protocol.parameters_of(f, e.optimizer) == DType::fp16)
             return true;
     }
     return false;
@@ -83,8 +81,7 @@ struct KernelScale {
     const Scaling* at = nullptr;
 };
 
-std::vector<KernelScale> kernel_scales(const RuleContext& context, const LossScales& scales,
-                                       bool stored) {
+std::vector<KernelScale> kernel_scales(const RuleContext& context, const LossScales& scales, bool stored) {
     std::vector<KernelScale> out;
     for_each(context, &Function::scalings, [&](const Function& f, const Scaling& s) {
         if (s.dtype != DType::fp16 || s.stored != stored) return;
@@ -139,9 +136,8 @@ void check(const RuleContext& context, Findings& out) {
              {.rule = "MP213",
               .severity = Severity::warning,
               .span = scaled->product->span,
-              .message =
-                  "constant loss scale without a test for infinities: one overflow in an fp16 "
-                  "gradient reaches the weights",
+              .message = "constant loss scale without a test for infinities: one overflow in an fp16 "
+                         "gradient reaches the weights",
               .fix = "use a GradScaler, or skip the step when a gradient is not finite",
               .notes = {{division->span, "the gradients are divided here"}},
               .function = {}},
@@ -151,12 +147,11 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kStaticLossScaleNoOverflowCheck{
-    .id = "MP213",
-    .name = "static-loss-scale-no-overflow-check",
-    .severity = Severity::warning,
-    .on_by_default = true,
-    .confirmed_by = "",
-    .check = check};
+extern constinit const Rule kStaticLossScaleNoOverflowCheck{.id = "MP213",
+                                                            .name = "static-loss-scale-no-overflow-check",
+                                                            .severity = Severity::warning,
+                                                            .on_by_default = true,
+                                                            .confirmed_by = "",
+                                                            .check = check};
 
 }  // namespace mp::lint

@@ -4,7 +4,7 @@
 // Why    Whoever changes the line later cannot know whether the reason still holds.
 // Fix    Write the reason behind the rule.
 // Silent Any words, in front of the suppression or behind it; comments for other tools.
-// Tests  testdata/lint/MP002.md, tests/analyzer/driver/suppress_test.cpp
+// Tests  testdata/lint/MP002.md, tests/analyzer/suppress/suppress_test.cpp
 
 #include "analyzer/rules/rule.hpp"
 

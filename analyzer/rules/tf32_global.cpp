@@ -15,24 +15,29 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
-#include "analyzer/rules/arguments.hpp"
-#include "analyzer/rules/support.hpp"
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPrecisionSettings{
-    "torch.backends.fp32_precision", "torch.backends.cuda.fp32_precision",
-    "torch.backends.cuda.matmul.fp32_precision"};
+constexpr std::array<std::string_view, 3> kPrecisionSettings{"torch.backends.fp32_precision",
+                                                             "torch.backends.cuda.fp32_precision",
+                                                             "torch.backends.cuda.matmul.fp32_precision"};
 
 // What a small error of the input or of a product becomes a large one in.
 constexpr std::array<std::string_view, 24> kSensitive{
-    "inverse",      "linalg_inv",   "linalg_inv_ex", "pinverse",     "linalg_pinv",  "cholesky",
-    "linalg_cholesky", "cholesky_solve", "svd",      "linalg_svd",   "linalg_svdvals", "solve",
-    "linalg_solve", "linalg_solve_ex", "lstsq",      "linalg_lstsq", "cdist",        "eigh",
-    "linalg_eigh",  "linalg_eig",   "linalg_det",    "linalg_slogdet", "linalg_qr",  "linalg_lu_solve"};
+    "inverse",         "linalg_inv",      "linalg_inv_ex",
+    "pinverse",        "linalg_pinv",     "cholesky",
+    "linalg_cholesky", "cholesky_solve",  "svd",
+    "linalg_svd",      "linalg_svdvals",  "solve",
+    "linalg_solve",    "linalg_solve_ex", "lstsq",
+    "linalg_lstsq",    "cdist",           "eigh",
+    "linalg_eigh",     "linalg_eig",      "linalg_det",
+    "linalg_slogdet",  "linalg_qr",       "linalg_lu_solve"};
 
 bool switches_on(const Setting& s) {
     const std::string_view key = s.key.str();
@@ -44,8 +49,7 @@ bool switches_on(const Setting& s) {
 }
 
 bool sets_precision(std::string_view name) {
-    return leaf(name) == "set_float32_matmul_precision" ||
-           leaf(name) == "setFloat32MatmulPrecision";
+    return leaf(name) == "set_float32_matmul_precision" || leaf(name) == "setFloat32MatmulPrecision";
 }
 
 bool allows_tf32(std::string_view name) { return leaf(name) == "setAllowTF32CuBLAS"; }
@@ -146,10 +150,11 @@ std::multimap<std::uint32_t, SourceSpan> switches_of(const Program& program) {
     return found;
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span,
-            const Sensitive& sensitive, Findings& out) {
-    std::string message = "every fp32 matrix product of the process may run in TF32, with 10 bits of "
-                          "mantissa";
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, const Sensitive& sensitive,
+            Findings& out) {
+    std::string message =
+        "every fp32 matrix product of the process may run in TF32, with 10 bits of "
+        "mantissa";
     std::vector<Note> notes;
     if (sensitive.call) {
         message += ", and " + std::string(sensitive.call->op.name()) + " amplifies such errors";

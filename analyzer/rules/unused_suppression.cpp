@@ -5,7 +5,7 @@
 // Why    The next defect on that line is silenced with it, and nobody wrote the comment for that one.
 // Fix    Remove the comment, or repair it.
 // Silent Rules that did not run; comments for other tools; files that did not parse.
-// Tests  testdata/lint/MP001.md, tests/analyzer/driver/suppress_test.cpp
+// Tests  testdata/lint/MP001.md, tests/analyzer/suppress/suppress_test.cpp
 
 #include "analyzer/rules/rule.hpp"
 

@@ -37,7 +37,8 @@ void fail(const Api& api, MpCuptiProbe& probe, const char* call, CUptiResult cod
 }
 
 // The call that was made, for the message. With the newer call the other subscriber's name comes back.
-const char* subscribe(const Api& api, MpCuptiProbe& probe, CUpti_SubscriberHandle& handle, CUptiResult& code) {
+const char* subscribe(const Api& api, MpCuptiProbe& probe, CUpti_SubscriberHandle& handle,
+                      CUptiResult& code) {
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
     if (api.subscribe_v2) {
         std::array<char, sizeof probe.holder> holder{};
@@ -50,7 +51,8 @@ const char* subscribe(const Api& api, MpCuptiProbe& probe, CUpti_SubscriberHandl
         holder.back() = '\0';
         if (code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) put(probe.holder, holder.data());
         // A CUPTI whose struct is another one: the older call needs none.
-        const bool other_struct = code == CUPTI_ERROR_INVALID_PARAMETER || code == CUPTI_ERROR_API_NOT_IMPLEMENTED;
+        const bool other_struct =
+            code == CUPTI_ERROR_INVALID_PARAMETER || code == CUPTI_ERROR_API_NOT_IMPLEMENTED;
         if (!other_struct || !api.subscribe) return "cuptiSubscribe_v2";
     }
 #endif
@@ -104,7 +106,8 @@ void* open_library(const char* directories, MpCuptiProbe& probe) {
     const char* const home = std::getenv("CUDA_HOME");
     for (const char* const toolkit : {home, "/usr/local/cuda"})
         for (const char* const place : kToolkitPlaces)
-            if (void* const library = toolkit ? open_in(std::string(toolkit) + place, probe) : nullptr) return library;
+            if (void* const library = toolkit ? open_in(std::string(toolkit) + place, probe) : nullptr)
+                return library;
     return nullptr;
 }
 
@@ -142,7 +145,7 @@ void probe(const Api& api, MpCuptiProbe& probe) {
 }  // namespace mp::cupti
 
 extern "C" __attribute__((visibility("default"))) int mptrace_cupti_probe(MpCuptiProbe* probe,
-                                                                         const char* directories) {
+                                                                          const char* directories) {
     if (!probe || probe->size != sizeof(MpCuptiProbe)) return -1;
     *probe = MpCuptiProbe{};
     probe->size = sizeof(MpCuptiProbe);

@@ -101,8 +101,8 @@ static void* dlopen_by_path(const char* name, int mode) {
 }
 
 // Where the stub below goes on with the very same arguments.
-__attribute__((used, visibility("hidden"))) Dlopen mp_dlopen_route(const char* name, int mode, uintptr_t stack,
-                                                                   uintptr_t caller) {
+__attribute__((used, visibility("hidden"))) Dlopen mp_dlopen_route(const char* name, int mode,
+                                                                   uintptr_t stack, uintptr_t caller) {
     const Dlopen real = real_dlopen();
     if (!mp_is_armed()) return real;
     const bool by_path = name && strchr(name, '/') && !strchr(name, '$') && !(mode & RTLD_NOLOAD);

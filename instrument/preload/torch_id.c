@@ -37,7 +37,7 @@ static bool id_from_notes(const uint8_t* at, size_t left, char id[kIdSize]) {
 }
 
 // Notes that no segment loads are in the file only.
-static bool is_loaded(const struct dl_phdr_info* library, const ElfW(Phdr)* part) {
+static bool is_loaded(const struct dl_phdr_info* library, const ElfW(Phdr) * part) {
     for (int i = 0; i < library->dlpi_phnum; ++i) {
         const ElfW(Phdr)* const load = &library->dlpi_phdr[i];
         if (load->p_type == PT_LOAD && part->p_vaddr >= load->p_vaddr &&

@@ -73,7 +73,8 @@ extern "C" __attribute__((visibility("default"))) int mptrace_attach(const char*
     try {
         return mp::twin::attach(options_path);
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "mp-trace: the adapter did not start (%s); the program runs untraced\n", e.what());
+        std::fprintf(stderr, "mp-trace: the adapter did not start (%s); the program runs untraced\n",
+                     e.what());
         return 1;
     }
 }

@@ -53,10 +53,12 @@ std::string short_name(const char* symbol) {
 class Executable {
 public:
     Executable() {
-        ::dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* self) {
-            static_cast<Executable*>(self)->place(*info);
-            return 1;  // the first one is the program
-        }, this);
+        ::dl_iterate_phdr(
+            [](dl_phdr_info* info, std::size_t, void* self) {
+                static_cast<Executable*>(self)->place(*info);
+                return 1;  // the first one is the program
+            },
+            this);
         read_functions();
     }
 
@@ -86,7 +88,7 @@ private:
     void read_functions() {
         const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (file < 0) return;
-        struct stat info {};
+        struct stat info{};
         void* map = MAP_FAILED;
         if (::fstat(file, &info) == 0 && info.st_size > static_cast<off_t>(sizeof(Elf64_Ehdr)))
             map = ::mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
@@ -100,7 +102,8 @@ private:
 
     void read_symbols(const char* bytes, std::size_t size) {
         const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes);
-        if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) return;
+        if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+            return;
         const std::uint64_t count = header->e_shnum;
         if (header->e_shoff > size || count * sizeof(Elf64_Shdr) > size - header->e_shoff) return;
         const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes + header->e_shoff);
@@ -115,7 +118,8 @@ private:
             const auto* symbols = reinterpret_cast<const Elf64_Sym*>(bytes + s.sh_offset);
             for (std::uint64_t k = 0; k < s.sh_size / sizeof(Elf64_Sym); ++k) {
                 const Elf64_Sym& symbol = symbols[k];
-                if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0 || symbol.st_name >= names.sh_size)
+                if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0 ||
+                    symbol.st_name >= names.sh_size)
                     continue;
                 functions_.push_back({symbol.st_value, symbol.st_value + symbol.st_size,
                                       short_name(bytes + names.sh_offset + symbol.st_name)});
@@ -163,7 +167,8 @@ CallPath call_path() {
     auto it = known->find(key);
     if (it == known->end()) {
         const bool shows_outer = outer && outer != inner && outer->name != "main";
-        it = known->emplace(key, layers().intern(shows_outer ? outer->name + "." + inner->name : inner->name)).first;
+        it = known->emplace(key, layers().intern(shows_outer ? outer->name + "." + inner->name : inner->name))
+                 .first;
     }
     return {it->second, frames.own[0]};
 }

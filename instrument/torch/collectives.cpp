@@ -16,11 +16,16 @@ namespace {
 
 std::string canonical(const std::string& base) {
     static const std::pair<const char*, const char*> kNames[] = {
-        {"allreduce", "all_reduce"},         {"allreduce_coalesced", "all_reduce"},
-        {"_allgather_base", "all_gather"},   {"allgather", "all_gather"},
-        {"allgather_coalesced", "all_gather"}, {"allgather_into_tensor_coalesced", "all_gather"},
-        {"_reduce_scatter_base", "reduce_scatter"}, {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
-        {"alltoall", "all_to_all"},          {"alltoall_base", "all_to_all"},
+        {"allreduce", "all_reduce"},
+        {"allreduce_coalesced", "all_reduce"},
+        {"_allgather_base", "all_gather"},
+        {"allgather", "all_gather"},
+        {"allgather_coalesced", "all_gather"},
+        {"allgather_into_tensor_coalesced", "all_gather"},
+        {"_reduce_scatter_base", "reduce_scatter"},
+        {"reduce_scatter_tensor_coalesced", "reduce_scatter"},
+        {"alltoall", "all_to_all"},
+        {"alltoall_base", "all_to_all"},
     };
     for (const auto& [from, to] : kNames)
         if (base == from) return to;
@@ -29,13 +34,20 @@ std::string canonical(const std::string& base) {
 
 const char* reduction_name(c10d::ReduceOp::RedOpType type) {
     switch (type) {
-        case c10d::ReduceOp::SUM: return "sum";
-        case c10d::ReduceOp::AVG: return "avg";
-        case c10d::ReduceOp::PRODUCT: return "product";
-        case c10d::ReduceOp::MIN: return "min";
-        case c10d::ReduceOp::MAX: return "max";
-        case c10d::ReduceOp::PREMUL_SUM: return "premul_sum";
-        default: return "other";
+        case c10d::ReduceOp::SUM:
+            return "sum";
+        case c10d::ReduceOp::AVG:
+            return "avg";
+        case c10d::ReduceOp::PRODUCT:
+            return "product";
+        case c10d::ReduceOp::MIN:
+            return "min";
+        case c10d::ReduceOp::MAX:
+            return "max";
+        case c10d::ReduceOp::PREMUL_SUM:
+            return "premul_sum";
+        default:
+            return "other";
     }
 }
 
@@ -57,7 +69,8 @@ c10::intrusive_ptr<T> as(const IValue& value) {
 
 }  // namespace
 
-trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack) {
+trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::OperatorHandle& op,
+                                            const Stack& stack) {
     trace::CollectiveRecord record;
     record.op = canonical(info.base);
     record.calls = 1;
@@ -152,8 +165,10 @@ bool Twin::prepare_or_blank(Call& call) {
             return true;
         }
     } catch (const std::exception& e) {
-        if (call.local) session_.measuring_fault(call.info.name, e.what());
-        else session_.internal_fault(call.info.name, e.what());
+        if (call.local)
+            session_.measuring_fault(call.info.name, e.what());
+        else
+            session_.internal_fault(call.info.name, e.what());
     }
     prepare_blanks(call);
     return false;
@@ -194,8 +209,10 @@ void Twin::collective(Call& call) {
     std::uint64_t bytes = 0;
     for (const Call::Pair& pair : call.written_floats) {
         bytes += static_cast<std::uint64_t>(pair.real.numel()) * pair.real.element_size();
-        if (!followed) shadows_.lose(pair.real);
-        else shadows_.written(pair.real, /*later=*/true);
+        if (!followed)
+            shadows_.lose(pair.real);
+        else
+            shadows_.written(pair.real, /*later=*/true);
     }
     if (!followed && any_float) return;
     for (const Call::Pair& pair : call.written_integers) shadows_.lose_floats(pair.real);

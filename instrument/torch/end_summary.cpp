@@ -30,7 +30,7 @@ struct Start {
 // Runs in the parent's memory until the exec, with all signals blocked: system calls only.
 int start(void* given) {
     const auto* const s = static_cast<const Start*>(given);
-    struct sigaction plain {};
+    struct sigaction plain{};
     plain.sa_handler = SIG_DFL;
     for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &plain, nullptr);
     const int null = ::open("/dev/null", O_RDWR);

@@ -25,7 +25,7 @@ Twin* g_twin = nullptr;
 
 // What an op's arguments say, in one pass over them.
 struct Arguments {
-    bool meta = false;             // shape propagation (FakeTensor, DTensor): no values, no twin
+    bool meta = false;  // shape propagation (FakeTensor, DTensor): no values, no twin
     bool require_gradients = false;
     at::ScalarType first = at::ScalarType::Undefined;  // dtype of the first tensor
 };
@@ -56,8 +56,9 @@ at::ScalarType census_dtype(const Stack& stack, std::size_t results, at::ScalarT
 
 // An average of weights, a counter: what moves a value from its old one. Filling memory does not.
 bool updates_in_place(const OpInfo& info) {
-    return info.rule == Rule::generic && std::any_of(info.arguments.begin(), info.arguments.end(),
-                                                     [](const Argument& a) { return a.write && !a.overwrite; });
+    return info.rule == Rule::generic &&
+           std::any_of(info.arguments.begin(), info.arguments.end(),
+                       [](const Argument& a) { return a.write && !a.overwrite; });
 }
 
 void name_by_call_path(Site& site, bool makes_node) {
@@ -114,7 +115,10 @@ Site site_of(const OpInfo& info, bool forward) {
 class Watch {
 public:
     Watch(const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack, const Arguments& seen)
-        : info_(info), op_(op), forward_(at::GradMode::is_enabled() && seen.require_gradients), first_(seen.first) {
+        : info_(info),
+          op_(op),
+          forward_(at::GradMode::is_enabled() && seen.require_gradients),
+          first_(seen.first) {
         // Only measuring asks where an op runs.
         if (g_session->twin_active() || g_session->ledger().sampled() || op_log())
             site_ = current_site() = site_of(info, forward_);
@@ -123,7 +127,8 @@ public:
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0)
             g_session->count_collective(describe_collective(info, op, stack));
         if (g_session->has_python()) return;
-        if (forward_ && thread_state().autograd_depth == 0) g_session->forward_op(stack, info.arguments.size());
+        if (forward_ && thread_state().autograd_depth == 0)
+            g_session->forward_op(stack, info.arguments.size());
         if (info.writes && thread_state().autograd_depth == 0) report_writes(stack);
     }
 
@@ -177,15 +182,18 @@ public:
     explicit Kernel(OpInfo info) : info_(std::move(info)) {}
 
     void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
-        const DispatchKeySet below = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect);
+        const DispatchKeySet below =
+            keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect);
         ThreadState& state = thread_state();
         const bool attends = g_session->attends_only() && info_.rule == Rule::collective;
         if (state.depth > 0 || !(g_session->armed() || attends) || !thread_is_the_programs(state)) {
             op.redispatchBoxed(below, stack);
             return;
         }
-        if (attends) g_twin->run(info_, op, below, stack);
-        else observe(op, below, stack);
+        if (attends)
+            g_twin->run(info_, op, below, stack);
+        else
+            observe(op, below, stack);
     }
 
 private:
@@ -219,10 +227,12 @@ private:
 };
 
 bool is_skipped_namespace(const std::string& name) {
+    // clang-format off: a table
     static const char* const kSkipped[] = {"prim::", "prims::", "fsdp::", "_c10d_functional::",
                                            "_c10d_functional_autograd::", "c10d_functional::", "inductor::",
                                            "symm_mem::", "profiler::", "higher_order::", "_dtensor::", "mptrace::",
                                            "rngprims::", "debugprims::", "onnx::", "static_runtime::"};
+    // clang-format on
     return std::any_of(std::begin(kSkipped), std::end(kSkipped),
                        [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
 }
@@ -230,9 +240,13 @@ bool is_skipped_namespace(const std::string& name) {
 // An op is an op of its own when some backend implements it; a composite is only the sum of its parts.
 // silu_backward is both: a composite with a CPU kernel, so the composite must not decide.
 bool has_backend_kernel(const c10::OperatorHandle& op) {
-    static const DispatchKey kBackends[] = {
-        DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::SparseCPU, DispatchKey::QuantizedCPU, DispatchKey::MkldnnCPU,
-        DispatchKey::CompositeExplicitAutograd, DispatchKey::CompositeExplicitAutogradNonFunctional};
+    static const DispatchKey kBackends[] = {DispatchKey::CPU,
+                                            DispatchKey::CUDA,
+                                            DispatchKey::SparseCPU,
+                                            DispatchKey::QuantizedCPU,
+                                            DispatchKey::MkldnnCPU,
+                                            DispatchKey::CompositeExplicitAutograd,
+                                            DispatchKey::CompositeExplicitAutogradNonFunctional};
     return std::any_of(std::begin(kBackends), std::end(kBackends),
                        [&](DispatchKey key) { return op.hasKernelForDispatchKey(key); });
 }

@@ -15,7 +15,9 @@ constexpr std::size_t kMostMarks = 1 << 20;
 // Finds a name without making a string of it: modules are called often.
 struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
+    std::size_t operator()(std::string_view text) const noexcept {
+        return std::hash<std::string_view>()(text);
+    }
 };
 
 struct Mark {
@@ -33,8 +35,8 @@ struct Layers::Thread {
         bool module = false;
     };
     std::vector<Running> stack;
-    std::vector<Mark> marks;       // by first_node
-    std::size_t last_step = 0;     // marks before it belong to earlier steps
+    std::vector<Mark> marks;    // by first_node
+    std::size_t last_step = 0;  // marks before it belong to earlier steps
     bool ran = false;
     std::unordered_map<std::string, LayerId, Hash, std::equal_to<>> known;  // spares the lock of all names
 
@@ -44,8 +46,10 @@ struct Layers::Thread {
         const std::lock_guard lock(mutex);
         if (!marks.empty() && marks.back().layer == layer) return;
         if (!marks.empty()) next = std::max(next, marks.back().first_node);
-        if (!marks.empty() && marks.back().first_node == next) marks.back().layer = layer;
-        else if (marks.size() < kMostMarks) marks.push_back({next, layer});
+        if (!marks.empty() && marks.back().first_node == next)
+            marks.back().layer = layer;
+        else if (marks.size() < kMostMarks)
+            marks.push_back({next, layer});
     }
 };
 
@@ -60,7 +64,10 @@ Site& current_site() noexcept {
 }
 
 Layers::Layers()
-    : loss(intern("(loss)")), optimizer(intern("(optimizer)")), data(intern("(data)")), update(intern("(update)")) {}
+    : loss(intern("(loss)")),
+      optimizer(intern("(optimizer)")),
+      data(intern("(data)")),
+      update(intern("(update)")) {}
 
 LayerId Layers::intern(std::string_view name) {
     const std::lock_guard lock(mutex_);
@@ -138,9 +145,9 @@ LayerId Layers::of_node(std::uint64_t forward_thread, std::int64_t sequence) {
     Thread* t = find_thread(forward_thread);
     if (!t || sequence < 0) return 0;
     const std::lock_guard lock(t->mutex);
-    const auto after = std::upper_bound(
-        t->marks.begin(), t->marks.end(), static_cast<std::uint64_t>(sequence),
-        [](std::uint64_t node, const Mark& mark) { return node < mark.first_node; });
+    const auto after =
+        std::upper_bound(t->marks.begin(), t->marks.end(), static_cast<std::uint64_t>(sequence),
+                         [](std::uint64_t node, const Mark& mark) { return node < mark.first_node; });
     return after == t->marks.begin() ? 0 : std::prev(after)->layer;
 }
 

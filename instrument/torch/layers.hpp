@@ -37,12 +37,12 @@ public:
 
     // Of this thread. A name longer than 4 KiB is cut.
     void push(std::string_view name);
-    LayerId pop();              // what was on top; 0 when nothing was
+    LayerId pop();  // what was on top; 0 when nothing was
     // A layer that nobody pushed runs the op that made the last autograd node of this thread.
     void runs_op(LayerId);
-    LayerId current() const;    // on top; 0 when nothing is
+    LayerId current() const;  // on top; 0 when nothing is
     std::size_t depth() const;
-    bool in_module() const;     // what is on top is a module, not "(optimizer)" and the like
+    bool in_module() const;  // what is on top is a module, not "(optimizer)" and the like
     // Whether a layer ran in this step and none does now: what follows is the loss.
     bool after_model() const;
 

@@ -31,10 +31,12 @@ Last& last() {
 
 // Ops that write constants or move what is there: an infinity in their results was put there on purpose.
 bool places_constants(const OpInfo& op) {
+    // clang-format off: a table
     static constexpr std::string_view kNames[] = {"fill", "full", "full_like", "new_full", "masked_fill", "where",
                                                   "constant_pad_nd", "index_put", "_index_put_impl", "index_fill",
                                                   "scalar_tensor", "masked_scatter", "scatter", "tril", "triu",
                                                   "lift_fresh", "ones", "zeros", "arange"};
+    // clang-format on
     return op.moves_bytes || op.base == "_to_copy" ||
            std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
 }
@@ -49,16 +51,17 @@ bool may_leave_format(const OpInfo& op, at::ScalarType dtype) {
 
 // Ops that give NaN for some finite inputs in every format. They are rare in forward and backward.
 bool has_a_domain(const OpInfo& op, Phase phase) {
-    static constexpr std::string_view kNames[] = {"div", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
-                                                  "reciprocal", "pow", "acos", "asin", "acosh", "atanh", "xlogy",
-                                                  "fmod", "remainder", "logit"};
+    static constexpr std::string_view kNames[] = {
+        "div",  "log",  "log2",  "log10", "log1p", "sqrt", "rsqrt",     "reciprocal", "pow",
+        "acos", "asin", "acosh", "atanh", "xlogy", "fmod", "remainder", "logit"};
     return (phase == Phase::forward || phase == Phase::backward) &&
            std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
 }
 
 bool is_arithmetic(const OpInfo& op) {
-    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "mm", "addmm", "bmm", "baddbmm", "pow", "sum",
-                                                  "exp", "cumsum", "dot", "linear", "convolution"};
+    static constexpr std::string_view kNames[] = {"add",    "sub",     "mul",    "mm",         "addmm",
+                                                  "bmm",    "baddbmm", "pow",    "sum",        "exp",
+                                                  "cumsum", "dot",     "linear", "convolution"};
     return std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
 }
 
@@ -78,8 +81,9 @@ double input_error(const Call& call) {
         if (!call.real[i].isTensor() || !call.shadow[i].isTensor() || call.info.arguments[i].write) continue;
         cpu::TensorView real, twin;
         Divergence d;
-        if (view_for_kernels(call.real[i].toTensor(), real) && view_for_kernels(call.shadow[i].toTensor(), twin) &&
-            cpu::divergence(real, twin, d) && std::isfinite(relative_l2(d)))
+        if (view_for_kernels(call.real[i].toTensor(), real) &&
+            view_for_kernels(call.shadow[i].toTensor(), twin) && cpu::divergence(real, twin, d) &&
+            std::isfinite(relative_l2(d)))
             largest = std::max(largest, relative_l2(d));
     }
     return largest;
@@ -160,7 +164,9 @@ void put_origin(trace::OpRecord& r, std::uint64_t ordinal, const Inputs& inputs)
 
 }  // namespace
 
-bool is_low_precision(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16 || is_float8(type); }
+bool is_low_precision(at::ScalarType type) {
+    return type == at::kHalf || type == at::kBFloat16 || is_float8(type);
+}
 
 bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
     if (!has_plain_memory(t) || !t.device().is_cpu() || t.is_complex() || t.is_conj() || t.is_neg() ||
@@ -177,7 +183,8 @@ bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
     return true;
 }
 
-void measure_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const Measured& m) {
+void measure_result(Session& session, const Site& site, const OpInfo& op, const Call& call,
+                    const Measured& m) {
     cpu::TensorView real, twin, local;
     if (m.real.numel() == 0 || !view_for_kernels(m.real, real)) return;
     const bool has_twin = comparable(m.real, m.twin) && view_for_kernels(m.twin, twin);
@@ -186,8 +193,10 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     Divergence cum, loc, prop;
     std::optional<ExponentHistogram> exponents;
     if (session.ledger().sampled() && is_low_precision(m.real.scalar_type())) exponents.emplace();
-    if (has_twin) cpu::statistics_and_divergence(real, twin, stats, cum, exponents ? &*exponents : nullptr);
-    else cpu::statistics(real, stats, exponents ? &*exponents : nullptr);
+    if (has_twin)
+        cpu::statistics_and_divergence(real, twin, stats, cum, exponents ? &*exponents : nullptr);
+    else
+        cpu::statistics(real, stats, exponents ? &*exponents : nullptr);
     if (has_local) cpu::divergence(real, local, loc);
     if (has_local && has_twin) cpu::divergence(local, twin, prop);
     Inputs inputs;
@@ -210,11 +219,10 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     });
 }
 
-void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call, const at::Tensor& real,
-                      const at::Tensor& twin) {
+void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call,
+                      const at::Tensor& real, const at::Tensor& twin) {
     const bool may_end_here = may_leave_format(op, real.scalar_type()) || has_a_domain(op, site.phase);
-    if (may_end_here && any_nonfinite(real))
-        return measure_result(session, site, op, call, {real, twin, {}});
+    if (may_end_here && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
     last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
 }
@@ -268,7 +276,8 @@ void layer_ends(LayerId layer) noexcept {
 }
 
 void measure_absorption(Session& session, const Site& site, const OpInfo& op, const at::Tensor& before,
-                        const at::Tensor& after, const at::Tensor& twin_before, const at::Tensor& twin_after) {
+                        const at::Tensor& after, const at::Tensor& twin_before,
+                        const at::Tensor& twin_after) {
     cpu::TensorView views[4];
     const at::Tensor* const tensors[] = {&before, &after, &twin_before, &twin_after};
     for (int i = 0; i < 4; ++i)

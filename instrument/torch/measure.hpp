@@ -38,7 +38,7 @@ void layer_ends(LayerId) noexcept;
 
 // Whether an in-place or out-of-place sum kept its old value although something was added.
 // `before` is the running value, a copy if the op wrote it; `addend` what was added, in fp32.
-void measure_absorption(Session&, const Site&, const OpInfo&, const at::Tensor& before, const at::Tensor& after,
-                        const at::Tensor& twin_before, const at::Tensor& twin_after);
+void measure_absorption(Session&, const Site&, const OpInfo&, const at::Tensor& before,
+                        const at::Tensor& after, const at::Tensor& twin_before, const at::Tensor& twin_after);
 
 }  // namespace mp::twin

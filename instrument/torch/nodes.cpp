@@ -49,8 +49,9 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
             return nullptr;
         }
         // AccumulateGrad has the largest number there is, stored as -1.
-        NodePlace place = sequence < 0 ? accumulating(places(), last_layer())
-                                       : NodePlace{layers().of_node(node.forwardThreadId(), sequence), false, 0};
+        NodePlace place = sequence < 0
+                              ? accumulating(places(), last_layer())
+                              : NodePlace{layers().of_node(node.forwardThreadId(), sequence), false, 0};
         place.layer_depth = layers().depth();
         if (sequence >= 0) last_layer() = place.layer;
         places().push_back(place);
@@ -83,7 +84,8 @@ NodePlace place_beside_node(const OpInfo& op) {
     (void)op;
     const auto node = torch::autograd::get_current_node();
     if (!node) return {};
-    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get())) return accumulating(places(), last_layer());
+    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get()))
+        return accumulating(places(), last_layer());
     return {layers().of_node(node->thread_id(), static_cast<std::int64_t>(node->sequence_nr())), false, 0};
 #else
     // The engine runs without gradients, and this is all it runs by itself.

@@ -22,28 +22,34 @@ std::string base_name(std::string_view qualified) {
 }
 
 bool is_sampler(std::string_view base) {
-    return in({"bernoulli", "normal", "normal_functional", "uniform", "random", "exponential", "geometric",
-               "log_normal",
-               "cauchy", "multinomial", "randperm", "poisson", "binomial", "rand", "rand_like", "randn",
-               "randn_like", "randint", "randint_like", "_standard_gamma", "_sample_dirichlet"}, base);
+    return in({"bernoulli",        "normal",      "normal_functional", "uniform",
+               "random",           "exponential", "geometric",         "log_normal",
+               "cauchy",           "multinomial", "randperm",          "poisson",
+               "binomial",         "rand",        "rand_like",         "randn",
+               "randn_like",       "randint",     "randint_like",      "_standard_gamma",
+               "_sample_dirichlet"},
+              base);
 }
 
 // Running statistics that schemas do not annotate as written.
 bool is_hidden_mutator(std::string_view base) {
     return in({"native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "batch_norm_update_stats",
                "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "_batch_norm_impl_index",
-               "batch_norm", "instance_norm"}, base);
+               "batch_norm", "instance_norm"},
+              base);
 }
 
 bool overwrites_self(std::string_view base) {
     return is_sampler(base) || in({"copy", "zero", "fill", "_foreach_copy", "_foreach_zero", "set_data",
-                                   "_copy_from", "_foreach_fill"}, base);
+                                   "_copy_from", "_foreach_fill"},
+                                  base);
 }
 
 bool moves_bytes(std::string_view base) {
     return in({"copy", "_foreach_copy", "clone", "cat", "split_with_sizes_copy", "_chunk_cat", "contiguous",
                "slice_copy", "narrow_copy", "_allgather_base", "allgather", "allgather_into_tensor_coalesced",
-               "allgather_coalesced", "broadcast", "alltoall", "alltoall_base", "scatter", "gather"}, base);
+               "allgather_coalesced", "broadcast", "alltoall", "alltoall_base", "scatter", "gather"},
+              base);
 }
 
 bool decides_shape(std::string_view base, std::string_view argument) {
@@ -70,12 +76,14 @@ Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_
     if (base == "_amp_update_scale") return Rule::follow_real;
     if (in({"topk", "sort", "kthvalue", "mode", "median", "nanmedian", "msort", "max_pool2d_with_indices",
             "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d",
-            "cummax", "cummin"}, base))
+            "cummax", "cummin"},
+           base))
         return Rule::by_index;
     // max and min over a dimension have indices; over everything they do not.
     if (in({"max", "min"}, base) && op.schema().returns().size() == 2) return Rule::by_index;
     if (in({"nonzero", "unique_dim", "_unique", "_unique2", "unique_consecutive", "unique_dim_consecutive",
-            "masked_select", "bincount", "record_stream", "is_pinned"}, base))
+            "masked_select", "bincount", "record_stream", "is_pinned"},
+           base))
         return base == "masked_select" ? Rule::generic : Rule::no_shadow;
     if (in({"_local_scalar_dense", "equal", "is_nonzero"}, base)) return Rule::leak;
     if (draws_random(op)) return rule_disabled("sdpa") ? Rule::generic : Rule::random;
@@ -114,17 +122,37 @@ Argument describe_argument(const c10::Argument& argument, std::size_t position, 
     a.overwrite = a.write && !rule_disabled("overwrite") &&
                   (a.out || (name == "self" && overwrites_self(base)) ||
                    (collective_output && !is_in_place_collective(base)));
-    a.keep_real = (name == "found_inf" || name == "grad_scale" || name == "inv_scale") && !rule_disabled("amp");
+    a.keep_real =
+        (name == "found_inf" || name == "grad_scale" || name == "inv_scale") && !rule_disabled("amp");
     a.real_mask = decides_shape(base, name);
     return a;
 }
 
 // Ops that touch no element: metadata in place, and memory whose content is not yet anybody's.
 bool touches_no_element(std::string_view base) {
-    return in({"as_strided", "transpose", "t", "squeeze", "unsqueeze", "swapaxes", "swapdims", "detach", "resize",
-               "resize_as", "_resize_output", "set", "rename", "empty", "empty_like", "new_empty",
-               "new_empty_strided", "empty_strided", "empty_permuted", "_efficientzerotensor", "is_same_size",
-               "is_set_to"}, base);
+    return in({"as_strided",
+               "transpose",
+               "t",
+               "squeeze",
+               "unsqueeze",
+               "swapaxes",
+               "swapdims",
+               "detach",
+               "resize",
+               "resize_as",
+               "_resize_output",
+               "set",
+               "rename",
+               "empty",
+               "empty_like",
+               "new_empty",
+               "new_empty_strided",
+               "empty_strided",
+               "empty_permuted",
+               "_efficientzerotensor",
+               "is_same_size",
+               "is_set_to"},
+              base);
 }
 
 bool declared_view(const c10::FunctionSchema& schema) {

@@ -17,10 +17,14 @@ namespace {
 
 std::string kind_prefix(trace::TensorKind kind) {
     switch (kind) {
-        case trace::TensorKind::gradient: return "grad/";
-        case trace::TensorKind::optimizer_state: return "optim/";
-        case trace::TensorKind::buffer: return "buffer/";
-        case trace::TensorKind::parameter: break;
+        case trace::TensorKind::gradient:
+            return "grad/";
+        case trace::TensorKind::optimizer_state:
+            return "optim/";
+        case trace::TensorKind::buffer:
+            return "buffer/";
+        case trace::TensorKind::parameter:
+            break;
     }
     return "";
 }
@@ -39,10 +43,14 @@ std::string owner_of(const std::string& name) {
 
 trace::TensorRole role_of(trace::TensorKind kind) {
     switch (kind) {
-        case trace::TensorKind::gradient: return trace::TensorRole::gradient;
-        case trace::TensorKind::optimizer_state: return trace::TensorRole::optimizer_state;
-        case trace::TensorKind::buffer: return trace::TensorRole::buffer;
-        case trace::TensorKind::parameter: break;
+        case trace::TensorKind::gradient:
+            return trace::TensorRole::gradient;
+        case trace::TensorKind::optimizer_state:
+            return trace::TensorRole::optimizer_state;
+        case trace::TensorKind::buffer:
+            return trace::TensorRole::buffer;
+        case trace::TensorKind::parameter:
+            break;
     }
     return trace::TensorRole::parameter;
 }
@@ -78,34 +86,49 @@ bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tenso
 
 DType dtype_of(at::ScalarType type) {
     switch (type) {
-        case at::kDouble: return DType::fp64;
-        case at::kFloat: return DType::fp32;
-        case at::kHalf: return DType::fp16;
-        case at::kBFloat16: return DType::bf16;
-        case at::kLong: return DType::int64;
-        case at::kInt: return DType::int32;
-        case at::kShort: return DType::int16;
-        case at::kChar: return DType::int8;
-        case at::kByte: return DType::uint8;
-        case at::kBool: return DType::boolean;
+        case at::kDouble:
+            return DType::fp64;
+        case at::kFloat:
+            return DType::fp32;
+        case at::kHalf:
+            return DType::fp16;
+        case at::kBFloat16:
+            return DType::bf16;
+        case at::kLong:
+            return DType::int64;
+        case at::kInt:
+            return DType::int32;
+        case at::kShort:
+            return DType::int16;
+        case at::kChar:
+            return DType::int8;
+        case at::kByte:
+            return DType::uint8;
+        case at::kBool:
+            return DType::boolean;
 #if MP_TORCH_AT_LEAST(2, 4)
-        case at::kFloat8_e4m3fn: return DType::e4m3;
-        case at::kFloat8_e5m2: return DType::e5m2;
+        case at::kFloat8_e4m3fn:
+            return DType::e4m3;
+        case at::kFloat8_e5m2:
+            return DType::e5m2;
 #endif
-        default: return DType::unknown;
+        default:
+            return DType::unknown;
     }
 }
 
 void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Tensor& t) {
     if (!t.defined()) return;
-    Named named{kind, std::string(name),
-                c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), keep_ ? t : at::Tensor()};
+    Named named{kind, std::string(name), c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()),
+                keep_ ? t : at::Tensor()};
     const std::string key = kind_prefix(kind) + named.name;
     if (kind == trace::TensorKind::parameter)
         owners_[t.unsafeGetTensorImpl()] = layers().intern(owner_of(named.name));
     const auto [it, fresh] = by_name_.emplace(key, named_.size());
-    if (fresh) named_.push_back(std::move(named));
-    else named_[it->second] = std::move(named);
+    if (fresh)
+        named_.push_back(std::move(named));
+    else
+        named_[it->second] = std::move(named);
 }
 
 void Parameters::add_leaf(const at::Tensor& t) {
@@ -116,8 +139,12 @@ void Parameters::add_leaf(const at::Tensor& t) {
     add(trace::TensorKind::parameter, "parameter" + std::to_string(leaves_.size() - 1), t);
 }
 
-bool Parameters::is_leaf_storage(const c10::StorageImpl* storage) const { return leaves_.count(storage) != 0; }
-bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const { return gradients_.count(storage) != 0; }
+bool Parameters::is_leaf_storage(const c10::StorageImpl* storage) const {
+    return leaves_.count(storage) != 0;
+}
+bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
+    return gradients_.count(storage) != 0;
+}
 
 void Parameters::refresh_gradient_storages() {
     gradients_.clear();
@@ -140,7 +167,8 @@ std::uint64_t Parameters::leaves_fingerprint() const {
 std::vector<Parameters::Live> Parameters::live() const {
     std::vector<Live> alive;
     for (const Named& named : named_)
-        if (auto tensor = named.tensor.lock()) alive.push_back({named.kind, named.name, at::Tensor(std::move(tensor))});
+        if (auto tensor = named.tensor.lock())
+            alive.push_back({named.kind, named.name, at::Tensor(std::move(tensor))});
     return alive;
 }
 
@@ -156,7 +184,8 @@ LayerId Parameters::layer_of(const at::Tensor& t) const {
     return it == owners_.end() ? 0 : it->second;
 }
 
-std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted, bool hashed) const {
+std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted,
+                                                     bool hashed) const {
     const TwinScope scope;
     std::vector<trace::TensorRecord> records;
     const auto measure_one = [&](trace::TensorKind kind, const std::string& name, const at::Tensor& t) {
@@ -173,7 +202,8 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
         record.dtype = dtype_of(t.scalar_type());
         if (!put_figures(record, real, twin.defined() ? twin.detach().cpu() : twin)) return;
         if (hashed && real.is_non_overlapping_and_dense() && kind == trace::TensorKind::parameter)
-            record.hash = XXH3_64bits(real.data_ptr(), static_cast<std::size_t>(real.numel()) * real.element_size());
+            record.hash =
+                XXH3_64bits(real.data_ptr(), static_cast<std::size_t>(real.numel()) * real.element_size());
         put_standstill(record, real, twin);
         records.push_back(std::move(record));
     };
@@ -192,8 +222,10 @@ void Parameters::keep_values(ShadowMap* shadows) {
     for (const Live& l : live()) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (!trained && l.kind != trace::TensorKind::optimizer_state) continue;
-        if (shadows) keep(l, shadows->find(l.tensor).shadow);
-        else if (trained) keep(l, gradient_of(l.tensor));
+        if (shadows)
+            keep(l, shadows->find(l.tensor).shadow);
+        else if (trained)
+            keep(l, gradient_of(l.tensor));
     }
 }
 
@@ -202,7 +234,8 @@ void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
     for (const Live& l : live()) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
-        if (trained || (l.kind != trace::TensorKind::parameter && l.kind != trace::TensorKind::buffer)) continue;
+        if (trained || (l.kind != trace::TensorKind::parameter && l.kind != trace::TensorKind::buffer))
+            continue;
         keep(l, shadows.find(l.tensor).shadow);
     }
 }
@@ -213,7 +246,8 @@ void Parameters::keep(const Live& l, const at::Tensor& wanted) {
                       Kept{l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
 }
 
-void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) const {
+void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real,
+                                const at::Tensor& twin) const {
     const auto found = kept_.find(kind_prefix(record.kind) + record.name);
     if (found == kept_.end()) return;
     const Kept& kept = found->second;
@@ -244,9 +278,11 @@ std::vector<trace::DTypePlace> Parameters::places() const {
         places[at->second].elements += static_cast<std::uint64_t>(t.numel());
     };
     for (const Live& l : live()) {
-        const std::string layer = owner_of(l.kind == trace::TensorKind::optimizer_state ? owner_of(l.name) : l.name);
+        const std::string layer =
+            owner_of(l.kind == trace::TensorKind::optimizer_state ? owner_of(l.name) : l.name);
         put(role_of(l.kind), layer, l.tensor);
-        const at::Tensor gradient = l.kind == trace::TensorKind::parameter ? gradient_of(l.tensor) : at::Tensor();
+        const at::Tensor gradient =
+            l.kind == trace::TensorKind::parameter ? gradient_of(l.tensor) : at::Tensor();
         if (gradient.defined()) put(trace::TensorRole::gradient, layer, gradient);
     }
     return places;

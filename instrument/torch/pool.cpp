@@ -35,7 +35,8 @@ constexpr bool fits(std::size_t bytes) {
     return size_of(size_index(bytes)) >= bytes && (bytes <= 64 || size_of(size_index(bytes) - 1) < bytes);
 }
 static_assert(size_of(size_index(1)) == 64 && size_of(kSizes - 1) == std::size_t{1} << 30);
-static_assert(fits(64) && fits(65) && fits(72) && fits(73) && fits(1 << 20) && fits((1 << 20) + 1) && fits(123456789));
+static_assert(fits(64) && fits(65) && fits(72) && fits(73) && fits(1 << 20) && fits((1 << 20) + 1) &&
+              fits(123456789));
 static_assert(fits(std::size_t{1} << 30) && size_index(std::size_t{1} << 30) == kSizes - 1);
 
 class Pool {

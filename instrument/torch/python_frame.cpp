@@ -65,7 +65,8 @@ std::string relative(std::string_view file) {
     char here[4096];
     if (!::getcwd(here, sizeof here)) return std::string(file);
     const std::string_view folder(here);
-    if (file.size() > folder.size() + 1 && file.substr(0, folder.size()) == folder && file[folder.size()] == '/')
+    if (file.size() > folder.size() + 1 && file.substr(0, folder.size()) == folder &&
+        file[folder.size()] == '/')
         file.remove_prefix(folder.size() + 1);
     return std::string(file);
 }

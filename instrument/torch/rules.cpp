@@ -109,9 +109,8 @@ void Twin::unscale(Call& call) {
     if (session_.local()) return;
     const TwinScope scope;
     const at::Tensor inverse = call.real[2].toTensor();
-    for_each_tensor(call.shadow[0], [&](const at::Tensor& gradient) {
-        gradient.mul_(inverse.to(gradient.scalar_type()));
-    });
+    for_each_tensor(call.shadow[0],
+                    [&](const at::Tensor& gradient) { gradient.mul_(inverse.to(gradient.scalar_type())); });
     after_writes(call);
     shadows_.seed(call.real[1].toTensor(), false);
     shadows_.written(call.real[1].toTensor());
@@ -137,7 +136,8 @@ void Twin::follow_real(Call& call) {
 // runs speak of the same tokens and experts. With free integers the twin picks for itself.
 void Twin::by_index(Call& call) {
     const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
-    if (session_.local() || session_.options().free_ints || !pairs || rule_disabled("locked")) return generic(call);
+    if (session_.local() || session_.options().free_ints || !pairs || rule_disabled("locked"))
+        return generic(call);
     run_real(call);
     prepare(call);
     const std::uint64_t bytes = result_bytes(call);
@@ -168,7 +168,8 @@ void Twin::by_index(Call& call) {
         const at::Tensor chosen = own[1].toTensor();
         const at::Tensor real_indices = result(call, 1).toTensor();
         if (chosen.sizes() == real_indices.sizes() && !at::equal(chosen, real_indices))
-            session_.count_flips(static_cast<std::uint64_t>(chosen.ne(real_indices).sum().item<std::int64_t>()));
+            session_.count_flips(
+                static_cast<std::uint64_t>(chosen.ne(real_indices).sum().item<std::int64_t>()));
         session_.count_shadowed(bytes);
     } catch (const std::exception& e) {
         session_.count_failed(call.info.name, e.what(), bytes);
@@ -181,7 +182,9 @@ void Twin::leak(Call& call) {
     run_real(call);
     if (session_.local() || call.real.empty() || !call.real[0].isTensor()) return;
     const at::Tensor t = call.real[0].toTensor();
-    if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
+    if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || !carries_floats(t) ||
+        t.is_complex())
+        return;
     const TwinScope scope;
     const ShadowMap::Lookup found = shadows_.find(t);
     if (!found.shadow.defined()) return;

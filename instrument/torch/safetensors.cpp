@@ -35,7 +35,8 @@ std::string header_of(const std::vector<NamedTensor>& tensors) {
     for (const NamedTensor& n : tensors) {
         const std::size_t end = offset + n.tensor.nbytes();
         std::string shape;
-        for (const std::int64_t size : n.tensor.sizes()) shape += (shape.empty() ? "" : ",") + std::to_string(size);
+        for (const std::int64_t size : n.tensor.sizes())
+            shape += (shape.empty() ? "" : ",") + std::to_string(size);
         header += (offset || header.size() > 1 ? "," : "") + json_string(n.name) + ":{\"dtype\":\"" +
                   (n.tensor.scalar_type() == at::kDouble ? "F64" : "F32") + "\",\"shape\":[" + shape +
                   "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(end) + "]}";

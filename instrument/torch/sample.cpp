@@ -13,7 +13,8 @@ constexpr std::int64_t kSmall = 4096;             // fp32 results up to here are
 
 // Casts and moves introduce one rounding at most, which says nothing about the layer.
 bool has_local(const Call& call) {
-    return call.info.rule == Rule::generic && !call.bytes && !call.info.moves_bytes && call.info.base != "_to_copy";
+    return call.info.rule == Rule::generic && !call.bytes && !call.info.moves_bytes &&
+           call.info.base != "_to_copy";
 }
 
 bool changes_in_place(const OpInfo& info) {
@@ -36,7 +37,8 @@ bool any_low(const Call& call) {
         return low;
     }
     const std::size_t results = call.op.schema().returns().size();
-    for (std::size_t i = 0; i < results; ++i) for_each_tensor((*call.stack)[call.stack->size() - results + i], look);
+    for (std::size_t i = 0; i < results; ++i)
+        for_each_tensor((*call.stack)[call.stack->size() - results + i], look);
     return low;
 }
 
@@ -112,7 +114,8 @@ void Sample::measure(const Call& call, const Stack& results, const Stack& local)
 
 // result = running value + addend: did the running value stay as it was although something was added?
 void Sample::measure_sums(const Call& call) const {
-    if (!is_sum(call.info) || call.real.size() < 2 || !call.real[0].isTensor() || !call.real[1].isTensor()) return;
+    if (!is_sum(call.info) || call.real.size() < 2 || !call.real[0].isTensor() || !call.real[1].isTensor())
+        return;
     const at::Tensor result = (*call.stack)[call.stack->size() - 1].toTensor();
     at::Tensor running = call.real[0].toTensor(), addend = call.real[1].toTensor();
     const auto is_number = [](const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number(); };

@@ -24,12 +24,14 @@ constexpr int kFaultsUntilDisarmed = 3;
 Session* g_session = nullptr;
 
 std::int64_t monotonic_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
 
 std::int64_t unix_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
         .count();
 }
 
@@ -60,7 +62,9 @@ Session* session() noexcept { return g_session; }
 void set_session(Session* session) noexcept { g_session = session; }
 
 Session::Session(trace::Options options, trace::Identity identity, bool has_python)
-    : options_(std::move(options)), identity_(std::move(identity)), has_python_(has_python),
+    : options_(std::move(options)),
+      identity_(std::move(identity)),
+      has_python_(has_python),
       ops_by_dtype_(static_cast<std::size_t>(at::ScalarType::NumOptions) + 1) {
     if (!options_.save_twin.empty() || !options_.save_real.empty()) parameters_.keep_until_the_end();
     begin_step();
@@ -177,7 +181,8 @@ void Session::internal_fault(std::string_view where, std::string_view what) {
     note(trace::NoteKind::disarmed, std::string(where) + ": " + std::string(what));
     if (++faults_ < kFaultsUntilDisarmed) return;
     if (armed() && !options_.quiet)
-        std::fprintf(stderr, "mp-trace: stopped after %d internal faults (%.*s); the program runs on untraced\n",
+        std::fprintf(stderr,
+                     "mp-trace: stopped after %d internal faults (%.*s); the program runs on untraced\n",
                      faults_, static_cast<int>(where.size()), where.data());
     attends_only_ = collective_seen_ && twin_active();
     armed_ = false;
@@ -200,8 +205,10 @@ void Session::note(trace::NoteKind kind, std::string_view text) {
 void Session::candidate(const at::Tensor& t) {
     const std::lock_guard lock(mutex_);
     Candidate fresh{c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr())};
-    if (candidates_.size() < kCandidates) candidates_.push_back(std::move(fresh));
-    else candidates_[next_candidate_] = std::move(fresh);
+    if (candidates_.size() < kCandidates)
+        candidates_.push_back(std::move(fresh));
+    else
+        candidates_[next_candidate_] = std::move(fresh);
     next_candidate_ = (next_candidate_ + 1) % kCandidates;
 }
 
@@ -320,7 +327,8 @@ void Session::declared_step(bool skipped, double scale) {
     declares_steps_ = true;
     open_recorder();
     if (looks_at_tensors() && gradients_.empty())
-        gradients_ = parameters_.measure(measures() ? &twin()->shadows() : nullptr, trace::TensorKind::gradient, false);
+        gradients_ = parameters_.measure(measures() ? &twin()->shadows() : nullptr,
+                                         trace::TensorKind::gradient, false);
     end_step(0, skipped, scale);
     backward_seen_ = parameter_written_ = gradient_cleared_ = false;
 }
@@ -352,14 +360,16 @@ void Session::put_places() {
         std::vector<trace::DTypePlace> places = parameters_.places();
         for (const trace::OpRecord& op : step_.ops)
             if (op.phase == Phase::forward || op.phase == Phase::backward)
-                places.push_back({trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
+                places.push_back(
+                    {trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
         for (const trace::CollectiveRecord& c : step_.collectives)
             places.push_back({trace::TensorRole::collective, c.op, Phase::unknown, c.dtype, c.calls, 0});
         places.insert(places.end(), checkpoints_.begin(), checkpoints_.end());
         checkpoints_.clear();
         std::string key;
         for (const trace::DTypePlace& p : places)
-            key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) + static_cast<char>(p.dtype);
+            key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) +
+                   static_cast<char>(p.dtype);
         if (key == last_places_) return;
         last_places_ = std::move(key);
         step_.places = std::move(places);
@@ -460,19 +470,21 @@ void Session::say_forecast() {
     forecast_said_ = true;
     const std::uint64_t now = twin() ? twin()->shadows().bytes() : 0;
     char text[256];
-    std::snprintf(text, sizeof text,
-                  "twin: %.1f MB held at the first backward; expect 16 B per parameter and 4 B per live activation "
-                  "element more than without",
-                  static_cast<double>(now) / 1e6);
+    std::snprintf(
+        text, sizeof text,
+        "twin: %.1f MB held at the first backward; expect 16 B per parameter and 4 B per live activation "
+        "element more than without",
+        static_cast<double>(now) / 1e6);
     note(trace::NoteKind::memory, text);
     if (!options_.quiet && (identity_.rank.value <= 0)) std::fprintf(stderr, "mp-trace: %s\n", text);
 }
 
 void Session::save(const std::string& pattern, bool twin_values) {
     if (pattern.empty() || !twin()) return;
-    const auto path = trace::expand_pattern(pattern, identity_, [](const char* name) { return std::getenv(name); },
-                                            unix_ns() / 1'000'000'000);
-    std::string error = path ? parameters_.save(*path, twin()->shadows(), twin_values, {}) : path.error().message;
+    const auto path = trace::expand_pattern(
+        pattern, identity_, [](const char* name) { return std::getenv(name); }, unix_ns() / 1'000'000'000);
+    std::string error =
+        path ? parameters_.save(*path, twin()->shadows(), twin_values, {}) : path.error().message;
     if (error.empty()) return;
     note(trace::NoteKind::lossy, error);
     if (!options_.quiet) std::fprintf(stderr, "mp-trace: not saved: %s\n", error.c_str());
@@ -484,7 +496,8 @@ void Session::finish() {
     finished_ = true;
     const bool step_under_way = !step_.losses.empty() && backward_seen_ && !has_python_ && !declares_steps_;
     if (step_under_way)
-        end_step(0, parameters_.leaves_fingerprint() == leaves_at_backward_, root_gradient_ != 1 ? root_gradient_ : -1);
+        end_step(0, parameters_.leaves_fingerprint() == leaves_at_backward_,
+                 root_gradient_ != 1 ? root_gradient_ : -1);
     if (!recorder_) return;
     const std::uint64_t parameters = parameters_.elements();
     if (twin() && options_.mode == trace::Mode::trajectory && parameters > 0) {

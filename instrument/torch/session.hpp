@@ -121,19 +121,19 @@ private:
 
     std::unique_ptr<trace::Recorder> recorder_;
     bool recording_tried_ = false;
-    trace::StepRecord step_;                    // under way
-    std::int64_t next_step_ = 0;                // of the first optimizer
+    trace::StepRecord step_;      // under way
+    std::int64_t next_step_ = 0;  // of the first optimizer
     std::int64_t last_record_ns_ = 0;
     std::int64_t steps_recorded_ = 0;
     std::vector<std::uint64_t> ops_by_dtype_;
-    std::set<std::string> said_;                // (kind, text) already noted
+    std::set<std::string> said_;  // (kind, text) already noted
     Ledger ledger_;
     std::atomic<std::uint64_t> ordinal_{0};
     std::atomic<bool> in_optimizer_{false};
     std::atomic<bool> backward_ran_{false};
     std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they are there
     std::vector<trace::DTypePlace> checkpoints_;
-    std::string last_places_;                     // as recorded last
+    std::string last_places_;  // as recorded last
     std::vector<std::function<void()>> unfinished_;
     at::Tensor declared_loss_;
     bool declares_steps_ = false;

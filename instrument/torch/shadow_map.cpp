@@ -29,9 +29,10 @@ at::Tensor view_of(const c10::Storage& storage, at::ScalarType type, at::IntArra
                    at::IntArrayRef strides, std::int64_t offset) {
     const c10::DispatchKey backend = c10::computeDispatchKey(type, c10::nullopt, storage.device());
     const c10::DispatchKeySet key(backend);
-    const c10::DispatchKeySet keys = key | c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(backend));
-    at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(storage), keys,
-                                                               c10::scalarTypeToTypeMeta(type));
+    const c10::DispatchKeySet keys =
+        key | c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(backend));
+    at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(storage),
+                                                               keys, c10::scalarTypeToTypeMeta(type));
     view.unsafeGetTensorImpl()->set_storage_offset(offset);
     view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
     return view;
@@ -57,7 +58,7 @@ at::Tensor allocate(const at::Tensor& real, at::ScalarType type, std::size_t ele
 
 bool covers_storage(const at::Tensor& t) {
     return static_cast<std::size_t>(t.numel()) * t.element_size() == storage_bytes(t) &&
-        t.is_non_overlapping_and_dense();
+           t.is_non_overlapping_and_dense();
 }
 
 bool can_fingerprint(const at::Tensor& t) { return t.device().is_cpu() && !rule_disabled("fingerprint"); }
@@ -85,8 +86,8 @@ std::uint64_t fingerprint_of(const at::Tensor& t) {
 }
 
 bool has_plain_memory(const at::Tensor& t) {
-    return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() && !t.is_meta() &&
-           !t.is_mkldnn() && !t._is_zerotensor() &&
+    return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() &&
+           !t.is_meta() && !t.is_mkldnn() && !t._is_zerotensor() &&
            (t.numel() == 0 || t.storage().data() != nullptr);  // a sharded parameter's memory comes and goes
 }
 
@@ -98,9 +99,12 @@ bool carries_floats(const at::Tensor& t) {
 at::ScalarType twin_dtype(at::ScalarType real) {
     switch (real) {
         case at::kHalf:
-        case at::kBFloat16: return at::kFloat;
-        case at::kComplexHalf: return at::kComplexFloat;
-        default: return is_float8(real) ? at::kFloat : real;
+        case at::kBFloat16:
+            return at::kFloat;
+        case at::kComplexHalf:
+            return at::kComplexFloat;
+        default:
+            return is_float8(real) ? at::kFloat : real;
     }
 }
 
@@ -143,14 +147,17 @@ at::Tensor ShadowMap::flat(const Shadow& shadow) {
 // Most tensors are asked for as they were before.
 at::Tensor ShadowMap::view(Shadow& shadow, const at::Tensor& real) {
     const at::ScalarType type = twin_dtype(real.scalar_type());
-    const bool same = shadow.view.defined() && shadow.view.scalar_type() == type && same_layout(real, shadow.view);
+    const bool same =
+        shadow.view.defined() && shadow.view.scalar_type() == type && same_layout(real, shadow.view);
     if (!same) shadow.view = view_like(real, shadow.memory, type);
     return shadow.view;
 }
 
 void ShadowMap::erase(Shadow& shadow) {
-    if (shadow.newer) shadow.newer->older = shadow.older;
-    else newest_ = shadow.older;
+    if (shadow.newer)
+        shadow.newer->older = shadow.older;
+    else
+        newest_ = shadow.older;
     if (shadow.older) shadow.older->newer = shadow.newer;
     if (next_looked_at_ == &shadow) next_looked_at_ = shadow.older;
     shadows_.erase(shadow.storage._unsafe_get_target());
@@ -235,9 +242,9 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
     {
         const std::lock_guard lock(mutex_);
         const at::ScalarType wanted = twin_dtype(type);
-        const bool own = shadow.has_storage() && shadow.storage().use_count() == 1 &&
-                         shadow.scalar_type() == wanted &&
-                         storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
+        const bool own =
+            shadow.has_storage() && shadow.storage().use_count() == 1 && shadow.scalar_type() == wanted &&
+            storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
         if (own) {
             Shadow& entry = make(real);
             entry.lane_bytes = component_bytes(type);
@@ -299,10 +306,11 @@ at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     const at::ScalarType type = real.scalar_type();
     const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));
     const std::int64_t elements = static_cast<std::int64_t>(shadow.real_bytes) / step;
-    const at::Tensor bits = flat_of(shadow.memory, at::kInt, shadow.real_bytes).as_strided({elements}, {step});
+    const at::Tensor bits =
+        flat_of(shadow.memory, at::kInt, shadow.real_bytes).as_strided({elements}, {step});
     const at::Tensor values = flat(shadow).as_strided({elements}, {step});
-    const at::Tensor own = flat_of(real.storage(), component_type(type),
-        static_cast<std::size_t>(elements)).to(at::kFloat);
+    const at::Tensor own =
+        flat_of(real.storage(), component_type(type), static_cast<std::size_t>(elements)).to(at::kFloat);
     shadow.memory = at::where(bits.eq(kEmptyLane), own, values).contiguous().storage();
     shadow.type = at::kFloat;
     shadow.lane_bytes = component_bytes(type);

@@ -64,14 +64,14 @@ public:
 private:
     struct Shadow {
         c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-        c10::Storage memory{};       // the flat buffer; none: lost
+        c10::Storage memory{};             // the flat buffer; none: lost
         at::ScalarType type = at::kFloat;  // of its elements
-        at::Tensor view{};           // of the buffer, as the program's tensor looked when it was last asked for
+        at::Tensor view{};  // of the buffer, as the program's tensor looked when it was last asked for
         std::size_t lane_bytes = 0;  // real bytes per element of the buffer
         std::size_t real_bytes = 0;  // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
-        Shadow* older = nullptr;     // by age of the storage's first shadow
+        Shadow* older = nullptr;  // by age of the storage's first shadow
         Shadow* newer = nullptr;
     };
 

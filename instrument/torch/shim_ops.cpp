@@ -85,7 +85,8 @@ void policy(std::string text) {
 }
 
 // The one role that the adapter does not see by itself.
-void place(std::string role, std::string layer, std::string dtype, std::int64_t tensors, std::int64_t elements) {
+void place(std::string role, std::string layer, std::string dtype, std::int64_t tensors,
+           std::int64_t elements) {
     if (role != "checkpoint") return;
     guarded("place", [&](Session& s) {
         trace::DTypePlace place;
@@ -138,7 +139,8 @@ MP_PUBLIC void mptrace_layer_pop() noexcept { mp::twin::layer_pop(); }
 
 MP_PUBLIC void mptrace_loss(const void* tensor) noexcept {
     using namespace mp::twin;
-    if (tensor) guarded("loss", [&](Session& s) { s.declared_loss(*static_cast<const at::Tensor*>(tensor)); });
+    if (tensor)
+        guarded("loss", [&](Session& s) { s.declared_loss(*static_cast<const at::Tensor*>(tensor)); });
 }
 
 MP_PUBLIC void mptrace_step(int skipped, double loss_scale) noexcept {

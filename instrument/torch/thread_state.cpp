@@ -20,12 +20,11 @@ bool runs_python() {
 c10::DispatchKeySet layers_above_backends() {
     using c10::DispatchKey;
     c10::DispatchKeySet keys = c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset;
-    for (DispatchKey key : {DispatchKey::ADInplaceOrView, DispatchKey::Python, DispatchKey::PythonTLSSnapshot,
-                            DispatchKey::FuncTorchDynamicLayerBackMode,
-                            DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::FuncTorchVmapMode,
-                            DispatchKey::FuncTorchGradWrapper, DispatchKey::FuncTorchBatched,
-                            DispatchKey::Functionalize, DispatchKey::VmapMode, DispatchKey::Batched,
-                            DispatchKey::Tracer})
+    for (DispatchKey key :
+         {DispatchKey::ADInplaceOrView, DispatchKey::Python, DispatchKey::PythonTLSSnapshot,
+          DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::FuncTorchDynamicLayerFrontMode,
+          DispatchKey::FuncTorchVmapMode, DispatchKey::FuncTorchGradWrapper, DispatchKey::FuncTorchBatched,
+          DispatchKey::Functionalize, DispatchKey::VmapMode, DispatchKey::Batched, DispatchKey::Tracer})
         keys = keys.add(key);
     return keys;
 }

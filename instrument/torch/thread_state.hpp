@@ -11,11 +11,11 @@ namespace mp::twin {
 
 // What one thread of the program is doing, as far as we are concerned.
 struct ThreadState {
-    int depth = 0;            // inside a kernel, or inside our own work: ops here are not the program's
-    int autograd_depth = 0;   // inside an autograd node
-    int twin_scopes = 0;      // how many TwinScopes live
-    bool known = false;       // whether `belongs` was decided
-    bool belongs = false;     // the main thread, or a thread that runs Python code
+    int depth = 0;                // inside a kernel, or inside our own work: ops here are not the program's
+    int autograd_depth = 0;       // inside an autograd node
+    int twin_scopes = 0;          // how many TwinScopes live
+    bool known = false;           // whether `belongs` was decided
+    bool belongs = false;         // the main thread, or a thread that runs Python code
     std::int64_t last_node = -1;  // sequence number of the last autograd node, AccumulateGrad left out
 };
 

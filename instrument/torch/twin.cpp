@@ -72,17 +72,28 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
 
 void Twin::follow(Call& call) {
     switch (call.info.rule) {
-        case Rule::generic: return generic(call);
-        case Rule::sampler: return sampler(call);
-        case Rule::random: return random(call);
-        case Rule::dropout: return dropout(call);
-        case Rule::unscale: return unscale(call);
-        case Rule::follow_real: return follow_real(call);
-        case Rule::by_index: return by_index(call);
-        case Rule::no_shadow: return no_shadow(call);
-        case Rule::collective: return collective(call);
-        case Rule::not_observed: return not_observed(call);
-        case Rule::leak: return leak(call);
+        case Rule::generic:
+            return generic(call);
+        case Rule::sampler:
+            return sampler(call);
+        case Rule::random:
+            return random(call);
+        case Rule::dropout:
+            return dropout(call);
+        case Rule::unscale:
+            return unscale(call);
+        case Rule::follow_real:
+            return follow_real(call);
+        case Rule::by_index:
+            return by_index(call);
+        case Rule::no_shadow:
+            return no_shadow(call);
+        case Rule::collective:
+            return collective(call);
+        case Rule::not_observed:
+            return not_observed(call);
+        case Rule::leak:
+            return leak(call);
     }
 }
 
@@ -91,7 +102,8 @@ at::Tensor Twin::value(const at::Tensor& real) {
     if (!has_plain_memory(real)) return real.clone();
     const ShadowMap::Lookup found = shadows_.find(real);
     if (found.found == ShadowMap::Found::hit) return found.shadow.clone();
-    return carries_floats(real) ? real.detach().to(twin_dtype(real.scalar_type()), false, true) : real.clone();
+    return carries_floats(real) ? real.detach().to(twin_dtype(real.scalar_type()), false, true)
+                                : real.clone();
 }
 
 // ---- Steps that every rule is made of. ------------------------------------------------------------
@@ -126,7 +138,8 @@ void Twin::prepare_blanks(Call& call) {
     call.written_floats.clear();
     for (IValue& value : call.shadow) {
         const auto blank = [](const at::Tensor& t) {
-            return carries_floats(t) ? at::zeros(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type()))) : t.clone();
+            return carries_floats(t) ? at::zeros(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type())))
+                                     : t.clone();
         };
         if (value.isTensor() && value.toTensor().defined()) value = blank(value.toTensor());
         if (!value.isTensorList()) continue;
@@ -163,8 +176,10 @@ void Twin::after_writes(Call& call) {
         if (pair.real.storage().nbytes() == 0) continue;
         // An out= argument that was resized has other memory than its shadow was made for.
         if (pair.apart || !shadows_.has(pair.real)) {
-            if (pair.real.sizes() == pair.shadow.sizes()) shadows_.bind(pair.real, pair.shadow);
-            else shadows_.lose(pair.real);
+            if (pair.real.sizes() == pair.shadow.sizes())
+                shadows_.bind(pair.real, pair.shadow);
+            else
+                shadows_.lose(pair.real);
         }
         shadows_.written(pair.real);
     }
@@ -313,7 +328,8 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
 // Booleans follow the twin where they differ; indices follow the program, unless the user asked for free
 // integers, because they decide which samples, experts or tokens the rest of the step is about.
 void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
-    if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes()) return;
+    if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes())
+        return;
     if (rule_disabled("integer")) return;
     if (at::equal(real, shadow)) return;
     session_.count_flips(static_cast<std::uint64_t>(real.ne(shadow).sum().item<std::int64_t>()));
@@ -428,8 +444,10 @@ void Twin::sampler(Call& call) {
     const auto take_over = [&](const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t)) return;
         const ShadowMap::Lookup found = shadows_.find(t);
-        if (found.shadow.defined()) found.shadow.copy_(t);
-        else shadows_.seed(t, false);
+        if (found.shadow.defined())
+            found.shadow.copy_(t);
+        else
+            shadows_.seed(t, false);
         shadows_.written(t);
     };
     for (std::size_t i = 0; i < call.real.size(); ++i)
@@ -450,10 +468,11 @@ void Twin::not_observed(Call& call) {
     std::uint64_t bytes = 0;
     const TwinScope scope;
     for (std::size_t i = 0; i < call.real.size(); ++i)
-        if (call.info.arguments[i].tensor) for_each_tensor(call.real[i], [&](const at::Tensor& t) {
-            bytes += bytes_of(t);
-            if (call.info.base != "send" && has_plain_memory(t) && carries_floats(t)) shadows_.lose(t);
-        });
+        if (call.info.arguments[i].tensor)
+            for_each_tensor(call.real[i], [&](const at::Tensor& t) {
+                bytes += bytes_of(t);
+                if (call.info.base != "send" && has_plain_memory(t) && carries_floats(t)) shadows_.lose(t);
+            });
     session_.count_unshadowed(call.info.name, "point-to-point messages are not followed", bytes);
 }
 

@@ -18,15 +18,15 @@ struct Call {
 
     const OpInfo& info;
     const c10::OperatorHandle& op;
-    c10::DispatchKeySet below;   // where the real op goes on
-    Stack* stack;                // the program's: arguments before, results after
+    c10::DispatchKeySet below;  // where the real op goes on
+    Stack* stack;               // the program's: arguments before, results after
 
     std::vector<IValue> real;    // arguments
     std::vector<IValue> shadow;  // the same for the twin
     enum class Real : std::uint8_t { pending, running, done } state = Real::pending;
-    bool possible = true;        // every float argument has a shadow
-    bool bytes = false;          // floats travel through 1-byte tensors
-    bool local = false;          // the arguments of `shadow` are the real ones, widened
+    bool possible = true;  // every float argument has a shadow
+    bool bytes = false;    // floats travel through 1-byte tensors
+    bool local = false;    // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
     bool target_was_finite = true;  // before the op, of what it changes in place
 

@@ -58,8 +58,8 @@ namespace {
 #if HWY_ARCH_X86
 bool runs_avx2() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("aes") &&
-           __builtin_cpu_supports("pclmul");
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&
+           __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
 }
 bool runs_avx3() {
     return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

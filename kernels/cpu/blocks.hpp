@@ -22,13 +22,14 @@ inline constexpr int kWide = 2;            // fp64, fp32
 // An exponent histogram that grows block by block.
 struct BlockHistogram {
     std::uint64_t* bins = nullptr;  // 256
-    unsigned top = 0;               // highest bin that the next block is expected to have; 0: nothing is known
+    unsigned top = 0;  // highest bin that the next block is expected to have; 0: nothing is known
 };
 
 // `histogram` may be null. `elements` is at most kBlock; `data` need not be aligned.
 using StatisticsOfBlock = void (*)(const void* data, std::size_t elements, TensorStats& into,
                                    BlockHistogram* histogram);
-using DivergenceOfBlock = void (*)(const void* real, const void* twin, std::size_t elements, Divergence& into);
+using DivergenceOfBlock = void (*)(const void* real, const void* twin, std::size_t elements,
+                                   Divergence& into);
 // Whether any element is NaN or infinite.
 using NonfiniteInBlock = bool (*)(const void* data, std::size_t elements);
 // The values as doubles, exactly.
@@ -45,13 +46,20 @@ struct Kernels {
 // Position in the tables; -1 for a dtype that is not measured.
 constexpr int index_of(DType dtype) {
     switch (dtype) {
-        case DType::fp64: return 0;
-        case DType::fp32: return 1;
-        case DType::fp16: return 2;
-        case DType::bf16: return 3;
-        case DType::e4m3: return 4;
-        case DType::e5m2: return 5;
-        default: return -1;
+        case DType::fp64:
+            return 0;
+        case DType::fp32:
+            return 1;
+        case DType::fp16:
+            return 2;
+        case DType::bf16:
+            return 3;
+        case DType::e4m3:
+            return 4;
+        case DType::e5m2:
+            return 5;
+        default:
+            return -1;
     }
 }
 

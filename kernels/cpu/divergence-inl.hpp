@@ -28,7 +28,8 @@ struct Paired {
         hn::Vec<DX> x_max;
         hn::Vec<DY> y_max;
         std::size_t differ, flushed, ulp_above_one;
-        HWY_INLINE State() : x_max(hn::Zero(DX())), y_max(hn::Zero(DY())), differ(0), flushed(0), ulp_above_one(0) {
+        HWY_INLINE State()
+            : x_max(hn::Zero(DX())), y_max(hn::Zero(DY())), differ(0), flushed(0), ulp_above_one(0) {
             const V64 zero = hn::Zero(D64());
             max_abs = ulp_max = zero;
             for (std::size_t i = 0; i < kVectors; ++i)
@@ -148,8 +149,8 @@ HWY_NOINLINE void find_flushed(const typename F::Raw* px, const typename G::Raw*
 
 // False, with nothing added, when there is a non-finite value. `others`: what is merged with this block.
 template <class F, class G>
-bool measure_paired(const typename F::Raw* px, const typename G::Raw* py, std::size_t n, const Divergence& others,
-                    Divergence& block) {
+bool measure_paired(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
+                    const Divergence& others, Divergence& block) {
     if constexpr (G::kDType == DType::fp32 && F::kDType != DType::fp64) {
         QuickPaired<F> quick;
         quick.run(px, py, n);
@@ -194,13 +195,14 @@ void count_nonfinite(typename F::Raw x, typename G::Raw y, Divergence& into) {
 
 // Pairs that are not finite are counted and replaced by 0 and 0, which add nothing.
 template <class F, class G>
-HWY_NOINLINE void divergence_with_nonfinite(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
-                                            Divergence& into) {
+HWY_NOINLINE void divergence_with_nonfinite(const typename F::Raw* px, const typename G::Raw* py,
+                                            std::size_t n, Divergence& into) {
     typename F::Raw x[kBlock];
     typename G::Raw y[kBlock];
     Divergence apart;
     for (std::size_t i = 0; i < n; ++i) {
-        const bool finite = (px[i] & F::kMagnitude) < F::kBeyondFinite && (py[i] & G::kMagnitude) < G::kBeyondFinite;
+        const bool finite =
+            (px[i] & F::kMagnitude) < F::kBeyondFinite && (py[i] & G::kMagnitude) < G::kBeyondFinite;
         x[i] = finite ? px[i] : typename F::Raw{0};
         y[i] = finite ? py[i] : typename G::Raw{0};
         if (!finite) count_nonfinite<F, G>(px[i], py[i], apart);
@@ -217,7 +219,8 @@ void divergence_of_block(const void* real, const void* twin, std::size_t n, Dive
     const auto* px = static_cast<const typename F::Raw*>(real);
     const auto* py = static_cast<const typename G::Raw*>(twin);
     Divergence block;
-    if (!measure_paired<F, G>(px, py, n, into, block)) return divergence_with_nonfinite<F, G>(px, py, n, into);
+    if (!measure_paired<F, G>(px, py, n, into, block))
+        return divergence_with_nonfinite<F, G>(px, py, n, into);
     into.merge(block);
 }
 

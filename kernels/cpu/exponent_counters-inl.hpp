@@ -21,9 +21,9 @@ inline constexpr unsigned kWindow = 16;  // bins counted at once: one bit of a l
 // the counter of bin top - b; a value is added as a bit in the place of its bin, by carry-save adders.
 struct Counters {
     static constexpr int kPlanes = 8;
-    static constexpr int kDepth = 4;                             // 2^kDepth vectors are added at once
+    static constexpr int kDepth = 4;  // 2^kDepth vectors are added at once
     static constexpr std::size_t kVectors = std::size_t{1} << kDepth;
-    static constexpr std::size_t kCapacity = 256 - kVectors;     // vectors until a counter may be full
+    static constexpr std::size_t kCapacity = 256 - kVectors;  // vectors until a counter may be full
 
     V16 planes[kPlanes];
 
@@ -46,7 +46,8 @@ struct Counters {
         const V16 byte = hn::Min(below, hn::Set(d, 0xFF));
         const auto twice = hn::BitCast(d8, hn::Or(byte, hn::ShiftLeft<8>(byte)));
         const auto index = hn::SaturatedAdd(twice, hn::BitCast(d8, hn::Set(d, 0x6870)));
-        return hn::BitCast(d, hn::TableLookupBytesOr0(hn::LoadDup128(d8, kBits), hn::And(index, hn::Set(d8, 0x8F))));
+        return hn::BitCast(
+            d, hn::TableLookupBytesOr0(hn::LoadDup128(d8, kBits), hn::And(index, hn::Set(d8, 0x8F))));
 #endif
     }
 
@@ -114,14 +115,18 @@ struct Counters {
     HWY_INLINE void add_rows(std::uint64_t (&counts)[kWindow]) const {
         alignas(16) static constexpr std::uint8_t kEvenThenOdd[16] = {0, 2, 4, 6, 8, 10, 12, 14,
                                                                       1, 3, 5, 7, 9, 11, 13, 15};
-        const __m512i order = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kEvenThenOdd)));
+        const __m512i order =
+            _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kEvenThenOdd)));
         __m512i four[2] = {};
         for (int k = kPlanes - 1; k >= 0; --k) {
-            const __m512i sums = _mm512_sad_epu8(_mm512_shuffle_epi8(planes[k].raw, order), _mm512_setzero_si512());
+            const __m512i sums =
+                _mm512_sad_epu8(_mm512_shuffle_epi8(planes[k].raw, order), _mm512_setzero_si512());
             four[k / 4] = k % 4 == 3 ? sums : _mm512_or_si512(_mm512_slli_epi64(four[k / 4], 16), sums);
         }
-        const __m512i even = _mm512_unpacklo_epi64(four[0], four[1]), odd = _mm512_unpackhi_epi64(four[0], four[1]);
-        __m512i all = _mm512_add_epi64(_mm512_shuffle_i64x2(even, odd, 0x44), _mm512_shuffle_i64x2(even, odd, 0xEE));
+        const __m512i even = _mm512_unpacklo_epi64(four[0], four[1]),
+                      odd = _mm512_unpackhi_epi64(four[0], four[1]);
+        __m512i all =
+            _mm512_add_epi64(_mm512_shuffle_i64x2(even, odd, 0x44), _mm512_shuffle_i64x2(even, odd, 0xEE));
         all = _mm512_add_epi64(all, _mm512_shuffle_i64x2(all, all, 0xB1));
         const __m256i row = _mm512_castsi512_si256(_mm512_shuffle_i64x2(all, all, 0x08));
         const __m512i low = _mm512_cvtepu16_epi64(_mm256_castsi256_si128(row));

@@ -27,7 +27,7 @@ public:
 
 private:
 #if defined(__x86_64__)
-    static constexpr unsigned kFlags = 0x3F;      // exceptions that have happened
+    static constexpr unsigned kFlags = 0x3F;       // exceptions that have happened
     static constexpr unsigned kDefaults = 0x1F80;  // all exceptions masked, to nearest, no flushing
     unsigned saved_;
 #endif

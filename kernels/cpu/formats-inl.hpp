@@ -43,7 +43,9 @@ struct Patterns {
 
 struct Fp64 : Patterns<DType::fp64> {
     static constexpr bool kExactSquares = false;
-    static HWY_INLINE V64 load(const Raw* p) { return hn::BitCast(D64(), hn::LoadU(hn::RebindToUnsigned<D64>(), p)); }
+    static HWY_INLINE V64 load(const Raw* p) {
+        return hn::BitCast(D64(), hn::LoadU(hn::RebindToUnsigned<D64>(), p));
+    }
 };
 
 // Everything narrower goes through fp32; squares and products of two such values are exact in fp64.
@@ -88,8 +90,9 @@ struct Bf16 : Narrow<Bf16, DType::bf16> {
 #if HWY_TARGET <= HWY_AVX3
     // A permutation that leaves the lower half of each lane 0 is one instruction instead of two.
     static HWY_INLINE void load_two(const Raw* p, VF& a, VF& b) {
-        alignas(64) static constexpr std::uint16_t kFirst[32] = {0, 0, 0, 1,  0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
-                                                                 0, 8, 0, 9,  0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+        alignas(64) static constexpr std::uint16_t kFirst[32] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
+                                                                 5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
+                                                                 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
         __mmask32 upper_halves = 0xAAAAAAAA;
         asm("" : "+k"(upper_halves));  // of a known mask the compiler makes an instruction of its own
         const __m512i all = _mm512_loadu_si512(p);
@@ -174,7 +177,8 @@ HWY_INLINE typename hn::TFromD<D> lane_max(D d, V v) {
     alignas(64) hn::TFromD<D> lanes[hn::MaxLanes(D())];
     hn::Store(v, d, lanes);
     for (std::size_t half = hn::MaxLanes(D()) / 2; half > 0; half /= 2)
-        for (std::size_t i = 0; i < half; ++i) lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+        for (std::size_t i = 0; i < half; ++i)
+            lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
     return lanes[0];
 }
 

@@ -37,9 +37,10 @@ void upper_halves(const typename F::Raw* p, std::size_t n, std::uint16_t* out) {
         for (std::size_t part = 0; part < kGroup / 2 / kLanes32; ++part) {
             VF a, b;
             F::load_pair(from, part, a, b);
-            const auto both = hn::Or(hn::And(hn::BitCast(d, a), upper), hn::ShiftRight<16>(hn::BitCast(d, b)));
-            hn::StoreU(hn::BitCast(hn::Repartition<std::uint16_t, DU>(), both), hn::Repartition<std::uint16_t, DU>(),
-                       to + part * 2 * kLanes32);
+            const auto both =
+                hn::Or(hn::And(hn::BitCast(d, a), upper), hn::ShiftRight<16>(hn::BitCast(d, b)));
+            hn::StoreU(hn::BitCast(hn::Repartition<std::uint16_t, DU>(), both),
+                       hn::Repartition<std::uint16_t, DU>(), to + part * 2 * kLanes32);
         }
     };
     std::size_t i = 0;
@@ -58,7 +59,8 @@ inline void upper_halves_fp64(const std::uint64_t* p, std::size_t n, std::uint16
 
 // counts[k]: values of bin top - k in `vectors` vectors; vector i holds the values from p + i * kLanes16.
 template <class Raw, class Bits>
-HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors, std::uint64_t (&counts)[kWindow]) {
+HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors,
+                           std::uint64_t (&counts)[kWindow]) {
     for (std::size_t i = 0; i < vectors;) {
         Counters counters;
         const std::size_t end = vectors - i < Counters::kCapacity ? vectors : i + Counters::kCapacity;
@@ -72,7 +74,8 @@ HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors, 
 }
 
 // The halves of a block in the window that ends with bin `top`. n is a multiple of kGroup.
-inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top, std::uint64_t (&counts)[kWindow]) {
+inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top,
+                         std::uint64_t (&counts)[kWindow]) {
     const V16 highest = hn::Set(D16(), static_cast<std::uint16_t>(top << 7 | 0x7F));
     const auto bits = [&](std::size_t i) HWY_ATTR { return Counters::bit_of(highest, p + i * kLanes16); };
     count_bits(p, bits, n / kLanes16, counts);
@@ -170,8 +173,8 @@ inline constexpr std::size_t kFewShare = 512;
 
 // n values other than zero, of bins `low` to `top`, among `padded` halves. Bin 0 is what is left over: its halves look
 // like those of zeros. `rest`: the bins above have been counted already.
-inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64_t n, unsigned low, unsigned top,
-                         bool rest, std::uint64_t* bins) {
+inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64_t n, unsigned low,
+                         unsigned top, bool rest, std::uint64_t* bins) {
     std::uint64_t left = n;
     for (; top >= 1 && top >= low && left > 0; top -= kWindow, rest = true) {
         if (rest && left * kFewShare <= padded) {
@@ -191,8 +194,8 @@ inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64
 
 // The rest of a block of which the bins above `top` have been counted (`rest`), or none.
 template <class F>
-HWY_NOINLINE void count_rest(const typename F::Raw* p, std::size_t n, std::uint64_t left, unsigned low, unsigned top,
-                             bool rest, std::uint64_t* bins) {
+HWY_NOINLINE void count_rest(const typename F::Raw* p, std::size_t n, std::uint64_t left, unsigned low,
+                             unsigned top, bool rest, std::uint64_t* bins) {
     const std::size_t padded = (n + kGroup - 1) / kGroup * kGroup;
     if constexpr (F::kDType == DType::bf16) {
         if (n == padded) return count_halves(p, n, left, low, top, rest, bins);
@@ -225,8 +228,8 @@ inline std::uint64_t add_window(const std::uint64_t (&window)[kWindow], unsigned
 
 // `zeros` of the n values are 0.
 template <class F>
-void histogram_of_block(const typename F::Raw* p, std::size_t n, std::uint64_t zeros, double amin, double amax,
-                        std::uint64_t* bins) {
+void histogram_of_block(const typename F::Raw* p, std::size_t n, std::uint64_t zeros, double amin,
+                        double amax, std::uint64_t* bins) {
     if (amax == 0) return;
     const unsigned low = bin_of(amin), high = bin_of(amax);
     std::uint64_t left = n - zeros;
@@ -250,7 +253,9 @@ struct NoCount {
     template <class Raw>
     HWY_INLINE void add(const Raw*, std::size_t) {}
     template <class Raw>
-    HWY_INLINE bool put(const Raw*, std::size_t, std::uint64_t, double, double, std::uint64_t*) { return false; }
+    HWY_INLINE bool put(const Raw*, std::size_t, std::uint64_t, double, double, std::uint64_t*) {
+        return false;
+    }
 };
 
 #if HWY_TARGET <= HWY_AVX3
@@ -273,7 +278,8 @@ public:
             return;
         }
         std::size_t i = 0;
-        for (; i + 4 <= groups; i += 4) counters_.template ripple<2>(counters_.template add_vectors<2>(bits, i));
+        for (; i + 4 <= groups; i += 4)
+            counters_.template ripple<2>(counters_.template add_vectors<2>(bits, i));
         for (; i < groups; ++i) counters_.template ripple<0>(bits(i));
     }
 

@@ -63,7 +63,9 @@ bool statistics(const TensorView& view, TensorStats& into, ExponentHistogram* hi
     BlockHistogram blocks{histogram ? histogram->bins.data() : nullptr};
     BlockHistogram* const counted = histogram ? &blocks : nullptr;
     const TensorView* tensors[] = {&view};
-    Walk(tensors, 1).each([&](const void* const* data, std::size_t n) { measure(data[0], n, into, counted); });
+    Walk(tensors, 1).each([&](const void* const* data, std::size_t n) {
+        measure(data[0], n, into, counted);
+    });
     return true;
 }
 
@@ -79,7 +81,9 @@ bool divergence(const TensorView& real, const TensorView& twin, Divergence& into
     const FloatEnvironment environment;
     const auto measure = kernels().divergence[index_of(real.dtype)][index_of(twin.dtype)];
     const TensorView* tensors[] = {&real, &twin};
-    Walk(tensors, 2).each([&](const void* const* data, std::size_t n) { measure(data[0], data[1], n, into); });
+    Walk(tensors, 2).each([&](const void* const* data, std::size_t n) {
+        measure(data[0], data[1], n, into);
+    });
     return true;
 }
 
@@ -102,7 +106,8 @@ bool statistics_and_divergence(const TensorView& real, const TensorView& twin, T
 bool standstill(const TensorView& before, const TensorView& after, const TensorView& moved_before,
                 const TensorView& moved_after, Standstill& into) noexcept {
     const bool told = moved_before.data != nullptr;
-    if (!usable(before) || !usable(after) || after.dtype != before.dtype || !same_sizes(before, after)) return false;
+    if (!usable(before) || !usable(after) || after.dtype != before.dtype || !same_sizes(before, after))
+        return false;
     if (told && (!comparable(before, moved_before) || !comparable(before, moved_after))) return false;
     const FloatEnvironment environment;
     const FloatFormat& format = *format_of(before.dtype);

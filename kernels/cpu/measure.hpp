@@ -49,7 +49,7 @@ bool statistics_and_divergence(const TensorView& real, const TensorView& twin, T
 // these, `below_half_ulp` have |moved_after - moved_before| < ulp(before)/2, which is what a sum of the
 // format swallows. `moved_*` are fp32 or fp64; null `moved_before.data`: every element was meant to move.
 struct Standstill {
-    std::uint64_t count = 0;           // elements
+    std::uint64_t count = 0;  // elements
     std::uint64_t meant_to_move = 0;
     std::uint64_t unmoved = 0;         // of those
     std::uint64_t below_half_ulp = 0;  // of the unmoved

@@ -33,10 +33,11 @@ struct QuickPaired {
     using VCount = hn::Vec<DCount>;
     static constexpr bool kLikeFp32 = F::kTable.exponent_bits == 8;  // no y is below its subnormals
     static constexpr bool kNanIsNan = kLikeFp32;                     // after load32, on every instruction set
-    static constexpr float kOneUlp = kLikeFp32 ? 1.0f / static_cast<float>(1 << F::kTable.mantissa_bits) : 1.0f;
+    static constexpr float kOneUlp =
+        kLikeFp32 ? 1.0f / static_cast<float>(1 << F::kTable.mantissa_bits) : 1.0f;
     static constexpr float kExactUlps = kOneUlp * static_cast<float>(1 << (F::kTable.mantissa_bits - 1));
-    static constexpr std::uint32_t kLowestField =
-        static_cast<std::uint32_t>(min_exponent(F::kTable) + 127) << 23;
+    static constexpr std::uint32_t kLowestField = static_cast<std::uint32_t>(min_exponent(F::kTable) + 127)
+                                                  << 23;
 
     // Sums of a block, and what decides whether they hold.
     std::uint32_t y_max = 0, e_max = 0;  // patterns
@@ -190,7 +191,8 @@ struct QuickPaired {
     double xx() const { return yy + 2 * ey + ee; }
     // Where x is much smaller than y, x's squares are not to be had from y's and e's.
     bool holds() const {
-        return x_max < F::kBeyondFinite && is_quick(y_max) && is_quick(e_max) && doubtful == 0 && xx() >= yy / 4;
+        return x_max < F::kBeyondFinite && is_quick(y_max) && is_quick(e_max) && doubtful == 0 &&
+               xx() >= yy / 4;
     }
     bool extremes_are_exact() const { return ulp_max < kExactUlps && low_ulp_max < kOneUlp / 2; }
     // Whether the exact extremes may be larger than those of `others`.

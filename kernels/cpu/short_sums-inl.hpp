@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
 inline constexpr std::size_t kSumLanes = 16;
-inline constexpr std::size_t kParts = kSumLanes / kLanes32;         // vectors of 16 floats
+inline constexpr std::size_t kParts = kSumLanes / kLanes32;          // vectors of 16 floats
 inline constexpr std::size_t kWideParts = kSumLanes / 2 / kLanes64;  // vectors of 8 doubles
 
 // An fp32 lane takes 12 values before it is folded: 12 roundings, at most two of the value itself (e * e) and at most

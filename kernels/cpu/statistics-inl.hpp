@@ -252,7 +252,8 @@ std::uint64_t count_saturated(const typename F::Raw* p, std::size_t n) {
 // Mean and sum of (x - mean)^2 by a second look at the block, from the distances to a first guess of the mean.
 // `none` of the values are zeros in place of something else.
 template <class F>
-HWY_NOINLINE void measure_spread(const typename F::Raw* p, std::size_t n, std::size_t none, TensorStats& block) {
+HWY_NOINLINE void measure_spread(const typename F::Raw* p, std::size_t n, std::size_t none,
+                                 TensorStats& block) {
     const double guess = block.mean;
     const V64 center = hn::Set(D64(), guess);
     LongSum first, second;

@@ -19,7 +19,8 @@ bool Walk::any(Piece&& piece) noexcept {
     if (contiguous_) {
         for (std::int64_t i = 0; i < elements_; i += block) {
             for (int t = 0; t < count_; ++t) data[t] = data_[t] + i * static_cast<std::int64_t>(width_[t]);
-            if (piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block))) return true;
+            if (piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block)))
+                return true;
         }
         return false;
     }

@@ -97,10 +97,14 @@ void Walk::copy_run(int t, const std::int64_t* index, std::size_t run, unsigned 
         return;
     }
     switch (width_[t]) {
-        case 1: return copy_strided<1>(from, stride, run, out);
-        case 2: return copy_strided<2>(from, stride, run, out);
-        case 4: return copy_strided<4>(from, stride, run, out);
-        default: return copy_strided<8>(from, stride, run, out);
+        case 1:
+            return copy_strided<1>(from, stride, run, out);
+        case 2:
+            return copy_strided<2>(from, stride, run, out);
+        case 4:
+            return copy_strided<4>(from, stride, run, out);
+        default:
+            return copy_strided<8>(from, stride, run, out);
     }
 }
 

@@ -64,8 +64,7 @@ MP_HD constexpr std::uint64_t finite_pattern(const FloatFormat& f, std::uint64_t
            (static_cast<std::uint64_t>(scale - lowest) << f.mantissa_bits);
 }
 
-MP_HD constexpr std::uint64_t encode_bits(const FloatFormat& f, std::uint64_t bits,
-                                          Overflow overflow) {
+MP_HD constexpr std::uint64_t encode_bits(const FloatFormat& f, std::uint64_t bits, Overflow overflow) {
     const std::uint64_t field = (bits >> kDoubleMantissa) & kDoubleExponentField;
     const std::uint64_t mantissa = bits & kDoubleMantissaMask;
     const std::uint64_t sign = (bits >> 63) << (f.width() - 1);
@@ -135,8 +134,7 @@ using Pattern = typename detail::PatternOf<kFormat<D>.width()>::type;
 template <DType D>
 MP_HD constexpr Pattern<D> encode(double x, Overflow overflow = Overflow::as_format) {
     constexpr FloatFormat f = kFormat<D>;
-    return static_cast<Pattern<D>>(
-        detail::encode_bits(f, __builtin_bit_cast(std::uint64_t, x), overflow));
+    return static_cast<Pattern<D>>(detail::encode_bits(f, __builtin_bit_cast(std::uint64_t, x), overflow));
 }
 
 template <DType D>
@@ -170,16 +168,13 @@ MP_HD constexpr double round_to(double x, Overflow overflow = Overflow::as_forma
     return decode<D>(encode<D>(x, overflow));
 }
 
-MP_HD constexpr double round_to(const FloatFormat& f, double x,
-                                Overflow overflow = Overflow::as_format) {
-    const std::uint64_t pattern =
-        detail::encode_bits(f, __builtin_bit_cast(std::uint64_t, x), overflow);
+MP_HD constexpr double round_to(const FloatFormat& f, double x, Overflow overflow = Overflow::as_format) {
+    const std::uint64_t pattern = detail::encode_bits(f, __builtin_bit_cast(std::uint64_t, x), overflow);
     return __builtin_bit_cast(double, detail::decode_bits(f, pattern));
 }
 
 // As above; nothing for a dtype without a format of its own (integers, unknown, lowp).
-constexpr std::optional<double> round_to(DType d, double x,
-                                         Overflow overflow = Overflow::as_format) {
+constexpr std::optional<double> round_to(DType d, double x, Overflow overflow = Overflow::as_format) {
     const FloatFormat* f = format_of(d);
     if (!f) return std::nullopt;
     return round_to(*f, x, overflow);

@@ -39,12 +39,9 @@ struct FloatFormat {
 // The one table. Sources: IEEE 754-2019 (fp64, fp32, fp16), bf16 as the upper half of fp32, NVIDIA's
 // tf32 (8 exponent and 10 mantissa bits), OCP 8-bit Floating Point Specification 1.0 (e4m3, e5m2).
 inline constexpr FloatFormat kFloatFormats[] = {
-    {DType::fp64, 11, 52, 1023, Specials::ieee},
-    {DType::fp32, 8, 23, 127, Specials::ieee},
-    {DType::tf32, 8, 10, 127, Specials::ieee},
-    {DType::fp16, 5, 10, 15, Specials::ieee},
-    {DType::bf16, 8, 7, 127, Specials::ieee},
-    {DType::e4m3, 4, 3, 7, Specials::nan_only},
+    {DType::fp64, 11, 52, 1023, Specials::ieee}, {DType::fp32, 8, 23, 127, Specials::ieee},
+    {DType::tf32, 8, 10, 127, Specials::ieee},   {DType::fp16, 5, 10, 15, Specials::ieee},
+    {DType::bf16, 8, 7, 127, Specials::ieee},    {DType::e4m3, 4, 3, 7, Specials::nan_only},
     {DType::e5m2, 5, 2, 15, Specials::ieee},
 };
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "embedded_policies.hpp"
-#include "kernels/numerics/words.hpp"
+#include "kernels/base/words.hpp"
 
 namespace mp {
 namespace {
@@ -39,10 +39,14 @@ Table read_table(std::string_view text) {
     while (!text.empty()) {
         const std::string_view line = next_line(text);
         if (line.empty() || line[0] == '#') continue;
-        if (line == "[aten]") section = &table.aten;
-        else if (line == "[modules]") section = &table.modules;
-        else if (line == "[distributed]") section = &table.distributed;
-        else if (line == "[functions]") section = &table.functions;
+        if (line == "[aten]")
+            section = &table.aten;
+        else if (line == "[modules]")
+            section = &table.modules;
+        else if (line == "[distributed]")
+            section = &table.distributed;
+        else if (line == "[functions]")
+            section = &table.functions;
         else if (section)
             add_line(*section, line, section == &table.aten || section == &table.distributed);
     }
@@ -121,8 +125,7 @@ Op in_namespace(const Namespace& space, std::string_view name) {
 Op module_forward(std::string_view name) {
     if (drop_prefix(name, "torch::nn::") && drop_suffix(name, "Impl::forward"))
         return find(table().modules, name);
-    if (drop_prefix(name, "torch.nn.") && drop_suffix(name, ".forward"))
-        return find(table().modules, name);
+    if (drop_prefix(name, "torch.nn.") && drop_suffix(name, ".forward")) return find(table().modules, name);
     return {};
 }
 
@@ -138,8 +141,7 @@ Op collective(std::string_view name) {
 // minus is listed with its class: as a member of Tensor it negates, elsewhere it may do either.
 Op tensor_operator(std::string_view name) {
     if (name.ends_with("operator-")) return find(table().functions, name);
-    constexpr std::string_view kOwners[] = {"at::Tensor::", "torch::Tensor::", "at::", "torch::",
-                                            "c10::"};
+    constexpr std::string_view kOwners[] = {"at::Tensor::", "torch::Tensor::", "at::", "torch::", "c10::"};
     for (const std::string_view owner : kOwners)
         if (drop_prefix(name, owner)) break;
     return name.starts_with("operator") ? find(table().functions, name) : Op{};
@@ -182,8 +184,7 @@ Op op_from_name(std::string_view name) {
 
 bool is_in_place(std::string_view qualified_name) {
     std::string_view name = last_component(qualified_name);
-    if (name.starts_with("operator"))
-        return name.ends_with("=") && op_from_spelling(qualified_name).known();
+    if (name.starts_with("operator")) return name.ends_with("=") && op_from_spelling(qualified_name).known();
     // __iadd__ is the in-place form of __add__, but __invert__ is not that of "__nvert__".
     if (name.starts_with("__") && name.ends_with("__")) {
         const Op op = aten(name);

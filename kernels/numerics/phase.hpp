@@ -11,11 +11,16 @@ enum class Phase : std::uint8_t { unknown, data, forward, backward, optimizer };
 
 constexpr std::string_view name_of(Phase phase) {
     switch (phase) {
-        case Phase::data: return "data";
-        case Phase::forward: return "forward";
-        case Phase::backward: return "backward";
-        case Phase::optimizer: return "optimizer";
-        case Phase::unknown: break;
+        case Phase::data:
+            return "data";
+        case Phase::forward:
+            return "forward";
+        case Phase::backward:
+            return "backward";
+        case Phase::optimizer:
+            return "optimizer";
+        case Phase::unknown:
+            break;
     }
     return "unknown";
 }

@@ -22,8 +22,7 @@ constexpr TorchList kTorchLists[] = {
     {"cuda", {1, 13}, "-1.13"}, {"cuda", {2, 4}, "-2.4"}, {"cuda", {2, 5}, "-2.5"},
     {"cpu", {1, 13}, "-1.13"},  {"cpu", {2, 4}, "-2.4"},  {"cpu", {2, 5}, "-2.5"},
     {"xpu", {2, 4}, "-2.4"},    {"xpu", {2, 5}, "-2.5"},  {"mps", {2, 5}, "-2.5"},
-    {"mps", {2, 11}, "-2.11"},
-    {"hpu", {2, 0}, "-2.0"},    {"xla", {2, 0}, "-2.0"}};
+    {"mps", {2, 11}, "-2.11"},  {"hpu", {2, 0}, "-2.0"},  {"xla", {2, 0}, "-2.0"}};
 constexpr std::string_view kExtension = ".txt";
 constexpr std::string_view kNotAPolicy = "ops.txt";
 
@@ -62,13 +61,20 @@ DType join(DType a, DType b) {
 
 std::string_view name_of(Category c) {
     switch (c) {
-        case Category::unlisted: return "unlisted";
-        case Category::lower: return "lower";
-        case Category::fp32: return "fp32";
-        case Category::fp32_set_opt_dtype: return "fp32_set_opt_dtype";
-        case Category::fp32_append_dtype: return "fp32_append_dtype";
-        case Category::promote: return "promote";
-        case Category::banned: return "banned";
+        case Category::unlisted:
+            return "unlisted";
+        case Category::lower:
+            return "lower";
+        case Category::fp32:
+            return "fp32";
+        case Category::fp32_set_opt_dtype:
+            return "fp32_set_opt_dtype";
+        case Category::fp32_append_dtype:
+            return "fp32_append_dtype";
+        case Category::promote:
+            return "promote";
+        case Category::banned:
+            return "banned";
     }
     return "unlisted";
 }
@@ -83,8 +89,7 @@ std::vector<std::string_view> Policy::built_in_names() {
 Result<Policy> Policy::built_in(std::string_view name) {
     std::string full(name);
     for (const TorchList& list : kTorchLists)
-        if (name == "torch-" + std::string(list.device))
-            full = std::string(name) + std::string(list.suffix);
+        if (name == "torch-" + std::string(list.device)) full = std::string(name) + std::string(list.suffix);
     const std::string file = full + std::string(kExtension);
     const std::string_view text = embedded_policies(file);
     if (text.data() == nullptr || file == kNotAPolicy)
@@ -94,8 +99,8 @@ Result<Policy> Policy::built_in(std::string_view name) {
 }
 
 Result<Policy> Policy::for_torch(std::string_view device, std::string_view version) {
-    const bool any = std::ranges::any_of(
-        kTorchLists, [&](const TorchList& list) { return list.device == device; });
+    const bool any =
+        std::ranges::any_of(kTorchLists, [&](const TorchList& list) { return list.device == device; });
     if (!any)
         return Error{"no autocast list is known for device '" + printable(device) + "'",
                      "the devices are cuda, cpu, xpu, mps, hpu and xla; a list of your own can be "
@@ -113,8 +118,7 @@ Result<Policy> Policy::for_torch(std::string_view device, std::string_view versi
         if (list.since <= *asked) best = &list;
     }
     if (!best)
-        return Error{"no autocast list of " + printable(device) + " is known for torch " +
-                         printable(version),
+        return Error{"no autocast list of " + printable(device) + " is known for torch " + printable(version),
                      "the oldest one is that of torch " + std::string(oldest->suffix.substr(1))};
     return built_in(name + std::string(best->suffix));
 }
@@ -124,9 +128,10 @@ void Policy::keep_only(const std::function<bool(Op)>& wanted) {
 }
 
 std::string Policy::text() const {
-    std::string out = "family = " + std::string(family_ == Family::hmp        ? "hmp"
-                                                : family_ == Family::autocast ? "autocast"
-                                                                              : "apex") +
+    std::string out = "family = " +
+                      std::string(family_ == Family::hmp        ? "hmp"
+                                  : family_ == Family::autocast ? "autocast"
+                                                                : "apex") +
                       "\ndtype = " + std::string(mp::name_of(low_)) + "\n";
     if (!device_.empty()) out += "device = " + device_ + "\n";
     for (int c = static_cast<int>(Category::lower); c <= static_cast<int>(Category::banned); ++c) {
@@ -157,8 +162,7 @@ DType Policy::dtype_of(Op op, std::span<const DType> inputs, bool in_place, DTyp
     if (low == DType::unknown) low = low_;
     const Category listed = category(op);
     // The result of an in-place op must fit its first input's storage, so nothing is widened.
-    const bool stays =
-        in_place && (listed == Category::promote || family_ == Family::autocast);
+    const bool stays = in_place && (listed == Category::promote || family_ == Family::autocast);
     if (listed == Category::unlisted || stays) return first(inputs, in_place);
     return listed_dtype(listed, inputs, low);
 }

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/result.hpp"
 #include "kernels/numerics/dtype.hpp"
 #include "kernels/numerics/op.hpp"
-#include "kernels/numerics/result.hpp"
 #include "kernels/numerics/source_span.hpp"
 
 namespace mp {

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <optional>
 
-
 namespace mp {
 namespace {
 
@@ -35,9 +34,7 @@ std::optional<Category> category_named(std::string_view name) {
     return std::nullopt;
 }
 
-std::string place(const SourceSpan& at) {
-    return std::string(at.file.str()) + ":" + std::to_string(at.line);
-}
+std::string place(const SourceSpan& at) { return std::string(at.file.str()) + ":" + std::to_string(at.line); }
 
 std::string stem(std::string_view file) {
     const std::size_t slash = file.find_last_of("/\\");
@@ -124,10 +121,10 @@ void PolicyReader::add(const Line& line, Category category) {
     const bool replaces = category < it->second.category;
     const Policy::Entry other = replaces ? it->second : entry;
     if (replaces) it->second = entry;
-    problem(line.at, "'" + std::string(op.name()) + "' is on two lists: " +
-                         std::string(name_of(it->second.category)) + " (" + place(it->second.at) +
-                         "), which counts, and " + std::string(name_of(other.category)) + " (" +
-                         place(other.at) + ")");
+    problem(line.at, "'" + std::string(op.name()) +
+                         "' is on two lists: " + std::string(name_of(it->second.category)) + " (" +
+                         place(it->second.at) + "), which counts, and " +
+                         std::string(name_of(other.category)) + " (" + place(other.at) + ")");
 }
 
 void PolicyReader::read_names(std::string_view text, std::string_view file, Category category) {
@@ -149,8 +146,7 @@ Status PolicyReader::set(const Line& line) {
     if (key == "dtype") {
         const auto dtype = dtype_from_name(value);
         if (!dtype || !is_low_precision(*dtype) || *dtype == DType::lowp)
-            return Error{where + "'" + printable(value) + "' is not a low-precision dtype",
-                         "bf16 or fp16"};
+            return Error{where + "'" + printable(value) + "' is not a low-precision dtype", "bf16 or fp16"};
         policy_.low_ = *dtype;
         return Done{};
     }
@@ -160,9 +156,12 @@ Status PolicyReader::set(const Line& line) {
     }
     if (key != "family")
         return Error{where + "unknown setting '" + printable(key) + "'", "dtype, family or device"};
-    if (value == "hmp") policy_.family_ = Policy::Family::hmp;
-    else if (value == "autocast") policy_.family_ = Policy::Family::autocast;
-    else if (value == "apex") policy_.family_ = Policy::Family::apex;
+    if (value == "hmp")
+        policy_.family_ = Policy::Family::hmp;
+    else if (value == "autocast")
+        policy_.family_ = Policy::Family::autocast;
+    else if (value == "apex")
+        policy_.family_ = Policy::Family::apex;
     else
         return Error{where + "unknown family '" + printable(value) + "'", "autocast, apex or hmp"};
     return Done{};
@@ -223,8 +222,7 @@ Result<Policy> Policy::from_hmp_files(std::string_view bf16_path, std::string_vi
     const Result<Policy> defaults = built_in("hmp");
     if (!defaults) return defaults.error();
     for (const Entry& entry : defaults->entries_)
-        if (entry.category == Category::promote && !policy.find(entry.op))
-            policy.entries_.push_back(entry);
+        if (entry.category == Category::promote && !policy.find(entry.op)) policy.entries_.push_back(entry);
     std::ranges::sort(policy.entries_, {}, [](const Entry& e) { return e.op.name(); });
     return policy;
 }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/numerics/symbol.hpp"
+#include "kernels/base/symbol.hpp"
 
 namespace mp {
 

@@ -9,7 +9,7 @@ namespace mp {
 // is merged with another of the same kind by merge(); counts, extremes and the histogram merge exactly,
 // moments by Chan's formula (Chan, Golub, LeVeque 1983). Every value of count 0 is neutral.
 struct TensorStats {
-    std::uint64_t count = 0;      // all elements
+    std::uint64_t count = 0;  // all elements
     std::uint64_t nan = 0;
     std::uint64_t pos_inf = 0;
     std::uint64_t neg_inf = 0;
@@ -21,7 +21,7 @@ struct TensorStats {
     double sum = 0;               // of the finite values, as are the moments
     double sum_squares = 0;
     double mean = 0;
-    double m2 = 0;                // sum of (x - mean)^2
+    double m2 = 0;  // sum of (x - mean)^2
 
     std::uint64_t nonfinite() const { return nan + pos_inf + neg_inf; }
     std::uint64_t finite() const { return count - nonfinite(); }

@@ -20,13 +20,11 @@ std::optional<TorchVersion> parse_torch_version(std::string_view text) {
 }
 
 const std::vector<std::string_view>& Policies::devices() {
-    static const std::vector<std::string_view> all{"cuda", "cpu", "xpu",  "mps",
-                                                   "hpu",  "xla", "hmp", "apex"};
+    static const std::vector<std::string_view> all{"cuda", "cpu", "xpu", "mps", "hpu", "xla", "hmp", "apex"};
     return all;
 }
 
-Result<Policies> Policies::load(std::string_view torch_version,
-                                const std::vector<std::string>& files,
+Result<Policies> Policies::load(std::string_view torch_version, const std::vector<std::string>& files,
                                 std::string_view default_device) {
     Policies policies;
     for (const std::string_view device : devices()) {

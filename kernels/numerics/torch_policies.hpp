@@ -30,8 +30,7 @@ class Policies {
 public:
     // An empty version means the newest. Each file is a policy in the sectioned format; the device it
     // is for is its setting `device = cuda`, without one it is the default device's.
-    static Result<Policies> load(std::string_view torch_version,
-                                 const std::vector<std::string>& files = {},
+    static Result<Policies> load(std::string_view torch_version, const std::vector<std::string>& files = {},
                                  std::string_view default_device = "cuda");
 
     // nullptr: no list is known for the device.

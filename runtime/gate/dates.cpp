@@ -24,7 +24,8 @@ std::string padded(unsigned value, std::size_t width) {
 
 bool is_date(std::string_view text) {
     if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-    const int year = number(text.substr(0, 4)), month = number(text.substr(5, 2)), day = number(text.substr(8, 2));
+    const int year = number(text.substr(0, 4)), month = number(text.substr(5, 2)),
+              day = number(text.substr(8, 2));
     if (year < 1970 || month < 1 || day < 1) return false;
     using namespace std::chrono;
     return year_month_day(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/shadow/rule_pack.hpp"
+#include "runtime/judge/rule_pack.hpp"
 
 namespace mp::trace {
 namespace {
@@ -22,7 +22,9 @@ bool covers(const Suppression& s, const Finding& f) {
 }
 
 // ISO dates compare as text. The day itself still counts.
-bool is_expired(const Suppression& s, const std::string& today) { return !s.expires.empty() && s.expires < today; }
+bool is_expired(const Suppression& s, const std::string& today) {
+    return !s.expires.empty() && s.expires < today;
+}
 
 bool holds(const std::vector<std::string>& list, std::string_view id) {
     return std::ranges::find(list, id) != list.end();
@@ -41,8 +43,8 @@ void confirm_lint(std::vector<LintFinding>& lint, const std::vector<Finding>& fi
 }
 
 // Sorts the findings under their rules; which suppressions were used comes back.
-std::vector<bool> distribute(const std::vector<Finding>& findings, const Rules& rules, const std::string& today,
-                             std::vector<RuleResult>& into) {
+std::vector<bool> distribute(const std::vector<Finding>& findings, const Rules& rules,
+                             const std::string& today, std::vector<RuleResult>& into) {
     std::vector<bool> used(rules.suppressions.size(), false);
     for (const Finding& f : findings) {
         const auto rule = std::ranges::find(into, f.rule, &RuleResult::id);
@@ -107,8 +109,10 @@ GateResult gate(const Judgement& judgement, const Rules& rules, const std::vecto
     const std::vector<bool> used = distribute(findings, rules, today, out.rules);
     for (std::size_t i = 0; i < rules.suppressions.size(); ++i) {
         const Suppression& s = rules.suppressions[i];
-        if (is_expired(s, today)) out.expired.push_back(s);
-        else if (!used[i]) out.unused.push_back(s);
+        if (is_expired(s, today))
+            out.expired.push_back(s);
+        else if (!used[i])
+            out.unused.push_back(s);
     }
     bool failed = std::ranges::any_of(lint, fails);
     for (RuleResult& r : out.rules) {
@@ -122,9 +126,12 @@ GateResult gate(const Judgement& judgement, const Rules& rules, const std::vecto
 
 int exit_code(const GateResult& result) {
     switch (result.verdict) {
-        case Verdict::pass: return 0;
-        case Verdict::fail: return 1;
-        case Verdict::inconclusive: break;
+        case Verdict::pass:
+            return 0;
+        case Verdict::fail:
+            return 1;
+        case Verdict::inconclusive:
+            break;
     }
     return 3;
 }

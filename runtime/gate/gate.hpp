@@ -5,29 +5,29 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
-#include "runtime/shadow/judge.hpp"
+#include "kernels/base/result.hpp"
+#include "runtime/judge/judge.hpp"
 
 namespace mp::trace {
 
 struct Suppression {
-    std::string rule;          // "MPT010"; "*": all
-    std::string layer = "*";   // globs
+    std::string rule;         // "MPT010"; "*": all
+    std::string layer = "*";  // globs
     std::string op = "*";
     std::string phase = "*";
-    std::string reason;        // required
-    std::string expires;       // "2027-01-31"; empty: never. Required by the rule file's own [suppressions] policy
-    int line = 0;              // in the rule file
-    std::string file;          // the rule file
+    std::string reason;   // required
+    std::string expires;  // "2027-01-31"; empty: never. Required by the rule file's own [suppressions] policy
+    int line = 0;         // in the rule file
+    std::string file;     // the rule file
 };
 
 // mp-gate.toml.
 struct Rules {
     Limits limits;
-    std::vector<std::string> disabled;        // rule ids
+    std::vector<std::string> disabled;  // rule ids
     std::vector<Suppression> suppressions;
     std::vector<std::string> policies;
-    std::string file;                         // empty: the defaults
+    std::string file;  // empty: the defaults
 };
 // Errors name file:line and what is allowed there. Unknown keys are errors with a suggestion.
 Result<Rules> read_rules(const std::string& path);
@@ -37,7 +37,8 @@ Result<Rules> parse_rules(std::string_view text, std::string_view name);
 struct LintFinding {
     std::string rule, name, level, file, message;
     int line = 0;
-    std::vector<std::string> confirmed_by;    // findings of the run at this place: "MPT012 (loss) aten::add"; by gate()
+    std::vector<std::string>
+        confirmed_by;  // findings of the run at this place: "MPT012 (loss) aten::add"; by gate()
 };
 Result<std::vector<LintFinding>> read_lint(const std::string& path);
 // Findings at the same file and line (path compared by its longest common tail of whole parts) confirm each other.
@@ -48,28 +49,28 @@ enum class Verdict : std::uint8_t { pass, fail, inconclusive };
 struct RuleResult {
     std::string id, name;
     enum class State : std::uint8_t { pass, warn, fail, not_run, inconclusive } state = State::pass;
-    std::string why;                          // of not_run and inconclusive
+    std::string why;  // of not_run and inconclusive
     std::vector<Finding> findings;
     std::vector<Finding> suppressed;
 };
 
 struct GateResult {
     Verdict verdict = Verdict::pass;
-    std::vector<RuleResult> rules;            // all of the pack, by id
-    std::vector<LintFinding> lint;            // given with --lint; errors and warnings fail the gate
+    std::vector<RuleResult> rules;  // all of the pack, by id
+    std::vector<LintFinding> lint;  // given with --lint; errors and warnings fail the gate
     std::vector<Suppression> unused, expired;
     std::vector<std::string> inconclusive;
 };
 
 // `today` as "2026-11-21". strict: warnings fail too.
-GateResult gate(const Judgement&, const Rules&, const std::vector<LintFinding>& lint, const std::string& today,
-                bool strict = false);
-int exit_code(const GateResult&);             // 0 pass, 1 failed, 3 inconclusive
+GateResult gate(const Judgement&, const Rules&, const std::vector<LintFinding>& lint,
+                const std::string& today, bool strict = false);
+int exit_code(const GateResult&);  // 0 pass, 1 failed, 3 inconclusive
 
 std::string gate_text(const GateResult&, bool color);
 std::string gate_junit(const GateResult&, const std::string& run);
 std::string gate_sarif(const GateResult&, const std::string& run);
-std::string gate_github(const GateResult&, const std::string& run);   // markdown for GITHUB_STEP_SUMMARY
+std::string gate_github(const GateResult&, const std::string& run);  // markdown for GITHUB_STEP_SUMMARY
 std::string gate_json(const GateResult&, const std::string& run);
 
 }  // namespace mp::trace

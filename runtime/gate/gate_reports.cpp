@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/figures.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
 #include "runtime/report/sections.hpp"
-#include "runtime/scale/figures.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -20,12 +20,23 @@ std::string xml(std::string_view text) {
     std::string out;
     for (const char c : valid_utf8(shown(text))) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
-            case '\'': out += "&apos;"; break;
-            default: out += c;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&apos;";
+                break;
+            default:
+                out += c;
         }
     }
     return out;
@@ -37,15 +48,18 @@ std::string junit_finding(const Finding& f, State state) {
     const std::string text = "message=\"" + xml(f.message) + "\"";
     const std::string body = xml(place_of(f)) + "&#10;" + xml(f.advice);
     if (state == State::fail)
-        out += "<failure " + text + " type=\"" + std::string(name_of(f.severity)) + "\">" + body + "</failure>";
-    else out += "<system-out>" + xml(f.message) + "&#10;" + body + "</system-out>";
+        out +=
+            "<failure " + text + " type=\"" + std::string(name_of(f.severity)) + "\">" + body + "</failure>";
+    else
+        out += "<system-out>" + xml(f.message) + "&#10;" + body + "</system-out>";
     return out + "</testcase>\n";
 }
 
 // Under `strict` a rule with warnings alone has failed: each of its findings is then a failure.
 bool counts(const RuleResult& r, const Finding& f) {
     if (r.state != State::fail || f.severity == Severity::note) return false;
-    const bool errors = std::ranges::any_of(r.findings, [](const Finding& x) { return x.severity == Severity::error; });
+    const bool errors =
+        std::ranges::any_of(r.findings, [](const Finding& x) { return x.severity == Severity::error; });
     return !errors || f.severity == Severity::error;
 }
 
@@ -58,20 +72,21 @@ std::string junit_rule(const RuleResult& r) {
     }
     for (const Finding& f : r.suppressed) {
         ++skipped;
-        cases += "    <testcase classname=\"" + xml(r.id) + "\" name=\"" + xml(f.layer.empty() ? "run" : f.layer) +
-                 "\"><skipped message=\"suppressed\"/></testcase>\n";
+        cases += "    <testcase classname=\"" + xml(r.id) + "\" name=\"" +
+                 xml(f.layer.empty() ? "run" : f.layer) + "\"><skipped message=\"suppressed\"/></testcase>\n";
     }
     if (cases.empty()) {
         const bool skip = r.state == State::not_run || r.state == State::inconclusive;
         skipped += skip;
-        cases = "    <testcase classname=\"" + xml(r.id) + "\" name=\"" + xml(title_of(r)) + "\">" +
-                (skip ? "<skipped message=\"" + xml(std::string(name_of(r.state)) + ": " + r.why) + "\"/>" : "") +
-                "</testcase>\n";
+        cases =
+            "    <testcase classname=\"" + xml(r.id) + "\" name=\"" + xml(title_of(r)) + "\">" +
+            (skip ? "<skipped message=\"" + xml(std::string(name_of(r.state)) + ": " + r.why) + "\"/>" : "") +
+            "</testcase>\n";
     }
     const std::size_t tests = std::max<std::size_t>(1, r.findings.size() + r.suppressed.size());
     return "  <testsuite name=\"" + xml(r.id + " " + r.name) + "\" tests=\"" + std::to_string(tests) +
-           "\" failures=\"" + std::to_string(failures) + "\" errors=\"0\" skipped=\"" + std::to_string(skipped) +
-           "\">\n" + cases + "  </testsuite>\n";
+           "\" failures=\"" + std::to_string(failures) + "\" errors=\"0\" skipped=\"" +
+           std::to_string(skipped) + "\">\n" + cases + "  </testsuite>\n";
 }
 
 std::string junit_lint(const GateResult& g) {
@@ -81,10 +96,11 @@ std::string junit_lint(const GateResult& g) {
         const bool fails = l.level == "error" || l.level == "warning";
         ++tests;
         failures += fails;
-        cases += "    <testcase classname=\"" + xml(l.rule) + "\" name=\"" +
-                 xml(l.file + ":" + std::to_string(l.line)) + "\">" +
-                 (fails ? "<failure message=\"" + xml(l.message) + "\" type=\"" + xml(l.level) + "\"/>" : "") +
-                 "</testcase>\n";
+        cases +=
+            "    <testcase classname=\"" + xml(l.rule) + "\" name=\"" +
+            xml(l.file + ":" + std::to_string(l.line)) + "\">" +
+            (fails ? "<failure message=\"" + xml(l.message) + "\" type=\"" + xml(l.level) + "\"/>" : "") +
+            "</testcase>\n";
     }
     if (tests == 0) return {};
     return "  <testsuite name=\"mp-lint\" tests=\"" + std::to_string(tests) + "\" failures=\"" +
@@ -95,12 +111,18 @@ std::string junit_lint(const GateResult& g) {
 std::string markdown(std::string_view text) {
     std::string out;
     for (const char c : valid_utf8(shown(text))) {
-        if (c == '<') out += "&lt;";
-        else if (c == '>') out += "&gt;";
-        else if (c == '&') out += "&amp;";
-        else if (c == '@') out += "&#64;";
-        else if (std::string_view("\\`*_{}[]()#+!|~$:").find(c) != std::string_view::npos) (out += '\\') += c;
-        else out += c;
+        if (c == '<')
+            out += "&lt;";
+        else if (c == '>')
+            out += "&gt;";
+        else if (c == '&')
+            out += "&amp;";
+        else if (c == '@')
+            out += "&#64;";
+        else if (std::string_view("\\`*_{}[]()#+!|~$:").find(c) != std::string_view::npos)
+            (out += '\\') += c;
+        else
+            out += c;
     }
     return out;
 }
@@ -114,40 +136,50 @@ Json list_of(const std::vector<Finding>& findings) {
 Json list_of(const std::vector<Suppression>& suppressions) {
     Json out = Json::array();
     for (const Suppression& s : suppressions)
-        out.push_back({{"rule", s.rule}, {"layer", s.layer}, {"op", s.op}, {"phase", s.phase}, {"reason", s.reason},
-                       {"expires", s.expires}, {"line", s.line}});
+        out.push_back({{"rule", s.rule},
+                       {"layer", s.layer},
+                       {"op", s.op},
+                       {"phase", s.phase},
+                       {"reason", s.reason},
+                       {"expires", s.expires},
+                       {"line", s.line}});
     return out;
 }
 
 }  // namespace
 
-std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string written(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string gate_junit(const GateResult& g, const std::string& run) {
-    std::string out =
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" + xml("mp-trace gate " + run) + "\">\n";
+    std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" +
+                      xml("mp-trace gate " + run) + "\">\n";
     for (const RuleResult& r : g.rules) out += junit_rule(r);
     return out + junit_lint(g) + "</testsuites>\n";
 }
 
 std::string gate_github(const GateResult& g, const std::string& run) {
-    std::string out = "### mp-trace gate: " + std::string(name_of(g.verdict)) + "\n\n" + markdown(run) + "\n\n";
+    std::string out =
+        "### mp-trace gate: " + std::string(name_of(g.verdict)) + "\n\n" + markdown(run) + "\n\n";
     if (count_of(g, State::fail) + count_of(g, State::warn) > 0) {
         out += "| | rule | where | what | fix |\n|---|---|---|---|---|\n";
         for (const RuleResult& r : g.rules) {
             for (const Finding& f : r.findings)
                 out += "| " + std::string(name_of(f.severity)) + " | " + r.id + " " + r.name + " | " +
-                       markdown(place_of(f)) + " | " + markdown(f.message) + " | " + markdown(f.advice) + " |\n";
+                       markdown(place_of(f)) + " | " + markdown(f.message) + " | " + markdown(f.advice) +
+                       " |\n";
         }
         out += "\n";
     }
     for (const LintFinding& l : g.lint) {
-        out += "- mp-lint " +
-               markdown(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) + " " + l.message);
+        out += "- mp-lint " + markdown(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) +
+                                       " " + l.message);
         out += l.confirmed_by.empty() ? "\n" : "; the run confirms it\n";
     }
     for (const std::string& why : g.inconclusive) out += "- inconclusive: " + markdown(why) + "\n";
-    for (const Suppression& s : g.expired) out += "- suppression expired: " + markdown(suppression_text(s)) + "\n";
+    for (const Suppression& s : g.expired)
+        out += "- suppression expired: " + markdown(suppression_text(s)) + "\n";
     for (const Suppression& s : g.unused)
         out += "- suppression matches nothing: " + markdown(suppression_text(s)) + "\n";
     out += "\n" + counted(count_of(g, State::pass), "rule") + " passed, " +
@@ -159,8 +191,12 @@ std::string gate_json(const GateResult& g, const std::string& run) {
     Json out = {{"version", 1}, {"run", run}, {"verdict", name_of(g.verdict)}, {"exit_code", exit_code(g)}};
     out["rules"] = Json::array();
     for (const RuleResult& r : g.rules)
-        out["rules"].push_back({{"id", r.id}, {"name", r.name}, {"state", name_of(r.state)}, {"why", r.why},
-                                {"findings", list_of(r.findings)}, {"suppressed", list_of(r.suppressed)}});
+        out["rules"].push_back({{"id", r.id},
+                                {"name", r.name},
+                                {"state", name_of(r.state)},
+                                {"why", r.why},
+                                {"findings", list_of(r.findings)},
+                                {"suppressed", list_of(r.suppressed)}});
     out["lint"] = Json::array();
     for (const LintFinding& l : g.lint)
         out["lint"].push_back({{"rule", l.rule},

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/numerics/percent_encoding.hpp"
+#include "kernels/base/percent_encoding.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
 #include "runtime/trace/display.hpp"
@@ -24,7 +24,8 @@ constexpr std::string_view kRoot = "%SRCROOT%";
 // "train.py:88" as a location; null when it is none.
 Json location_of(std::string_view source) {
     const std::size_t colon = source.rfind(':');
-    if (colon == std::string_view::npos || colon == 0 || colon + 1 == source.size() || source.size() - colon > 9)
+    if (colon == std::string_view::npos || colon == 0 || colon + 1 == source.size() ||
+        source.size() - colon > 9)
         return {};
     int line = 0;
     for (const char c : source.substr(colon + 1)) {
@@ -34,16 +35,18 @@ Json location_of(std::string_view source) {
     if (line == 0) return {};
     const std::string_view file = source.substr(0, colon);
     Json artifact;
-    if (file.starts_with('/')) artifact = {{"uri", "file://" + percent_encoded(file)}};
-    else artifact = {{"uri", percent_encoded(file)}, {"uriBaseId", kRoot}};
+    if (file.starts_with('/'))
+        artifact = {{"uri", "file://" + percent_encoded(file)}};
+    else
+        artifact = {{"uri", percent_encoded(file)}, {"uriBaseId", kRoot}};
     return {{"artifactLocation", std::move(artifact)}, {"region", {{"startLine", line}}}};
 }
 
 // Survives another step, rank or figure: over what is wrong where.
 std::string fingerprint_of(const Finding& f, unsigned ordinal) {
     std::string text;
-    for (const std::string_view part : {std::string_view(f.rule), std::string_view(f.layer), std::string_view(f.op),
-                                        name_of(f.phase)})
+    for (const std::string_view part :
+         {std::string_view(f.rule), std::string_view(f.layer), std::string_view(f.op), name_of(f.phase)})
         text.append(part) += '\0';
     text += std::to_string(ordinal);
     static constexpr char kDigits[] = "0123456789abcdef";
@@ -89,8 +92,10 @@ private:
             for (std::size_t i = 0; i < gate_.rules.size(); ++i) {
                 const RuleResult& r = gate_.rules[i];
                 for (const Finding& f : suppressed ? r.suppressed : r.findings) {
-                    if (out.size() < kMostResults) out.push_back(result(f, i, suppressed));
-                    else ++dropped_;
+                    if (out.size() < kMostResults)
+                        out.push_back(result(f, i, suppressed));
+                    else
+                        ++dropped_;
                 }
             }
         }
@@ -101,12 +106,14 @@ private:
         Json out = {{"ruleId", f.rule}, {"ruleIndex", rule}, {"level", name_of(f.severity)}};
         out["message"] = {{"text", f.advice.empty() ? f.message : f.message + ". Fix: " + f.advice}};
         Json place = Json::object();
-        if (Json physical = location_of(f.source); !physical.is_null()) place["physicalLocation"] = std::move(physical);
+        if (Json physical = location_of(f.source); !physical.is_null())
+            place["physicalLocation"] = std::move(physical);
         Json logical = {{"fullyQualifiedName", f.layer.empty() ? std::string("run") : f.layer}};
         if (!f.op.empty()) logical["name"] = f.op;
         place["logicalLocations"] = Json::array({std::move(logical)});
         out["locations"] = Json::array({std::move(place)});
-        const unsigned ordinal = seen_[f.rule + '\0' + f.layer + '\0' + f.op + '\0' + std::string(name_of(f.phase))]++;
+        const unsigned ordinal =
+            seen_[f.rule + '\0' + f.layer + '\0' + f.op + '\0' + std::string(name_of(f.phase))]++;
         out["partialFingerprints"] = {{"mpTrace/v1", fingerprint_of(f, ordinal)}};
         if (suppressed) out["suppressions"] = Json::array({{{"kind", "external"}}});
         Json more = {{"phase", name_of(f.phase)}, {"confirmedBy", f.confirmed_by}};
@@ -138,6 +145,8 @@ private:
 
 }  // namespace
 
-std::string gate_sarif(const GateResult& gate, const std::string& run) { return written(Writer(gate).write(run)); }
+std::string gate_sarif(const GateResult& gate, const std::string& run) {
+    return written(Writer(gate).write(run));
+}
 
 }  // namespace mp::trace

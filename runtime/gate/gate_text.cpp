@@ -1,5 +1,5 @@
+#include "kernels/base/figures.hpp"
 #include "runtime/gate/gate_words.hpp"
-#include "runtime/scale/figures.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -32,7 +32,8 @@ void rule_lines(const RuleResult& r, const Painter& paint, std::string& out) {
     const bool failed = r.state == State::fail;
     out += failed ? paint.label("FAIL", "31") : paint.label("WARN", "33");
     out += "  " + r.id + " " + title_of(r) + "\n";
-    for (std::size_t i = 0; i < r.findings.size() && i < kMostFindings; ++i) out += finding_lines(r.findings[i]);
+    for (std::size_t i = 0; i < r.findings.size() && i < kMostFindings; ++i)
+        out += finding_lines(r.findings[i]);
     if (r.findings.size() > kMostFindings)
         out += "      and " + counted(r.findings.size() - kMostFindings, "more finding") + "\n";
 }
@@ -43,9 +44,10 @@ void lint_lines(const GateResult& g, const Painter& paint, std::string& out) {
         if (l.level != "error" && l.level != "warning") continue;
         if (++all > kMostLint) continue;
         ++listed;
-        out += paint.label("FAIL", "31") + "  " + shown(l.rule) + " " + shown(l.file) + ":" + std::to_string(l.line) +
-               ": " + shown(l.message) + "\n";
-        for (const std::string& by : l.confirmed_by) out += "      = the run confirms it: " + shown(by) + "\n";
+        out += paint.label("FAIL", "31") + "  " + shown(l.rule) + " " + shown(l.file) + ":" +
+               std::to_string(l.line) + ": " + shown(l.message) + "\n";
+        for (const std::string& by : l.confirmed_by)
+            out += "      = the run confirms it: " + shown(by) + "\n";
     }
     if (all > listed) out += "      and " + counted(all - listed, "more finding") + " of mp-lint\n";
 }
@@ -80,7 +82,8 @@ std::string gate_text(const GateResult& g, bool color) {
         }
         if (state == State::fail) lint_lines(g, paint, out);
     }
-    for (const std::string& why : g.inconclusive) out += paint.label("INCONCLUSIVE", "33") + "  " + why + "\n";
+    for (const std::string& why : g.inconclusive)
+        out += paint.label("INCONCLUSIVE", "33") + "  " + why + "\n";
     for (const Suppression& s : g.expired) out += "suppression expired: " + suppression_text(s) + "\n";
     for (const Suppression& s : g.unused) out += "suppression matches nothing: " + suppression_text(s) + "\n";
     return out + last_line(g);

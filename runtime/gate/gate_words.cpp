@@ -2,27 +2,35 @@
 
 #include <algorithm>
 
-#include "runtime/shadow/rule_pack.hpp"
+#include "runtime/judge/rule_pack.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
 
 std::string_view name_of(Verdict verdict) {
     switch (verdict) {
-        case Verdict::pass: return "pass";
-        case Verdict::fail: return "fail";
-        case Verdict::inconclusive: break;
+        case Verdict::pass:
+            return "pass";
+        case Verdict::fail:
+            return "fail";
+        case Verdict::inconclusive:
+            break;
     }
     return "inconclusive";
 }
 
 std::string_view name_of(RuleResult::State state) {
     switch (state) {
-        case RuleResult::State::pass: return "pass";
-        case RuleResult::State::warn: return "warn";
-        case RuleResult::State::fail: return "fail";
-        case RuleResult::State::not_run: return "not run";
-        case RuleResult::State::inconclusive: break;
+        case RuleResult::State::pass:
+            return "pass";
+        case RuleResult::State::warn:
+            return "warn";
+        case RuleResult::State::fail:
+            return "fail";
+        case RuleResult::State::not_run:
+            return "not run";
+        case RuleResult::State::inconclusive:
+            break;
     }
     return "inconclusive";
 }
@@ -57,7 +65,8 @@ std::string valid_utf8(std::string_view text) {
                                    : c >= 0xf0 && c < 0xf5 ? 4
                                                            : 0;
         const std::string_view unit = text.substr(i, length);
-        const bool whole = length > 0 && unit.size() == length && (length == 1 || shown(unit).substr(0, 2) != "\\x");
+        const bool whole =
+            length > 0 && unit.size() == length && (length == 1 || shown(unit).substr(0, 2) != "\\x");
         out += whole ? unit : std::string_view("\xef\xbf\xbd");
         i += whole ? length : 1;
     }

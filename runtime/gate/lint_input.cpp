@@ -166,7 +166,7 @@ bool same_file(std::string_view one, std::string_view other) {
 }  // namespace
 
 Result<std::vector<LintFinding>> read_lint(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
         return Error{shown(path) + ": not a readable file", ""};
     if (info.st_size > kLargestFile) return Error{shown(path) + ": larger than 256 MiB", ""};

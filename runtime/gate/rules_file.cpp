@@ -13,9 +13,9 @@
 
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
+#include "runtime/judge/policy_text.hpp"
+#include "runtime/judge/rule_pack.hpp"
 #include "runtime/launch/words.hpp"
-#include "runtime/shadow/policy_text.hpp"
-#include "runtime/shadow/rule_pack.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -66,7 +66,8 @@ public:
     }
 
     void fail(const toml::source_region& at, const std::string& message, std::string hint = {}) {
-        if (!error) error = Error{file_ + ":" + std::to_string(at.begin.line) + ": " + message, std::move(hint)};
+        if (!error)
+            error = Error{file_ + ":" + std::to_string(at.begin.line) + ": " + message, std::move(hint)};
     }
 
     void wrong(const toml::key& key, const toml::node& node, const std::string& wanted) {
@@ -208,11 +209,13 @@ void read_suppression(Reader& r, const toml::table& table, bool& needs_expiry, R
     if (s.reason.find_first_not_of(" \t\n") == std::string::npos)
         return r.fail(table.source(), "a [[suppress]] needs a reason", "reason = \"why this is accepted\"");
     if (needs_expiry && s.expires.empty())
-        return r.fail(table.source(), "this file wants an expiry date on every suppression", "expires = 2027-01-31");
+        return r.fail(table.source(), "this file wants an expiry date on every suppression",
+                      "expires = 2027-01-31");
     rules.suppressions.push_back(std::move(s));
 }
 
-void read_suppressions(Reader& r, const toml::key& key, const toml::node& node, bool needs_expiry, Rules& rules) {
+void read_suppressions(Reader& r, const toml::key& key, const toml::node& node, bool needs_expiry,
+                       Rules& rules) {
     const toml::array* list = node.as_array();
     if (!list) return r.wrong(key, node, "a list of tables [[suppress]]");
     for (const toml::node& item : *list) {
@@ -258,8 +261,8 @@ Result<Rules> from_table(const toml::table& table, std::string_view name) {
                       rules.policies.push_back(text);
                   });
               }},
-             {"suppress",
-              [&](const toml::key& k, const toml::node& n) { read_suppressions(r, k, n, needs_expiry, rules); }},
+             {"suppress", [&](const toml::key& k,
+                              const toml::node& n) { read_suppressions(r, k, n, needs_expiry, rules); }},
              {"suppressions", nothing}});
     if (r.error) return std::move(*r.error);
     return rules;
@@ -279,10 +282,11 @@ Result<Rules> parse_rules(std::string_view text, std::string_view name) {
 }
 
 Result<Rules> read_rules(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
         return Error{shown(path) + ": not a readable file", ""};
-    if (info.st_size > kLargestFile) return Error{shown(path) + ": larger than 1 MiB, which no rule file is", ""};
+    if (info.st_size > kLargestFile)
+        return Error{shown(path) + ": larger than 1 MiB, which no rule file is", ""};
     std::ifstream in(path, std::ios::binary);
     if (!in) return Error{shown(path) + ": cannot be read", ""};
     return parse_rules(std::string(std::istreambuf_iterator<char>(in), {}), path);

@@ -59,9 +59,10 @@ Status make_private(const std::string& out) {
     if (before == fs::perms::unknown || !fs::exists(out, error)) {
         fs::create_directories(parent_of(out), error);
         if (::mkdir(out.c_str(), 0700) != 0 && errno != EEXIST)
-            return Error{shell_word(out) + ": " + std::strerror(errno), "choose another directory: --out DIR"};
+            return Error{shell_word(out) + ": " + std::strerror(errno),
+                         "choose another directory: --out DIR"};
     }
-    struct stat info {};
+    struct stat info{};
     if (::stat(out.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
         return Error{shell_word(out) + ": not a directory", "choose another directory: --out DIR"};
     if (info.st_uid != ::geteuid() && info.st_uid != 0)
@@ -118,9 +119,11 @@ void child_of_build(std::vector<char*>& argv, std::vector<char*>& environment, i
 }
 
 // In our own process group: Ctrl-C ends the compiler together with us.
-Ended run_step(const std::vector<std::string>& command, const Variables& variables, const Progress& progress) {
+Ended run_step(const std::vector<std::string>& command, const Variables& variables,
+               const Progress& progress) {
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {.good = false, .output = {}, .why = std::strerror(errno)};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+        return {.good = false, .output = {}, .why = std::strerror(errno)};
     std::vector<char*> argv, environment = variables.pointers();
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
@@ -180,7 +183,8 @@ bool is_command(const char* name, const Variables& variables) {
 std::string called(const Torch& torch) { return torch.version.empty() ? "torch" : "torch " + torch.version; }
 
 // What a failed build leaves for the ranks that waited for it, and for whoever wants to know more.
-Error remember_failure(const Torch& torch, const AdapterBuild& build, const std::string& step, const Ended& ended) {
+Error remember_failure(const Torch& torch, const AdapterBuild& build, const std::string& step,
+                       const Ended& ended) {
     const std::string log = log_of(build.out, torch.id);
     const bool kept = write_text(log, ended.output);
     std::string first = telling_lines(ended.output, 1);
@@ -206,10 +210,12 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
         build.progress.line("building the adapter for " + called(torch) + ", once, about 1-2 minutes, in " +
                             shell_word(build.out));
     Variables variables = untraced(build.variables);
-    std::vector<std::string> configure{"cmake", "-S", build.sources + "/instrument/torch", "-B", place + "/build"};
+    std::vector<std::string> configure{"cmake", "-S", build.sources + "/instrument/torch", "-B",
+                                       place + "/build"};
     if (is_command("ninja", variables)) configure.insert(configure.end(), {"-G", "Ninja"});
-    configure.insert(configure.end(), {"-DCMAKE_BUILD_TYPE=Release", "-DMP_TORCH_ROOT=" + torch.root,
-                                       "-DMP_ADAPTER_OUT=" + place + "/out", "-DMP_MEASURE_LIB=" + build.measure});
+    configure.insert(configure.end(),
+                     {"-DCMAKE_BUILD_TYPE=Release", "-DMP_TORCH_ROOT=" + torch.root,
+                      "-DMP_ADAPTER_OUT=" + place + "/out", "-DMP_MEASURE_LIB=" + build.measure});
     Ended ended = run_step(configure, variables, build.progress);
     std::string step = "configuring";
     if (ended.good) {
@@ -229,7 +235,8 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     // The stamp first: a library without one counts as outdated, and is then only built once more.
     const std::string file = build.out + "/" + adapter_file(torch.id);
     write_text(stamp_of(build.out, torch.id), fingerprint);
-    if (::rename(made.c_str(), file.c_str()) != 0) return Error{shell_word(file) + ": " + std::strerror(errno), ""};
+    if (::rename(made.c_str(), file.c_str()) != 0)
+        return Error{shell_word(file) + ": " + std::strerror(errno), ""};
     for (const std::string& old : {build.out + "/." + torch.id + ".failed", log_of(build.out, torch.id)})
         fs::remove(old, error);
     fs::remove_all(place, error);
@@ -257,7 +264,8 @@ std::string telling_lines(const std::string& output, std::size_t lines) {
     auto from = std::find_if(all.begin(), all.end(), is_error);
     if (from == all.end()) from = all.end() - static_cast<std::ptrdiff_t>(std::min(lines, all.size()));
     std::string out;
-    for (; from != all.end() && lines > 0; ++from, --lines) out += (out.empty() ? "" : "\n") + std::string(*from);
+    for (; from != all.end() && lines > 0; ++from, --lines)
+        out += (out.empty() ? "" : "\n") + std::string(*from);
     return out;
 }
 
@@ -292,13 +300,16 @@ bool is_outdated(const std::string& directory, const std::string& id, const std:
 
 Result<std::string> build_adapter(const Torch& torch, const AdapterBuild& build) {
     if (torch.root.empty())
-        return Error{"no adapter for " + called(torch) + ": its headers are not installed (include/ATen/ATen.h)",
-                     "on Debian: apt install libtorch-dev"};
+        return Error{
+            "no adapter for " + called(torch) + ": its headers are not installed (include/ATen/ATen.h)",
+            "on Debian: apt install libtorch-dev"};
     if (::access((build.sources + "/instrument/torch/CMakeLists.txt").c_str(), R_OK) != 0)
-        return Error{"no adapter for " + called(torch) + ": its sources are missing in " + shell_word(build.sources),
-                     "install mp-trace again"};
+        return Error{
+            "no adapter for " + called(torch) + ": its sources are missing in " + shell_word(build.sources),
+            "install mp-trace again"};
     if (!is_command("cmake", build.variables))
-        return Error{"no adapter for " + called(torch) + ": cmake is not in PATH", "apt install cmake g++ ninja-build"};
+        return Error{"no adapter for " + called(torch) + ": cmake is not in PATH",
+                     "apt install cmake g++ ninja-build"};
     if (const Status made = make_private(build.out); !made) return made.error();
     if (!build.force && is_built(torch, build)) return build.out + "/" + adapter_file(torch.id);
 
@@ -335,7 +346,8 @@ int run_build_adapter(const BuildAdapterRequest& request) {
     };
     std::string out = from_here(request.out);
     if (out.empty()) out = adapter_cache([&](const char* name) { return variables.get(name); });
-    if (out.empty()) return fail(2, {"HOME is not set, so there is no cache", "mp-trace build-adapter --out DIR"});
+    if (out.empty())
+        return fail(2, {"HOME is not set, so there is no cache", "mp-trace build-adapter --out DIR"});
 
     Result<Torch> torch = Error{};
     if (!request.torch.empty()) {
@@ -347,7 +359,8 @@ int run_build_adapter(const BuildAdapterRequest& request) {
         const Result<std::optional<Torch>> of_python = torch_of_python(found.path, variables);
         if (!of_python) return fail(2, of_python.error());
         if (!*of_python)
-            return fail(2, {shell_word(found.path) + " has no torch", "--python EXE or --torch DIR names another"});
+            return fail(
+                2, {shell_word(found.path) + " has no torch", "--python EXE or --torch DIR names another"});
         torch = **of_python;
     }
     if (!torch) return fail(2, torch.error());

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/launch/torch_finder.hpp"
 #include "runtime/launch/variables.hpp"
 
@@ -16,11 +16,11 @@ struct Progress {
 };
 
 struct AdapterBuild {
-    std::string sources;        // holds instrument/torch
-    std::string measure;        // libmp_measure.a
-    std::string out;            // where the library goes; locks and the temporary build are there too
-    bool force = false;         // build even when an up-to-date one is there
-    Variables variables;        // what cmake and the compiler see
+    std::string sources;  // holds instrument/torch
+    std::string measure;  // libmp_measure.a
+    std::string out;      // where the library goes; locks and the temporary build are there too
+    bool force = false;   // build even when an up-to-date one is there
+    Variables variables;  // what cmake and the compiler see
     Progress progress;
 };
 

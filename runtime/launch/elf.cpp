@@ -35,8 +35,8 @@ public:
     bool read(std::uint64_t offset, std::span<std::byte> into) const {
         std::size_t done = 0;
         while (done < into.size()) {
-            const ssize_t got = ::pread(fd_, into.data() + done, into.size() - done,
-                                        static_cast<off_t>(offset + done));
+            const ssize_t got =
+                ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) return false;
             done += static_cast<std::size_t>(got);
@@ -132,8 +132,9 @@ Result<std::string> adapter_id(const std::string& libtorch_cpu) {
     const Result<ElfFacts> facts = read_elf(libtorch_cpu);
     if (!facts) return facts.error();
     if (!facts->build_id.empty()) return facts->build_id.substr(0, 16);
-    struct stat info {};
-    if (::stat(libtorch_cpu.c_str(), &info) != 0) return Error{libtorch_cpu + ": " + std::strerror(errno), ""};
+    struct stat info{};
+    if (::stat(libtorch_cpu.c_str(), &info) != 0)
+        return Error{libtorch_cpu + ": " + std::strerror(errno), ""};
     return "size-" + std::to_string(info.st_size);
 }
 

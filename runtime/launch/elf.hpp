@@ -3,18 +3,18 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::launch {
 
 // What the headers of an ELF file say. Read with bounds: a hostile file gives an Error or less, no crash
 // and no large allocation.
 struct ElfFacts {
-    int bits = 0;                // 32 or 64
+    int bits = 0;  // 32 or 64
     bool little_endian = true;
-    std::uint16_t machine = 0;   // e_machine
-    std::string interpreter;     // PT_INTERP; empty: static, or a shared library
-    std::string build_id;        // lower-case hex of NT_GNU_BUILD_ID; empty: none
+    std::uint16_t machine = 0;  // e_machine
+    std::string interpreter;    // PT_INTERP; empty: static, or a shared library
+    std::string build_id;       // lower-case hex of NT_GNU_BUILD_ID; empty: none
 };
 
 // An Error when the file cannot be read or is no ELF file. Of a 32-bit or foreign-endian file only the

@@ -10,7 +10,7 @@ namespace mp::launch {
 namespace {
 
 bool is_directory(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
@@ -45,7 +45,8 @@ Result<Layout> own_layout() {
     std::array<char, PATH_MAX> path{};
     const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
     if (size <= 0 || static_cast<std::size_t>(size) == path.size())
-        return Error{"mp-trace cannot find its own libraries: /proc/self/exe is not readable", "is /proc mounted?"};
+        return Error{"mp-trace cannot find its own libraries: /proc/self/exe is not readable",
+                     "is /proc mounted?"};
     return layout_of(std::string_view(path.data(), static_cast<std::size_t>(size)));
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/identity.hpp"
 
 namespace mp::launch {

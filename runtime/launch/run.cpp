@@ -26,7 +26,7 @@ trace::Environment lookup(const Variables& variables) {
 }
 
 bool is_directory(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
@@ -83,7 +83,8 @@ Result<Surroundings> look_around() {
 
 Status check_installation(const Layout& layout) {
     if (::access(layout.preload.c_str(), R_OK) != 0)
-        return Error{shell_word(layout.preload) + ": " + std::strerror(errno), "mp-trace is not wholly installed"};
+        return Error{shell_word(layout.preload) + ": " + std::strerror(errno),
+                     "mp-trace is not wholly installed"};
     if (!is_directory(layout.shim))
         return Error{shell_word(layout.shim) + ": no such directory", "mp-trace is not wholly installed"};
     if (!fits_preload(layout.preload) || !fits_python_path(layout.shim))
@@ -111,14 +112,14 @@ void provide_adapter(const RunRequest& request, const Surroundings& around, cons
     const bool first = around.identity.rank.value <= 0;
     const bool terminal = ::isatty(STDERR_FILENO) && !request.quiet && first;
     const auto silent = std::function<void(const std::string&)>();
-    const Result<std::string> built =
-        build_adapter(**torch, {.sources = around.layout.sources,
-                                .measure = around.layout.measure,
-                                .out = cache,
-                                .force = false,
-                                .variables = around.variables,
-                                .progress = {.line = request.quiet ? silent : say,
-                                             .state = terminal ? say_state : silent}});
+    const Result<std::string> built = build_adapter(
+        **torch,
+        {.sources = around.layout.sources,
+         .measure = around.layout.measure,
+         .out = cache,
+         .force = false,
+         .variables = around.variables,
+         .progress = {.line = request.quiet ? silent : say, .state = terminal ? say_state : silent}});
     if (!built) say_unless_quiet(built.error().message + "; the program runs untraced");
 }
 
@@ -168,15 +169,16 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
     if (!request.save_twin.empty() && !has_twin(request.mode))
         return Error{"--save-twin: mode " + std::string(name_of(request.mode)) + " has no twin",
                      "add --mode trajectory or --mode step"};
-    const std::string pattern = request.output.empty() ? default_run_directory(around.identity, around.parent_pid)
-                                                       : request.output;
+    const std::string pattern =
+        request.output.empty() ? default_run_directory(around.identity, around.parent_pid) : request.output;
     const Result<std::string> name =
         trace::expand_pattern(pattern, around.identity, lookup(around.variables), around.unix_seconds);
     if (!name) return Error{"-o: " + name.error().message, name.error().hint};
     if (name->empty()) return Error{"-o: the name is empty", "-o DIR"};
     options.run_dir = absolute(*name, around.working_directory);
-    for (const auto& [option, from, into] : {std::tuple{"--save-twin", &request.save_twin, &options.save_twin},
-                                             std::tuple{"--save-real", &request.save_real, &options.save_real}}) {
+    for (const auto& [option, from, into] :
+         {std::tuple{"--save-twin", &request.save_twin, &options.save_twin},
+          std::tuple{"--save-real", &request.save_real, &options.save_real}}) {
         Result<std::string> checked = save_pattern(option, *from, around);
         if (!checked) return checked.error();
         *into = std::move(*checked);
@@ -210,11 +212,19 @@ std::string start_line(const trace::Options& options, const std::string& run_dir
                        const std::string& working_directory) {
     std::string what;
     switch (options.mode) {
-        case trace::Mode::local: what = "each op beside its fp32 self"; break;
-        case trace::Mode::step: what = "fp32 twin of single steps"; break;
-        case trace::Mode::trajectory: what = "fp32 twin from step 0"; break;
+        case trace::Mode::local:
+            what = "each op beside its fp32 self";
+            break;
+        case trace::Mode::step:
+            what = "fp32 twin of single steps";
+            break;
+        case trace::Mode::trajectory:
+            what = "fp32 twin from step 0";
+            break;
         case trace::Mode::off:
-        case trace::Mode::watch: what = "watching dtypes, loss scale, skipped steps, collectives"; break;
+        case trace::Mode::watch:
+            what = "watching dtypes, loss scale, skipped steps, collectives";
+            break;
     }
     if (const std::string steps = text_of(options.steps); !steps.empty()) what += ", steps " + steps;
     std::string shown = run_directory;
@@ -224,7 +234,8 @@ std::string start_line(const trace::Options& options, const std::string& run_dir
 }
 
 int run(const RunRequest& request) {
-    if (request.command.empty()) return refuse(kPreflightFailed, {"no command", "mp-trace -- python train.py"});
+    if (request.command.empty())
+        return refuse(kPreflightFailed, {"no command", "mp-trace -- python train.py"});
     const Result<Surroundings> around = look_around();
     if (!around) return refuse(kPreflightFailed, around.error());
     const Result<trace::Options> checked = options_of(request, *around);
@@ -241,7 +252,8 @@ int run(const RunRequest& request) {
 
     if (target.traceable == Traceable::no || is_left_out(request, around->identity)) {
         if (target.traceable == Traceable::no && !request.quiet)
-            say(shell_word(request.command[0]) + " is not traceable: " + target.reason + "; it runs on as it is");
+            say(shell_word(request.command[0]) + " is not traceable: " + target.reason +
+                "; it runs on as it is");
         return refuse_exec(request, become(request, found.path, around->variables));
     }
     const bool shared = !around->identity.launcher.empty();
@@ -264,7 +276,8 @@ int run(const RunRequest& request) {
     }
     if (!request.quiet && around->identity.rank.value <= 0) {
         if (target.traceable == Traceable::children_only)
-            say(shell_word(request.command[0]) + " is not traceable: " + target.reason + "; what it starts is traced");
+            say(shell_word(request.command[0]) + " is not traceable: " + target.reason +
+                "; what it starts is traced");
         say(start_line(options, options.run_dir, around->working_directory));
     }
     const int error = become(request, found.path, *environment);

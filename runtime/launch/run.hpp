@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/launch/target.hpp"
 #include "runtime/launch/variables.hpp"
@@ -14,19 +14,19 @@ namespace mp::launch {
 
 // `mp-trace run`, as the command line says it.
 struct RunRequest {
-    std::vector<std::string> command;   // argv of the program
-    std::string output;                 // -o, a pattern; empty: default_run_directory
+    std::vector<std::string> command;  // argv of the program
+    std::string output;                // -o, a pattern; empty: default_run_directory
     trace::Mode mode = trace::Mode::watch;
     trace::StepRange steps;
     std::vector<trace::RankRange> ranks;
     std::uint64_t budget = trace::Options().budget;
-    std::string save_twin;              // patterns
+    std::string save_twin;  // patterns
     std::string save_real;
     std::vector<std::string> adapters;  // --adapters, searched first
     bool eager = false;
     bool free_ints = false;
     bool quiet = false;
-    bool build = true;                  // build a missing adapter before the program starts
+    bool build = true;  // build a missing adapter before the program starts
 };
 
 // What the process is and where it stands, read once.
@@ -52,7 +52,8 @@ Result<Variables> environment_of(const Surroundings&, const std::string& options
 bool is_left_out(const RunRequest&, const trace::Identity&);
 
 // "fp32 twin from step 0 → mp-trace.1763/"
-std::string start_line(const trace::Options&, const std::string& run_directory, const std::string& working_directory);
+std::string start_line(const trace::Options&, const std::string& run_directory,
+                       const std::string& working_directory);
 
 // Prepares everything and becomes the program: same pid, terminal, standard streams and signals. Comes back
 // only when the program could not be started, with the exit status 125 (our preparation), 126 (not executable)

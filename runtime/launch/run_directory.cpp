@@ -34,7 +34,7 @@ bool is_empty(const std::string& path) {
 
 // Why the existing `path` is not one to record into; nothing when it is.
 std::optional<std::string> unusable(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) != 0) return std::strerror(errno);
     if (S_ISLNK(info.st_mode)) return "is a symbolic link";
     if (!S_ISDIR(info.st_mode)) return "exists and is no directory";
@@ -48,9 +48,10 @@ std::string numbered(const std::string& name, int number) {
 }
 
 std::string explain_mkdir(int error, const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     const bool no_parent = error == ENOENT && ::stat(parent_of(path).c_str(), &info) != 0;
-    return no_parent ? "mkdir -p " + shell_word(parent_of(path)) : "choose a place that can be written: -o DIR";
+    return no_parent ? "mkdir -p " + shell_word(parent_of(path))
+                     : "choose a place that can be written: -o DIR";
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ std::string default_run_directory(const trace::Identity& id, std::int64_t parent
 Status check_run_directory(const std::string& wanted, bool shared) {
     std::string path = wanted;
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    struct stat info {};
+    struct stat info{};
     if (::lstat(path.c_str(), &info) == 0) {
         const std::optional<std::string> why = unusable(path);
         if (why) return failed(path, *why, "choose another directory: -o DIR");
@@ -88,8 +89,7 @@ Result<RunDirectory> make_run_directory(const std::string& wanted, bool shared) 
             if (errno != EEXIST) return failed(path, std::strerror(errno), explain_mkdir(errno, path));
             const std::optional<std::string> why = unusable(path);
             if (why && errno == ENOENT && attempt == 0) continue;
-            if (why && (number == 1 || shared))
-                return failed(path, *why, "choose another directory: -o DIR");
+            if (why && (number == 1 || shared)) return failed(path, *why, "choose another directory: -o DIR");
             if (!why && (shared || is_empty(path))) return RunDirectory{.path = path};
             break;
         }
@@ -100,7 +100,8 @@ Result<RunDirectory> make_run_directory(const std::string& wanted, bool shared) 
 
 Result<std::string> write_options_file(const std::string& directory, const trace::Identity& id,
                                        const trace::Options& options) {
-    const Result<std::string> name = trace::expand_pattern("options.%h.%p", id, [](const char*) { return nullptr; }, 0);
+    const Result<std::string> name =
+        trace::expand_pattern("options.%h.%p", id, [](const char*) { return nullptr; }, 0);
     if (!name) return name.error();
     const std::string text = to_text(options);
     if (text.size() >= kMostOptions)

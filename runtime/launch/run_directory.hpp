@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
 
@@ -27,7 +27,8 @@ Result<RunDirectory> make_run_directory(const std::string& wanted, bool shared);
 
 // Writes `options.<host>.<pid>` (a taken name gets ".2" and so on), mode 0600, and returns its path. On failure
 // nothing is left of it.
-Result<std::string> write_options_file(const std::string& directory, const trace::Identity&, const trace::Options&);
+Result<std::string> write_options_file(const std::string& directory, const trace::Identity&,
+                                       const trace::Options&);
 
 // Takes back what the two above made, as far as nobody has used it.
 void remove_run(const RunDirectory&, const std::string& options_file);

@@ -10,7 +10,7 @@
 namespace mp::launch {
 
 bool say_on(int fd, std::string_view text) {
-    struct sigaction ignore {}, pipe {}, limit {};
+    struct sigaction ignore{}, pipe{}, limit{};
     ignore.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &ignore, &pipe);
     ::sigaction(SIGXFSZ, &ignore, &limit);

@@ -16,19 +16,20 @@
 namespace mp::launch {
 namespace {
 
-constexpr int kMostInterpreters = 4;        // BINPRM_MAX_RECURSION
+constexpr int kMostInterpreters = 4;          // BINPRM_MAX_RECURSION
 constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
 constexpr std::size_t kMostCandidates = 64;
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 Found refused(int status, std::string_view name, std::string_view why, std::string hint = "") {
-    return {.path = {}, .status = status, .error = {shell_word(name) + ": " + std::string(why), std::move(hint)}};
+    return {
+        .path = {}, .status = status, .error = {shell_word(name) + ": " + std::string(why), std::move(hint)}};
 }
 
 // 0, or the errno that execve would answer with.
 int execute_error(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return errno;
     if (!S_ISREG(info.st_mode)) return EACCES;
     return ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
@@ -48,7 +49,7 @@ std::string first_bytes_of(const std::string& path) {
 
 // The file changes who the process is, so ld.so ignores LD_PRELOAD (AT_SECURE).
 bool is_secure(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return false;
     if ((info.st_mode & S_ISUID) && info.st_uid != ::getuid()) return true;
     const bool sets_group = (info.st_mode & S_ISGID) && (info.st_mode & S_IXGRP);
@@ -65,10 +66,13 @@ void judge_elf(const std::string& path, Target& target) {
     const Result<ElfFacts> own = read_elf("/proc/self/exe");
     const Result<ElfFacts> facts = read_elf(path);
     if (!facts) return;  // readable by the kernel only
-    if (is_secure(path)) return refuse(Traceable::no, "it runs as another user or with capabilities (setuid)");
+    if (is_secure(path))
+        return refuse(Traceable::no, "it runs as another user or with capabilities (setuid)");
     if (!own) return;
-    if (facts->bits != own->bits || facts->machine != own->machine || facts->little_endian != own->little_endian)
-        return refuse(Traceable::no, std::to_string(facts->bits) + "-bit or of another machine than mp-trace");
+    if (facts->bits != own->bits || facts->machine != own->machine ||
+        facts->little_endian != own->little_endian)
+        return refuse(Traceable::no,
+                      std::to_string(facts->bits) + "-bit or of another machine than mp-trace");
     if (facts->interpreter.empty()) return refuse(Traceable::children_only, "statically linked");
     if (!own->interpreter.empty() && base_name(facts->interpreter) != base_name(own->interpreter))
         return refuse(Traceable::no, "it uses another C library (" + printable(facts->interpreter) + ")");
@@ -114,7 +118,8 @@ Found find_command(std::string_view name, const char* path_variable) {
     for (;;) {
         const std::size_t colon = rest.find(':');
         const std::string directory(rest.substr(0, colon));
-        const std::string path = directory.empty() ? "./" + std::string(name) : directory + "/" + std::string(name);
+        const std::string path =
+            directory.empty() ? "./" + std::string(name) : directory + "/" + std::string(name);
         const int error = execute_error(path);
         if (!error) return {.path = path, .status = 0, .error = {}};
         if (error == EACCES) best = EACCES;
@@ -122,8 +127,9 @@ Found find_command(std::string_view name, const char* path_variable) {
         rest.remove_prefix(colon + 1);
     }
     if (best == EACCES) return refused(kNotExecutable, name, "found in PATH, but not executable");
-    return refused(kNotFound, name, "not found in PATH",
-                   execute_error(std::string(name)) == 0 ? "./" + std::string(name) + " is one, if you mean it" : "");
+    return refused(
+        kNotFound, name, "not found in PATH",
+        execute_error(std::string(name)) == 0 ? "./" + std::string(name) + " is one, if you mean it" : "");
 }
 
 bool is_python_name(std::string_view name) {
@@ -138,7 +144,8 @@ bool is_python_name(std::string_view name) {
 
 std::vector<std::string> shebang_of(std::string_view bytes) {
     if (!bytes.starts_with("#!")) return {};
-    bytes = bytes.substr(2, bytes.find('\n') == std::string_view::npos ? kLongestShebang : bytes.find('\n') - 2);
+    bytes =
+        bytes.substr(2, bytes.find('\n') == std::string_view::npos ? kLongestShebang : bytes.find('\n') - 2);
     const auto trim = [&bytes] {
         while (!bytes.empty() && std::strchr(" \t\r", bytes.back())) bytes.remove_suffix(1);
         bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t"), bytes.size()));
@@ -160,7 +167,8 @@ std::string program_of_env(std::vector<std::string> arguments) {
         if (word.starts_with("-S") || word.starts_with("--split-string")) {
             // One "#!" argument, or "-S" and the next one: split it here and go on.
             const bool is_short = word.starts_with("-S");
-            std::string rest = is_short ? word.substr(2) : word.substr(std::min(word.find('=') + 1, word.size()));
+            std::string rest =
+                is_short ? word.substr(2) : word.substr(std::min(word.find('=') + 1, word.size()));
             if (rest.empty() && i + 1 < arguments.size()) {
                 rest = arguments[i + 1];
                 arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -187,7 +195,8 @@ Inspected inspect(const std::string& path, const Variables& variables) {
     std::string at = path;
     for (int depth = 0; depth <= kMostInterpreters; ++depth) {
         const std::string bytes = first_bytes_of(at);
-        if (bytes.starts_with("\x7f" "ELF")) {
+        if (bytes.starts_with("\x7f"
+                              "ELF")) {
             judge_elf(at, out.target);
             if (is_python_name(base_name(at))) out.target.python = at;
             return out;
@@ -199,9 +208,9 @@ Inspected inspect(const std::string& path, const Variables& variables) {
         if (const std::string python = python_of_sh_trick(bytes); !python.empty()) out.target.python = python;
         if (const int error = execute_error(line[0])) {
             out.status = status_of(error);
-            out.error = {shell_word(at) + ": its interpreter " + shell_word(line[0]) + ": " +
-                             std::strerror(error),
-                         line[0].ends_with('\r') ? "the file has Windows line ends" : ""};
+            out.error = {
+                shell_word(at) + ": its interpreter " + shell_word(line[0]) + ": " + std::strerror(error),
+                line[0].ends_with('\r') ? "the file has Windows line ends" : ""};
             return out;
         }
         at = line[0];
@@ -216,9 +225,9 @@ Inspected inspect(const std::string& path, const Variables& variables) {
 
 std::vector<std::string> torch_candidates(const std::vector<std::string>& command) {
     static constexpr std::array<std::string_view, 22> kStarters{
-        "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun",   "env",    "numactl",
-        "taskset", "nice",   "ionice",        "nohup",   "time",    "timeout", "stdbuf", "setsid",
-        "chrt",    "xargs",  "hwloc-bind",    "prlimit", "unbuffer", "mp-trace"};
+        "mpirun",  "mpiexec", "mpiexec.hydra", "orterun", "prterun",  "srun",    "env",    "numactl",
+        "taskset", "nice",    "ionice",        "nohup",   "time",     "timeout", "stdbuf", "setsid",
+        "chrt",    "xargs",   "hwloc-bind",    "prlimit", "unbuffer", "mp-trace"};
     if (command.empty()) return {};
     std::vector<std::string> out{command[0]};
     if (std::find(kStarters.begin(), kStarters.end(), base_name(command[0])) == kStarters.end()) return out;

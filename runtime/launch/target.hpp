@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/launch/variables.hpp"
 
 namespace mp::launch {

@@ -133,7 +133,8 @@ std::string torch_in_list_line(std::string_view line) {
     if (!line.starts_with("libtorch_cpu.so")) return {};
     const std::size_t arrow = line.find(" => ");
     const std::size_t address = line.rfind(" (0x");
-    if (arrow == std::string_view::npos || address == std::string_view::npos || address < arrow + 4) return {};
+    if (arrow == std::string_view::npos || address == std::string_view::npos || address < arrow + 4)
+        return {};
     const std::string_view path = line.substr(arrow + 4, address - arrow - 4);
     return path.starts_with('/') ? std::string(path) : std::string();
 }
@@ -143,7 +144,8 @@ Result<std::optional<Torch>> torch_of_python(const std::string& python, const Va
         doctor::run_program({python, "-c", kProbe}, untraced(variables).entries(), kPatience);
     const std::size_t at = end.out.rfind(kMark);
     if (at == std::string::npos)
-        return Error{shell_word(python) + " does not say where its torch is: it " + describe(end, kPatience), ""};
+        return Error{shell_word(python) + " does not say where its torch is: it " + describe(end, kPatience),
+                     ""};
     const std::string_view answer = std::string_view(end.out).substr(at + kMark.size());
     const std::size_t first = answer.find('\0');
     const std::size_t second = first == std::string_view::npos ? first : answer.find('\0', first + 1);
@@ -151,7 +153,8 @@ Result<std::optional<Torch>> torch_of_python(const std::string& python, const Va
     const std::string package(answer.substr(0, first));
     if (package.empty()) return std::optional<Torch>();
     std::string library = package + "/lib/libtorch_cpu.so";
-    if (!exists(library)) library = std::string(answer.substr(first + 1, second - first - 1)) + "/lib/libtorch_cpu.so";
+    if (!exists(library))
+        library = std::string(answer.substr(first + 1, second - first - 1)) + "/lib/libtorch_cpu.so";
     // A directory that is merely called torch.
     if (!exists(library)) return std::optional<Torch>();
     const Result<Torch> torch = torch_from(library, package);
@@ -163,7 +166,8 @@ std::optional<Torch> torch_of_program(const std::string& program, const Variable
     const Result<ElfFacts> facts = read_elf(program);
     if (!facts || facts->interpreter.empty()) return std::nullopt;
     // The loader is called itself: LD_TRACE_LOADED_OBJECTS would run a program whose loader is not glibc's.
-    const std::string_view loader = std::string_view(facts->interpreter).substr(facts->interpreter.rfind('/') + 1);
+    const std::string_view loader =
+        std::string_view(facts->interpreter).substr(facts->interpreter.rfind('/') + 1);
     if (!loader.starts_with("ld-linux") && !loader.starts_with("ld64.so")) return std::nullopt;
     const std::string path = program.find('/') == std::string::npos ? "./" + program : program;
     const doctor::ChildEnd end =
@@ -188,7 +192,8 @@ Result<Torch> torch_at(const std::string& directory) {
     return torch_from(library, directory);
 }
 
-Result<std::optional<Torch>> torch_of_command(const std::vector<std::string>& command, const Variables& variables) {
+Result<std::optional<Torch>> torch_of_command(const std::vector<std::string>& command,
+                                              const Variables& variables) {
     for (const std::string& word : torch_candidates(command)) {
         const Found found = find_command(word, variables.get("PATH"));
         if (found.status) continue;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/launch/target.hpp"
 #include "runtime/launch/variables.hpp"
 
@@ -13,8 +13,8 @@ namespace mp::launch {
 // A libtorch on this machine.
 struct Torch {
     std::string library;  // libtorch_cpu.so, symbolic links as found
-    std::string root;     // holds include/ATen: site-packages/torch, or /usr; empty: headers are not installed
-    std::string id;       // adapter_id(library)
+    std::string root;  // holds include/ATen: site-packages/torch, or /usr; empty: headers are not installed
+    std::string id;    // adapter_id(library)
     std::string version;  // "2.11.0+cu130"; empty: unknown
 };
 

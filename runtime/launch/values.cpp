@@ -13,10 +13,8 @@ namespace {
 
 using trace::Mode;
 
-constexpr std::array<std::pair<std::string_view, Mode>, 4> kModes{{{"watch", Mode::watch},
-                                                                   {"local", Mode::local},
-                                                                   {"step", Mode::step},
-                                                                   {"trajectory", Mode::trajectory}}};
+constexpr std::array<std::pair<std::string_view, Mode>, 4> kModes{
+    {{"watch", Mode::watch}, {"local", Mode::local}, {"step", Mode::step}, {"trajectory", Mode::trajectory}}};
 constexpr std::uint64_t kLeastBudget = 64u << 10;
 
 Error unreadable(std::string_view text, std::string_view expected) {
@@ -117,8 +115,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
     std::string_view digits = text;
     int shift = 0;
     if (!text.empty()) {
-        const char last = text.back() >= 'a' && text.back() <= 'z' ? static_cast<char>(text.back() - 32)
-                                                                    : text.back();
+        const char last =
+            text.back() >= 'a' && text.back() <= 'z' ? static_cast<char>(text.back() - 32) : text.back();
         if (const std::size_t unit = kUnits.find(last); unit != std::string_view::npos) {
             shift = 10 * (static_cast<int>(unit) + 1);
             digits.remove_suffix(1);

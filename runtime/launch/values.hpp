@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/options.hpp"
 
 namespace mp::launch {

@@ -80,9 +80,8 @@ std::vector<char*> Variables::pointers() const {
 }
 
 std::string without_preload(std::string_view before) {
-    return without(before, ": ", [](std::string_view entry) {
-        return entry.substr(entry.rfind('/') + 1) == kPreloadName;
-    });
+    return without(before, ": ",
+                   [](std::string_view entry) { return entry.substr(entry.rfind('/') + 1) == kPreloadName; });
 }
 
 std::string with_preload(std::string_view before, std::string_view library) {
@@ -90,9 +89,8 @@ std::string with_preload(std::string_view before, std::string_view library) {
 }
 
 std::string without_shim(std::string_view before) {
-    return without(before, ":", [](std::string_view entry) {
-        return entry.ends_with("/" + std::string(kShimPlace));
-    });
+    return without(before, ":",
+                   [](std::string_view entry) { return entry.ends_with("/" + std::string(kShimPlace)); });
 }
 
 std::string with_shim(std::string_view before, std::string_view directory) {

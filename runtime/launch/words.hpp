@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/numerics/suggest.hpp"
+#include "kernels/base/suggest.hpp"
 
 namespace mp::launch {
 

@@ -14,7 +14,9 @@ namespace mp::trace {
 namespace {
 
 // Negative: there is none.
-void put_fraction(Json& into, const char* key, double value) { into[key] = value < 0 ? Json(nullptr) : Json(value); }
+void put_fraction(Json& into, const char* key, double value) {
+    into[key] = value < 0 ? Json(nullptr) : Json(value);
+}
 
 Json rank_of(const Recording& r) {
     return r.process.rank.known() ? Json(r.process.rank.value) : Json(nullptr);
@@ -24,8 +26,9 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 
 // Null: there is none.
 void put_loss(Json& into, const LossRecord* loss) {
-    for (const auto& [key, value] : {std::pair<std::string, const double*>{"loss", loss ? &loss->real : nullptr},
-                                     {"twin_loss", loss && loss->has_twin ? &loss->twin : nullptr}}) {
+    for (const auto& [key, value] :
+         {std::pair<std::string, const double*>{"loss", loss ? &loss->real : nullptr},
+          {"twin_loss", loss && loss->has_twin ? &loss->twin : nullptr}}) {
         into[key] = value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
         into[key + "_hex"] = value ? Json(hex_of(*value)) : Json(nullptr);
     }
@@ -179,7 +182,8 @@ Json coverage_section(const Run& run, const NoteSums& notes) {
 
 Json dtypes_section(const Run& run) {
     Json out = Json::array();
-    for (const auto& [dtype, ops] : dtypes_of(run.recordings)) out.push_back({{"dtype", name_of(dtype)}, {"ops", ops}});
+    for (const auto& [dtype, ops] : dtypes_of(run.recordings))
+        out.push_back({{"dtype", name_of(dtype)}, {"ops", ops}});
     return out;
 }
 
@@ -234,7 +238,9 @@ Json problems_section(const Run& run) {
     Json out = Json::array();
     for (const Recording& r : run.recordings) {
         for (const Problem& p : r.problems) {
-            out.push_back({{"file", base_name(r.path)}, {"offset", p.offset}, {"bytes_lost", p.bytes_lost},
+            out.push_back({{"file", base_name(r.path)},
+                           {"offset", p.offset},
+                           {"bytes_lost", p.bytes_lost},
                            {"why", p.why}});
         }
     }
@@ -273,7 +279,8 @@ nlohmann::ordered_json json_report(const Run& run, const JsonLimits& limits) {
     return out;
 }
 
-Json json_report(const Run& run, const RunModel& model, const Judgement& judgement, const JsonLimits& limits) {
+Json json_report(const Run& run, const RunModel& model, const Judgement& judgement,
+                 const JsonLimits& limits) {
     Json out = json_report(run, limits);
     out["verdict"] = verdict_section(model, judgement);
     out["findings"] = findings_section(judgement);
@@ -289,6 +296,8 @@ Json json_report(const Run& run, const RunModel& model, const Judgement& judgeme
     return out;
 }
 
-std::string json_text(const Json& report) { return report.dump(1, ' ', true, Json::error_handler_t::replace) + "\n"; }
+std::string json_text(const Json& report) {
+    return report.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace mp::trace

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/shadow/judge.hpp"
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/judge.hpp"
 
 namespace mp::trace {
 

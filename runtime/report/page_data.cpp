@@ -33,7 +33,8 @@ void make_safe(Json& value) {
 Json rounded(double value) {
     if (!std::isfinite(value)) return nullptr;
     std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 7).ptr;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 7).ptr;
     double back = 0;
     std::from_chars(text.data(), end, back);
     return back;
@@ -71,7 +72,7 @@ Json steps_part(const RunModel& model) {
         scale.push_back(s.has_loss_scale ? rounded(s.loss_scale) : Json(nullptr));
         if (s.skipped > 0) skipped.push_back(s.step.value);
     }
-    return {{"every", model.steps_every}, {"step", std::move(step)}, {"loss", std::move(loss)},
+    return {{"every", model.steps_every}, {"step", std::move(step)},   {"loss", std::move(loss)},
             {"twin", std::move(twin)},    {"scale", std::move(scale)}, {"skipped", std::move(skipped)}};
 }
 
@@ -127,7 +128,8 @@ Json cause_part(const RunModel& model, const Judgement& judgement) {
     out["elements"] = at.elements;
     out["twin_amax"] = at.compared ? rounded(at.twin_amax) : Json(nullptr);
     out["input_amax"] = at.input_amax > 0 ? rounded(at.input_amax) : Json(nullptr);
-    out["absorbed"] = op.added ? rounded(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) : nullptr;
+    out["absorbed"] =
+        op.added ? rounded(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) : nullptr;
     std::vector<const OpSum*> phase;
     for (const OpSum& o : model.ops) {
         if (o.total.phase == op.phase) phase.push_back(&o);
@@ -225,7 +227,8 @@ Json trust_part(const RunModel& model) {
     }
     for (const RunModel::Note& n : model.notes) {
         if (n.kind == NoteKind::end || notes.size() >= kMaxNotes) continue;
-        notes.push_back({{"kind", name_of(n.kind)}, {"text", n.text}, {"count", n.count}, {"processes", n.processes}});
+        notes.push_back(
+            {{"kind", name_of(n.kind)}, {"text", n.text}, {"count", n.count}, {"processes", n.processes}});
     }
     for (const auto& [dtype, count] : model.ops_by_dtype) {
         ops.push_back({{"dtype", name_of(dtype)}, {"ops", count}});
@@ -251,7 +254,8 @@ Json exponents_part(const RunModel& model) {
         for (const std::uint64_t count : e->exponents.counts) total += static_cast<double>(count);
         Json shares = Json::array();
         for (const std::uint64_t count : e->exponents.counts)
-            shares.push_back(rounded(static_cast<double>(static_cast<float>(static_cast<double>(count) / total))));
+            shares.push_back(
+                rounded(static_cast<double>(static_cast<float>(static_cast<double>(count) / total))));
         out.push_back({e->layer, name_of(e->phase), name_of(e->dtype), lowest_exponent(*e), rounded(total),
                        std::move(shares)});
     }
@@ -262,8 +266,8 @@ Json map_part(const RunModel& model) {
     const PackedMap map = pack_map(model);
     Json rows = Json::array();
     for (const PackedRow& row : map.rows)
-        rows.push_back({shown_short(row.layer, kPageText), name_of(row.phase), row.total, row.introduced, row.flush,
-            row.nonfinite});
+        rows.push_back({shown_short(row.layer, kPageText), name_of(row.phase), row.total, row.introduced,
+                        row.flush, row.nonfinite});
     const auto scale = [](Scale s) { return Json{{"low", s.low}, {"high", s.high}}; };
     return {{"columns", map.columns},
             {"column_steps", model.column_steps * static_cast<std::int64_t>(map.merged)},
@@ -313,10 +317,17 @@ std::string script_json(const Json& value) {
     out.reserve(text.size() + 64);
     for (const char c : text) {
         switch (c) {
-            case '<': out += "\\u003c"; break;
-            case '>': out += "\\u003e"; break;
-            case '&': out += "\\u0026"; break;
-            default: out += c;
+            case '<':
+                out += "\\u003c";
+                break;
+            case '>':
+                out += "\\u003e";
+                break;
+            case '&':
+                out += "\\u0026";
+                break;
+            default:
+                out += c;
         }
     }
     return out;

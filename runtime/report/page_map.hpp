@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
 
 // The layer x step map as the page carries it: one character a cell. That is small, needs no decompression in
 // the browser, and can be read in the file.
@@ -35,7 +35,7 @@ struct PackedRow {
 
 struct PackedMap {
     std::size_t columns = 0;
-    std::size_t merged = 1;                // columns of the model in one of ours, of which the worst counts
+    std::size_t merged = 1;  // columns of the model in one of ours, of which the worst counts
     std::vector<PackedRow> rows;
 };
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "kernels/base/figures.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/report/summary.hpp"
 #include "runtime/report/verdict_text.hpp"
-#include "runtime/scale/figures.hpp"
 
 namespace mp::trace {
 namespace {
@@ -44,15 +44,16 @@ std::string skips_line(const Judgement& judgement) {
     for (const SkipVerdict& s : judgement.skips) causes[s.cause].push_back(s.step.value);
     std::string out;
     for (const auto& [cause, steps] : causes)
-        out += (out.empty() ? "  skipped steps    " : " · ") + ranges_text(steps) + " " + std::string(name_of(cause));
+        out += (out.empty() ? "  skipped steps    " : " · ") + ranges_text(steps) + " " +
+               std::string(name_of(cause));
     return out;
 }
 
 std::string cause_line(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
     const Finding& f = judgement.findings[0];
-    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" + shown_short(f.rule, 12)
-        + "]";
+    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" +
+           shown_short(f.rule, 12) + "]";
 }
 
 std::string diverging_line(const Judgement& judgement) {
@@ -90,12 +91,15 @@ std::string unknown_line(const RunModel& model) {
         if (!r.ended && r.process.rank.known()) open.push_back(r.process.rank.value);
     }
     std::string out;
-    const auto add = [&](const std::string& text) { out += (out.empty() ? "  not known        " : " · ") + text; };
+    const auto add = [&](const std::string& text) {
+        out += (out.empty() ? "  not known        " : " · ") + text;
+    };
     if (!missing.empty()) add("nothing of rank " + ranges_text(missing));
     if (!open.empty()) add("rank " + ranges_text(open) + " did not say that it ended");
     if (!model.unreadable.empty()) add(std::to_string(model.unreadable.size()) + " files not readable");
     const double followed = fraction_of_ops(model.coverage);
-    if (followed >= 0 && model.coverage.unshadowed > 0) add(percent(1 - followed) + " of float ops not followed");
+    if (followed >= 0 && model.coverage.unshadowed > 0)
+        add(percent(1 - followed) + " of float ops not followed");
     return out;
 }
 
@@ -105,10 +109,9 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
     // The last line is never left out: it says how to see the rest.
     const std::string directory = shown_short(model.directory, 300);
     std::vector<std::string> lines{first_line(model)};
-    for (std::string& line : std::vector<std::string>{cause_line(model, judgement),
-        overflow_line(judgement.first_overflow),
-                                                      skips_line(judgement), diverging_line(judgement),
-                                                      policy_line(judgement), unknown_line(model)}) {
+    for (std::string& line : std::vector<std::string>{
+             cause_line(model, judgement), overflow_line(judgement.first_overflow), skips_line(judgement),
+             diverging_line(judgement), policy_line(judgement), unknown_line(model)}) {
         if (!line.empty() && lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));
     }
     lines.push_back("next: mp-trace report " + directory + " --html report.html");

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "runtime/shadow/judge.hpp"
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/judge.hpp"
 
 namespace mp::trace {
 

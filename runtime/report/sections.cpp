@@ -73,7 +73,8 @@ Json op_entry(const OpSum& sum) {
     one["worst_introduced_step"] = known(sum.worst_loc.step);
     put_measure(one, "worst_total_phi", op.compared ? sum.worst_cum_phi : -1);
     one["worst_total_step"] = known(sum.worst_cum.step);
-    one["absorbed"] = op.added ? Json(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) : Json(nullptr);
+    one["absorbed"] =
+        op.added ? Json(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) : Json(nullptr);
     return one;
 }
 
@@ -126,14 +127,18 @@ Json layer_entry(const std::string& name, Phase phase, LayerSum& sum) {
 }
 
 bool same_place(const Finding& f, std::string_view layer, std::string_view op, Phase phase) {
-    return f.layer == layer && (f.op.empty() || f.op == op) && (f.phase == Phase::unknown || f.phase == phase);
+    return f.layer == layer && (f.op.empty() || f.op == op) &&
+           (f.phase == Phase::unknown || f.phase == phase);
 }
 
 std::string_view name_of(Check::Answer answer) {
     switch (answer) {
-        case Check::Answer::yes: return "yes";
-        case Check::Answer::no: return "no";
-        case Check::Answer::not_observed: break;
+        case Check::Answer::yes:
+            return "yes";
+        case Check::Answer::no:
+            return "no";
+        case Check::Answer::not_observed:
+            break;
     }
     return "not observed";
 }
@@ -146,10 +151,14 @@ std::string counted(std::int64_t n, std::string_view what) {
 
 std::string_view name_of(Outcome outcome) {
     switch (outcome) {
-        case Outcome::pass: return "pass";
-        case Outcome::warn: return "warn";
-        case Outcome::fail: return "fail";
-        case Outcome::inconclusive: break;
+        case Outcome::pass:
+            return "pass";
+        case Outcome::warn:
+            return "warn";
+        case Outcome::fail:
+            return "fail";
+        case Outcome::inconclusive:
+            break;
     }
     return "inconclusive";
 }
@@ -329,7 +338,9 @@ Json dtype_map_section(const RunModel& model) {
 Json checks_section(const Judgement& judgement) {
     Json out = Json::array();
     for (const Check& c : judgement.checks)
-        out.push_back({{"sentence", c.sentence}, {"answer", name_of(c.answer)}, {"evidence", c.evidence},
+        out.push_back({{"sentence", c.sentence},
+                       {"answer", name_of(c.answer)},
+                       {"evidence", c.evidence},
                        {"violated", c.violated}});
     return out;
 }
@@ -344,7 +355,8 @@ Json collectives_section(const RunModel& model) {
         one["group"] = c.total.group;
         one["calls"] = c.total.calls;
         one["bytes"] = c.total.bytes;
-        put_measure(one, "relative_l2", c.total.compared ? relative(c.total.error_squares, c.total.sum_squares) : -1);
+        put_measure(one, "relative_l2",
+                    c.total.compared ? relative(c.total.error_squares, c.total.sum_squares) : -1);
         put_measure(one, "worst_phi", c.total.compared ? c.worst_phi : -1);
         one["worst_step"] = known(c.worst_at.step);
         one["made_nonfinite"] = c.total.made_nonfinite;
@@ -356,7 +368,8 @@ Json collectives_section(const RunModel& model) {
 
 const OpSum* op_of(const RunModel& model, const Finding& finding) {
     for (const OpSum& op : model.ops) {
-        if (!finding.layer.empty() && same_place(finding, op.total.layer, op.total.op, op.total.phase)) return &op;
+        if (!finding.layer.empty() && same_place(finding, op.total.layer, op.total.op, op.total.phase))
+            return &op;
     }
     return nullptr;
 }

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/shadow/judge.hpp"
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/judge.hpp"
 
 // What a folded run and its judgement say, as JSON values: the parts that the JSON report and the page share.
 // Ranks, steps and numbers that are not known are null; a number that JSON cannot hold is null, and the same
@@ -42,7 +42,7 @@ Json exponents_entry(const LayerExponents&);
 std::vector<const LayerExponents*> exponents_by_depth(const RunModel&);
 Json ladder_section(const Judgement&);
 Json skips_section(const Judgement&);
-Json loss_scale_section(const RunModel&);       // where it changes
+Json loss_scale_section(const RunModel&);  // where it changes
 Json dtype_map_section(const RunModel&);
 Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);

@@ -114,11 +114,14 @@ std::vector<StepPlace> steps_of(const Run& run) {
     }
     // Both point into vectors of the run, so that addresses are in its order.
     std::sort(places.begin(), places.end(), [](const StepPlace& a, const StepPlace& b) {
-        return std::tuple(a.record->step, a.recording, a.record) < std::tuple(b.record->step, b.recording, b.record);
+        return std::tuple(a.record->step, a.recording, a.record) <
+               std::tuple(b.record->step, b.recording, b.record);
     });
     return places;
 }
 
-const LossRecord* loss_of(const StepRecord& step) { return step.losses.empty() ? nullptr : &step.losses.back(); }
+const LossRecord* loss_of(const StepRecord& step) {
+    return step.losses.empty() ? nullptr : &step.losses.back();
+}
 
 }  // namespace mp::trace

@@ -71,17 +71,18 @@ std::string coverage_text(const Run& run) {
         for (const StepRecord& s : r.steps) c.add(s);
     }
     std::string out = "coverage   " + percent(fraction_of_ops(c.sum)) + " of float ops, " +
-                      percent(fraction_of_bytes(c.sum)) + " of their bytes shadowed; seeds after step 0: " +
-                      std::to_string(c.seeds_after_first) + " (" + std::to_string(c.external_after_first) +
-                      " from outside); stale " + std::to_string(c.sum.stale) + ", flips " +
-                      std::to_string(c.sum.flips) + ", leaks " + std::to_string(c.sum.leaks) + ", failed " +
-                      std::to_string(c.sum.failed) + "\n";
+                      percent(fraction_of_bytes(c.sum)) +
+                      " of their bytes shadowed; seeds after step 0: " + std::to_string(c.seeds_after_first) +
+                      " (" + std::to_string(c.external_after_first) + " from outside); stale " +
+                      std::to_string(c.sum.stale) + ", flips " + std::to_string(c.sum.flips) + ", leaks " +
+                      std::to_string(c.sum.leaks) + ", failed " + std::to_string(c.sum.failed) + "\n";
     std::size_t shown_notes = 0, all_notes = 0;
     for (const auto& [key, note] : notes_of(run.recordings)) {
         if (key.first == NoteKind::end) continue;
         if (++all_notes > kMaxNotes) continue;
         ++shown_notes;
-        out += std::string(name_of(key.first)) + "  " + shown(key.second) + " (" + std::to_string(note.count) + ")\n";
+        out += std::string(name_of(key.first)) + "  " + shown(key.second) + " (" +
+               std::to_string(note.count) + ")\n";
     }
     if (all_notes > shown_notes) out += "and " + std::to_string(all_notes - shown_notes) + " more notes\n";
     return out;

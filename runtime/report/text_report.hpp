@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "runtime/shadow/judge.hpp"
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/judge.hpp"
 #include "runtime/trace/reader.hpp"
 
 namespace mp::trace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "kernels/base/figures.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/report/summary.hpp"
-#include "runtime/scale/figures.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -29,7 +29,8 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
     out += "\n";
-    for (const std::string& why : judgement.inconclusive) out += "      inconclusive: " + shown_short(why) + "\n";
+    for (const std::string& why : judgement.inconclusive)
+        out += "      inconclusive: " + shown_short(why) + "\n";
     return out;
 }
 
@@ -39,8 +40,9 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
     std::string out = "\nfirst cause  " + where_text(f) + "\n";
     const std::string indent(13, ' ');
     if (const Rung* rung = rung_of(judgement, f))
-        out += indent + phi_text(rung->introduced) + " introduced, " + phi_text(rung->inherited) + " inherited, " +
-               phi_text(rung->total) + " in total (" + std::string(name_of(rung->dtype)) + ")\n";
+        out += indent + phi_text(rung->introduced) + " introduced, " + phi_text(rung->inherited) +
+               " inherited, " + phi_text(rung->total) + " in total (" + std::string(name_of(rung->dtype)) +
+               ")\n";
     if (const OpSum* sum = op_of(model, f)) {
         const OpRecord& at = sum->first_origin.step.known() ? sum->at_origin : sum->total;
         const std::uint64_t bad = at.nan + at.pos_inf + at.neg_inf;
@@ -50,7 +52,8 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
         if (at.input_amax > 0) out += "; inputs up to " + figure(at.input_amax);
         out += "\n";
     }
-    if (!f.confirmed_by.empty()) out += indent + "also found by mp-lint: " + shown_short(f.confirmed_by[0]) + "\n";
+    if (!f.confirmed_by.empty())
+        out += indent + "also found by mp-lint: " + shown_short(f.confirmed_by[0]) + "\n";
     if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, 300) + "\n";
     return out;
 }
@@ -64,7 +67,8 @@ std::string findings_text(const Judgement& judgement) {
                where_text(f) + "\n           " + shown_short(f.message, 300) + "\n";
     }
     if (judgement.findings.size() > kMaxFindings)
-        out += "  and " + std::to_string(judgement.findings.size() - kMaxFindings) + " more: --json has all\n";
+        out +=
+            "  and " + std::to_string(judgement.findings.size() - kMaxFindings) + " more: --json has all\n";
     return out;
 }
 
@@ -104,7 +108,8 @@ std::string skips_text(const RunModel& model, const Judgement& judgement) {
         out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, 300) + "\n";
     }
     if (judgement.skips.size() > kMaxSkips)
-        out += "  and " + std::to_string(judgement.skips.size() - kMaxSkips) + " more skipped steps: --json has all\n";
+        out += "  and " + std::to_string(judgement.skips.size() - kMaxSkips) +
+               " more skipped steps: --json has all\n";
     return out.empty() ? out : "\nloss scale\n" + out;
 }
 
@@ -117,8 +122,8 @@ std::string checks_text(const Judgement& judgement) {
                              : c.answer == Check::Answer::yes ? "  yes  "
                              : c.answer == Check::Answer::no  ? "  no   "
                                                               : "  ?    ";
-        out += answer + shown_short(c.sentence) + (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")")
-            + "\n";
+        out += answer + shown_short(c.sentence) +
+               (c.evidence.empty() ? "" : " (" + shown_short(c.evidence) + ")") + "\n";
     }
     return out;
 }
@@ -160,7 +165,9 @@ std::string shown_short(std::string_view text, std::size_t length) {
     std::string safe = shown(text);
     if (safe.size() <= length) return safe;
     // Both ends say more than the beginning alone; a cut goes between characters.
-    const auto inside = [&](std::size_t at) { return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U; };
+    const auto inside = [&](std::size_t at) {
+        return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U;
+    };
     std::size_t head = length * 2 / 3, tail = safe.size() - (length > 18 ? length / 3 - 5 : 1);
     while (inside(head)) --head;
     while (tail < safe.size() && inside(tail)) ++tail;

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/shadow/judge.hpp"
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/judge.hpp"
 
 namespace mp::trace {
 

@@ -26,11 +26,12 @@ template <typename T>
 T load_little(const char* at) {
     T value = 0;
     if constexpr (std::endian::native == std::endian::little) {
-        std::memcpy(&value, at, sizeof value);  // what compilers do not make of the loop where it is vectorised
+        std::memcpy(&value, at,
+                    sizeof value);  // what compilers do not make of the loop where it is vectorised
     } else {
         for (std::size_t i = 0; i < sizeof(T); ++i)
-            value = static_cast<T>(value |
-                                   static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
+            value = static_cast<T>(
+                value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i)));
     }
     return value;
 }

@@ -145,8 +145,8 @@ void take_place(ByteReader& from, DTypePlace& r, Name name) {
 
 Coverage take_coverage(ByteReader from) {
     Coverage c;
-    for (std::uint64_t* v : {&c.ops, &c.shadowed, &c.unshadowed, &c.shadowed_bytes, &c.unshadowed_bytes, &c.seeds,
-                             &c.seeded_bytes, &c.stale, &c.flips, &c.leaks})
+    for (std::uint64_t* v : {&c.ops, &c.shadowed, &c.unshadowed, &c.shadowed_bytes, &c.unshadowed_bytes,
+                             &c.seeds, &c.seeded_bytes, &c.stale, &c.flips, &c.leaks})
         *v = from.number();
     c.worst_leak = from.f64();
     c.failed = from.number();
@@ -180,7 +180,8 @@ bool take_kinds(ByteReader& from, std::vector<Op>& ops) {
     return phases.ok();
 }
 
-bool take_reference_column(ByteReader& from, const StepDecoding& how, OpColumns& r, NameRef OpColumns::Row::* field) {
+bool take_reference_column(ByteReader& from, const StepDecoding& how, OpColumns& r,
+                           NameRef OpColumns::Row::* field) {
     const std::string_view column = from.bytes(r.rows.size() * 4);
     for (std::size_t i = 0; i < r.rows.size() && from.ok(); ++i) {
         NameRef& name = r.rows[i].*field;
@@ -217,7 +218,8 @@ bool find_columns(ByteReader& from, std::size_t rows, Columns& columns, ByteRead
 // One row of exponents. False: malformed.
 bool take_exponents(ByteReader& from, std::size_t rows, StepDecoding& how, std::size_t& row, Exponents& e) {
     const std::uint64_t at = from.number(), lowest = from.number(), bins = from.number();
-    if (!from.ok() || at >= rows || bins == 0 || lowest >= Exponents::kBins || bins > Exponents::kBins - lowest)
+    if (!from.ok() || at >= rows || bins == 0 || lowest >= Exponents::kBins ||
+        bins > Exponents::kBins - lowest)
         return false;
     std::uint64_t counts[Exponents::kBins];
     for (std::uint64_t i = 0; i < bins; ++i) counts[i] = from.number();
@@ -241,7 +243,8 @@ bool take_exponents(ByteReader from, StepDecoding& how, OpColumns& r) {
 }
 
 template <typename T>
-void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpRecord::* field, const char* column) {
+void fill(std::vector<OpRecord>& ops, std::size_t from, std::size_t to, T OpRecord::* field,
+          const char* column) {
     for (std::size_t i = from; i < to; ++i)
         ops[i].*field = column ? std::bit_cast<T>(load_little<std::uint64_t>(column + 8 * i)) : T{};
 }
@@ -272,7 +275,8 @@ bool NameList::add(std::string_view payload) {
     ByteReader from(payload);
     const std::uint64_t first = from.number();
     const std::uint64_t count = from.number();
-    if (!from.ok() || count > from.size() || first > NameTable::kMaxNames || count > NameTable::kMaxNames - first)
+    if (!from.ok() || count > from.size() || first > NameTable::kMaxNames ||
+        count > NameTable::kMaxNames - first)
         return false;
     for (std::uint64_t i = first; i < first + count; ++i) {
         const std::string_view text = from.text();
@@ -304,7 +308,8 @@ bool decode(std::string_view payload, ProcessRecord& r) {
     r.restart = take_int32(from);
     r.pid = from.signed_number();
     r.started_unix_ns = from.signed_number();
-    for (std::string* v : {&r.host, &r.job, &r.launcher, &r.program, &r.framework, &r.adapter}) *v = from.text();
+    for (std::string* v : {&r.host, &r.job, &r.launcher, &r.program, &r.framework, &r.adapter})
+        *v = from.text();
     r.mode = take_enum(from, Mode::trajectory);
     return from.ok();
 }

@@ -38,7 +38,7 @@ bool decode(std::string_view payload, NoteRecord&);
 
 struct StepDecoding {
     const NameList& names;
-    std::size_t room = 0;       // bytes that lists and names may take; what was taken is subtracted
+    std::size_t room = 0;        // bytes that lists and names may take; what was taken is subtracted
     std::size_t names_lost = 0;  // references to lost names; they read "?name-17"
     bool left_out = false;       // some list had no room
 };
@@ -70,7 +70,7 @@ struct OpColumns {
     };
     Step step;
     std::int32_t optimizer = 0;
-    std::string head;           // the bytes that `rows` were read from, and that the texts in them point into
+    std::string head;  // the bytes that `rows` were read from, and that the texts in them point into
     std::vector<Row> rows;
     std::uint64_t version = 0;  // another one: other rows than in the frame before
     std::size_t names_lost = 0;

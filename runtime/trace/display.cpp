@@ -122,8 +122,8 @@ std::string_view name_of(TensorKind kind) {
 }
 
 std::string_view name_of(TensorRole role) {
-    constexpr std::array<std::string_view, 7> kNames{"parameter",  "buffer",          "activation", "gradient",
-                                                     "collective", "optimizer_state", "checkpoint"};
+    constexpr std::array<std::string_view, 7> kNames{
+        "parameter", "buffer", "activation", "gradient", "collective", "optimizer_state", "checkpoint"};
     return kNames.at(static_cast<std::size_t>(role));
 }
 

@@ -145,8 +145,14 @@ void put(std::string& out, const OpRecord& o) {
     if (o.guessed) line.word("guessed");
     line.word(quoted(o.op)).word(name_of(o.phase)).word(name_of(o.dtype));
     line.field("first", o.first).field("calls", o.calls).name("source", o.source);
-    line.field("elements", o.elements).field("nan", o.nan).field("pos_inf", o.pos_inf).field("neg_inf", o.neg_inf);
-    line.field("zeros", o.zeros).field("subnormals", o.subnormals).field("amax", o.amax).field("amin", o.amin);
+    line.field("elements", o.elements)
+        .field("nan", o.nan)
+        .field("pos_inf", o.pos_inf)
+        .field("neg_inf", o.neg_inf);
+    line.field("zeros", o.zeros)
+        .field("subnormals", o.subnormals)
+        .field("amax", o.amax)
+        .field("amin", o.amin);
     line.field("input_amax", o.input_amax).field("origins", o.origins).field("first_origin", o.first_origin);
     line.to(out);
     if (o.compared || o.nonfinite_real || o.nonfinite_twin) {
@@ -228,14 +234,15 @@ std::string rank_text(Rank rank) { return rank.known() ? text(std::int64_t{rank.
 
 std::string steps_text(const Recording& r) {
     if (r.steps.empty()) return "no steps";
-    const auto [low, high] = std::minmax_element(
-        r.steps.begin(), r.steps.end(), [](const StepRecord& a, const StepRecord& b) { return a.step < b.step; });
+    const auto [low, high] =
+        std::minmax_element(r.steps.begin(), r.steps.end(),
+                            [](const StepRecord& a, const StepRecord& b) { return a.step < b.step; });
     return "steps " + text(low->step.value) + ".." + text(high->step.value);
 }
 
 std::uint64_t count_of(const Recording& r, NoteKind kind) {
-    return static_cast<std::uint64_t>(
-        std::count_if(r.notes.begin(), r.notes.end(), [kind](const NoteRecord& n) { return n.kind == kind; }));
+    return static_cast<std::uint64_t>(std::count_if(r.notes.begin(), r.notes.end(),
+                                                    [kind](const NoteRecord& n) { return n.kind == kind; }));
 }
 
 std::string row(const Recording& r) {
@@ -258,8 +265,8 @@ std::string row(const Recording& r) {
 void put_problems(std::string& out, const Recording& r) {
     for (std::size_t i = 0; i < r.problems.size() && i < kMaxProblemsShown; ++i) {
         const Problem& p = r.problems[i];
-        out += "  problem in " + shown(base_name(r.path)) + " at byte " + text(p.offset) + ": " + shown(p.why) +
-               " (" + text(p.bytes_lost) + " bytes)\n";
+        out += "  problem in " + shown(base_name(r.path)) + " at byte " + text(p.offset) + ": " +
+               shown(p.why) + " (" + text(p.bytes_lost) + " bytes)\n";
     }
     if (r.problems.size() > kMaxProblemsShown)
         out += "  and " + text(std::uint64_t{r.problems.size() - kMaxProblemsShown}) + " more\n";
@@ -270,8 +277,7 @@ void put_program(std::string& out, const ProcessRecord& p) {
     out += "framework  " + (p.framework.empty() ? std::string("unknown") : shown(p.framework)) +
            (p.adapter.empty() ? "" : ", adapter " + shown(p.adapter)) + "\n";
     out += "mode       " + std::string(name_of(p.mode)) + "\n";
-    out += "started    " + utc(p.started_unix_ns) +
-           (p.launcher.empty() ? "" : ", by " + shown(p.launcher)) +
+    out += "started    " + utc(p.started_unix_ns) + (p.launcher.empty() ? "" : ", by " + shown(p.launcher)) +
            (p.job.empty() ? "" : ", job " + shown(p.job)) + "\n";
 }
 
@@ -320,7 +326,8 @@ std::string info_text(const Run& run) {
            (world < 0 ? std::string("unknown") : text(std::int64_t{world})) + "\n";
     if (!run.missing.empty()) {
         out += "missing   ";
-        for (std::size_t i = 0; i < run.missing.size() && i < kMaxRows; ++i) out += " " + rank_text(run.missing[i]);
+        for (std::size_t i = 0; i < run.missing.size() && i < kMaxRows; ++i)
+            out += " " + rank_text(run.missing[i]);
         if (run.missing.size() > kMaxRows)
             out += " and " + text(std::uint64_t{run.missing.size() - kMaxRows}) + " more";
         out += "\n";
@@ -331,7 +338,8 @@ std::string info_text(const Run& run) {
     for (const Recording& r : run.recordings) {
         if (!r.problems.empty() && problems <= kMaxRows) put_problems(out, r);
     }
-    if (problems > kMaxRows) out += "problems   " + text(problems) + " in all; mp-trace dump FILE lists them\n";
+    if (problems > kMaxRows)
+        out += "problems   " + text(problems) + " in all; mp-trace dump FILE lists them\n";
     for (const Error& e : run.unreadable) out += "unreadable " + shown(e.message) + "\n";
     return out;
 }

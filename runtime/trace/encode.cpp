@@ -44,8 +44,8 @@ void put(ByteWriter& to, const LossRecord& r) {
 }
 
 void put(ByteWriter& to, const Coverage& c) {
-    for (const std::uint64_t v : {c.ops, c.shadowed, c.unshadowed, c.shadowed_bytes, c.unshadowed_bytes, c.seeds,
-                                  c.seeded_bytes, c.stale, c.flips, c.leaks})
+    for (const std::uint64_t v : {c.ops, c.shadowed, c.unshadowed, c.shadowed_bytes, c.unshadowed_bytes,
+                                  c.seeds, c.seeded_bytes, c.stale, c.flips, c.leaks})
         to.number(v);
     to.f64(c.worst_leak);
     to.number(c.failed);
@@ -67,7 +67,8 @@ void put(ByteWriter& to, NameTable& names, const TensorRecord& r) {
     put_enum(to, r.kind);
     put_name(to, names, r.name);
     put_enum(to, r.dtype);
-    for (const std::uint64_t v : {r.elements, r.compared, r.nonfinite_real, r.nonfinite_twin, r.differ}) to.number(v);
+    for (const std::uint64_t v : {r.elements, r.compared, r.nonfinite_real, r.nonfinite_twin, r.differ})
+        to.number(v);
     for (const double v : {r.error_squares, r.twin_squares, r.amax, r.twin_amax}) to.f64(v);
     for (const std::uint64_t v : {r.zeros, r.subnormals, r.flushed}) to.number(v);
     to.f64(r.flushed_abs);
@@ -152,7 +153,8 @@ bool put_exponents(const std::vector<OpRecord>& ops, std::string& out) {
     for (std::size_t row = 0; row < ops.size(); ++row) {
         const Exponents& e = ops[row].exponents;
         if (e.counts.empty()) continue;
-        for (const std::uint64_t v : {std::uint64_t{row}, std::uint64_t{e.lowest}, std::uint64_t{e.counts.size()}})
+        for (const std::uint64_t v :
+             {std::uint64_t{row}, std::uint64_t{e.lowest}, std::uint64_t{e.counts.size()}})
             to.number(v);
         for (const std::uint64_t count : e.counts) to.number(count);
     }
@@ -198,8 +200,9 @@ void NameTable::encode(std::size_t from, std::string& out) const {
 void encode(const ProcessRecord& r, std::string& out) {
     out.clear();
     ByteWriter to(out);
-    for (const std::int64_t v : {std::int64_t{r.rank.value}, std::int64_t{r.local_rank}, std::int64_t{r.world_size},
-                                 std::int64_t{r.restart}, r.pid, r.started_unix_ns})
+    for (const std::int64_t v :
+         {std::int64_t{r.rank.value}, std::int64_t{r.local_rank}, std::int64_t{r.world_size},
+          std::int64_t{r.restart}, r.pid, r.started_unix_ns})
         to.signed_number(v);
     for (const std::string* v : {&r.host, &r.job, &r.launcher, &r.program, &r.framework, &r.adapter})
         to.text(cut(*v, kMaxName));
@@ -278,11 +281,10 @@ std::size_t memory_of(const ProcessRecord& r) {
 std::size_t memory_of(const NoteRecord& r) { return sizeof r + heap(r.text); }
 
 std::size_t memory_of(const StepRecord& r) {
-    std::size_t bytes = sizeof r + r.losses.capacity() * sizeof(LossRecord) +
-                        r.dtypes.capacity() * sizeof(DTypeCount) +
-                        r.collectives.capacity() * sizeof(CollectiveRecord) +
-                        r.tensors.capacity() * sizeof(TensorRecord) + r.ops.capacity() * sizeof(OpRecord) +
-                        r.places.capacity() * sizeof(DTypePlace);
+    std::size_t bytes =
+        sizeof r + r.losses.capacity() * sizeof(LossRecord) + r.dtypes.capacity() * sizeof(DTypeCount) +
+        r.collectives.capacity() * sizeof(CollectiveRecord) + r.tensors.capacity() * sizeof(TensorRecord) +
+        r.ops.capacity() * sizeof(OpRecord) + r.places.capacity() * sizeof(DTypePlace);
     for (const CollectiveRecord& c : r.collectives) bytes += heap(c.op) + heap(c.reduction) + heap(c.group);
     for (const TensorRecord& t : r.tensors) bytes += heap(t.name);
     for (const OpRecord& o : r.ops)

@@ -44,7 +44,8 @@ HeaderState check_file_header(std::string_view bytes) {
 
 std::optional<FrameHeader> read_frame_header(const char* bytes) {
     if (std::string_view(bytes, kFrameMark.size()) != kFrameMark) return std::nullopt;
-    if (load_little<std::uint32_t>(bytes + 20) != static_cast<std::uint32_t>(hash(bytes, 20))) return std::nullopt;
+    if (load_little<std::uint32_t>(bytes + 20) != static_cast<std::uint32_t>(hash(bytes, 20)))
+        return std::nullopt;
     const FrameHeader header{.kind = static_cast<std::uint8_t>(bytes[4]),
                              .flags = static_cast<std::uint8_t>(bytes[5]),
                              .stored = load_little<std::uint32_t>(bytes + 8),

@@ -44,7 +44,8 @@ public:
     std::string_view view(std::uint64_t offset, std::size_t length) {
         if (offset >= size_) return {};
         length = static_cast<std::size_t>(std::min<std::uint64_t>(length, size_ - offset));
-        if (offset < start_ || offset + length > start_ + buffer_.size()) load(offset, std::max(length, kWindow));
+        if (offset < start_ || offset + length > start_ + buffer_.size())
+            load(offset, std::max(length, kWindow));
         return std::string_view(buffer_).substr(static_cast<std::size_t>(offset - start_), length);
     }
 
@@ -56,7 +57,8 @@ private:
         buffer_.resize(length);
         std::size_t done = 0;
         while (done < length) {
-            const ssize_t got = ::pread(fd_, buffer_.data() + done, length - done, static_cast<off_t>(offset + done));
+            const ssize_t got =
+                ::pread(fd_, buffer_.data() + done, length - done, static_cast<off_t>(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) break;
             done += static_cast<std::size_t>(got);
@@ -120,8 +122,9 @@ public:
                 const bool torn = next >= window_.size();
                 problem(at, next - at,
                         exhausted() ? "too much damage to search on"
-                        : torn      ? "no whole frame to the end of the file: damaged, or cut off while being written"
-                                    : "damaged bytes");
+                        : torn
+                            ? "no whole frame to the end of the file: damaged, or cut off while being written"
+                            : "damaged bytes");
                 damaged_before_ = true;
                 at = next;
                 continue;
@@ -133,8 +136,9 @@ public:
                 if (header->sequence > expected && !damaged_before_)
                     problem(at, 0, std::to_string(header->sequence - expected) + " frames are missing");
                 expected = std::uint64_t{header->sequence} + 1;
-                use(at, *header, window_.view(at, static_cast<std::size_t>(length))
-                                     .substr(kFrameHeaderSize, header->stored));
+                use(at, *header,
+                    window_.view(at, static_cast<std::size_t>(length))
+                        .substr(kFrameHeaderSize, header->stored));
             }
             damaged_before_ = false;
             at += length;
@@ -216,7 +220,8 @@ public:
     }
     // The same, valid until the next call even when `stored` is not.
     std::optional<std::string_view> unpack_kept(const FrameHeader& header, std::string_view stored) {
-        if (header.flags == 0) return std::string_view(room_for(stored.size()), stored.copy(raw_.get(), stored.size()));
+        if (header.flags == 0)
+            return std::string_view(room_for(stored.size()), stored.copy(raw_.get(), stored.size()));
         return unpack(header, stored);
     }
 

@@ -25,7 +25,11 @@ const Launcher kLaunchers[] = {
     {"torchrun", "RANK", {"LOCAL_RANK"}, {"WORLD_SIZE"}, {"TORCHELASTIC_RESTART_COUNT"}},
     {"openmpi", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_LOCAL_RANK"}, {"OMPI_COMM_WORLD_SIZE"}, {}},
     {"mpich", "PMI_RANK", {"MPI_LOCALRANKID"}, {"PMI_SIZE"}, {}},
-    {"srun", "SLURM_PROCID", {"SLURM_LOCALID"}, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, {"SLURM_RESTART_COUNT"}},
+    {"srun",
+     "SLURM_PROCID",
+     {"SLURM_LOCALID"},
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     {"SLURM_RESTART_COUNT"}},
 };
 
 constexpr std::size_t kMaxHostInName = 64;
@@ -41,7 +45,8 @@ std::int32_t number_of(const Environment& environment, std::initializer_list<con
         const std::string_view text = text_of(environment, name);
         std::int32_t value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (!text.empty() && error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+        if (!text.empty() && error == std::errc() && end == text.data() + text.size() && value >= 0)
+            return value;
     }
     return otherwise;
 }
@@ -56,8 +61,8 @@ std::string host_name() {
 std::string reduced(std::string_view value) {
     std::string out;
     for (const char c : value) {
-        const bool kept = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-                          c == '-' || (c == '.' && !out.empty());
+        const bool kept = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                          c == '_' || c == '-' || (c == '.' && !out.empty());
         out += kept ? c : '_';
     }
     return out;
@@ -96,8 +101,8 @@ Identity identity_of_process(const Environment& environment) {
     return id;
 }
 
-Result<std::string> expand_pattern(std::string_view pattern, const Identity& id, const Environment& environment,
-                                   std::int64_t unix_seconds) {
+Result<std::string> expand_pattern(std::string_view pattern, const Identity& id,
+                                   const Environment& environment, std::int64_t unix_seconds) {
     std::string out;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         if (pattern[i] != '%') {
@@ -129,7 +134,8 @@ Result<std::string> expand_pattern(std::string_view pattern, const Identity& id,
                 return Error{"'%q{' without '}' in '" + std::string(pattern) + "'", "write %q{NAME}"};
             const std::string name(pattern.substr(i + 2, close - i - 2));
             const char* value = environment(name.c_str());
-            if (!value) return Error{"%q{" + name + "}: the variable is not set", "set it, or leave the key out"};
+            if (!value)
+                return Error{"%q{" + name + "}: the variable is not set", "set it, or leave the key out"};
             out += reduced(value);
             i = close;
         } else {

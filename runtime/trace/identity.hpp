@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/base/result.hpp"
 #include "kernels/numerics/rank_step.hpp"
-#include "kernels/numerics/result.hpp"
 
 namespace mp::trace {
 
@@ -21,7 +21,7 @@ struct Identity {
     std::int32_t local_rank = -1;
     std::int32_t world_size = -1;
     std::int32_t restart = 0;
-    std::string job;       // job or run id, empty: none
+    std::string job;  // job or run id, empty: none
     std::string host;
     std::int64_t pid = 0;
 };

@@ -10,16 +10,16 @@ namespace mp::trace {
 // one goes to the end of the mask, after the bit of exponents: give it a third table here.
 
 inline constexpr std::uint64_t OpRecord::* kOpCounts[] = {
-    &OpRecord::first,          &OpRecord::calls,        &OpRecord::elements,       &OpRecord::nan,
-    &OpRecord::pos_inf,        &OpRecord::neg_inf,      &OpRecord::zeros,          &OpRecord::subnormals,
-    &OpRecord::compared,       &OpRecord::nonfinite_real, &OpRecord::nonfinite_twin, &OpRecord::loc_compared,
-    &OpRecord::loc_nonfinite,  &OpRecord::added,        &OpRecord::absorbed,       &OpRecord::origins,
+    &OpRecord::first,         &OpRecord::calls,          &OpRecord::elements,       &OpRecord::nan,
+    &OpRecord::pos_inf,       &OpRecord::neg_inf,        &OpRecord::zeros,          &OpRecord::subnormals,
+    &OpRecord::compared,      &OpRecord::nonfinite_real, &OpRecord::nonfinite_twin, &OpRecord::loc_compared,
+    &OpRecord::loc_nonfinite, &OpRecord::added,          &OpRecord::absorbed,       &OpRecord::origins,
     &OpRecord::first_origin,
 };
 inline constexpr double OpRecord::* kOpValues[] = {
-    &OpRecord::amax,         &OpRecord::amin,        &OpRecord::twin_amax,         &OpRecord::error_squares,
-    &OpRecord::twin_squares, &OpRecord::flushed_abs, &OpRecord::twin_abs,          &OpRecord::loc_error_squares,
-    &OpRecord::loc_squares,  &OpRecord::loc_dot,     &OpRecord::loc_worst,         &OpRecord::prop_error_squares,
+    &OpRecord::amax,         &OpRecord::amin,        &OpRecord::twin_amax, &OpRecord::error_squares,
+    &OpRecord::twin_squares, &OpRecord::flushed_abs, &OpRecord::twin_abs,  &OpRecord::loc_error_squares,
+    &OpRecord::loc_squares,  &OpRecord::loc_dot,     &OpRecord::loc_worst, &OpRecord::prop_error_squares,
     &OpRecord::input_amax,   &OpRecord::input_error,
 };
 

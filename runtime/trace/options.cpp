@@ -154,7 +154,8 @@ Result<Options> options_from_text(std::string_view text) {
         if (line.empty()) continue;
         const std::size_t equals = line.find('=');
         const std::string where = "options line " + std::to_string(number) + ": ";
-        if (equals == std::string_view::npos) return Error{where + "no '=' in '" + std::string(line) + "'", {}};
+        if (equals == std::string_view::npos)
+            return Error{where + "no '=' in '" + std::string(line) + "'", {}};
         const auto items = items_of(line.substr(equals + 1));
         if (!items || !assign(options, line.substr(0, equals), *items))
             return Error{where + "malformed value in '" + std::string(line) + "'", {}};
@@ -166,7 +167,7 @@ Result<Options> read_options(const std::string& path) {
     auto failed = [&path](const char* why) { return Error{path + ": " + why, {}}; };
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return failed(std::strerror(errno));
-    struct ::stat info {};
+    struct ::stat info{};
     std::string text;
     const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     if (regular && static_cast<std::uint64_t>(info.st_size) <= kMaxOptionsFile)

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/result.hpp"
 #include "kernels/numerics/rank_step.hpp"
-#include "kernels/numerics/result.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::trace {
@@ -34,18 +34,19 @@ struct RankRange {
 // What the command line decided, handed to the traced processes as a flat file of `key=value` lines (one
 // per field, same names; lists separated by ':'; '\\', newline and ':' in values escaped with '\\').
 struct Options {
-    std::string run_dir;                 // absolute
+    std::string run_dir;  // absolute
     Mode mode = Mode::watch;
     StepRange steps;
-    std::vector<RankRange> ranks;        // empty: all. In twin modes the other ranks run the twin without recording it
-    std::uint64_t budget = 256u << 20;   // bytes on disk per process
-    std::vector<std::string> adapters;   // directories that hold libmptrace_torch_<id>.so
-    std::string save_twin;               // pattern with % keys, or empty
+    std::vector<RankRange>
+        ranks;  // empty: all. In twin modes the other ranks run the twin without recording it
+    std::uint64_t budget = 256u << 20;  // bytes on disk per process
+    std::vector<std::string> adapters;  // directories that hold libmptrace_torch_<id>.so
+    std::string save_twin;              // pattern with % keys, or empty
     std::string save_real;
-    bool eager = false;                  // run torch.compile regions eagerly
-    bool free_ints = false;              // let the twin keep its own integer results
+    bool eager = false;      // run torch.compile regions eagerly
+    bool free_ints = false;  // let the twin keep its own integer results
     bool quiet = false;
-    std::string tool;                    // the mp-trace that prints the summary at the end; empty: none is printed
+    std::string tool;  // the mp-trace that prints the summary at the end; empty: none is printed
 };
 
 std::string to_text(const Options&);

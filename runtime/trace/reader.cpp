@@ -49,9 +49,17 @@ class RecordingReader {
 public:
     RecordingReader(int fd, std::uint64_t size, std::uint64_t room, Recording& into, RecordVisitor* visitor,
                     VisitBuffers::Parts& parts)
-        : fd_(fd), window_(fd, size, parts.window), scanner_(window_, into.problems), out_(into), visitor_(visitor),
-          unpacker_(parts.unpacker), ops_unpacker_(parts.ops_unpacker), names_(parts.names), columns_(parts.columns),
-          rows_(parts.rows), room_(4 * size + room) {
+        : fd_(fd),
+          window_(fd, size, parts.window),
+          scanner_(window_, into.problems),
+          out_(into),
+          visitor_(visitor),
+          unpacker_(parts.unpacker),
+          ops_unpacker_(parts.ops_unpacker),
+          names_(parts.names),
+          columns_(parts.columns),
+          rows_(parts.rows),
+          room_(4 * size + room) {
         names_.clear();
         columns_.head.clear();
     }
@@ -114,18 +122,29 @@ private:
         // Columns are not copied: they stay where they were unpacked until their step has come.
         const bool stays = visitor_ && header.kind == static_cast<std::uint8_t>(FrameKind::ops);
         if (stays) drop_ops();
-        const auto payload = stays ? ops_unpacker_.unpack_kept(header, stored) : unpacker_.unpack(header, stored);
+        const auto payload =
+            stays ? ops_unpacker_.unpack_kept(header, stored) : unpacker_.unpack(header, stored);
         if (!payload) {
             scanner_.problem(at, kFrameOverhead + header.stored, "a payload that cannot be unpacked");
             return;
         }
         bool good = true;
         switch (static_cast<FrameKind>(header.kind)) {
-            case FrameKind::process: good = process(*payload); break;
-            case FrameKind::step: good = step(*payload); break;
-            case FrameKind::note: good = note(*payload); break;
-            case FrameKind::names: good = names_.add(*payload); break;
-            case FrameKind::ops: good = ops(*payload); break;
+            case FrameKind::process:
+                good = process(*payload);
+                break;
+            case FrameKind::step:
+                good = step(*payload);
+                break;
+            case FrameKind::note:
+                good = note(*payload);
+                break;
+            case FrameKind::names:
+                good = names_.add(*payload);
+                break;
+            case FrameKind::ops:
+                good = ops(*payload);
+                break;
         }
         if (!good) scanner_.problem(at, kFrameOverhead + header.stored, "a malformed record");
     }
@@ -251,8 +270,9 @@ Result<Recording> read_within(const std::string& path, std::uint64_t& room, Visi
                               RecordVisitor* visitor = nullptr) {
     const File file(path);
     if (file.get() < 0) return Error{path + ": " + std::strerror(errno), {}};
-    struct ::stat info {};
-    if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return Error{path + ": not a regular file", {}};
+    struct ::stat info{};
+    if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+        return Error{path + ": not a regular file", {}};
     Recording recording;
     recording.path = path;
     recording.bytes = static_cast<std::uint64_t>(info.st_size);
@@ -285,7 +305,8 @@ Result<std::vector<std::string>> recordings_in(const std::string& directory) {
     if (!open) return Error{directory + ": " + std::strerror(errno), {}};
     std::vector<std::string> paths;
     while (const dirent* entry = ::readdir(open)) {
-        if (std::string_view(entry->d_name).ends_with(kSuffix)) paths.push_back(directory + "/" + entry->d_name);
+        if (std::string_view(entry->d_name).ends_with(kSuffix))
+            paths.push_back(directory + "/" + entry->d_name);
     }
     ::closedir(open);
     std::sort(paths.begin(), paths.end());

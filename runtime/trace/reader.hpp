@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::trace {
@@ -22,7 +22,7 @@ struct Problem {
 // One recording as far as it could be read. Reading is total: damage gives problems, never a failure.
 struct Recording {
     std::string path;
-    std::uint64_t bytes = 0;        // of the file
+    std::uint64_t bytes = 0;   // of the file
     bool has_process = false;  // false: the first frame is lost or was never written
     ProcessRecord process;
     std::vector<StepRecord> steps;  // in file order

@@ -45,7 +45,8 @@ struct Entry {
 int open_new(const std::string& directory, const std::string& name, std::string& path) {
     const std::size_t dot = std::min(name.rfind('.'), name.size());
     for (int n = 1; n < kMaxSameName; ++n) {
-        path = directory + "/" + name.substr(0, dot) + (n > 1 ? "." + std::to_string(n) : "") + name.substr(dot);
+        path =
+            directory + "/" + name.substr(0, dot) + (n > 1 ? "." + std::to_string(n) : "") + name.substr(dot);
         const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
@@ -93,7 +94,7 @@ struct Recorder::State {
     std::condition_variable settled;  // for those who wait: started, drained or finished
     std::deque<Entry> queue;
     std::uint64_t queued_bytes = 0;  // the entry being written included
-    bool running = false;  // there is a thread
+    bool running = false;            // there is a thread
     bool started = false;
     bool busy = false;
     bool ending = false;
@@ -248,7 +249,8 @@ bool Recorder::State::put_with_ops(const StepRecord& step, std::uint64_t limit) 
 
 void Recorder::State::put_step(const StepRecord& step) {
     const std::uint64_t whole = limits.file_bytes - kReservedForNotes;
-    const std::string nearly = "the budget of " + std::to_string(limits.file_bytes) + " bytes is nearly used up: ";
+    const std::string nearly =
+        "the budget of " + std::to_string(limits.file_bytes) + " bytes is nearly used up: ";
     if (!without_ops && !step.ops.empty()) {
         if (put_with_ops(step, whole - whole / 4)) return;
         if (stopped) {
@@ -275,7 +277,8 @@ void Recorder::State::put_step(const StepRecord& step) {
     if (put_names(whole) && put_frame(FrameKind::step, whole)) return;
     ++dropped;
     if (stopped) return;
-    put_note("the budget of " + std::to_string(limits.file_bytes) + " bytes is used up: recording stopped", 1);
+    put_note("the budget of " + std::to_string(limits.file_bytes) + " bytes is used up: recording stopped",
+             1);
     stop(0);
 }
 
@@ -303,7 +306,8 @@ void Recorder::State::handle(const Record& record) noexcept {
             } else {
                 encode(std::get<NoteRecord>(record), payload);
             }
-            if (!put_frame(process ? FrameKind::process : FrameKind::note, limits.file_bytes - kReservedForNotes / 2))
+            if (!put_frame(process ? FrameKind::process : FrameKind::note,
+                           limits.file_bytes - kReservedForNotes / 2))
                 ++dropped;
         }
     } catch (...) {

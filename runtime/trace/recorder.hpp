@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/event_sink.hpp"
 
 namespace mp::trace {

@@ -38,9 +38,8 @@ struct Example {
 bool is_unit(const std::string& name) { return name.ends_with(".cu") || name.ends_with(".cpp"); }
 
 bool has_python(const Example& example) {
-    return std::ranges::any_of(example.files, [](const File& f) {
-        return f.name.ends_with(".py") || f.name.ends_with(".ipynb");
-    });
+    return std::ranges::any_of(
+        example.files, [](const File& f) { return f.name.ends_with(".py") || f.name.ends_with(".ipynb"); });
 }
 
 // "```cuda file=a.cuh" -> the file's name; by default by language.
@@ -123,12 +122,12 @@ private:
 
 // mp-lint's own headers of torch, whatever is installed: the answer is the same everywhere, and a libtorch
 // takes seconds an example to parse.
-Parts parts_with_stubs() {
-    Parts parts = real_parts();
+FrontEnds parts_with_stubs() {
+    FrontEnds parts = real_front_ends();
     parts.translate = [](const CompileCommand& command, const ExtractOptions& options) {
         ExtractOptions with_stubs = options;
         with_stubs.torch = TorchHeaders::stubs;
-        return real_parts().translate(command, with_stubs);
+        return real_front_ends().translate(command, with_stubs);
     };
     return parts;
 }
@@ -158,16 +157,14 @@ Lines found_in(const Report& report, const Rule& rule, const fs::path& folder) {
         if (f.severity == Severity::note && f.rule != rule.id) continue;
         const fs::path file(std::string(f.span.file.str()));
         found.push_back(file.lexically_relative(folder).string() + ":" + std::to_string(f.span.line) + " " +
-                        std::string(f.rule) + " " +
-                        std::string(name_of(f.severity)));
+                        std::string(f.rule) + " " + std::string(name_of(f.severity)));
     }
     std::ranges::sort(found);
     return found;
 }
 
 void check(const Example& example, const Rule& rule) {
-    SCOPED_TRACE(std::string(rule.id) + ".md:" + std::to_string(example.line) + " (" +
-                 example.section + ")");
+    SCOPED_TRACE(std::string(rule.id) + ".md:" + std::to_string(example.line) + " (" + example.section + ")");
     const Folder folder;
     ASSERT_FALSE(folder.path().empty());
     for (const File& file : example.files) {
@@ -178,8 +175,7 @@ void check(const Example& example, const Rule& rule) {
     ASSERT_TRUE(report) << report.error().message;
     for (const UnitResult& unit : report->units) {
         std::string why = unit.message;
-        for (const Symbol message : unit.coverage.messages)
-            why += "\n" + std::string(message.str());
+        for (const Symbol message : unit.coverage.messages) why += "\n" + std::string(message.str());
         EXPECT_EQ(unit.state, UnitState::ok) << unit.path << ": " << why;
     }
     const Lines found = found_in(*report, rule, folder.path());
@@ -209,8 +205,7 @@ TEST(LintPageReader, FencesBecomeProgramsAndCommentsExpectations) {
         "```cuda file=a.cuh\nh  // expect: MP401 note\n```\n\nand\n\n```cuda "
         "file=b.cu\nk\n```\n\n## Good\n\n```cpp\nc\n```\n");
     ASSERT_EQ(examples.size(), 3u);
-    EXPECT_EQ(expected_of(examples[0]),
-              (Lines{"example.cu:2 MP401 error", "example.cu:2 MP403 warning"}));
+    EXPECT_EQ(expected_of(examples[0]), (Lines{"example.cu:2 MP401 error", "example.cu:2 MP403 warning"}));
     ASSERT_EQ(examples[1].files.size(), 2u);
     EXPECT_EQ(expected_of(examples[1]), Lines{"a.cuh:1 MP401 note"});
     EXPECT_EQ(examples[2].section, "Good");

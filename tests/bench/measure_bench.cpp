@@ -107,7 +107,8 @@ template <class T>
 double measured(const T* data, DType dtype, std::size_t n, bool histogram) {
     mp::TensorStats s;
     mp::ExponentHistogram h;
-    mp::cpu::statistics(mp::cpu::contiguous(data, dtype, static_cast<std::int64_t>(n)), s, histogram ? &h : nullptr);
+    mp::cpu::statistics(mp::cpu::contiguous(data, dtype, static_cast<std::int64_t>(n)), s,
+                        histogram ? &h : nullptr);
     return s.sum + static_cast<double>(h.bins[127]);
 }
 
@@ -125,43 +126,53 @@ void statistics_tables(const Buffers& b, int rounds) {
            {"statistics", [&] { return measured(b.bf16, DType::bf16, b.n, false); }},
            {"statistics and histogram", [&] { return measured(b.bf16, DType::bf16, b.n, true); }},
            {"any_nonfinite", [&] { return any(b.bf16, DType::bf16, b.n); }},
-           {"naive loop with histogram", [&] {
+           {"naive loop with histogram",
+            [&] {
                 mp::ExponentHistogram h;
-                return mp::bench::naive_statistics_bf16(b.bf16, b.n, &h).sum + static_cast<double>(h.bins[127]);
+                return mp::bench::naive_statistics_bf16(b.bf16, b.n, &h).sum +
+                       static_cast<double>(h.bins[127]);
             }},
-           {"naive loop", [&] { return mp::bench::naive_statistics_bf16(b.bf16, b.n, nullptr).sum; }}}, rounds);
+           {"naive loop", [&] { return mp::bench::naive_statistics_bf16(b.bf16, b.n, nullptr).sum; }}},
+          rounds);
     table("Statistics, fp32", bytes,
           {{"read loop", [&] { return static_cast<double>(mp::bench::read(b.fp32, size)); }},
            {"memcpy", [&] { return std::memcpy(b.copy, b.fp32, size) ? 1.0 : 0.0; }},
            {"statistics", [&] { return measured(b.fp32, DType::fp32, half, false); }},
            {"statistics and histogram", [&] { return measured(b.fp32, DType::fp32, half, true); }},
            {"any_nonfinite", [&] { return any(b.fp32, DType::fp32, half); }},
-           {"naive loop with histogram", [&] {
+           {"naive loop with histogram",
+            [&] {
                 mp::ExponentHistogram h;
-                return mp::bench::naive_statistics_fp32(b.fp32, half, &h).sum + static_cast<double>(h.bins[127]);
+                return mp::bench::naive_statistics_fp32(b.fp32, half, &h).sum +
+                       static_cast<double>(h.bins[127]);
             }},
-           {"naive loop", [&] { return mp::bench::naive_statistics_fp32(b.fp32, half, nullptr).sum; }}}, rounds);
+           {"naive loop", [&] { return mp::bench::naive_statistics_fp32(b.fp32, half, nullptr).sum; }}},
+          rounds);
 }
 
 void divergence_table(const Buffers& b, int rounds) {
     const double bytes = 6.0 * static_cast<double>(b.n);
     const auto n = static_cast<std::int64_t>(b.n);
-    const auto x = mp::cpu::contiguous(b.bf16, DType::bf16, n), y = mp::cpu::contiguous(b.fp32, DType::fp32, n);
+    const auto x = mp::cpu::contiguous(b.bf16, DType::bf16, n),
+               y = mp::cpu::contiguous(b.fp32, DType::fp32, n);
     table("Divergence, bf16 from fp32", bytes,
           {{"read loop over both",
             [&] { return static_cast<double>(mp::bench::read_two(b.bf16, 2 * b.n, b.fp32, 4 * b.n)); }},
-           {"divergence", [&] {
+           {"divergence",
+            [&] {
                 mp::Divergence d;
                 mp::cpu::divergence(x, y, d);
                 return d.ee;
             }},
-           {"statistics and divergence", [&] {
+           {"statistics and divergence",
+            [&] {
                 mp::Divergence d;
                 mp::TensorStats s;
                 mp::cpu::statistics_and_divergence(x, y, s, d);
                 return d.ee + s.sum;
             }},
-           {"naive loop", [&] { return mp::bench::naive_divergence_bf16(b.bf16, b.fp32, b.n).ee; }}}, rounds);
+           {"naive loop", [&] { return mp::bench::naive_divergence_bf16(b.bf16, b.fp32, b.n).ee; }}},
+          rounds);
 }
 
 }  // namespace
@@ -174,15 +185,18 @@ int main(int argc, char** argv) {
     b.bf16 = static_cast<std::uint16_t*>(huge_pages(2 * b.n));
     b.fp32 = static_cast<float*>(huge_pages(4 * b.n));
     b.copy = huge_pages(2 * b.n);
-    if (!b.bf16 || !b.fp32 || !b.copy) return std::puts("measure_bench: not enough memory: give fewer MiB"), 1;
+    if (!b.bf16 || !b.fp32 || !b.copy)
+        return std::puts("measure_bench: not enough memory: give fewer MiB"), 1;
     std::uint64_t state = 1;
     for (std::size_t i = 0; i < b.n; ++i) b.bf16[i] = rounded(b.fp32[i] = next_normal(state));
     std::memset(b.copy, 0, 2 * b.n);
     double load = 0;
     if (getloadavg(&load, 1) != 1) load = -1;
-    std::printf("%s, pages of %ld kB, %.1f GB in huge ones, %zu MiB of bf16, 1 thread, minimum of %d interleaved "
-                "rounds, load %.1f\n", mp::cpu::instruction_set(), sysconf(_SC_PAGESIZE) / 1024,
-                static_cast<double>(huge_kb()) / 1e6, mib, rounds, load);
+    std::printf(
+        "%s, pages of %ld kB, %.1f GB in huge ones, %zu MiB of bf16, 1 thread, minimum of %d interleaved "
+        "rounds, load %.1f\n",
+        mp::cpu::instruction_set(), sysconf(_SC_PAGESIZE) / 1024, static_cast<double>(huge_kb()) / 1e6, mib,
+        rounds, load);
     statistics_tables(b, rounds);
     divergence_table(b, rounds);
     std::printf("\nSmall tensors, statistics of bf16\n\n| elements | ns a call |\n|---|---|\n");

@@ -51,7 +51,9 @@ std::uint64_t read_64(const char* p, std::size_t bytes) {
     return sum;
 }
 
-float widened(std::uint16_t bits) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+float widened(std::uint16_t bits) {
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+}
 float widened(float x) { return x; }
 
 template <class T>

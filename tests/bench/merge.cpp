@@ -11,12 +11,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
 #include "runtime/trace/frame_scanner.hpp"
 
 namespace {
 
-double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
+double seconds(const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+}
 
 int fold(const char* directory, int threads) {
     const auto started = std::chrono::steady_clock::now();
@@ -33,7 +35,7 @@ int fold(const char* directory, int threads) {
 
 int write_payloads(const std::string& path) {
     const mp::trace::File file(path);
-    struct ::stat info {};
+    struct ::stat info{};
     if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return 1;
     std::vector<mp::trace::Problem> problems;
     mp::trace::Window window(file.get(), static_cast<std::uint64_t>(info.st_size));

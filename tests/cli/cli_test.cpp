@@ -57,8 +57,8 @@ protected:
 
     // Runs in p/, through a shell, so that a test can say "| head" or "FORCE_COLOR=1".
     Outcome shell(const std::string& command) const {
-        const std::string whole = "cd '" + path("p") + "' && { " + command + "; } >'" +
-                                  path("out") + "' 2>'" + path("err") + "' </dev/null";
+        const std::string whole = "cd '" + path("p") + "' && { " + command + "; } >'" + path("out") +
+                                  "' 2>'" + path("err") + "' </dev/null";
         const int status = std::system(whole.c_str());
         return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                 .out = content_of(path("out")),
@@ -117,8 +117,8 @@ TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
 
 TEST_F(Cli, WrongValuesAreRefused) {
     for (const char* arguments :
-         {"-j 0", "-j x", "--timeout 0", "--timeout 1s", "--torch nonsense", "--config gone.toml",
-          "-p gone", "--output json --output text", "rule", "facts"}) {
+         {"-j 0", "-j x", "--timeout 0", "--timeout 1s", "--torch nonsense", "--config gone.toml", "-p gone",
+          "--output json --output text", "rule", "facts"}) {
         write("p/a.cpp", kClean);
         const Outcome o = lint(std::string(arguments));
         EXPECT_EQ(o.code, 2) << arguments << o.out;
@@ -144,8 +144,8 @@ TEST_F(Cli, HelpAndVersionSayWhatIsNeeded) {
     EXPECT_LT(help.out.find("mp-lint src"), help.out.find("--select RULES")) << "examples first";
     EXPECT_THAT(help.out, HasSubstr("--show-command"));
     const Outcome version = lint("--version");
-    EXPECT_THAT(version.out, AllOf(StartsWith("mp-lint "), HasSubstr("clang version 19"),
-                                   HasSubstr("CUDA headers: ")));
+    EXPECT_THAT(version.out,
+                AllOf(StartsWith("mp-lint "), HasSubstr("clang version 19"), HasSubstr("CUDA headers: ")));
 }
 
 TEST_F(Cli, SeveralOutputsInOneRun) {
@@ -155,8 +155,7 @@ TEST_F(Cli, SeveralOutputsInOneRun) {
     EXPECT_THAT(o.out, StartsWith("bad.cu:4:33: error: "));
     const json sarif = json::parse(content_of(path("p/a.sarif")));
     EXPECT_EQ(sarif["runs"][0]["results"][0]["ruleId"], "MP401");
-    EXPECT_TRUE(
-        sarif["runs"][0]["results"][0]["partialFingerprints"].contains("primaryLocationLineHash"));
+    EXPECT_TRUE(sarif["runs"][0]["results"][0]["partialFingerprints"].contains("primaryLocationLineHash"));
     const json report = json::parse(content_of(path("p/a.json")));
     EXPECT_EQ(report["findings"][0]["file"], "bad.cu");
     EXPECT_EQ(report["units"][0]["state"], "ok");
@@ -174,8 +173,7 @@ TEST_F(Cli, StandardOutputMayBeFullOrClosed) {
     write("p/bad.cu", kDefect);
     EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu >/dev/full").code, 2);
     EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu >&-").code, 2);
-    EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu | true").err, "")
-        << "a reader that went away is no error";
+    EXPECT_EQ(shell(kLint + "--cuda stubs bad.cu | true").err, "") << "a reader that went away is no error";
 }
 
 TEST_F(Cli, CommentsAndConfigurationSilence) {
@@ -216,8 +214,7 @@ TEST_F(Cli, TheDatabaseSaysHowAFileIsBuilt) {
     EXPECT_EQ(stubs("src -- -DHALF").code, 1);
     const Outcome shown = stubs("--show-command src");
     EXPECT_EQ(shown.code, 0);
-    EXPECT_THAT(shown.out,
-                AllOf(HasSubstr("# database "), ContainsRegex("-D ?HALF"), HasSubstr("a.cu")));
+    EXPECT_THAT(shown.out, AllOf(HasSubstr("# database "), ContainsRegex("-D ?HALF"), HasSubstr("a.cu")));
 }
 
 TEST_F(Cli, FactsArePrinted) {
@@ -284,8 +281,7 @@ TEST_F(Cli, ProgressIsForTerminalsAndGoesAway) {
     write("p/a.cpp", kClean);
     write("p/b.cpp", kClean);
     ::setenv("TERM", "xterm", 1);
-    const std::string seen =
-        on_terminal("cd '" + path("p") + "' && " + kLint + "a.cpp b.cpp >/dev/null");
+    const std::string seen = on_terminal("cd '" + path("p") + "' && " + kLint + "a.cpp b.cpp >/dev/null");
     EXPECT_THAT(seen, HasSubstr("[1/2] "));
     EXPECT_THAT(seen, EndsWith("\r\033[K")) << "the last thing written erases the line";
     EXPECT_THAT(lint("a.cpp b.cpp").err, IsEmpty());

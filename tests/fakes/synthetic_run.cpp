@@ -16,7 +16,9 @@ namespace {
 constexpr std::uint64_t kElements = 4096;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool holds(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool holds(const std::vector<int>& list, int value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 // Steele, Lea, Flood 2014 (SplitMix64), as a hash of what it is asked for.
 std::uint64_t mixed(std::uint64_t x) {
@@ -82,7 +84,9 @@ private:
         return static_cast<double>(mixed(x ^ what) >> 11) / 9007199254740992.0;
     }
     double about(double value, std::uint64_t what) const { return value * (0.9 + 0.2 * spread(what)); }
-    DType dtype_of(int layer) const { return layer == plan_.off_policy ? other_half(plan_.dtype) : plan_.dtype; }
+    DType dtype_of(int layer) const {
+        return layer == plan_.off_policy ? other_half(plan_.dtype) : plan_.dtype;
+    }
 
     void make_nonfinite(OpRecord& op, bool origin) const {
         op.pos_inf = origin ? 3 : op.elements / 4;
@@ -100,7 +104,8 @@ private:
         if (sampled_) op.loc_nonfinite = op.pos_inf;
     }
 
-    OpRecord& add_op(StepRecord& s, std::string layer, const char* name, Phase phase, DType dtype, int depth) {
+    OpRecord& add_op(StepRecord& s, std::string layer, const char* name, Phase phase, DType dtype,
+                     int depth) {
         OpRecord op;
         op.layer = std::move(layer);
         op.op = name;
@@ -141,8 +146,11 @@ private:
             OpRecord& op = add_op(s, layer_name(i), "aten::addmm", Phase::forward, dtype_of(i), i);
             taint(op, i);
         }
-        OpRecord& loss = add_op(s, "(loss)", "aten::nll_loss_forward", Phase::forward, DType::fp32, plan_.layers);
-        if (twin()) loss.error_squares = std::pow(floor_of(plan_.dtype), 2) * (1.0 + plan_.layers) * loss.twin_squares;
+        OpRecord& loss =
+            add_op(s, "(loss)", "aten::nll_loss_forward", Phase::forward, DType::fp32, plan_.layers);
+        if (twin())
+            loss.error_squares =
+                std::pow(floor_of(plan_.dtype), 2) * (1.0 + plan_.layers) * loss.twin_squares;
         if (tainted_) make_nonfinite(loss, false);
         if (plan_.absorbing_sum) absorb(s);
         LossRecord root;
@@ -178,7 +186,8 @@ private:
 
     void backward(StepRecord& s) {
         for (int i = plan_.layers - 1; i >= 0; --i) {
-            OpRecord& op = add_op(s, layer_name(i), "aten::mm", Phase::backward, dtype_of(i), 2 * plan_.layers - i);
+            OpRecord& op =
+                add_op(s, layer_name(i), "aten::mm", Phase::backward, dtype_of(i), 2 * plan_.layers - i);
             // A gradient too large by the loss scale: the last layer's backward leaves the format first.
             if (holds(plan_.skipped, number_) && rank_ == 0 && !tainted_) {
                 make_nonfinite(op, true);
@@ -194,7 +203,8 @@ private:
     void tensors(StepRecord& s, bool skips) {
         const bool bad = overflows_here() || holds(plan_.skipped, number_) || disagrees_here();
         for (int i = 0; i < plan_.layers; ++i) {
-            TensorRecord weight = tensor(TensorKind::parameter, i, DType::fp32, 1e-6 * std::sqrt(1.0 + number_));
+            TensorRecord weight =
+                tensor(TensorKind::parameter, i, DType::fp32, 1e-6 * std::sqrt(1.0 + number_));
             TensorRecord gradient = tensor(TensorKind::gradient, i, dtype_of(i), 3 * floor_of(plan_.dtype));
             if (i == plan_.off_policy) weight.dtype = dtype_of(i);
             if (i == plan_.stagnating) stagnate(weight, skips);
@@ -238,11 +248,12 @@ private:
 
     // All ranks hold the same bytes until one of them went its own way.
     std::uint64_t hash(int layer) const {
-        const bool apart = plan_.disagreement && plan_.disagreement->rank == rank_ &&
-                           number_ >= plan_.disagreement->step;
+        const bool apart =
+            plan_.disagreement && plan_.disagreement->rank == rank_ && number_ >= plan_.disagreement->step;
         const std::uint64_t who = apart ? static_cast<std::uint64_t>(rank_) + 1 : 0;
         return mixed(plan_.seed ^ mixed(static_cast<std::uint64_t>(number_) * 65536 +
-                                        static_cast<std::uint64_t>(layer) + (who << 40))) | 1;
+                                        static_cast<std::uint64_t>(layer) + (who << 40))) |
+               1;
     }
 
     void optimizer(StepRecord& s, bool skips) {
@@ -279,8 +290,10 @@ private:
         for (int i = 0; i < plan_.layers; ++i) {
             const DType weights = i == plan_.off_policy || i == plan_.stagnating ? dtype_of(i) : DType::fp32;
             s.places.push_back({TensorRole::parameter, layer_name(i), Phase::unknown, weights, 1, kElements});
-            s.places.push_back({TensorRole::activation, layer_name(i), Phase::forward, dtype_of(i), 1, kElements});
-            s.places.push_back({TensorRole::gradient, layer_name(i), Phase::backward, dtype_of(i), 1, kElements});
+            s.places.push_back(
+                {TensorRole::activation, layer_name(i), Phase::forward, dtype_of(i), 1, kElements});
+            s.places.push_back(
+                {TensorRole::gradient, layer_name(i), Phase::backward, dtype_of(i), 1, kElements});
         }
     }
 
@@ -312,10 +325,13 @@ ProcessRecord process_of(const Plan& plan, int rank) {
 
 std::vector<NoteRecord> notes_of(const Plan& plan) {
     std::vector<NoteRecord> notes;
-    notes.push_back({.kind = NoteKind::policy, .step = Step{0},
+    notes.push_back({.kind = NoteKind::policy,
+                     .step = Step{0},
                      .text = plan.dtype == DType::fp16 ? "autocast:cuda=fp16" : "autocast:cuda=bf16"});
     if (!plan.killed)
-        notes.push_back({.kind = NoteKind::end, .step = Step{plan.steps - 1}, .text = "",
+        notes.push_back({.kind = NoteKind::end,
+                         .step = Step{plan.steps - 1},
+                         .text = "",
                          .count = static_cast<std::uint64_t>(plan.steps)});
     return notes;
 }
@@ -361,8 +377,8 @@ Status write(const Plan& plan, const std::string& directory) {
     for (int rank = 0; rank < plan.ranks; ++rank) {
         if (holds(plan.missing, rank)) continue;
         const ProcessRecord process = process_of(plan, rank);
-        auto recorder = Recorder::open(directory, file_name(process), {.file_bytes = 4ull << 30,
-                                                                       .queue_bytes = 256u << 20});
+        auto recorder = Recorder::open(directory, file_name(process),
+                                       {.file_bytes = 4ull << 30, .queue_bytes = 256u << 20});
         if (!recorder) return recorder.error();
         (*recorder)->process(process);
         Maker maker(plan, rank);

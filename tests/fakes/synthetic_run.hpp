@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 #include "runtime/trace/reader.hpp"
 #include "runtime/trace/records.hpp"
 
@@ -35,19 +35,20 @@ struct Plan {
         int rank = 0;
     };
     std::optional<Overflow> overflow = std::nullopt;
-    std::vector<int> skipped = {};      // gradients overflow by the loss scale: every rank skips
+    std::vector<int> skipped = {};  // gradients overflow by the loss scale: every rank skips
     struct Disagreement {
         int step = 0;
         int rank = 0;
     };
-    std::optional<Disagreement> disagreement = std::nullopt;  // this rank alone skips; from here on its hashes differ
-    int stagnating = -1;           // layer whose 16-bit weight no longer moves
-    bool low_reduction = false;    // gradients are reduced in `dtype` with an error of 12 floors
-    bool absorbing_sum = false;    // a running sum in the loss swallows half of its addends
-    int off_policy = -1;           // layer whose parameters and op are fp16 in a bf16 run, bf16 in an fp16 run
-    std::vector<int> missing = {};      // ranks that left no file
-    int truncated = -1;            // rank whose file is cut in the middle; by write() only
-    bool killed = false;           // no orderly end
+    std::optional<Disagreement> disagreement =
+        std::nullopt;            // this rank alone skips; from here on its hashes differ
+    int stagnating = -1;         // layer whose 16-bit weight no longer moves
+    bool low_reduction = false;  // gradients are reduced in `dtype` with an error of 12 floors
+    bool absorbing_sum = false;  // a running sum in the loss swallows half of its addends
+    int off_policy = -1;         // layer whose parameters and op are fp16 in a bf16 run, bf16 in an fp16 run
+    std::vector<int> missing = {};  // ranks that left no file
+    int truncated = -1;             // rank whose file is cut in the middle; by write() only
+    bool killed = false;            // no orderly end
 };
 
 std::string layer_name(int layer);

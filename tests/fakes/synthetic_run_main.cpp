@@ -19,7 +19,8 @@ int number(std::string_view text) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-        std::fprintf(stderr, "synthetic_run: '%.*s' is no number\n", static_cast<int>(text.size()), text.data());
+        std::fprintf(stderr, "synthetic_run: '%.*s' is no number\n", static_cast<int>(text.size()),
+                     text.data());
         std::exit(2);
     }
     return value;

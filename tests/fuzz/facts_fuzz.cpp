@@ -85,8 +85,11 @@ std::string seed(std::uint8_t kind) {
         write_record(writer, file, unit);
         return writer.take();
     }
-    return write_entry({.files = {{"/p/a.py", 1, 2, 3}}, .missing = {"b.h"}, .directories = {{"/p", 4, 5}},
-                        .raw_size = text.size(), .packed = pack_text(text)});
+    return write_entry({.files = {{"/p/a.py", 1, 2, 3}},
+                        .missing = {"b.h"},
+                        .directories = {{"/p", 4, 5}},
+                        .raw_size = text.size(),
+                        .packed = pack_text(text)});
 }
 
 }  // namespace
@@ -109,8 +112,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-    if (data[0] % 3 == 0) read_text(rest);
-    else if (data[0] % 3 == 1) read_segment(std::string(rest));
-    else read_cached(std::string(rest));
+    if (data[0] % 3 == 0)
+        read_text(rest);
+    else if (data[0] % 3 == 1)
+        read_segment(std::string(rest));
+    else
+        read_cached(std::string(rest));
     return 0;
 }

@@ -40,9 +40,9 @@ std::vector<File> files_of(std::string_view page) {
         const bool fence = line.starts_with("```");
         if (fence && !open) {
             const std::size_t named = line.find("file=");
-            files.push_back({named == std::string_view::npos
-                                 ? "f" + std::to_string(files.size()) + ".py"
-                                 : std::string(line.substr(named + 5)), {}});
+            files.push_back({named == std::string_view::npos ? "f" + std::to_string(files.size()) + ".py"
+                                                             : std::string(line.substr(named + 5)),
+                             {}});
         } else if (!fence && open) {
             files.back().text.append(line).append("\n");
         }

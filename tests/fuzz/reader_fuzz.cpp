@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/shard/run_model.hpp"
+#include "runtime/fold/run_model.hpp"
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/encode.hpp"
 #include "runtime/trace/frame.hpp"
@@ -67,8 +67,14 @@ void put(std::string& out, FrameKind kind, std::string_view payload) {
 
 // A small run with everything in it.
 std::string seed() {
-    const fakes::Plan plan{.ranks = 1, .layers = 2, .steps = 3, .dtype = mp::DType::fp16, .skipped = {1},
-                           .stagnating = 0, .low_reduction = true, .absorbing_sum = true};
+    const fakes::Plan plan{.ranks = 1,
+                           .layers = 2,
+                           .steps = 3,
+                           .dtype = mp::DType::fp16,
+                           .skipped = {1},
+                           .stagnating = 0,
+                           .low_reduction = true,
+                           .absorbing_sum = true};
     const Recording recording = fakes::recording_of(plan, 0);
     std::string out, payload;
     encode(recording.process, payload);
@@ -97,7 +103,8 @@ std::string seed() {
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t room);
 
 // A corpus without a seed would take hours to find the shape of a frame.
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t room, unsigned) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t room,
+                                               unsigned) {
     static const std::string whole = seed();
     if (size < kHead && whole.size() <= room) {
         std::memcpy(data, whole.data(), whole.size());

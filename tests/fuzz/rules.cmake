@@ -4,7 +4,7 @@ list(TRANSFORM gate_sources PREPEND ${PROJECT_SOURCE_DIR}/runtime/gate/)
 add_executable(rules_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/rules_fuzz.cpp ${gate_sources})
 target_compile_options(rules_fuzz PRIVATE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 target_link_options(rules_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
-target_link_libraries(rules_fuzz PRIVATE mp_warnings mp_shadow mp_trace_report mp_trace_shard mp_launch mp_symbols
+target_link_libraries(rules_fuzz PRIVATE mp_warnings mp_judge mp_trace_report mp_fold mp_launch mp_symbols
   nlohmann_json::nlohmann_json PkgConfig::tomlplusplus PkgConfig::xxhash)
 target_include_directories(rules_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
 # New inputs go to the build tree; the seeds are only read.

@@ -25,19 +25,22 @@ void ask_x86(const Machine& machine, CpuFacts& facts) {
             std::memcpy(brand.data() + 16 * leaf, machine.cpuid(0x80000002u + leaf, 0).data(), 16);
         const std::string text = brand.data();
         const std::size_t first = text.find_first_not_of(' ');
-        if (first != std::string::npos) facts.brand = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+        if (first != std::string::npos)
+            facts.brand = text.substr(first, text.find_last_not_of(' ') + 1 - first);
     }
     // An instruction counts when the processor has it and the system saves its registers: a virtual
     // machine often passes the first on and not the second.
     const auto one = machine.cpuid(1, 0);
     const std::uint64_t saved = bit(one[ecx], 27) ? machine.xgetbv() : 0;
-    const bool ymm = (saved & 0x6u) == 0x6u, zmm = (saved & 0xe6u) == 0xe6u, tiles = (saved & 0x60000u) == 0x60000u;
+    const bool ymm = (saved & 0x6u) == 0x6u, zmm = (saved & 0xe6u) == 0xe6u,
+               tiles = (saved & 0x60000u) == 0x60000u;
     facts.fma = ymm && bit(one[ecx], 12);
     facts.f16c = ymm && bit(one[ecx], 29);
     if (zero[eax] < 7) return;
     const auto seven = machine.cpuid(7, 0);
     facts.avx2 = ymm && bit(seven[ebx], 5);
-    facts.avx512 = zmm && bit(seven[ebx], 16) && bit(seven[ebx], 17) && bit(seven[ebx], 30) && bit(seven[ebx], 31);
+    facts.avx512 =
+        zmm && bit(seven[ebx], 16) && bit(seven[ebx], 17) && bit(seven[ebx], 30) && bit(seven[ebx], 31);
     facts.avx512_fp16 = facts.avx512 && bit(seven[edx], 23);
     facts.amx_bf16 = tiles && bit(seven[edx], 24) && bit(seven[edx], 22);
     if (seven[eax] < 1) return;  // the last subleaf
@@ -62,7 +65,8 @@ std::uint64_t leading_number(std::string_view text) {
 // "MemTotal:       24000000 kB" of /proc/meminfo, in bytes.
 std::uint64_t memory_line(const std::string& text, std::string_view name) {
     const std::size_t at = text.find(name);
-    return at == std::string::npos ? 0 : leading_number(std::string_view(text).substr(at + name.size())) * 1024;
+    return at == std::string::npos ? 0
+                                   : leading_number(std::string_view(text).substr(at + name.size())) * 1024;
 }
 
 // The smallest limit on the way from this process' control group to the root, of version 2 or 1.
@@ -74,7 +78,8 @@ std::uint64_t group_limit(const Machine& machine) {
         path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
     std::uint64_t limit = kNone;
     const auto look = [&](const std::string& file) {
-        if (const std::uint64_t value = leading_number(machine.read_file(file))) limit = std::min(limit, value);
+        if (const std::uint64_t value = leading_number(machine.read_file(file)))
+            limit = std::min(limit, value);
     };
     for (;;) {
         look("/sys/fs/cgroup" + (path == "/" ? std::string() : path) + "/memory.max");

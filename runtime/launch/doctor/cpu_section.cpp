@@ -43,8 +43,9 @@ Line bf16_line(const CpuFacts& cpu) {
         line.hint = "fp32 is the faster format on this CPU";
     } else if (cpu.architecture == "x86_64") {
         line.verdict = Verdict::warn;
-        line.value = "very slow: without AVX-512 they fall back to a scalar loop, about 24 times slower than fp32 "
-                     "(measured on an AVX2 machine, not on this one)";
+        line.value =
+            "very slow: without AVX-512 they fall back to a scalar loop, about 24 times slower than fp32 "
+            "(measured on an AVX2 machine, not on this one)";
         line.hint = "keep models that are tried out here small (width <= 64), or use fp32";
     } else {
         line.verdict = Verdict::note;
@@ -63,7 +64,8 @@ Line fp16_line(const CpuFacts& cpu) {
         line.value = "fast: the processor's FP16 instructions";
     } else {
         line.verdict = Verdict::warn;
-        line.value = cpu.f16c ? "slow: no fp16 arithmetic, F16C only converts" : "slow: no fp16 instruction at all";
+        line.value =
+            cpu.f16c ? "slow: no fp16 arithmetic, F16C only converts" : "slow: no fp16 instruction at all";
         line.hint = "fp16 on this CPU is for trying things out, not for speed";
     }
     return line;
@@ -75,10 +77,11 @@ void add_fpmath_line(const EnvironmentFacts& environment, std::vector<Line>& lin
         const auto found = environment.variables.find(name);
         if (found == environment.variables.end()) continue;
         const bool strict = found->second == "STRICT" || found->second == "strict" || found->second.empty();
-        lines.push_back({.key = name,
-                         .verdict = strict ? Verdict::ok : Verdict::warn,
-                         .value = found->second + (strict ? "" : ": fp32 matrix products may run in a lower format"),
-                         .hint = strict ? "" : "unset it for a true fp32 twin on the CPU"});
+        lines.push_back(
+            {.key = name,
+             .verdict = strict ? Verdict::ok : Verdict::warn,
+             .value = found->second + (strict ? "" : ": fp32 matrix products may run in a lower format"),
+             .hint = strict ? "" : "unset it for a true fp32 twin on the CPU"});
     }
 }
 
@@ -106,9 +109,10 @@ Section cpu_section(const CpuFacts& cpu, const TorchFacts& torch, const Environm
     lines.push_back(fp16_line(cpu));
     if (torch.mkldnn_bf16) {
         const bool uses = *torch.mkldnn_bf16;
-        lines.push_back({.key = "torch uses them for bf16",
-                         .verdict = uses ? Verdict::ok : Verdict::warn,
-                         .value = std::string(uses ? "yes" : "no") + " (torch.ops.mkldnn._is_mkldnn_bf16_supported)"});
+        lines.push_back(
+            {.key = "torch uses them for bf16",
+             .verdict = uses ? Verdict::ok : Verdict::warn,
+             .value = std::string(uses ? "yes" : "no") + " (torch.ops.mkldnn._is_mkldnn_bf16_supported)"});
     }
     if (!torch.cpu_capability.empty())
         lines.push_back({.key = "torch's own kernels", .value = torch.cpu_capability});
@@ -116,8 +120,9 @@ Section cpu_section(const CpuFacts& cpu, const TorchFacts& torch, const Environm
     add_limit_lines(environment, lines);
     lines.push_back({.key = "cores for this process", .value = std::to_string(cpu.processors)});
     if (cpu.memory_bytes)
-        lines.push_back({.key = "memory",
-                         .value = gib(cpu.memory_bytes) + ", of which " + gib(cpu.available_bytes) + " available"});
+        lines.push_back(
+            {.key = "memory",
+             .value = gib(cpu.memory_bytes) + ", of which " + gib(cpu.available_bytes) + " available"});
     if (cpu.limit_bytes && cpu.limit_bytes < cpu.memory_bytes)
         lines.push_back({.key = "memory limit",
                          .verdict = Verdict::warn,

@@ -80,14 +80,18 @@ std::vector<GpuFacts> ask_gpus(const Machine& machine, void* driver) {
         if (device_of(&device, i) != 0 || attribute_of(&gpu.major, kCapabilityMajor, device) != 0 ||
             attribute_of(&gpu.minor, kCapabilityMinor, device) != 0)
             gpu = {};
-        if (name_of && name_of(name.data(), static_cast<int>(name.size()) - 1, device) == 0) gpu.name = name.data();
+        if (name_of && name_of(name.data(), static_cast<int>(name.size()) - 1, device) == 0)
+            gpu.name = name.data();
         gpus.push_back(std::move(gpu));
     }
     return gpus;
 }
 
 nlohmann::json message_of(const LibraryFacts& facts) {
-    return {{"found", facts.found}, {"path", facts.path}, {"why", facts.why}, {"version", facts.version},
+    return {{"found", facts.found},
+            {"path", facts.path},
+            {"why", facts.why},
+            {"version", facts.version},
             {"status", facts.status}};
 }
 
@@ -113,7 +117,8 @@ CudaFacts ask_cuda(const Machine& machine, const std::vector<std::string>& direc
                                                "libcudart.so.10.2", "libcudart.so"};
     if (void* const runtime = open_first(machine, candidates(directories, runtimes), facts.runtime))
         ask_version<CudaRuntimeGetVersion>(machine, runtime, "cudaRuntimeGetVersion", facts.runtime);
-    if (void* const nccl = open_first(machine, candidates(directories, {"libnccl.so.2", "libnccl.so"}), facts.nccl))
+    if (void* const nccl =
+            open_first(machine, candidates(directories, {"libnccl.so.2", "libnccl.so"}), facts.nccl))
         ask_version<NcclGetVersion>(machine, nccl, "ncclGetVersion", facts.nccl);
     return facts;
 }

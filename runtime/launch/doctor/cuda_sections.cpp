@@ -11,9 +11,9 @@
 namespace mp::launch::doctor {
 namespace {
 
-constexpr int kFirstCuda = 11;       // first with __nv_bfloat16 in its libraries
-constexpr int kFirstNccl = 21000;    // 2.10: first with ncclBfloat16
-constexpr int kNativeMajor = 8;      // compute capability 8.0: first with bf16 and TF32 arithmetic
+constexpr int kFirstCuda = 11;     // first with __nv_bfloat16 in its libraries
+constexpr int kFirstNccl = 21000;  // 2.10: first with ncclBfloat16
+constexpr int kNativeMajor = 8;    // compute capability 8.0: first with bf16 and TF32 arithmetic
 
 // 13000 is 13.0, 11080 is 11.8.
 std::string cuda_version(int version) {
@@ -21,9 +21,7 @@ std::string cuda_version(int version) {
 }
 
 // NCCL wrote 2.8.4 as 2804 and has written 2.10.3 as 21003 since 2.9.
-int nccl_number(int version) {
-    return version >= 10000 ? version : version / 1000 * 10000 + version % 1000;
-}
+int nccl_number(int version) { return version >= 10000 ? version : version / 1000 * 10000 + version % 1000; }
 
 std::string nccl_version(int version) {
     const int v = nccl_number(version);
@@ -39,19 +37,29 @@ int leading_number(std::string_view text) {
 std::string python_bool(bool value) { return value ? "True" : "False"; }
 
 bool native_bf16(const GpuFacts& gpu) { return gpu.major >= kNativeMajor; }
-std::string capability(const GpuFacts& gpu) { return std::to_string(gpu.major) + "." + std::to_string(gpu.minor); }
+std::string capability(const GpuFacts& gpu) {
+    return std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+}
 
 // What cuInit answers on machines where something is missing; cuda.h has the whole list.
 std::string_view driver_words(int status) {
     switch (status) {
-        case -1: return "it lacks a function that every driver has";
-        case 34: return "it is the toolkit's stub, not a driver";
-        case 100: return "there is no GPU";
-        case 802: return "the system is not ready: is the fabric manager running?";
-        case 803: return "the library and the kernel module are of different versions";
-        case 804: return "the compatibility package does not fit this GPU";
-        case 999: return "unknown error: is the kernel module loaded?";
-        default: return "it refused to start";
+        case -1:
+            return "it lacks a function that every driver has";
+        case 34:
+            return "it is the toolkit's stub, not a driver";
+        case 100:
+            return "there is no GPU";
+        case 802:
+            return "the system is not ready: is the fabric manager running?";
+        case 803:
+            return "the library and the kernel module are of different versions";
+        case 804:
+            return "the compatibility package does not fit this GPU";
+        case 999:
+            return "unknown error: is the kernel module loaded?";
+        default:
+            return "it refused to start";
     }
 }
 
@@ -61,7 +69,9 @@ Line driver_line(const CudaFacts& cuda) {
     if (!driver.found) {
         line.verdict = Verdict::no;
         line.value = "not found: " + driver.why;
-        line.hint = "install the NVIDIA driver, 450.80 or newer; in a container start it with the GPUs passed through";
+        line.hint =
+            "install the NVIDIA driver, 450.80 or newer; in a container start it with the GPUs passed "
+            "through";
         return line;
     }
     const bool enough = driver.version >= kFirstCuda * 1000;
@@ -145,7 +155,8 @@ Line nccl_line(const TorchFacts& torch, const CudaFacts& cuda) {
     line.verdict = version >= kFirstNccl ? Verdict::ok : Verdict::no;
     if (version) {
         line.value = nccl_version(version);
-        line.value += torch.nccl_version.empty() ? " (" + cuda.nccl.path + ")" : " (torch.cuda.nccl.version())";
+        line.value +=
+            torch.nccl_version.empty() ? " (" + cuda.nccl.path + ")" : " (torch.cuda.nccl.version())";
         if (line.verdict == Verdict::no) line.hint = "bf16 collectives need NCCL 2.10: install a newer torch";
     } else if (cuda.nccl.found) {
         line.value = "does not tell its version (" + cuda.nccl.path + ")";
@@ -158,7 +169,8 @@ Line nccl_line(const TorchFacts& torch, const CudaFacts& cuda) {
     if (version && library && library != version) {
         line.value += ", while " + cuda.nccl.path + " is " + nccl_version(library);
         if (line.verdict == Verdict::ok) line.verdict = library >= kFirstNccl ? Verdict::note : Verdict::warn;
-        if (line.verdict == Verdict::warn) line.hint = "a program that loads the other one has no bf16 collectives";
+        if (line.verdict == Verdict::warn)
+            line.hint = "a program that loads the other one has no bf16 collectives";
     }
     return line;
 }
@@ -168,8 +180,9 @@ void add_gpu_lines(const CudaFacts& cuda, std::vector<Line>& lines) {
         lines.push_back({.key = "GPU, capability >= 8.0",
                          .verdict = Verdict::no,
                          .value = "no GPU found",
-                         .hint = cuda.driver.found ? "is CUDA_VISIBLE_DEVICES empty, or the GPU not passed through?"
-                                                   : "nothing can be asked without a driver"});
+                         .hint = cuda.driver.found
+                                     ? "is CUDA_VISIBLE_DEVICES empty, or the GPU not passed through?"
+                                     : "nothing can be asked without a driver"});
         return;
     }
     for (std::size_t i = 0; i < cuda.gpus.size(); ++i) {
@@ -185,13 +198,16 @@ void add_gpu_lines(const CudaFacts& cuda, std::vector<Line>& lines) {
         } else {
             line.verdict = Verdict::no;
             line.value = who + ", " + capability(gpu) + ": bf16 is emulated, slower than fp32";
-            line.hint = gpu.major >= 7 ? "use fp16 with a GradScaler: its tensor cores have fp16" : "use fp32 here";
+            line.hint =
+                gpu.major >= 7 ? "use fp16 with a GradScaler: its tensor cores have fp16" : "use fp32 here";
         }
         lines.push_back(std::move(line));
     }
 }
 
-bool any_native(const CudaFacts& cuda) { return std::any_of(cuda.gpus.begin(), cuda.gpus.end(), native_bf16); }
+bool any_native(const CudaFacts& cuda) {
+    return std::any_of(cuda.gpus.begin(), cuda.gpus.end(), native_bf16);
+}
 
 // torch asks whether a bf16 tensor can be made, and every GPU since Maxwell can do that by emulation.
 Line torch_says_line(const TorchFacts& torch, const CudaFacts& cuda) {
@@ -256,8 +272,9 @@ constexpr std::array kSwitches = {
 };
 
 // Splitting a long sum lets its parts be added in the low format; that is a property of the run, not of fp32.
-constexpr std::array<std::string_view, 2> kReductions = {"cuda.matmul.allow_bf16_reduced_precision_reduction",
-                                                         "cuda.matmul.allow_fp16_reduced_precision_reduction"};
+constexpr std::array<std::string_view, 2> kReductions = {
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction"};
 
 bool off(std::string_view value) {
     return value == "False" || value == "none" || value == "ieee" || value == "highest";
@@ -275,7 +292,8 @@ Line override_line(const EnvironmentFacts& environment, const char* name, bool a
     const bool zero = found->second == "0" || found->second.empty();
     line.verdict = zero ? Verdict::ok : applies ? Verdict::warn : Verdict::note;
     line.value += zero ? ": keeps TF32 off" : ": turns TF32 on, whatever the program says";
-    if (line.verdict == Verdict::warn) line.hint = "unset it: the fp32 twin would compute with 10 bits of fraction";
+    if (line.verdict == Verdict::warn)
+        line.hint = "unset it: the fp32 twin would compute with 10 bits of fraction";
     return line;
 }
 
@@ -302,16 +320,21 @@ Line switch_line(const Switch& known, const std::string& value, bool applies) {
 std::string_view cupti_hint(int code) {
     switch (code) {
         case 11:
-        case 14: return "libcupti and the driver do not fit each other: install the CUPTI of the driver's CUDA";
+        case 14:
+            return "libcupti and the driver do not fit each other: install the CUPTI of the driver's CUDA";
         case 15:
-        case 999: return "CUPTI needs an NVIDIA driver and a GPU; without them this is its answer";
-        case 33: return "the virtual GPU does not let itself be profiled; ask its administrator";
+        case 999:
+            return "CUPTI needs an NVIDIA driver and a GPU; without them this is its answer";
+        case 33:
+            return "the virtual GPU does not let itself be profiled; ask its administrator";
         case 35:
         case 40:
             return "an administrator allows it with the module option NVreg_RestrictProfilingToAdminUsers=0";
         case 36:
-        case 38: return "another profiling interface is in use in this process";
-        default: return "programs are traced without CUPTI; launches and times of raw CUDA programs are missing";
+        case 38:
+            return "another profiling interface is in use in this process";
+        default:
+            return "programs are traced without CUPTI; launches and times of raw CUDA programs are missing";
     }
 }
 
@@ -331,7 +354,8 @@ Line place_line(std::string key, const CuptiAnswer& answer) {
             line.verdict = Verdict::warn;
             line.value = answer.holder.empty() ? "held by another tool, which this CUPTI does not name"
                                                : "held by '" + answer.holder + "'";
-            line.hint = "one subscriber per process: stop the other profiler or debugger, or trace without CUPTI";
+            line.hint =
+                "one subscriber per process: stop the other profiler or debugger, or trace without CUPTI";
             break;
         case mp_cupti_refused:
             line.verdict = Verdict::no;
@@ -376,9 +400,10 @@ Section bf16_section(const TorchFacts& torch, const CudaFacts& cuda) {
 Section tf32_section(const TorchFacts& torch, const EnvironmentFacts& environment, const CudaFacts& cuda) {
     Section section{.name = "tf32"};
     const bool gpu = any_native(cuda);  // TF32 came with bf16
-    section.lines.push_back({.key = "GPU with TF32 (capability >= 8.0)",
-                             .value = gpu ? "yes: the switches below decide what fp32 means on it"
-                                          : "none here: the switches for GPUs have no effect on this machine"});
+    section.lines.push_back(
+        {.key = "GPU with TF32 (capability >= 8.0)",
+         .value = gpu ? "yes: the switches below decide what fp32 means on it"
+                      : "none here: the switches for GPUs have no effect on this machine"});
     section.lines.push_back(override_line(environment, "NVIDIA_TF32_OVERRIDE", gpu));
     section.lines.push_back(override_line(environment, "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", gpu));
     for (const Switch& known : kSwitches) {
@@ -390,9 +415,10 @@ Section tf32_section(const TorchFacts& torch, const EnvironmentFacts& environmen
         const auto value = torch.switches.find(std::string(name));
         if (value == torch.switches.end()) continue;
         const bool split = value->second == "True";
-        section.lines.push_back({.key = std::string(name.substr(name.rfind('.') + 1)),
-                                 .value = value->second + (split ? ": long sums may be added up in the low format"
-                                                                 : ": sums stay in fp32")});
+        section.lines.push_back(
+            {.key = std::string(name.substr(name.rfind('.') + 1)),
+             .value = value->second +
+                      (split ? ": long sums may be added up in the low format" : ": sums stay in fp32")});
     }
     if (torch.switches.empty())
         section.lines.push_back({.key = "torch's switches", .value = "no torch to ask"});
@@ -410,15 +436,17 @@ Section cupti_section(const CuptiFacts& cupti) {
     }
     const CuptiAnswer& seen = cupti.plain.library.empty() ? cupti.with_torch : cupti.plain;
     if (!seen.library.empty())
-        section.lines.push_back({.key = "CUPTI",
-                                 .verdict = Verdict::ok,
-                                 .value = seen.library +
-                                          (seen.version ? ", API " + std::to_string(seen.version) : "")});
+        section.lines.push_back(
+            {.key = "CUPTI",
+             .verdict = Verdict::ok,
+             .value = seen.library + (seen.version ? ", API " + std::to_string(seen.version) : "")});
     section.lines.push_back(place_line("subscriber's place", cupti.plain));
-    if (cupti.with_torch.asked) section.lines.push_back(place_line("the same after import torch", cupti.with_torch));
-    section.lines.push_back({.key = "needed for",
-                             .verdict = Verdict::note,
-                             .value = "launches and times of raw CUDA programs; torch programs are traced without it"});
+    if (cupti.with_torch.asked)
+        section.lines.push_back(place_line("the same after import torch", cupti.with_torch));
+    section.lines.push_back(
+        {.key = "needed for",
+         .verdict = Verdict::note,
+         .value = "launches and times of raw CUDA programs; torch programs are traced without it"});
     return section;
 }
 

@@ -28,7 +28,9 @@ struct Plan {
     std::string_view only;
 
     bool shows(std::string_view section) const { return only.empty() || only == section; }
-    bool torch() const { return shows("torch") || shows("tf32") || shows("bf16") || shows("cupti") || shows("cpu"); }
+    bool torch() const {
+        return shows("torch") || shows("tf32") || shows("bf16") || shows("cupti") || shows("cpu");
+    }
     bool cuda() const { return shows("tf32") || shows("bf16"); }
 };
 
@@ -39,7 +41,8 @@ Result<Layout> layout_for(const DoctorRequest& request) {
 std::vector<std::string> adapter_directories(const DoctorRequest& request, const Layout& layout) {
     std::vector<std::string> directories = request.adapters;
     directories.push_back(layout.adapters);
-    const std::string cache = adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
+    const std::string cache =
+        adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
     if (!cache.empty()) directories.push_back(cache);
     return directories;
 }
@@ -86,10 +89,12 @@ DoctorReport examine(const DoctorRequest& request, const Layout& layout, const P
 std::span<const std::string_view> doctor_sections() { return kSections; }
 
 int run_doctor(const DoctorRequest& request) {
-    if (!request.only.empty() && std::find(kSections.begin(), kSections.end(), request.only) == kSections.end()) {
+    if (!request.only.empty() &&
+        std::find(kSections.begin(), kSections.end(), request.only) == kSections.end()) {
         std::string known;
         for (const std::string_view name : kSections) known.append(known.empty() ? "" : ", ").append(name);
-        std::fprintf(stderr, "mp-trace: doctor has no section '%s'; it has %s\n", request.only.c_str(), known.c_str());
+        std::fprintf(stderr, "mp-trace: doctor has no section '%s'; it has %s\n", request.only.c_str(),
+                     known.c_str());
         return 2;
     }
     const Result<Layout> layout = layout_for(request);

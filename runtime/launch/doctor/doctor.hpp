@@ -9,12 +9,13 @@ namespace mp::launch {
 
 // `mp-trace doctor`: what can be traced on this machine and why not. Every field has a default that fits.
 struct DoctorRequest {
-    std::string python{};               // --python EXE; empty: python3 on PATH
-    std::string only{};                 // --only SECTION, one of doctor_sections(); empty: all of them
-    bool json = false;                  // --json
-    bool self_test = false;             // --self-test: trace known operations and check what is recorded
-    std::string prefix{};               // holds bin/mp-trace and lib/mp-trace; empty: found from the running program
-    std::vector<std::string> adapters{};  // --adapters DIR..., searched before the installed and the cached ones
+    std::string python{};    // --python EXE; empty: python3 on PATH
+    std::string only{};      // --only SECTION, one of doctor_sections(); empty: all of them
+    bool json = false;       // --json
+    bool self_test = false;  // --self-test: trace known operations and check what is recorded
+    std::string prefix{};    // holds bin/mp-trace and lib/mp-trace; empty: found from the running program
+    std::vector<std::string>
+        adapters{};  // --adapters DIR..., searched before the installed and the cached ones
 };
 
 // "launcher", "environment", "torch", "tf32", "bf16", "cupti", "cpu", in the order they are printed.

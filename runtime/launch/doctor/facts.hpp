@@ -40,7 +40,8 @@ struct TorchFacts {
     std::string fault{};       // the child failed, and how
     std::string fault_text{};  // the end of its stderr
     bool found = false;
-    bool isolated = true;  // false: the program's torch is found only with PYTHONPATH and the user's site-packages
+    bool isolated =
+        true;  // false: the program's torch is found only with PYTHONPATH and the user's site-packages
     std::string executable{};
     std::string python_version{};
     std::string version{};

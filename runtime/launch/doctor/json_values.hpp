@@ -28,8 +28,12 @@ inline int number_of(const nlohmann::json& value) {
     return wide > kMost || wide < -kMost ? 0 : static_cast<int>(wide);
 }
 
-inline std::string text_in(const nlohmann::json& object, const char* name) { return text_of(member(object, name)); }
-inline int number_in(const nlohmann::json& object, const char* name) { return number_of(member(object, name)); }
+inline std::string text_in(const nlohmann::json& object, const char* name) {
+    return text_of(member(object, name));
+}
+inline int number_in(const nlohmann::json& object, const char* name) {
+    return number_of(member(object, name));
+}
 inline std::optional<bool> flag_in(const nlohmann::json& object, const char* name) {
     const nlohmann::json& value = member(object, name);
     if (!value.is_boolean()) return std::nullopt;

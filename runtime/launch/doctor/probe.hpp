@@ -14,14 +14,15 @@ namespace mp::launch::doctor {
 
 // The port behind which the machine is. Tests give a V100, an old driver, a processor without AVX-512.
 struct Machine {
-    std::function<void*(const char* name, std::string& why)> open;           // dlopen
-    std::function<void*(void* library, const char* name)> symbol;            // dlsym
-    std::function<const char*(const char* name)> variable;                   // getenv
-    std::function<std::array<std::uint32_t, 4>(std::uint32_t leaf, std::uint32_t subleaf)> cpuid;  // eax ebx ecx edx
-    std::function<std::uint64_t()> xgetbv;                                   // XCR0
-    std::function<std::string(const std::string& path)> read_file;           // empty: cannot be read
-    std::string architecture;                                                // uname -m
-    std::uint64_t hwcap = 0, hwcap2 = 0;                                     // of getauxval, on Arm
+    std::function<void*(const char* name, std::string& why)> open;  // dlopen
+    std::function<void*(void* library, const char* name)> symbol;   // dlsym
+    std::function<const char*(const char* name)> variable;          // getenv
+    std::function<std::array<std::uint32_t, 4>(std::uint32_t leaf, std::uint32_t subleaf)>
+        cpuid;                                                      // eax ebx ecx edx
+    std::function<std::uint64_t()> xgetbv;                          // XCR0
+    std::function<std::string(const std::string& path)> read_file;  // empty: cannot be read
+    std::string architecture;                                       // uname -m
+    std::uint64_t hwcap = 0, hwcap2 = 0;                            // of getauxval, on Arm
     int processors = 0;
 };
 Machine this_machine();
@@ -43,7 +44,8 @@ TorchFacts torch_from_output(std::string_view out);
 
 ReachFacts probe_reach(const std::string& python, const std::string& preload, const std::string& shim);
 
-AdapterFacts probe_adapter(const TorchFacts&, const std::vector<std::string>& directories, const std::string& sources);
+AdapterFacts probe_adapter(const TorchFacts&, const std::vector<std::string>& directories,
+                           const std::string& sources);
 
 CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::string>& directories);
 CuptiAnswer cupti_from_bytes(std::string_view bytes);  // of an MpCuptiProbe

@@ -91,7 +91,7 @@ ChildEnd collect(pid_t pid, Pipe& out, Pipe& err, const ChildLimits& limits) {
         break;
     }
     kill(-pid, SIGKILL);  // whatever it has started
-    read_both();          // the child has ended, so all that it wrote is in the pipe, and a pipe holds 1 MiB at most
+    read_both();  // the child has ended, so all that it wrote is in the pipe, and a pipe holds 1 MiB at most
     if (!end.timed_out && WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     if (WIFEXITED(status)) end.status = WEXITSTATUS(status);
     return end;
@@ -135,10 +135,12 @@ bool write_all(int fd, const std::string& text) {
 
 std::string describe(const ChildEnd& end, const ChildLimits& limits) {
     if (!end.started) return "could not be started: " + end.why;
-    if (end.timed_out) return "did not answer within " + std::to_string((limits.milliseconds + 999) / 1000) + " s";
+    if (end.timed_out)
+        return "did not answer within " + std::to_string((limits.milliseconds + 999) / 1000) + " s";
     if (end.signal) {
         const char* const name = strsignal(end.signal);
-        return "was killed by signal " + std::to_string(end.signal) + (name ? std::string(" (") + name + ")" : "");
+        return "was killed by signal " + std::to_string(end.signal) +
+               (name ? std::string(" (") + name + ")" : "");
     }
     return "exited with status " + std::to_string(end.status);
 }
@@ -162,7 +164,8 @@ ChildEnd run_program(const std::vector<std::string>& argv, const std::vector<std
     ChildEnd end = collect(pid, out, err, limits);
     int reason = 0;
     fcntl(failure.read, F_SETFL, O_NONBLOCK);
-    if (read(failure.read, &reason, sizeof reason) == sizeof reason) return not_started(std::strerror(reason));
+    if (read(failure.read, &reason, sizeof reason) == sizeof reason)
+        return not_started(std::strerror(reason));
     return end;
 }
 

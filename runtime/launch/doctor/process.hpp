@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numerics/result.hpp"
+#include "kernels/base/result.hpp"
 
 namespace mp::launch::doctor {
 
 struct ChildLimits {
-    int milliseconds = 60'000;          // then the child and all it started are killed
-    std::size_t bytes = 1u << 20;       // of stdout kept; what follows is read and dropped
+    int milliseconds = 60'000;            // then the child and all it started are killed
+    std::size_t bytes = 1u << 20;         // of stdout kept; what follows is read and dropped
     std::size_t error_bytes = 16u << 10;  // of stderr kept: its end
 };
 

@@ -12,10 +12,14 @@ namespace {
 
 std::string_view name_of(Verdict verdict) {
     switch (verdict) {
-        case Verdict::ok: return "ok";
-        case Verdict::note: return "note";
-        case Verdict::warn: return "warn";
-        case Verdict::no: return "no";
+        case Verdict::ok:
+            return "ok";
+        case Verdict::note:
+            return "note";
+        case Verdict::warn:
+            return "warn";
+        case Verdict::no:
+            return "no";
     }
     return "no";
 }
@@ -44,7 +48,8 @@ std::string to_text(const DoctorReport& report) {
             std::string row = "  " + padded(name_of(line.verdict), kVerdict) + padded(line.key, kKey);
             if (!line.value.empty()) row += " " + printable(line.value);
             text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
-            if (!line.hint.empty()) text += std::string(2 + kVerdict, ' ') + "-> " + printable(line.hint) + "\n";
+            if (!line.hint.empty())
+                text += std::string(2 + kVerdict, ' ') + "-> " + printable(line.hint) + "\n";
         }
         text += "\n";
     }
@@ -69,7 +74,8 @@ std::string to_json(const DoctorReport& report) {
                                          {"needed", line.needed}});
         sections.push_back(ordered_json{{"name", section.name}, {"lines", std::move(lines)}});
     }
-    const ordered_json all{{"version", 1}, {"traceable", traceable(report)}, {"sections", std::move(sections)}};
+    const ordered_json all{
+        {"version", 1}, {"traceable", traceable(report)}, {"sections", std::move(sections)}};
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -65,7 +65,8 @@ Line judged(const Check& check, const SelfTestFacts& facts) {
               .verdict = Verdict::no};
     const OpSums* sums = nullptr;
     for (const char* const op : check.ops)
-        if (const auto found = facts.ops.find(op); !sums && found != facts.ops.end() && found->second.elements)
+        if (const auto found = facts.ops.find(op);
+            !sums && found != facts.ops.end() && found->second.elements)
             sums = &found->second, line.key += std::string(" (") + op + ")";
     if (!sums) {
         line.value = "was not recorded";
@@ -146,7 +147,8 @@ std::map<std::string, OpSums> local_ops(const trace::Run& run) {
             for (const trace::OpRecord& op : step.ops) {
                 OpSums& sums = ops[op.op.substr(0, op.op.find('.'))];
                 sums.elements += op.elements;
-                sums.nonfinite += op.elements - std::min(op.loc_compared, op.elements);  // in either of the two
+                sums.nonfinite +=
+                    op.elements - std::min(op.loc_compared, op.elements);  // in either of the two
                 sums.error_squares += op.loc_error_squares;
                 sums.twin_squares += op.loc_squares;
             }
@@ -198,7 +200,8 @@ Section self_test_section(const SelfTestFacts& facts) {
 SelfTestFacts probe_self_test(const std::string& tool, const std::string& python,
                               const std::vector<std::string>& adapters) {
     const Scratch scratch;
-    if (scratch.path.empty()) return failed("no temporary directory can be made", "set TMPDIR to one that is writable");
+    if (scratch.path.empty())
+        return failed("no temporary directory can be made", "set TMPDIR to one that is writable");
     const std::string script = scratch.path + "/self_test.py", recordings = scratch.path + "/run";
     if (!(std::ofstream(script) << embedded_doctor_scripts("self_test.py")).flush())
         return failed(script + " cannot be written", "is the disk full?");

@@ -22,7 +22,7 @@ struct OpSums {
 struct SelfTestFacts {
     std::string fault{};  // no recording came about; the rest is empty
     std::string hint{};
-    bool same_results = false;             // digests of the traced and the untraced run
+    bool same_results = false;               // digests of the traced and the untraced run
     std::map<std::string, double> floors{};  // "matmul" -> relative L2 that one rounding costs its values
     std::map<std::string, OpSums> ops{};     // "aten::mm"
 };

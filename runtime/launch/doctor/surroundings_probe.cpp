@@ -8,6 +8,7 @@ namespace mp::launch::doctor {
 namespace {
 
 // Variables of which a section has something to say.
+// clang-format off: a table
 constexpr std::array kVariables = {
     "LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "MP_TRACE_OPTIONS",
     "NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION32_PATH", "CUDA_VISIBLE_DEVICES",
@@ -15,6 +16,7 @@ constexpr std::array kVariables = {
     "PYTORCH_JIT", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE",
     "DNNL_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY",
     "NCCL_PROFILER_PLUGIN", "CUBLAS_WORKSPACE_CONFIG"};
+// clang-format on
 
 }  // namespace
 

@@ -53,7 +53,8 @@ std::string text_or_number(const nlohmann::json& value) {
     return value.is_number_integer() ? std::to_string(number_of(value)) : text_of(value);
 }
 
-ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_probe, const ChildLimits& limits) {
+ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_probe,
+             const ChildLimits& limits) {
     std::vector<std::string> argv = {python};
     if (isolated) argv.push_back("-I");
     argv.insert(argv.end(), {"-c", std::string(embedded_doctor_scripts("torch_probe.py"))});
@@ -62,7 +63,8 @@ ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_
 }
 
 bool is_another(const TorchFacts& isolated, const std::string& python) {
-    const Result<std::optional<Torch>> theirs = torch_of_python(python, untraced(Variables::of_this_process()));
+    const Result<std::optional<Torch>> theirs =
+        torch_of_python(python, untraced(Variables::of_this_process()));
     if (!theirs || !*theirs || isolated.libtorch.empty()) return false;
     const Result<std::string> id = adapter_id(isolated.libtorch);
     return id && *id != (*theirs)->id;
@@ -161,7 +163,9 @@ ReachFacts probe_reach(const std::string& python, const std::string& preload, co
     if (!facts.preload_there) return facts;
     facts.asked = true;
     Variables variables = untraced(Variables::of_this_process());
-    const auto before = [&](const char* name) { return std::string(variables.get(name) ? variables.get(name) : ""); };
+    const auto before = [&](const char* name) {
+        return std::string(variables.get(name) ? variables.get(name) : "");
+    };
     variables.set("LD_PRELOAD", with_preload(before("LD_PRELOAD"), preload));
     if (facts.shim_there) variables.set("PYTHONPATH", with_shim(before("PYTHONPATH"), shim));
     const std::string script(embedded_doctor_scripts("reach_probe.py"));
@@ -196,7 +200,8 @@ AdapterFacts probe_adapter(const TorchFacts& torch, const std::vector<std::strin
     facts.id = *id;
     facts.path = find_adapter(directories, *id);
     // Those in the cache were built on demand and are built again; others came with mp-trace.
-    const std::string cache = adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
+    const std::string cache =
+        adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
     const bool cached = !facts.path.empty() && parent_of(facts.path) == cache;
     facts.outdated = cached && !facts.sources.empty() && is_outdated(cache, *id, sources);
     return facts;
@@ -234,7 +239,8 @@ CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::strin
             void* const function = loaded ? machine.symbol(loaded, "mptrace_cupti_probe") : nullptr;
             MpCuptiProbe probe{};
             probe.size = sizeof probe;
-            if (!function || reinterpret_cast<MpCuptiProbeFunction>(function)(&probe, joined.c_str()) != 0) return why;
+            if (!function || reinterpret_cast<MpCuptiProbeFunction>(function)(&probe, joined.c_str()) != 0)
+                return why;
             return {reinterpret_cast<const char*>(&probe), sizeof probe};
         },
         kLimits);

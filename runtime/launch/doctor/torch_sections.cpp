@@ -48,12 +48,15 @@ Line shim_line(const ReachFacts& reach) {
         line.verdict = Verdict::warn;
         line.value = reach.sitecustomize.empty() ? "is not imported"
                                                  : "is not imported; " + reach.sitecustomize + " comes first";
-        line.hint = "does the interpreter ignore PYTHONPATH (-E, -I, -S)? Without the shim parameters have no names";
+        line.hint =
+            "does the interpreter ignore PYTHONPATH (-E, -I, -S)? Without the shim parameters have no names";
     }
     return line;
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
 
 Line preloaded_line(const std::string& value) {
     Line line{.key = "LD_PRELOAD", .verdict = Verdict::ok, .value = value + ": kept, behind ours"};
@@ -66,7 +69,8 @@ Line preloaded_line(const std::string& value) {
         line.verdict = Verdict::warn;
         line.value = value;
         line.hint = "a sanitizer's runtime must come first and refuses to start behind another library";
-    } else if (contains(value, "libToolsInjection") || contains(value, "libsanitizer") || contains(value, "nsys")) {
+    } else if (contains(value, "libToolsInjection") || contains(value, "libsanitizer") ||
+               contains(value, "nsys")) {
         line.verdict = Verdict::warn;
         line.value = value + ": a profiler's injection";
         line.hint = "it keeps its place; expect CUPTI and NVTX to be taken";
@@ -78,11 +82,14 @@ Line injection_line(const std::string& name, const std::string& value) {
     return {.key = name,
             .verdict = Verdict::warn,
             .value = "taken by " + value,
-            .hint = "there is one such place per process: the other tool keeps it, and raw CUDA programs are "
-                    "traced without it; unset it to give it to mp-trace"};
+            .hint =
+                "there is one such place per process: the other tool keeps it, and raw CUDA programs are "
+                "traced without it; unset it to give it to mp-trace"};
 }
 
-bool truthy(const std::string& value) { return !value.empty() && value != "0" && value != "false" && value != "False"; }
+bool truthy(const std::string& value) {
+    return !value.empty() && value != "0" && value != "false" && value != "False";
+}
 
 // What is set and matters; a variable that is not set is not worth a line.
 void add_variable_lines(const std::map<std::string, std::string>& variables, std::vector<Line>& lines) {
@@ -121,11 +128,13 @@ void add_variable_lines(const std::map<std::string, std::string>& variables, std
     for (const char* const name : {"TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"})
         when_on(name, Verdict::ok, "torch.compile runs eagerly, so that its regions are observed");
     each("PYTORCH_JIT", [](const std::string& value) {
-        return Line{.key = "PYTORCH_JIT",
-                    .value = value + (truthy(value) ? "" : ": TorchScript runs as Python, so that it is observed")};
+        return Line{
+            .key = "PYTORCH_JIT",
+            .value = value + (truthy(value) ? "" : ": TorchScript runs as Python, so that it is observed")};
     });
     each("CUDA_VISIBLE_DEVICES", [](const std::string& value) {
-        return Line{.key = "CUDA_VISIBLE_DEVICES", .value = value.empty() ? "empty: no GPU is visible" : value};
+        return Line{.key = "CUDA_VISIBLE_DEVICES",
+                    .value = value.empty() ? "empty: no GPU is visible" : value};
     });
 }
 
@@ -135,7 +144,8 @@ bool add_python_lines(const TorchFacts& torch, std::vector<Line>& lines) {
     Line python{.key = "Python", .verdict = Verdict::ok, .needed = true};
     if (torch.executable.empty()) {
         python.verdict = Verdict::no;
-        python.value = torch.python + " " + torch.fault + (torch.fault_text.empty() ? "" : ": " + torch.fault_text);
+        python.value =
+            torch.python + " " + torch.fault + (torch.fault_text.empty() ? "" : ": " + torch.fault_text);
         python.hint = "name the interpreter of your program with --python EXE";
         lines.push_back(std::move(python));
         return false;
@@ -145,8 +155,9 @@ bool add_python_lines(const TorchFacts& torch, std::vector<Line>& lines) {
     Line found{.key = "torch", .verdict = Verdict::no, .needed = true};
     if (!torch.found) {
         found.value = "not found by this interpreter";
-        found.hint = "install torch for it, or name another interpreter with --python EXE; a C++ program needs none, "
-                     "only mp-trace build-adapter --torch DIR";
+        found.hint =
+            "install torch for it, or name another interpreter with --python EXE; a C++ program needs none, "
+            "only mp-trace build-adapter --torch DIR";
     } else if (!torch.fault.empty()) {
         found.value = "cannot be imported: " + torch.fault;
         found.hint = "the program itself would fail here as well";
@@ -180,8 +191,10 @@ Line build_line(const TorchFacts& torch) {
                  : !torch.hip_built.empty() ? "ROCm " + torch.hip_built
                                             : "CPU only";
     if (!torch.cudnn.empty()) line.value += ", cuDNN " + torch.cudnn;
-    if (torch.cxx11_abi) line.value += *torch.cxx11_abi ? ", CXX11 ABI" : ", old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0)";
-    if (torch.cuda_available) line.value += *torch.cuda_available ? ", a GPU is available" : ", no GPU available";
+    if (torch.cxx11_abi)
+        line.value += *torch.cxx11_abi ? ", CXX11 ABI" : ", old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0)";
+    if (torch.cuda_available)
+        line.value += *torch.cuda_available ? ", a GPU is available" : ", no GPU available";
     return line;
 }
 
@@ -229,9 +242,10 @@ void add_backend_lines(const TorchFacts& torch, std::vector<Line>& lines) {
     const std::array<std::pair<const char*, const std::optional<bool>*>, 4> backends = {
         {{"gloo", &torch.gloo}, {"nccl", &torch.nccl}, {"mpi", &torch.mpi}, {"ucc", &torch.ucc}}};
     for (const auto& [name, there] : backends)
-        lines.push_back({.key = std::string("backend ") + name,
-                         .verdict = there->value_or(false) ? Verdict::ok : Verdict::note,
-                         .value = *there ? (**there ? "available" : "not built into this torch") : "not known"});
+        lines.push_back(
+            {.key = std::string("backend ") + name,
+             .verdict = there->value_or(false) ? Verdict::ok : Verdict::note,
+             .value = *there ? (**there ? "available" : "not built into this torch") : "not known"});
 }
 
 }  // namespace
@@ -254,8 +268,9 @@ Section launcher_section(const LauncherFacts& facts) {
     if (!matched.empty()) section.lines.push_back({.key = "from the variables", .value = matched});
     if (!id.job.empty()) section.lines.push_back({.key = "job", .value = id.job});
     section.lines.push_back({.key = "host", .value = id.host});
-    section.lines.push_back({.key = "srun and MPICH",
-                             .value = "recognised by their variables; mp-trace was not run under Slurm or MPICH"});
+    section.lines.push_back(
+        {.key = "srun and MPICH",
+         .value = "recognised by their variables; mp-trace was not run under Slurm or MPICH"});
     return section;
 }
 
@@ -266,9 +281,10 @@ Section environment_section(const EnvironmentFacts& environment, const ReachFact
     add_variable_lines(environment.variables, section.lines);
     if (section.lines.size() == before)
         section.lines.push_back({.key = "variables", .verdict = Verdict::ok, .value = "none that conflicts"});
-    section.lines.push_back({.key = "torch.compile",
-                             .value = "compiled regions are counted as not observed; mp-trace run --eager runs them "
-                                      "eagerly"});
+    section.lines.push_back(
+        {.key = "torch.compile",
+         .value = "compiled regions are counted as not observed; mp-trace run --eager runs them "
+                  "eagerly"});
     return section;
 }
 
@@ -285,7 +301,9 @@ Section torch_section(const TorchFacts& torch, const AdapterFacts& adapter) {
     lines.push_back(adapter_line(torch, adapter));
     add_backend_lines(torch, lines);
     const auto short_name = [](const std::string& dtype) {
-        return dtype.starts_with("torch.") ? dtype.substr(6) : dtype.empty() ? std::string("not known") : dtype;
+        return dtype.starts_with("torch.") ? dtype.substr(6)
+               : dtype.empty()             ? std::string("not known")
+                                           : dtype;
     };
     lines.push_back({.key = "autocast dtype on the CPU", .value = short_name(torch.autocast_cpu)});
     lines.push_back({.key = "autocast dtype on GPUs", .value = short_name(torch.autocast_cuda)});

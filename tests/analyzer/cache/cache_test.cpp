@@ -50,8 +50,8 @@ protected:
         FileStates files;
         for (const char* name : {"main.cu", "inc/sub/a.h"}) {
             const std::string path = (root_ / name).string();
-            u.dependencies.push_back({Symbol(path), files.stat(path).size,
-                                      files.stat(path).mtime_ns, files.content_hash(path)});
+            u.dependencies.push_back(
+                {Symbol(path), files.stat(path).size, files.stat(path).mtime_ns, files.content_hash(path)});
         }
         u.coverage.missing_headers.emplace_back("lib/gone.h");
         return u;
@@ -157,8 +157,7 @@ TEST_F(CacheTest, NothingTemporaryIsLeftBehind) {
     store();
     store();
     int files = 0;
-    for (const auto& file : fs::directory_iterator(root_ / "cache"))
-        files += file.is_regular_file();
+    for (const auto& file : fs::directory_iterator(root_ / "cache")) files += file.is_regular_file();
     EXPECT_EQ(files, 1);
 }
 

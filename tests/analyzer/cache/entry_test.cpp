@@ -30,8 +30,7 @@ TEST(CacheEntry, ComesBackAsItWasWritten) {
 
 TEST(CacheEntry, EveryShorterPrefixAndEveryFlippedByteIsRefused) {
     const std::string whole = write_entry(sample());
-    for (std::size_t size = 0; size < whole.size(); ++size)
-        EXPECT_FALSE(read_entry(whole.substr(0, size)));
+    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(read_entry(whole.substr(0, size)));
     for (std::size_t at = 0; at < whole.size(); ++at) {
         std::string damaged = whole;
         damaged[at] = static_cast<char>(damaged[at] ^ 0x40);

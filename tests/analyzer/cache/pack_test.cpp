@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/numerics/parallel.hpp"
+#include "kernels/base/parallel.hpp"
 #include "tests/analyzer/facts/full_unit.hpp"
 
 namespace mp::lint {
@@ -52,9 +52,8 @@ TEST_F(PackTest, ThreadsReadWhatOneReads) {
         FactsPack pack = open();
         for (int i = 0; i < 100; ++i) ASSERT_TRUE(pack.find(unit(i).path.str())) << i;
         std::vector<Unit> read(100);
-        in_parallel(read.size(), threads, [&](std::size_t i) {
-            read[i] = pack.read(unit(static_cast<int>(i)).path.str());
-        });
+        in_parallel(read.size(), threads,
+                    [&](std::size_t i) { read[i] = pack.read(unit(static_cast<int>(i)).path.str()); });
         for (int i = 0; i < 100; ++i) EXPECT_EQ(read[static_cast<std::size_t>(i)], unit(i)) << i;
     }
 }

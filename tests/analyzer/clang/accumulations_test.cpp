@@ -53,8 +53,7 @@ TEST(Accumulations, ATemplateCountsOnlyWhereItIsHalf) {
 }
 
 TEST(Accumulations, ElementwiseUpdatesAreNotSums) {
-    EXPECT_TRUE(none(
-        "void f(half* y, const half* x, int n) { for (int i = 0; i < n; ++i) y[i] += x[i]; }"));
+    EXPECT_TRUE(none("void f(half* y, const half* x, int n) { for (int i = 0; i < n; ++i) y[i] += x[i]; }"));
     EXPECT_TRUE(
         none("void f(half* y, const half* x, int n) { for (int i = 0; i < n; ++i) { half* p = y + "
              "i; *p += x[i]; } }"));
@@ -203,8 +202,9 @@ TEST(Accumulations, ShuffleLoopsAreTrees) {
 }
 
 TEST(Accumulations, ATreeOfOneLaneHasNoSteps) {
-    const std::string tree = "template <int N> half f(half v) { for (int i = N / 2; i > 0; i /= 2) "
-                             "v += __shfl_down_sync(~0u, v, i); return v; }\n";
+    const std::string tree =
+        "template <int N> half f(half v) { for (int i = N / 2; i > 0; i /= 2) "
+        "v += __shfl_down_sync(~0u, v, i); return v; }\n";
     EXPECT_TRUE(none(tree + "template half f<1>(half);"));
     EXPECT_EQ(only(Parsed(tree + "template half f<8>(half);")).trips, 3u);
 }
@@ -229,9 +229,8 @@ TEST(Accumulations, SharedMemoryTreesAreTrees) {
 TEST(Accumulations, MaximaAreFactsOfTheirOwn) {
     for (const char* update :
          {"m = __hmax(m, x[i]);", "if (x[i] > m) m = x[i];", "m = x[i] > m ? x[i] : m;"}) {
-        const Parsed p(
-            "void f(const half* x, int n) { half m = -1e4f; for (int i = 0; i < n; ++i) { " +
-            std::string(update) + " } }");
+        const Parsed p("void f(const half* x, int n) { half m = -1e4f; for (int i = 0; i < n; ++i) { " +
+                       std::string(update) + " } }");
         EXPECT_EQ(only(p).op, AccumulateOp::max) << update;
     }
 }

@@ -26,10 +26,9 @@ TEST(Calls, ArgumentsComeBeforeTheCallThatTakesThem) {
 }
 
 TEST(Calls, AMethodHasItsReceiverFirst) {
-    EXPECT_THAT(
-        calls(function(
-            "struct S { void run(int); void f() { run(1); } };\nvoid f(S& s, S* p) { s.run(2); p->run(3); }")),
-        ElementsAre("method S::run(s, 2)", "method S::run(p, 3)"));
+    EXPECT_THAT(calls(function("struct S { void run(int); void f() { run(1); } };\nvoid f(S& s, S* p) { "
+                               "s.run(2); p->run(3); }")),
+                ElementsAre("method S::run(s, 2)", "method S::run(p, 3)"));
     EXPECT_THAT(calls(function("struct S { void run(int); void f() { run(1); } };", "S::f")),
                 ElementsAre("method S::run(this, 1)"));
 }
@@ -81,8 +80,7 @@ TEST(Calls, AnUnchangedParameterIsKnownByItsPosition) {
 
 TEST(Calls, DtypesNamedByArgumentsReachTheResult) {
     for (const char* e :
-         {"x.to(torch::kHalf)", "x.to(x.options().dtype(at::kHalf))",
-          "torch::zeros(3, torch::kHalf)",
+         {"x.to(torch::kHalf)", "x.to(x.options().dtype(at::kHalf))", "torch::zeros(3, torch::kHalf)",
           "torch::zeros(3, torch::TensorOptions().dtype(torch::kHalf).requires_grad(true))",
           "torch::softmax(x, 1, at::ScalarType::Half)", "x.to(torch::kHalf).clone().view(1)",
           "torch::zeros(3, torch::TensorOptions(torch::kHalf))"}) {
@@ -94,8 +92,7 @@ TEST(Calls, DtypesNamedByArgumentsReachTheResult) {
 }
 
 TEST(Calls, AnUnnamedDtypeStaysUnknown) {
-    for (const char* e :
-         {"x.exp()", "x.to(x.scalar_type())", "torch::zeros(3)", "torch::matmul(x, x)"}) {
+    for (const char* e : {"x.exp()", "x.to(x.scalar_type())", "torch::zeros(3)", "torch::matmul(x, x)"}) {
         const Function f = function("void f(at::Tensor x) { " + std::string(e) + "; }");
         ASSERT_FALSE(f.calls.empty()) << e;
         EXPECT_EQ(f.calls.back().result.dtype, DType::unknown) << e;
@@ -104,7 +101,8 @@ TEST(Calls, AnUnnamedDtypeStaysUnknown) {
 
 TEST(Calls, OptionsAreFollowedThroughALocal) {
     const Function f = function(
-        "void f() { auto o = torch::TensorOptions().dtype(torch::kBFloat16); auto t = torch::zeros(3, o); t.exp_(); }");
+        "void f() { auto o = torch::TensorOptions().dtype(torch::kBFloat16); auto t = torch::zeros(3, o); "
+        "t.exp_(); }");
     EXPECT_EQ(call_named(f, "at::zeros").result.dtype, DType::bf16);
     EXPECT_EQ(call_named(f, "at::Tensor::exp_").args[0].dtype, DType::bf16);
     EXPECT_EQ(call_named(f, "at::Tensor::exp_").result.dtype, DType::bf16);
@@ -125,8 +123,7 @@ TEST(Calls, AModuleCastNamesItsDtype) {
 TEST(Calls, OperatorsOnTensorsAreOps) {
     const Function f =
         function("void f(at::Tensor a, at::Tensor b) { auto c = a + b; c += a; auto d = c * 2; }");
-    EXPECT_THAT(calls(f),
-                ElementsAre("op operator+(a, b)", "op operator+=(c, a)", "op operator*(c, 2)"));
+    EXPECT_THAT(calls(f), ElementsAre("op operator+(a, b)", "op operator+=(c, a)", "op operator*(c, 2)"));
     EXPECT_EQ(f.calls[0].op.name(), "add");
     EXPECT_TRUE(f.calls[1].in_place);
     EXPECT_FALSE(f.calls[0].in_place);
@@ -141,15 +138,13 @@ TEST(Calls, CanonicalOpsAndInPlaceForms) {
 }
 
 TEST(Calls, ArithmeticOfHalvesIsNoCall) {
-    EXPECT_THAT(calls(function("__half f(__half a, __half b) { a += b; return a + b; }")),
-                IsEmpty());
+    EXPECT_THAT(calls(function("__half f(__half a, __half b) { a += b; return a + b; }")), IsEmpty());
 }
 
 TEST(Calls, BookkeepingIsNoCall) {
     EXPECT_THAT(calls(function("long f(at::Tensor x) { return x.size(0); }")), IsEmpty());
-    EXPECT_THAT(
-        calls(function("float f(float x) { return sqrtf(x) + __half2float(__float2half(x)); }")),
-        IsEmpty());
+    EXPECT_THAT(calls(function("float f(float x) { return sqrtf(x) + __half2float(__float2half(x)); }")),
+                IsEmpty());
 }
 
 TEST(Calls, EnumeratorsNumbersAndPointersAreConstants) {
@@ -177,13 +172,10 @@ TEST(Calls, AKernelLaunchIsAKernelCall) {
     EXPECT_THAT(calls(f), ElementsAre("kernel k(p, 3)"));
     ASSERT_EQ(f.calls[0].template_args.size(), 1u);
     EXPECT_EQ(f.calls[0].template_args[0].dtype, DType::fp16);
-    EXPECT_EQ(
-        f.calls[0].callee,
-        function_named(
-            facts_of(
-                "template <class T> __global__ void k(T* p, int n) { }\nvoid f(__half* p) { k<<<1, 2>>>(p, 3); }"),
-            "k<__half>")
-            .usr);
+    EXPECT_EQ(f.calls[0].callee, function_named(facts_of("template <class T> __global__ void k(T* p, int n) "
+                                                         "{ }\nvoid f(__half* p) { k<<<1, 2>>>(p, 3); }"),
+                                                "k<__half>")
+                                     .usr);
 }
 
 TEST(Calls, InlineAssemblyIsACallOfItsText) {
@@ -216,8 +208,7 @@ TEST(Calls, ALambdaArgumentIsAFunctionThatMayRun) {
     std::vector<Symbol> bodies;
     for (const Function& g : unit.functions)
         if (g.kind == FunctionKind::lambda) bodies.push_back(g.usr);
-    EXPECT_THAT(bodies,
-                testing::UnorderedElementsAre(f.calls[0].lambdas[0], f.calls[1].lambdas[0]));
+    EXPECT_THAT(bodies, testing::UnorderedElementsAre(f.calls[0].lambdas[0], f.calls[1].lambdas[0]));
 }
 
 TEST(Calls, ALambdaCalledOnTheSpotIsACallOfIt) {
@@ -239,10 +230,11 @@ TEST(Calls, AFunctionGivenToAThreadMayRunThere) {
 }
 
 TEST(Calls, RegisteringAFunctionNamesItHoweverItIsGiven) {
-    const Unit unit = facts_of("int op(int);\nint op(int x) { return x; }\n"
-                               "void f(torch::Library& m) {\n"
-                               "  m.impl(\"op\", &op);\n"
-                               "  m.impl(\"op\", torch::Carried<decltype(op), op>());\n}");
+    const Unit unit = facts_of(
+        "int op(int);\nint op(int x) { return x; }\n"
+        "void f(torch::Library& m) {\n"
+        "  m.impl(\"op\", &op);\n"
+        "  m.impl(\"op\", torch::Carried<decltype(op), op>());\n}");
     const Function& f = function_named(unit, "f");
     ASSERT_EQ(f.calls.size(), 2u);
     for (const Call& c : f.calls) {
@@ -258,8 +250,7 @@ TEST(Calls, ACallThroughAPointerIsUnresolvedButThere) {
 }
 
 TEST(Calls, LibraryReductionsKeepTheirTypes) {
-    const Function f =
-        function("float f(c10::Half* p) { return std::accumulate(p, p + 9, c10::Half(0)); }");
+    const Function f = function("float f(c10::Half* p) { return std::accumulate(p, p + 9, c10::Half(0)); }");
     const Call& c = call_named(f, "std::accumulate");
     EXPECT_EQ(c.args[2].dtype, DType::fp16);
     EXPECT_EQ(c.args[2].constant.str(), "0");
@@ -267,10 +258,9 @@ TEST(Calls, LibraryReductionsKeepTheirTypes) {
 }
 
 TEST(Calls, OneFactoryCallIsTheConstructorItRuns) {
-    EXPECT_THAT(
-        calls(function(
-            "struct Guard { Guard(bool); ~Guard(); };\nvoid f(bool b) { auto g = std::make_unique<Guard>(b); }")),
-        ElementsAre("constructor Guard::Guard(b)", "destructor Guard::~Guard(g)"));
+    EXPECT_THAT(calls(function("struct Guard { Guard(bool); ~Guard(); };\nvoid f(bool b) { auto g = "
+                               "std::make_unique<Guard>(b); }")),
+                ElementsAre("constructor Guard::Guard(b)", "destructor Guard::~Guard(g)"));
 }
 
 }  // namespace

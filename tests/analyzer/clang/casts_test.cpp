@@ -20,8 +20,7 @@ TEST(Casts, AnImplicitConstructorIsOneFact) {
 }
 
 TEST(Casts, ACopyOfAHalfIsNone) {
-    EXPECT_THAT(casts(only("__half f(__half x) { __half h = x; __half k(h); h = k; return h; }")),
-                IsEmpty());
+    EXPECT_THAT(casts(only("__half f(__half x) { __half h = x; __half k(h); h = k; return h; }")), IsEmpty());
 }
 
 TEST(Casts, EveryExplicitSpellingIsOneExplicitFact) {
@@ -37,8 +36,7 @@ TEST(Casts, DirectInitialisationIsExplicit) {
 }
 
 TEST(Casts, AReturnedFloatIsNarrowedImplicitly) {
-    EXPECT_THAT(casts(only("__half f(float x) { return x; }")),
-                ElementsAre("fp32->fp16 implicit result x"));
+    EXPECT_THAT(casts(only("__half f(float x) { return x; }")), ElementsAre("fp32->fp16 implicit result x"));
 }
 
 TEST(Casts, AssignmentOfAFloatIsAStore) {
@@ -54,29 +52,26 @@ TEST(Casts, AStoreIntoALocalArrayIsNoOutput) {
 }
 
 TEST(Casts, AStoreThroughALocalPointerFromAParameterIsAnOutput) {
-    const Function f = only(
-        "__global__ void f(__half* out, float x) { __half* o = out + 4; o[1] = __float2half(x); }");
+    const Function f =
+        only("__global__ void f(__half* out, float x) { __half* o = out + 4; o[1] = __float2half(x); }");
     EXPECT_THAT(casts(f), ElementsAre("fp32->fp16 intrinsic store x -> o[1]"));
     EXPECT_TRUE(f.casts[0].output);
 }
 
 TEST(Casts, AStoreIntrinsicIsAStore) {
-    const Function f =
-        only("__global__ void f(__half* out, float x) { __stcs(out + 1, (__half)x); }");
+    const Function f = only("__global__ void f(__half* out, float x) { __stcs(out + 1, (__half)x); }");
     EXPECT_THAT(casts(f), ElementsAre("fp32->fp16 explicit store x -> out + 1"));
     EXPECT_TRUE(f.casts[0].output);
 }
 
 TEST(Casts, WideningIsAFactWithItsForm) {
-    EXPECT_THAT(
-        casts(only("float f(__half h) { float a = h; return a + (float)h + __half2float(h); }")),
-        ElementsAre("fp16->fp32 implicit init h -> a", "fp16->fp32 explicit operand h",
-                    "fp16->fp32 intrinsic operand h"));
+    EXPECT_THAT(casts(only("float f(__half h) { float a = h; return a + (float)h + __half2float(h); }")),
+                ElementsAre("fp16->fp32 implicit init h -> a", "fp16->fp32 explicit operand h",
+                            "fp16->fp32 intrinsic operand h"));
 }
 
 TEST(Casts, FloatAndDoubleAreNoConcernOfOurs) {
-    EXPECT_THAT(casts(only("double f(float x) { float y = 1e-8; return x + y + (double)x; }")),
-                IsEmpty());
+    EXPECT_THAT(casts(only("double f(float x) { float y = 1e-8; return x + y + (double)x; }")), IsEmpty());
 }
 
 TEST(Casts, ToDoubleIsOneFactNotTwo) {
@@ -86,22 +81,21 @@ TEST(Casts, ToDoubleIsOneFactNotTwo) {
 
 TEST(Casts, AConstantKeepsItsShortestNumber) {
     EXPECT_THAT(
-        casts(only(
-            "#define TINY 1e-8f\nvoid f() { __half a = TINY; __half b = -1e9; __half c = 70000; }")),
+        casts(only("#define TINY 1e-8f\nvoid f() { __half a = TINY; __half b = -1e9; __half c = 70000; }")),
         ElementsAre("fp32->fp16 implicit init 1e-08 -> a", "fp64->fp16 implicit init -1e+09 -> b",
                     "int32->fp16 implicit init 70000 -> c"));
 }
 
 TEST(Casts, AConstantIsSeenThroughALocal) {
-    const Function f = only(
-        "void f() { const float eps = 1e-8f; float big = 1e9f; __half a = eps; __half b = big; }");
-    EXPECT_THAT(casts(f), ElementsAre("fp32->fp16 implicit init 1e-08 -> a",
-                                      "fp32->fp16 implicit init 1e+09 -> b"));
+    const Function f =
+        only("void f() { const float eps = 1e-8f; float big = 1e9f; __half a = eps; __half b = big; }");
+    EXPECT_THAT(casts(f),
+                ElementsAre("fp32->fp16 implicit init 1e-08 -> a", "fp32->fp16 implicit init 1e+09 -> b"));
 }
 
 TEST(Casts, AChangedLocalIsNoConstant) {
-    const Function f = only(
-        "void f(int n) { float e = 1e-8f; for (int i = 0; i < n; ++i) { __half a = e; e = e * 2; } }");
+    const Function f =
+        only("void f(int n) { float e = 1e-8f; for (int i = 0; i < n; ++i) { __half a = e; e = e * 2; } }");
     EXPECT_THAT(casts(f), ElementsAre("fp32->fp16 implicit init e -> a"));
 }
 
@@ -113,8 +107,8 @@ TEST(Casts, ARoundTripNamesItsInnerCast) {
 }
 
 TEST(Casts, ARoundTripThroughALocalUsedOnceNamesItsInnerCast) {
-    const Function f = only(
-        "float f(float g) { const __nv_bfloat16 h = __float2bfloat16(g); return __bfloat162float(h); }");
+    const Function f =
+        only("float f(float g) { const __nv_bfloat16 h = __float2bfloat16(g); return __bfloat162float(h); }");
     ASSERT_EQ(f.casts.size(), 2u);
     EXPECT_EQ(f.casts[1].inner, 0);
 }
@@ -127,10 +121,9 @@ TEST(Casts, ALocalThatIsAlsoStoredIsNoRoundTrip) {
 }
 
 TEST(Casts, RoundTripsOfEveryFormAreLinked) {
-    for (const char* code :
-         {"float f(float g) { return (float)(__half)g; }",
-          "float f(float g) { return static_cast<float>(static_cast<__half>(g)); }",
-          "float f(float g) { float y = __half(g); return y; }"}) {
+    for (const char* code : {"float f(float g) { return (float)(__half)g; }",
+                             "float f(float g) { return static_cast<float>(static_cast<__half>(g)); }",
+                             "float f(float g) { float y = __half(g); return y; }"}) {
         const Function f = only(code);
         ASSERT_EQ(f.casts.size(), 2u) << code;
         EXPECT_EQ(f.casts[1].inner, 0) << code;
@@ -138,8 +131,7 @@ TEST(Casts, RoundTripsOfEveryFormAreLinked) {
 }
 
 TEST(Casts, BetweenTwoLowFormatsThroughFloatIsTwoLinkedFacts) {
-    const Function f =
-        only("__half f(__nv_bfloat16 b) { return __float2half(__bfloat162float(b)); }");
+    const Function f = only("__half f(__nv_bfloat16 b) { return __float2half(__bfloat162float(b)); }");
     EXPECT_THAT(casts(f), ElementsAre("bf16->fp32 intrinsic argument b",
                                       "fp32->fp16 intrinsic result __bfloat162float(b)"));
     EXPECT_EQ(f.casts[1].inner, 0);
@@ -154,25 +146,23 @@ TEST(Casts, APackedConversionIsOneFactPerValue) {
 
 TEST(Casts, IntegersIntoHalfAreFactsOutOfHalfAreNot) {
     EXPECT_THAT(
-        casts(only(
-            "int f(int n) { __half h = n; __half k = __int2half_rn(n); return (int)(float)h; }")),
+        casts(only("int f(int n) { __half h = n; __half k = __int2half_rn(n); return (int)(float)h; }")),
         ElementsAre("int32->fp16 implicit init n -> h", "int32->fp16 intrinsic init n -> k",
                     "fp16->fp32 explicit result h"));
 }
 
 TEST(Casts, Fp8IntrinsicsSayTheirFormatByAnArgument) {
     EXPECT_THAT(
-        casts(only(
-            "unsigned char f(float x) { return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E5M2); }")),
+        casts(
+            only("unsigned char f(float x) { return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E5M2); }")),
         ElementsAre("fp32->e5m2 intrinsic result x"));
     EXPECT_THAT(casts(only("void f(float x) { __nv_fp8_e4m3 v(x); (void)v; }")),
                 ElementsAre("fp32->e4m3 explicit init x -> v"));
 }
 
 TEST(Casts, BuiltinHalfTypesConvertInTheLanguage) {
-    EXPECT_THAT(
-        casts(only("_Float16 f(float x) { _Float16 h = x; return (_Float16)(h + (_Float16)x); }")),
-        ElementsAre("fp32->fp16 implicit init x -> h", "fp32->fp16 explicit operand x"));
+    EXPECT_THAT(casts(only("_Float16 f(float x) { _Float16 h = x; return (_Float16)(h + (_Float16)x); }")),
+                ElementsAre("fp32->fp16 implicit init x -> h", "fp32->fp16 explicit operand x"));
 }
 
 TEST(Casts, StorageSeenAsHalfIsAReinterpretation) {
@@ -188,8 +178,7 @@ TEST(Casts, ATemplateHasTheDtypesOfEachInstantiation) {
     const Unit unit = facts_of(
         "template <class T> __global__ void k(T* o, float x) { o[0] = (T)x; }\n"
         "void go(__half* h, float* f) { k<<<1, 1>>>(h, 1.f); k<<<1, 1>>>(f, 1.f); }");
-    EXPECT_THAT(casts(function_named(unit, "k<__half>")),
-                ElementsAre("fp32->fp16 explicit store x -> o[0]"));
+    EXPECT_THAT(casts(function_named(unit, "k<__half>")), ElementsAre("fp32->fp16 explicit store x -> o[0]"));
     EXPECT_THAT(casts(function_named(unit, "k<float>")), IsEmpty());
 }
 
@@ -199,8 +188,7 @@ TEST(Casts, TheDeadBranchOfAConstantHasNoFacts) {
         "template <Mode M> __half f(float x) { __half r; if (M == SUM) r = x; else r = x * 2;\n"
         "  return M == MAX ? __half(1e9f) : r; }\n"
         "void go() { f<SUM>(1.f); }");
-    EXPECT_THAT(casts(function_named(unit, "f<SUM>")),
-                ElementsAre("fp32->fp16 assign store x -> r"));
+    EXPECT_THAT(casts(function_named(unit, "f<SUM>")), ElementsAre("fp32->fp16 assign store x -> r"));
 }
 
 TEST(Casts, OnlyTheLiveCaseOfAConstantSwitchHasFacts) {
@@ -208,20 +196,16 @@ TEST(Casts, OnlyTheLiveCaseOfAConstantSwitchHasFacts) {
         "template <int M> void f(float x, __half* o) {\n"
         "  switch (M) { case 0: *o = x; break; case 1: case 2: *o = x + 1; break; default: *o = x + 2; } }\n"
         "template void f<2>(float, __half*); template void f<9>(float, __half*);");
-    EXPECT_THAT(casts(function_named(unit, "f<2>")),
-                ElementsAre("fp32->fp16 assign store x + 1 -> *o"));
-    EXPECT_THAT(casts(function_named(unit, "f<9>")),
-                ElementsAre("fp32->fp16 assign store x + 2 -> *o"));
+    EXPECT_THAT(casts(function_named(unit, "f<2>")), ElementsAre("fp32->fp16 assign store x + 1 -> *o"));
+    EXPECT_THAT(casts(function_named(unit, "f<9>")), ElementsAre("fp32->fp16 assign store x + 2 -> *o"));
 }
 
 TEST(Casts, CodeBehindAConstantReturnIsDead) {
     const Unit unit = facts_of(
         "template <bool B> __half f(float x) { if constexpr (B) return __half(1); return x; }\n"
         "void go() { f<true>(1.f); f<false>(1.f); }");
-    EXPECT_THAT(casts(function_named(unit, "f<true>")),
-                ElementsAre("int32->fp16 explicit result 1"));
-    EXPECT_THAT(casts(function_named(unit, "f<false>")),
-                ElementsAre("fp32->fp16 implicit result x"));
+    EXPECT_THAT(casts(function_named(unit, "f<true>")), ElementsAre("int32->fp16 explicit result 1"));
+    EXPECT_THAT(casts(function_named(unit, "f<false>")), ElementsAre("fp32->fp16 implicit result x"));
 }
 
 TEST(Casts, AMacroBodyIsNamedAMacroArgumentIsNot) {

@@ -18,7 +18,8 @@ Result<CompileDatabase> load(const Scratch& dir, const std::string& text) {
 
 TEST(CompileDatabase, ReadsCommandsAndArguments) {
     Scratch dir;
-    const auto database = load(dir, R"([{"directory": "/p", "file": "a.cpp", "command": "c++ '-DX=a b' -c a.cpp"},
+    const auto database =
+        load(dir, R"([{"directory": "/p", "file": "a.cpp", "command": "c++ '-DX=a b' -c a.cpp"},
                                         {"directory": "/p", "file": "b.cpp", "arguments": ["c++", "-DX=a b"],
                                          "command": "ignored", "output": "b.o"}])");
     ASSERT_TRUE(database) << database.error().message;
@@ -40,7 +41,8 @@ TEST(CompileDatabase, FindsEveryCommandOfAFileByAnyOfItsNames) {
     dir.write("src/a.cpp", "");
     fs::create_directory(dir.path() + "/build");
     fs::create_directory_symlink("src", dir.path() + "/link");
-    const auto database = load(dir, R"([{"directory": "build", "file": "../src/a.cpp", "command": "c++ -DONE"},
+    const auto database =
+        load(dir, R"([{"directory": "build", "file": "../src/a.cpp", "command": "c++ -DONE"},
                                         {"directory": ".", "file": "link/a.cpp", "command": "c++ -DTWO"},
                                         {"directory": ".", "file": "src/b.cpp", "command": "c++"}])");
     ASSERT_TRUE(database);
@@ -62,10 +64,11 @@ TEST(CompileDatabase, IsFoundInParentsAndTheirBuildDirectories) {
 TEST(CompileDatabase, BrokenOnesAreErrorsThatNameThem) {
     Scratch dir;
     const std::string deep(100'000, '[');
-    for (const std::string& text : {std::string(), std::string("{"), std::string("null"), std::string("[{}]"), deep,
-                                   std::string(R"([{"file": 3}])"), std::string(R"([{"file": "a.cpp"}])"),
-                                   std::string(R"([{"file": "a.cpp", "arguments": ["c++", 1]}])"),
-                                   std::string(R"([{"file": "a\u0000.cpp", "command": "c++"}])"), std::string("[1]")}) {
+    for (const std::string& text :
+         {std::string(), std::string("{"), std::string("null"), std::string("[{}]"), deep,
+          std::string(R"([{"file": 3}])"), std::string(R"([{"file": "a.cpp"}])"),
+          std::string(R"([{"file": "a.cpp", "arguments": ["c++", 1]}])"),
+          std::string(R"([{"file": "a\u0000.cpp", "command": "c++"}])"), std::string("[1]")}) {
         const auto database = load(dir, text);
         ASSERT_FALSE(database) << text.substr(0, 40);
         EXPECT_THAT(database.error().message, HasSubstr("compile_commands.json"));

@@ -194,10 +194,11 @@ TEST_F(Extract, MissingHeadersAreNamedAndTheRestIsAnalysed) {
 }
 
 TEST_F(Extract, APtxRegisterThatOnlyNvccKnowsIsNoError) {
-    dir.write("a.cu", "#include <cuda_runtime.h>\n#ifdef __CUDA_ARCH__\n#endif\n"
-                      "__device__ unsigned lane() {\n"
-                      "    unsigned r;\n    asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(r));\n"
-                      "    return r;\n}\n__global__ void k(unsigned* out) { *out = lane(); }\n");
+    dir.write("a.cu",
+              "#include <cuda_runtime.h>\n#ifdef __CUDA_ARCH__\n#endif\n"
+              "__device__ unsigned lane() {\n"
+              "    unsigned r;\n    asm volatile(\"mov.u32 %0, %laneid;\" : \"=r\"(r));\n"
+              "    return r;\n}\n__global__ void k(unsigned* out) { *out = lane(); }\n");
     const Unit unit = run("a.cu");
     EXPECT_EQ(unit.state, UnitState::ok);
     EXPECT_EQ(unit.coverage.benign_errors, 1u);

@@ -227,8 +227,8 @@ std::vector<std::string> casts(const Function& f) {
     std::vector<std::string> out;
     for (const Cast& c : f.casts) {
         std::string line = std::string(name_of(c.from)) + "->" + std::string(name_of(c.to)) + " " +
-                           std::string(word_for(c.form)) + " " + std::string(word_for(c.purpose)) +
-                           " " + shown(c.source);
+                           std::string(word_for(c.form)) + " " + std::string(word_for(c.purpose)) + " " +
+                           shown(c.source);
         if (!c.target.empty()) line += std::string(" -> ") + c.target;
         out.push_back(line);
     }

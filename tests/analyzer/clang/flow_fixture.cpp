@@ -29,9 +29,7 @@ public:
     double wanted = 0;
     const Expr* found = nullptr;
 
-    bool VisitFloatingLiteral(FloatingLiteral* e) {
-        return match(e, e->getValueAsApproximateDouble());
-    }
+    bool VisitFloatingLiteral(FloatingLiteral* e) { return match(e, e->getValueAsApproximateDouble()); }
     bool VisitIntegerLiteral(IntegerLiteral* e) { return match(e, e->getValue().roundToDouble()); }
 
 private:
@@ -86,10 +84,9 @@ Parsed::Parsed(const std::string& code) {
     auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, kFile);
     std::vector<ASTUnit::RemappedFile> files{{kFile, buffer.release()}};
     unit_ = ASTUnit::LoadFromCommandLine(arguments.data(), arguments.data() + arguments.size(),
-                                         std::make_shared<PCHContainerOperations>(), diagnostics,
-                                         "", false, "", false, CaptureDiagsKind::None, files);
-    if (!unit_ || unit_->getDiagnostics().hasErrorOccurred())
-        ADD_FAILURE() << "the snippet does not compile";
+                                         std::make_shared<PCHContainerOperations>(), diagnostics, "", false,
+                                         "", false, CaptureDiagsKind::None, files);
+    if (!unit_ || unit_->getDiagnostics().hasErrorOccurred()) ADD_FAILURE() << "the snippet does not compile";
 }
 
 std::vector<const FunctionDecl*> Parsed::functions(const std::string& name) const {

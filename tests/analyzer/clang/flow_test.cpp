@@ -21,14 +21,12 @@ std::vector<std::string> conditions(const Function& f) {
     std::vector<std::string> out;
     for (const Block& b : f.flow)
         for (const Edge& e : b.to)
-            if (!e.condition.empty())
-                out.push_back((e.when ? "" : "!") + std::string(e.condition.str()));
+            if (!e.condition.empty()) out.push_back((e.when ? "" : "!") + std::string(e.condition.str()));
     return out;
 }
 
 std::size_t leaving(const Function& f) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(f.flow, [](const Block& b) { return b.leaves; }));
+    return static_cast<std::size_t>(std::ranges::count_if(f.flow, [](const Block& b) { return b.leaves; }));
 }
 
 std::set<std::uint32_t> reachable(const Function& f) {
@@ -50,8 +48,7 @@ TEST(Flow, StraightCodeHasNone) {
 }
 
 TEST(Flow, EqualConditionsHaveEqualTexts) {
-    const Function f =
-        function("void f(bool amp) { if (amp) on(); work(); if (!amp) return; off(); }");
+    const Function f = function("void f(bool amp) { if (amp) on(); work(); if (!amp) return; off(); }");
     EXPECT_THAT(conditions(f), ElementsAre("amp", "!amp", "!amp", "amp"));
     EXPECT_EQ(leaving(f), 2u);
 }
@@ -73,22 +70,20 @@ TEST(Flow, ALastTestLeavesOnOneWayOnly) {
 }
 
 TEST(Flow, AConditionThatCanChangeHasNoText) {
-    EXPECT_THAT(
-        conditions(function("void f(bool amp) { if (amp) on(); amp = !amp; if (amp) off(); }")),
-        IsEmpty());
+    EXPECT_THAT(conditions(function("void f(bool amp) { if (amp) on(); amp = !amp; if (amp) off(); }")),
+                IsEmpty());
     EXPECT_THAT(conditions(function("bool ready(); void f() { if (ready()) on(); }")), IsEmpty());
     EXPECT_THAT(conditions(function("bool global; void f() { if (global) on(); }")), IsEmpty());
-    EXPECT_THAT(
-        conditions(function("void set(bool&); void f(bool amp) { set(amp); if (amp) on(); }")),
-        IsEmpty());
+    EXPECT_THAT(conditions(function("void set(bool&); void f(bool amp) { set(amp); if (amp) on(); }")),
+                IsEmpty());
 }
 
 TEST(Flow, FieldsOfTheObjectAreConditionsUnlessWritten) {
     EXPECT_THAT(conditions(function("struct T { bool amp; void f() { if (amp) on(); } };", "T::f")),
                 ElementsAre("this->amp", "!this->amp"));
-    EXPECT_THAT(conditions(function(
-                    "struct T { bool amp; void f() { if (amp) on(); amp = false; } };", "T::f")),
-                IsEmpty());
+    EXPECT_THAT(
+        conditions(function("struct T { bool amp; void f() { if (amp) on(); amp = false; } };", "T::f")),
+        IsEmpty());
 }
 
 TEST(Flow, ComparisonsAndConjunctionsAreSplitIntoTheirParts) {
@@ -118,12 +113,11 @@ TEST(Flow, AnEarlyReturnRunsItsOwnDestructor) {
 }
 
 TEST(Flow, MembersAndOwnersRunTheDestructorsTheyHold) {
+    EXPECT_THAT(calls(function("struct Holder { Guard g{true}; };\nvoid f() { Holder h; work(); }")),
+                testing::Contains("destructor Guard::~Guard(h)"));
     EXPECT_THAT(
-        calls(function("struct Holder { Guard g{true}; };\nvoid f() { Holder h; work(); }")),
-        testing::Contains("destructor Guard::~Guard(h)"));
-    EXPECT_THAT(calls(function("void f() { std::unique_ptr<Guard> g(new Guard(true)); work(); }")),
-                ElementsAre("constructor Guard::Guard(true)", "function work()",
-                            "destructor Guard::~Guard(g)"));
+        calls(function("void f() { std::unique_ptr<Guard> g(new Guard(true)); work(); }")),
+        ElementsAre("constructor Guard::Guard(true)", "function work()", "destructor Guard::~Guard(g)"));
 }
 
 TEST(Flow, DeleteRunsTheDestructor) {
@@ -144,14 +138,14 @@ TEST(Flow, AConstructorRunsItsInitialisersFirst) {
 TEST(Flow, AThrowLeavesAbortDoesNot) {
     const Function f = function("void f(bool b) { on(); if (b) throw 1; off(); }");
     EXPECT_EQ(leaving(f), 2u);
-    const Function g =
-        function("[[noreturn]] void die(); void f(bool b) { on(); if (b) die(); off(); }");
+    const Function g = function("[[noreturn]] void die(); void f(bool b) { on(); if (b) die(); off(); }");
     EXPECT_EQ(leaving(g), 1u);
 }
 
 TEST(Flow, ResultsStillPointAtTheirCallsAfterDestructorsCameBetween) {
     const Function f = function(
-        "int make(); void take(int);\nvoid f(bool b) { { Guard g(b); } int x = make(); if (b) return; take(x); }");
+        "int make(); void take(int);\nvoid f(bool b) { { Guard g(b); } int x = make(); if (b) return; "
+        "take(x); }");
     for (const Call& c : f.calls)
         if (c.name.str() == "take") {
             ASSERT_NE(c.args[0].call, kNone);

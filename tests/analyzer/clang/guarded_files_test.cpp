@@ -25,13 +25,15 @@ TEST(GuardedFiles, OpenNoPipesDirectoriesOrDevices) {
     Scratch dir;
     ASSERT_EQ(mkfifo((dir.path() + "/pipe").c_str(), 0600), 0);
     GuardedFiles files(dir.path());
-    for (const char* name : {"pipe", ".", "/dev/zero", "/dev/null"}) EXPECT_FALSE(files.openFileForRead(name)) << name;
+    for (const char* name : {"pipe", ".", "/dev/zero", "/dev/null"})
+        EXPECT_FALSE(files.openFileForRead(name)) << name;
     EXPECT_TRUE(files.read_files().empty());
 }
 
 TEST(GuardedFiles, HideOnlyTheCudaHeadersOfADirectory) {
     Scratch dir;
-    for (const char* name : {"cuda_fp8.h", "crt/host_defines.h", "vector_types.h", "stdlib.h", "other/cuda_fp8.h"}) {
+    for (const char* name :
+         {"cuda_fp8.h", "crt/host_defines.h", "vector_types.h", "stdlib.h", "other/cuda_fp8.h"}) {
         dir.write(name, "");
     }
     GuardedFiles files(dir.path());

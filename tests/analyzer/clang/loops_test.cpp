@@ -6,8 +6,7 @@ namespace mp::lint::test {
 namespace {
 
 TEST(Loops, CountsConstantTripsOfNestedLoops) {
-    const Parsed p(
-        "void f() { for (int i = 0; i < 10; i += 3) for (int j = 8; j >= 1; --j) probe(i + j); }");
+    const Parsed p("void f() { for (int i = 0; i < 10; i += 3) for (int j = 8; j >= 1; --j) probe(i + j); }");
     const LoopsAround around = p.loops("f");
     EXPECT_EQ(around.depth, 2);
     EXPECT_EQ(around.trips, 4u * 8u);

@@ -41,9 +41,9 @@ TEST(Scalings, AFactorMultipliesAndMayBeANumber) {
 }
 
 TEST(Scalings, ALerpInAHelperIsAnAverage) {
-    const auto found = scalings(
-        "float x = scale * (float)g[i]; float n = m[i]; n = lerp_(x, n, b); m[i] = n;",
-        "float lerp_(float a, float c, float t) { return fmaf(t, c, fmaf(-t, a, a)); }\n");
+    const auto found =
+        scalings("float x = scale * (float)g[i]; float n = m[i]; n = lerp_(x, n, b); m[i] = n;",
+                 "float lerp_(float a, float c, float t) { return fmaf(t, c, fmaf(-t, a, a)); }\n");
     ASSERT_EQ(found.size(), 1u);
     EXPECT_TRUE(found[0].averages);
 }
@@ -61,9 +61,9 @@ TEST(Scalings, AScaledGradientIsStored) {
 
 TEST(Scalings, OtherProductsAreNone) {
     for (const char* body :
-         {"w[i] = (float)g[i] / scale;",                          // nothing is kept
-          "m[i] = b * m[i] + (1 - b) * (w[i] / scale);",          // fp32 memory
-          "m[i] = b * m[i] + (1 - b) * ((float)g[i] / w[i]);",    // not the same for every element
+         {"w[i] = (float)g[i] / scale;",                        // nothing is kept
+          "m[i] = b * m[i] + (1 - b) * (w[i] / scale);",        // fp32 memory
+          "m[i] = b * m[i] + (1 - b) * ((float)g[i] / w[i]);",  // not the same for every element
           "scale = w[i]; m[i] = b * m[i] + (1 - b) * ((float)g[i] / scale);"}) {
         EXPECT_TRUE(scalings(body).empty()) << body;
     }

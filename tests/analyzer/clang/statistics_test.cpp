@@ -43,9 +43,8 @@ TEST(Statistics, TheDifferenceOfMomentsIsAVariance) {
 }
 
 TEST(Statistics, ASumOfSquaresMayStartInTheReduction) {
-    const Parsed p(
-        kWarpSum +
-        std::string("void f(float x) { probe(warp_total(x * x)); probe(warp_total(x)); }"));
+    const Parsed p(kWarpSum +
+                   std::string("void f(float x) { probe(warp_total(x * x)); probe(warp_total(x)); }"));
     EXPECT_EQ(p.stat("f", 0), Stat::sum_of_squares);
     EXPECT_EQ(p.stat("f", 1), Stat::sum);
 }

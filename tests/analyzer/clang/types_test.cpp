@@ -34,19 +34,16 @@ TEST(Types, HalfClassesAreKnownByTheirCanonicalName) {
 }
 
 TEST(Types, TypedefsAndMacroSwitchesAreSeenThrough) {
-    expect(
-        "floatX*", DType::bf16, Shape::pointer,
-        "#define LOW 1\n#if LOW\ntypedef __nv_bfloat16 floatX;\n#else\ntypedef float floatX;\n#endif");
-    expect(
-        "Pick<true>::type", DType::fp16, Shape::scalar,
-        "template <bool B> struct Pick { using type = float; }; template <> struct Pick<true> { using type = half; };");
+    expect("floatX*", DType::bf16, Shape::pointer,
+           "#define LOW 1\n#if LOW\ntypedef __nv_bfloat16 floatX;\n#else\ntypedef float floatX;\n#endif");
+    expect("Pick<true>::type", DType::fp16, Shape::scalar,
+           "template <bool B> struct Pick { using type = float; }; template <> struct Pick<true> { using "
+           "type = half; };");
 }
 
 TEST(Types, AClassOfTheSameNameElsewhereIsAnObject) {
-    expect("mine::__half", DType::unknown, Shape::object,
-           "namespace mine { struct __half { float f; }; }");
-    expect("mine::Half", DType::unknown, Shape::object,
-           "namespace mine { struct Half { float f; }; }");
+    expect("mine::__half", DType::unknown, Shape::object, "namespace mine { struct __half { float f; }; }");
+    expect("mine::Half", DType::unknown, Shape::object, "namespace mine { struct Half { float f; }; }");
     expect("Wrapper", DType::unknown, Shape::object, "struct Wrapper { __half h; };");
 }
 
@@ -75,7 +72,8 @@ TEST(Types, AccumulatorFragmentsAndElementAliasesAreTypeUses) {
         "template <class T> __global__ void k(T*) { "
         "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, T> c[2]; }\n"
         "struct Config { using ElementAccumulator = cutlass::half_t; using Plain = int; };\n"
-        "template <class T> struct Generic { using ElementAccumulator = typename Choose<sizeof(T) == 4>::type; };\n"
+        "template <class T> struct Generic { using ElementAccumulator = typename Choose<sizeof(T) == "
+        "4>::type; };\n"
         "Generic<half> a; Generic<float> b;\n"
         "void go(half* h, float* f) { k<<<1, 1>>>(h); k<<<1, 1>>>(f); }");
     const Function& half = function_named(unit, "k<__half>");

@@ -20,12 +20,11 @@ Update only(const std::string& body, const std::string& before = "") {
 }
 
 TEST(Updates, AStepOfGradientDescentSubtracts) {
-    for (const char* body :
-         {"float old = (float)p[i]; float v = old - lr * (float)g[i]; p[i] = (half)v;",
-          "p[i] = p[i] - half(lr) * g[i];", "p[i] -= half(lr) * g[i];",
-          "float v = (float)p[i]; v -= lr * (float)g[i]; p[i] = __float2half(v);",
-          "p[i] = (half)fmaf(-lr, (float)g[i], (float)p[i]);",
-          "half* q = p + i; *q = (half)((float)*q - lr * (float)g[i]);"}) {
+    for (const char* body : {"float old = (float)p[i]; float v = old - lr * (float)g[i]; p[i] = (half)v;",
+                             "p[i] = p[i] - half(lr) * g[i];", "p[i] -= half(lr) * g[i];",
+                             "float v = (float)p[i]; v -= lr * (float)g[i]; p[i] = __float2half(v);",
+                             "p[i] = (half)fmaf(-lr, (float)g[i], (float)p[i]);",
+                             "half* q = p + i; *q = (half)((float)*q - lr * (float)g[i]);"}) {
         const Update u = only(body);
         EXPECT_TRUE(u.subtracts) << body;
         EXPECT_FALSE(u.has_master) << body;
@@ -61,8 +60,7 @@ TEST(Updates, ActivationsAndRotationsInPlaceAreNoWeightUpdates) {
 }
 
 TEST(Updates, AMasterCopyIsSeenAndSoIsItsCondition) {
-    const Update always =
-        only("float v = (float)p[i] - lr * (float)g[i]; p[i] = (half)v; w[i] = v;");
+    const Update always = only("float v = (float)p[i] - lr * (float)g[i]; p[i] = (half)v; w[i] = v;");
     EXPECT_TRUE(always.has_master);
     EXPECT_FALSE(always.master_optional);
     const Update sometimes = only(
@@ -73,14 +71,12 @@ TEST(Updates, AMasterCopyIsSeenAndSoIsItsCondition) {
 }
 
 TEST(Updates, AveragesInterpolate) {
-    for (const char* body :
-         {"p[i] = (half)(d * (float)p[i] + (1 - d) * (float)g[i]);",
-          "float v = ((float)p[i] * d * lr + (float)g[i] * (1 - d)) * lr; p[i] = (half)v;",
-          "float a = (float)p[i]; p[i] = (half)(a + d * ((float)g[i] - a));",
-          "p[i] = (half)mix((float)g[i], (float)p[i], d);"}) {
+    for (const char* body : {"p[i] = (half)(d * (float)p[i] + (1 - d) * (float)g[i]);",
+                             "float v = ((float)p[i] * d * lr + (float)g[i] * (1 - d)) * lr; p[i] = (half)v;",
+                             "float a = (float)p[i]; p[i] = (half)(a + d * ((float)g[i] - a));",
+                             "p[i] = (half)mix((float)g[i], (float)p[i], d);"}) {
         const Update u = only(
-            body,
-            "inline float mix(float a, float b, float t) { return fmaf(t, b, fmaf(-t, a, a)); }\n");
+            body, "inline float mix(float a, float b, float t) { return fmaf(t, b, fmaf(-t, a, a)); }\n");
         EXPECT_TRUE(u.interpolates) << body;
     }
     EXPECT_FALSE(only("p[i] = (half)((float)p[i] - lr * (float)g[i]);").interpolates);
@@ -94,8 +90,8 @@ const char* const kRounders = R"(
 )";
 
 TEST(Updates, AStoreThroughAHelperNamesTheHelper) {
-    const Update u = only(
-        "float v = (float)p[i] - lr * (float)g[i]; plain(v, &p[i], seed); w[i] = v;", kRounders);
+    const Update u =
+        only("float v = (float)p[i] - lr * (float)g[i]; plain(v, &p[i], seed); w[i] = v;", kRounders);
     EXPECT_TRUE(u.subtracts);
     EXPECT_TRUE(u.has_master);
     EXPECT_EQ(u.param, 0);
@@ -122,11 +118,10 @@ TEST(Updates, AKeptResidualCompensates) {
 }
 
 TEST(Updates, ARunningSumInALoopIsAnAccumulation) {
-    EXPECT_TRUE(
-        Parsed("void f(half* p, const half* g, float lr, int n) { for (int k = 0; k < n; ++k) "
-               "p[0] = p[0] - half(lr) * g[k]; }")
-            .updates("f")
-            .empty());
+    EXPECT_TRUE(Parsed("void f(half* p, const half* g, float lr, int n) { for (int k = 0; k < n; ++k) "
+                       "p[0] = p[0] - half(lr) * g[k]; }")
+                    .updates("f")
+                    .empty());
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ TEST(Visitor, EveryInstantiationIsAFunctionOfItsOwn) {
         "template <> __global__ void k<double, 1>(double*) {}\n"
         "template __global__ void k<float, 2>(float*);\n"
         "void go(half* h) { k<half, 4><<<1, 1>>>(h); }");
-    EXPECT_THAT(displays(unit),
-                UnorderedElementsAre("k<__half, 4>", "k<double, 1>", "k<float, 2>", "go"));
+    EXPECT_THAT(displays(unit), UnorderedElementsAre("k<__half, 4>", "k<double, 1>", "k<float, 2>", "go"));
     const Function& k = function_named(unit, "k<__half, 4>");
     EXPECT_NE(k.usr, function_named(unit, "k<float, 2>").usr);
     EXPECT_EQ(k.name.str(), "k");
@@ -101,8 +100,8 @@ TEST(Visitor, LambdasThatAMacroRepeatsAreToldApart) {
 }
 
 TEST(Visitor, GenericLambdasAreTheirInstantiations) {
-    const Unit unit = facts_of(
-        "void f(half h) { auto g = [](auto x) { float y = x; return y; }; g(h); g(1.f); }");
+    const Unit unit =
+        facts_of("void f(half h) { auto g = [](auto x) { float y = x; return y; }; g(h); g(1.f); }");
     std::vector<std::size_t> widened;
     for (const Function& l : unit.functions)
         if (l.kind == FunctionKind::lambda) widened.push_back(l.casts.size());
@@ -123,11 +122,9 @@ TEST(Visitor, AnnotationsVirtualsAndReturnsAreRecorded) {
         "[[clang::annotate(\"mp::low_precision\")]] void region() {}");
     EXPECT_EQ(function_named(unit, "B::f").returns, DType::fp16);
     EXPECT_TRUE(function_named(unit, "D::f").is_virtual);
-    EXPECT_THAT(function_named(unit, "D::f").overrides,
-                ElementsAre(function_named(unit, "B::f").usr));
+    EXPECT_THAT(function_named(unit, "D::f").overrides, ElementsAre(function_named(unit, "B::f").usr));
     EXPECT_EQ(function_named(unit, "D::f").returned.at(0).param, 0);
-    EXPECT_THAT(function_named(unit, "region").annotations,
-                ElementsAre(Symbol("mp::low_precision")));
+    EXPECT_THAT(function_named(unit, "region").annotations, ElementsAre(Symbol("mp::low_precision")));
 }
 
 TEST(Visitor, LocalClassesFriendsAndGlobalLambdasAreFound) {
@@ -135,8 +132,7 @@ TEST(Visitor, LocalClassesFriendsAndGlobalLambdasAreFound) {
         "struct S { friend void befriended(S) {} };\n"
         "auto global = [](float x) { half h = x; return h; };\n"
         "void f() { struct Local { void m() {} }; Local().m(); }");
-    EXPECT_THAT(displays(unit),
-                UnorderedElementsAre("befriended", "(lambda)", "f", testing::HasSubstr("m")));
+    EXPECT_THAT(displays(unit), UnorderedElementsAre("befriended", "(lambda)", "f", testing::HasSubstr("m")));
 }
 
 TEST(Visitor, PlacesArePhysicalAndHalfOpen) {
@@ -150,7 +146,8 @@ TEST(Visitor, PlacesArePhysicalAndHalfOpen) {
 TEST(Visitor, FactsPrintAndReadBackEqual) {
     Unit unit = facts_of(
         "template <class T> __global__ void k(T* o, float x) { for (int i = 0; i < 9; ++i) o[i] = (T)x; }\n"
-        "void f(half* h, at::Tensor t) { k<<<1, 1>>>(h, 1e-8f); auto y = t.to(torch::kHalf); if (h) y.exp_(); }");
+        "void f(half* h, at::Tensor t) { k<<<1, 1>>>(h, 1e-8f); auto y = t.to(torch::kHalf); if (h) "
+        "y.exp_(); }");
     unit.path = Symbol("snippet.cu");
     const Result<Unit> back = parse_facts(print_facts(unit));
     ASSERT_TRUE(back) << back.error().message;

@@ -71,15 +71,13 @@ fp32 = "ops_fp32.txt"
 }
 
 TEST(Config, AnUnknownKeyIsAnErrorWithLineAndSuggestion) {
-    EXPECT_EQ(error_of("\nselct = []"),
-              "dir/mp-lint.toml:2: unknown key 'selct' | did you mean 'select'?");
+    EXPECT_EQ(error_of("\nselct = []"), "dir/mp-lint.toml:2: unknown key 'selct' | did you mean 'select'?");
     EXPECT_EQ(error_of("[regions]\nguard = []"),
               "dir/mp-lint.toml:2: unknown key 'regions.guard' | did you mean 'guards'?");
 }
 
 TEST(Config, AWrongTypeIsAnErrorWithLine) {
-    EXPECT_THAT(error_of("select = 3"),
-                HasSubstr("mp-lint.toml:1: 'select' must be a list of strings"));
+    EXPECT_THAT(error_of("select = 3"), HasSubstr("mp-lint.toml:1: 'select' must be a list of strings"));
     EXPECT_THAT(error_of("select = [3]"), HasSubstr("must be a list of strings"));
     EXPECT_THAT(error_of("timeout = 'x'"), HasSubstr("must be a number of seconds"));
     EXPECT_THAT(error_of("timeout = 0"), HasSubstr("must be a number of seconds"));
@@ -93,8 +91,7 @@ TEST(Config, AWrongTypeIsAnErrorWithLine) {
 }
 
 TEST(Config, AnUnknownRuleIsAnError) {
-    EXPECT_THAT(error_of("select = ['half-acumulator']"),
-                HasSubstr("did you mean 'half-accumulator'?"));
+    EXPECT_THAT(error_of("select = ['half-acumulator']"), HasSubstr("did you mean 'half-accumulator'?"));
     EXPECT_THAT(error_of("[per-file-ignores]\n'a' = ['MP40l']"), HasSubstr("mp-lint.toml:2"));
 }
 

@@ -11,12 +11,10 @@ using testing::ElementsAre;
 constexpr Rule kRegion{.id = "MP101", .name = "fp32-op-in-low-precision", .confirmed_by = ""};
 constexpr Rule kSum{.id = "MP401", .name = "half-accumulator", .confirmed_by = ""};
 constexpr Rule kNorm{.id = "MP405", .name = "half-norm-stats", .confirmed_by = ""};
-constexpr Rule kQuiet{
-    .id = "MP602", .name = "double-cast", .on_by_default = false, .confirmed_by = ""};
+constexpr Rule kQuiet{.id = "MP602", .name = "double-cast", .on_by_default = false, .confirmed_by = ""};
 constexpr const Rule* kAll[] = {&kRegion, &kSum, &kNorm, &kQuiet};
 
-std::vector<std::string_view> chosen(std::vector<std::string> select,
-                                     std::vector<std::string> ignore) {
+std::vector<std::string_view> chosen(std::vector<std::string> select, std::vector<std::string> ignore) {
     std::vector<std::string_view> ids;
     for (const Rule* rule : select_rules(kAll, select, ignore)) ids.push_back(rule->id);
     return ids;

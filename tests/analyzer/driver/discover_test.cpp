@@ -18,28 +18,26 @@ class DiscoverTest : public TemporaryTree {
 protected:
     Result<Discovered> find(const std::vector<std::string>& inputs, int threads = 1) const {
         return discover(
-            inputs, path(), [this](const std::string& p) { return p == path("src/excluded"); },
-            threads);
+            inputs, path(), [this](const std::string& p) { return p == path("src/excluded"); }, threads);
     }
 };
 
 TEST_F(DiscoverTest, DirectoriesGiveSourcesAndHeaders) {
-    for (const char* name : {"src/a.cu", "src/b/c.cpp", "src/d.cc", "src/e.cxx", "src/f.cuh",
-                             "src/g.txt", "src/h.c"}) {
+    for (const char* name :
+         {"src/a.cu", "src/b/c.cpp", "src/d.cc", "src/e.cxx", "src/f.cuh", "src/g.txt", "src/h.c"}) {
         write(name);
     }
     const auto found = find({"src"});
     ASSERT_TRUE(found);
-    EXPECT_THAT(found->sources, ElementsAre(path("src/a.cu"), path("src/b/c.cpp"), path("src/d.cc"),
-                                            path("src/e.cxx")));
+    EXPECT_THAT(found->sources,
+                ElementsAre(path("src/a.cu"), path("src/b/c.cpp"), path("src/d.cc"), path("src/e.cxx")));
     EXPECT_THAT(found->headers, ElementsAre(path("src/f.cuh")));
     EXPECT_THAT(found->named, IsEmpty());
 }
 
 TEST_F(DiscoverTest, HiddenBuildAndExcludedDirectoriesAreSkippedUnlessNamed) {
-    for (const char* name :
-         {"src/.git/a.cu", "src/build/a.cu", "src/out/a.cu", "src/out/CMakeCache.txt",
-          "src/excluded/a.cu", "src/cmake-build-debug/a.cu"}) {
+    for (const char* name : {"src/.git/a.cu", "src/build/a.cu", "src/out/a.cu", "src/out/CMakeCache.txt",
+                             "src/excluded/a.cu", "src/cmake-build-debug/a.cu"}) {
         write(name);
     }
     EXPECT_THAT(find({"src"})->sources, IsEmpty());
@@ -71,8 +69,7 @@ TEST_F(DiscoverTest, ThreadsFindWhatOneFinds) {
     ASSERT_TRUE(many);
     EXPECT_EQ(one->python.size(), 60u) << "each file once, whatever leads to it";
     ASSERT_EQ(many->python.size(), one->python.size());
-    for (std::size_t i = 0; i < one->python.size(); ++i)
-        EXPECT_EQ(many->python[i].path, one->python[i].path);
+    for (std::size_t i = 0; i < one->python.size(); ++i) EXPECT_EQ(many->python[i].path, one->python[i].path);
 }
 
 TEST_F(DiscoverTest, WhatIsNeitherFileNorDirectoryIsAnError) {

@@ -19,8 +19,7 @@ void with_edits(const RuleContext& context, Findings& out) {
     for (Finding& f : out) f.edits = {{f.span, "x"}};
     if (!g_meddle.empty()) std::ofstream(g_meddle) << "\nfn one\n";
 }
-constexpr Rule kEditing{
-    .id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = with_edits};
+constexpr Rule kEditing{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = with_edits};
 void nothing(const RuleContext&, Findings&) {}
 constexpr Rule kUnused{.id = "MP001",
                        .name = "unused-suppression",

@@ -31,8 +31,7 @@ constexpr Rule kAtOnce{.id = "MP102", .name = "at-once", .confirmed_by = "", .ch
 std::vector<std::string> said(const std::vector<const Rule*>& rules, int jobs) {
     const Program program = Program::link({});
     const Policies policies = *Policies::load("", {}, "cuda");
-    const RuleContext context{
-        .program = program, .cuda = *policies.of("cuda"), .cpu = *policies.of("cpu")};
+    const RuleContext context{.program = program, .cuda = *policies.of("cuda"), .cpu = *policies.of("cpu")};
     std::vector<std::string> out;
     for (const Finding& f : judge(rules, context, jobs)) out.push_back(f.message);
     return out;
@@ -40,8 +39,7 @@ std::vector<std::string> said(const std::vector<const Rule*>& rules, int jobs) {
 
 TEST(Judge, TheOrderIsThatOfTheRulesOnAnyNumberOfThreads) {
     for (const int jobs : {-1, 1, 2, 64})
-        EXPECT_THAT(said({&kLate, &kAtOnce, &kLate}, jobs),
-                    ElementsAre("late", "at once", "again", "late"))
+        EXPECT_THAT(said({&kLate, &kAtOnce, &kLate}, jobs), ElementsAre("late", "at once", "again", "late"))
             << jobs;
 }
 

@@ -76,8 +76,7 @@ TEST_F(LintTest, NotesNeverCount) {
 }
 
 TEST_F(LintTest, CommentsSilenceAndAreCounted) {
-    write("p/a.cu",
-          "fn one  // mp-lint: disable=MP901 why\nfn two  // NOLINT(toy-rule)\nfn three\n");
+    write("p/a.cu", "fn one  // mp-lint: disable=MP901 why\nfn two  // NOLINT(toy-rule)\nfn three\n");
     const Report report = run();
     EXPECT_THAT(places(report.findings), ElementsAre("a.cu:3"));
     EXPECT_THAT(places(report.suppressed), ElementsAre("a.cu:1", "a.cu:2"));
@@ -128,10 +127,9 @@ TEST_F(LintTest, HeadersAreUnitsOnlyWhenNoSourceReachesThem) {
 TEST_F(LintTest, EveryCommandOfTheDatabaseIsAUnit) {
     write("p/a.cu", "fn one\n");
     const std::string file = path("p/a.cu");
-    g_database.commands = {
-        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}},
-        {.file = "a.cu", .directory = path("p"), .arguments = {"nvcc", "-DB", "a.cu"}},
-        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}}};
+    g_database.commands = {{.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}},
+                           {.file = "a.cu", .directory = path("p"), .arguments = {"nvcc", "-DB", "a.cu"}},
+                           {.file = file, .directory = path("p"), .arguments = {"nvcc", "-DA", file}}};
     const Report report = run();
     EXPECT_THAT(report.units, SizeIs(2)) << "two variants, the third command is the first again";
     EXPECT_THAT(report.findings, SizeIs(1));
@@ -144,8 +142,7 @@ TEST_F(LintTest, AFileTheDatabaseMissesBorrowsItsNeighboursCommand) {
     write("p/src/a.cu", "fn one\n");
     write("p/src/b.cu", "fn two\n");
     const std::string file = path("p/src/a.cu");
-    g_database.commands = {
-        {.file = file, .directory = path("p"), .arguments = {"nvcc", "-Ideep", file}}};
+    g_database.commands = {{.file = file, .directory = path("p"), .arguments = {"nvcc", "-Ideep", file}}};
     const Result<std::string> shown = show_command(options_, parts_);
     ASSERT_TRUE(shown);
     EXPECT_THAT(*shown, HasSubstr("nvcc -Ideep " + path("p/src/b.cu")));

@@ -5,8 +5,7 @@
 namespace mp::lint {
 namespace {
 
-Finding finding(const char* file, std::uint32_t line, const char* function,
-                const char* message = "m") {
+Finding finding(const char* file, std::uint32_t line, const char* function, const char* message = "m") {
     return {.rule = "MP401",
             .severity = Severity::error,
             .span = {.file = Symbol(file), .line = line, .column = 1},
@@ -17,10 +16,10 @@ Finding finding(const char* file, std::uint32_t line, const char* function,
 }
 
 TEST(Merge, InstantiationsOfOnePlaceAreOneFinding) {
-    const Findings out = merge_findings(
-        {finding("/p/a.cu", 3, "f<__half>"), finding("/p/a.cu", 3, "f<__nv_bfloat16>"),
-         finding("/p/a.cu", 3, "f<c10::Half>")},
-        "/p");
+    const Findings out =
+        merge_findings({finding("/p/a.cu", 3, "f<__half>"), finding("/p/a.cu", 3, "f<__nv_bfloat16>"),
+                        finding("/p/a.cu", 3, "f<c10::Half>")},
+                       "/p");
     ASSERT_EQ(out.size(), 1u);
     ASSERT_EQ(out[0].notes.size(), 2u);
     EXPECT_EQ(out[0].notes[0].text, "in f<__half>");
@@ -44,14 +43,13 @@ TEST(Merge, EditsAreOfTheSameFilesAsFindings) {
 
 TEST(Merge, OtherWordsAreAnotherFinding) {
     EXPECT_EQ(
-        merge_findings({finding("/a", 3, "f", "in fp16"), finding("/a", 3, "f", "in bf16")}, "/p")
-            .size(),
+        merge_findings({finding("/a", 3, "f", "in fp16"), finding("/a", 3, "f", "in bf16")}, "/p").size(),
         2u);
 }
 
 TEST(Merge, OrderIsByPlaceWhateverComesIn) {
-    const Findings out = merge_findings(
-        {finding("/b", 1, "f"), finding("/a", 20, "f"), finding("/a", 3, "f")}, "/p");
+    const Findings out =
+        merge_findings({finding("/b", 1, "f"), finding("/a", 20, "f"), finding("/a", 3, "f")}, "/p");
     ASSERT_EQ(out.size(), 3u);
     EXPECT_EQ(out[0].span.line, 3u);
     EXPECT_EQ(out[1].span.line, 20u);

@@ -12,18 +12,15 @@ namespace mp::lint {
 namespace {
 
 // Two calls of a function at `line`; the second is given a lambda written in its own line.
-Unit unit(int line, int second, std::string_view constant = "1e-08",
-          std::string_view path = "/m.py") {
+Unit unit(int line, int second, std::string_view constant = "1e-08", std::string_view path = "/m.py") {
     const std::string one = std::to_string(line), two = std::to_string(second);
     const std::string lambda = "m.f.<lambda:" + two + ":9>";
     auto parsed = parse_facts(
-        "facts 2\nunit " + std::string(path) + " language=python\n" +
-        "  coverage functions=" + one + " statements=7\n" +
-        "  func " + one + ":5-6 m.f kind=python\n" +
-        "    call " + one + ":10-20 torch.full kind=function args=[{other constant=" +
-        std::string(constant) + " span=" + one + ":15-19}]\n" +
-        "    call " + two + ":3-20 map kind=function lambdas=[" + lambda + "]\n" +
-        "  func " + two + ":9-15 " + lambda + " kind=lambda\n");
+        "facts 2\nunit " + std::string(path) + " language=python\n" + "  coverage functions=" + one +
+        " statements=7\n" + "  func " + one + ":5-6 m.f kind=python\n" + "    call " + one +
+        ":10-20 torch.full kind=function args=[{other constant=" + std::string(constant) + " span=" + one +
+        ":15-19}]\n" + "    call " + two + ":3-20 map kind=function lambdas=[" + lambda + "]\n" + "  func " +
+        two + ":9-15 " + lambda + " kind=lambda\n");
     EXPECT_TRUE(parsed);
     return parsed ? std::move(*parsed) : Unit{};
 }

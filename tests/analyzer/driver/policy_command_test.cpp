@@ -20,25 +20,25 @@ TEST(PolicyCommand, ListNamesWhatShowShows) {
 }
 
 TEST(PolicyCommand, WhatIsNotUnderstoodIsAnErrorWithAHint) {
-    for (const std::vector<std::string>& words :
-         {std::vector<std::string>{"lst"}, {"show"}, {"show", "torch-tpu"}, {"dump"},
-          {"dump", "--from-torch", "--pyton", "x"}}) {
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"lst"},
+                                                  {"show"},
+                                                  {"show", "torch-tpu"},
+                                                  {"dump"},
+                                                  {"dump", "--from-torch", "--pyton", "x"}}) {
         const Result<std::string> answer = run_policy_command(words);
         ASSERT_FALSE(answer);
         EXPECT_FALSE(answer.error().hint.empty());
     }
-    EXPECT_THAT(run_policy_command({"dump", "--from-torch", "--python", "no-such-python"})
-                    .error()
-                    .message,
+    EXPECT_THAT(run_policy_command({"dump", "--from-torch", "--python", "no-such-python"}).error().message,
                 HasSubstr("no-such-python"));
 }
 
 TEST(PolicyCommand, ADumpHasWhatIsRegisteredInTheCategoriesThatAreKnown) {
-    const std::string text =
-        policy_from_registrations("torch 2.11.0\naten::mm\naten::softmax.int\naten::brand_new\n"
-                                  "other::op\n",
-                                  "cuda")
-            .value();
+    const std::string text = policy_from_registrations(
+                                 "torch 2.11.0\naten::mm\naten::softmax.int\naten::brand_new\n"
+                                 "other::op\n",
+                                 "cuda")
+                                 .value();
     const Policy policy = Policy::parse(text, "dump.txt").value();
     EXPECT_EQ(policy.category(Op("mm")), Category::lower);
     EXPECT_EQ(policy.category(Op("softmax")), Category::fp32_set_opt_dtype);
@@ -48,8 +48,7 @@ TEST(PolicyCommand, ADumpHasWhatIsRegisteredInTheCategoriesThatAreKnown) {
 }
 
 TEST(PolicyCommand, ADeviceWithoutRegistrationsIsAnError) {
-    EXPECT_THAT(policy_from_registrations("torch 2.11.0\n", "hpu").error().message,
-                HasSubstr("hpu"));
+    EXPECT_THAT(policy_from_registrations("torch 2.11.0\n", "hpu").error().message, HasSubstr("hpu"));
     EXPECT_FALSE(policy_from_registrations("Traceback\n", "cuda"));
 }
 

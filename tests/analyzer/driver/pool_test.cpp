@@ -30,9 +30,8 @@ std::map<std::size_t, JobOutcome> run(std::size_t count, const PoolOptions& opti
 
 TEST(Pool, EveryJobIsDoneOnceInAnotherProcess) {
     const std::string here = std::to_string(::getpid());
-    const auto out = run(50, {.jobs = 3, .jobs_per_worker = 4}, [](std::size_t i) {
-        return std::to_string(i) + " " + std::to_string(::getpid());
-    });
+    const auto out = run(50, {.jobs = 3, .jobs_per_worker = 4},
+                         [](std::size_t i) { return std::to_string(i) + " " + std::to_string(::getpid()); });
     ASSERT_EQ(out.size(), 50u);
     std::set<std::string> pids;
     for (const auto& [i, o] : out) {
@@ -60,8 +59,8 @@ TEST(Pool, SomethingElseIsDoneMeanwhile) {
 }
 
 TEST(Pool, LargeAndEmptyOutputsArriveWhole) {
-    const auto out = run(4, {.jobs = 2},
-                         [](std::size_t i) { return std::string(i * 3'000'000, char('a' + i)); });
+    const auto out =
+        run(4, {.jobs = 2}, [](std::size_t i) { return std::string(i * 3'000'000, char('a' + i)); });
     for (const auto& [i, o] : out) EXPECT_EQ(o.output, std::string(i * 3'000'000, char('a' + i)));
 }
 
@@ -73,8 +72,7 @@ TEST(Pool, ACrashCostsItsJobOnly) {
         return "ok";
     });
     ASSERT_EQ(out.size(), 20u);
-    for (const auto& [i, o] : out)
-        EXPECT_EQ(o.state == State::done, i != 3 && i != 7 && i != 9) << i;
+    for (const auto& [i, o] : out) EXPECT_EQ(o.state == State::done, i != 3 && i != 7 && i != 9) << i;
     EXPECT_THAT(out.at(3).message, HasSubstr("killed by signal 6"));
     EXPECT_EQ(out.at(7).message, "ended with status 5");
 }

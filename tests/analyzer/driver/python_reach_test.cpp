@@ -78,11 +78,13 @@ TEST_F(Reach, WhatItCallsIsNeededAndWhatThatCalls) {
     add("pkg.c", false);
     add("pkg.d", false);
     EXPECT_THAT(reach_.next(), ElementsAre(0u));
-    take(0, "unit a.py language=python\n  func 1:1 a.f kind=python\n"
-            "    call 2:1 pkg.b.N.g callee=pkg.b.N.g\n");
+    take(0,
+         "unit a.py language=python\n  func 1:1 a.f kind=python\n"
+         "    call 2:1 pkg.b.N.g callee=pkg.b.N.g\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
-    take(1, "unit b.py language=python\n"
-            "  func 1:1 pkg.b.N.g kind=python parent_class=pkg.b.N bases=[pkg.c.Base]\n");
+    take(1,
+         "unit b.py language=python\n"
+         "  func 1:1 pkg.b.N.g kind=python parent_class=pkg.b.N bases=[pkg.c.Base]\n");
     EXPECT_THAT(reach_.next(), ElementsAre(2u));
 }
 
@@ -93,8 +95,9 @@ TEST_F(Reach, ReExportsLeadOn) {
     reach_.next();
     take(0, "unit a.py language=python\n  func 1:1 a.f kind=python\n    call 2:1 pkg.g callee=pkg.g\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
-    take(1, "unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
-            "    type 1:1 pkg.impl.g alias=pkg.g\n");
+    take(1,
+         "unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
+         "    type 1:1 pkg.impl.g alias=pkg.g\n");
     EXPECT_THAT(reach_.next(), ElementsAre(2u));
 }
 
@@ -104,8 +107,9 @@ TEST_F(Reach, WhoImportsWhatGivesHalfIsNeeded) {
     add("c", false, "from a import other\n");
     add("d", false, "import torch\n");
     reach_.next();
-    take(0, "unit a.py language=python\n  func 1:1 a.low kind=python\n"
-            "    return fp16 tensor\n  func 5:1 a.other kind=python\n");
+    take(0,
+         "unit a.py language=python\n  func 1:1 a.low kind=python\n"
+         "    return fp16 tensor\n  func 5:1 a.other kind=python\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
 }
 
@@ -117,9 +121,10 @@ TEST_F(Reach, OfWhatIsOnlyCalledNothingElseLeadsOn) {
     reach_.next();
     take(0, "unit a.py language=python\n  func 1:1 a.f kind=python\n    call 2:1 b.g callee=b.g\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
-    take(1, "unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:1 b.h callee=b.h\n"
-            "  func 4:1 b.h kind=python\n    call 5:1 c.g callee=c.g\n"
-            "  func 7:1 b.other kind=python\n    call 8:1 d.g callee=d.g\n");
+    take(1,
+         "unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:1 b.h callee=b.h\n"
+         "  func 4:1 b.h kind=python\n    call 5:1 c.g callee=c.g\n"
+         "  func 7:1 b.other kind=python\n    call 8:1 d.g callee=d.g\n");
     EXPECT_THAT(reach_.next(), ElementsAre(2u)) << "b.h is called by b.g";
 }
 
@@ -128,8 +133,9 @@ TEST_F(Reach, WhoImportsARegionOpensOnes) {
     add("b", false, "from a import low\n");
     add("c", false, "from b import amp\n");
     reach_.next();
-    take(0, "unit a.py language=python\n  func 1:1 a.low.__enter__ kind=python\n"
-            "    call 2:1 torch.autocast kind=constructor\n");
+    take(0,
+         "unit a.py language=python\n  func 1:1 a.low.__enter__ kind=python\n"
+         "    call 2:1 torch.autocast kind=constructor\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
     take(1, "unit b.py language=python\n  func 1:1 b.amp.__enter__ kind=python\n");
     EXPECT_THAT(reach_.next(), ElementsAre(2u));
@@ -140,8 +146,9 @@ TEST_F(Reach, AManagerOfAnotherKindLeadsNowhere) {
     add("b", false);
     add("c", false, "from b import timer\n");
     reach_.next();
-    take(0, "unit a.py language=python\n  func 1:1 a.f kind=python\n"
-            "    call 2:1 b.timer.__enter__ callee=b.timer.__enter__\n");
+    take(0,
+         "unit a.py language=python\n  func 1:1 a.f kind=python\n"
+         "    call 2:1 b.timer.__enter__ callee=b.timer.__enter__\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u));
     take(1, "unit b.py language=python\n  func 1:1 b.timer.__enter__ kind=python\n");
     EXPECT_THAT(reach_.next(), IsEmpty());
@@ -153,12 +160,14 @@ TEST_F(Reach, ReExportsInACircleEnd) {
     add("pkg", false);
     add("pkg.a", false);
     reach_.next();
-    take(0, "unit m.py language=python\n  func 1:1 m.f kind=python\n"
-            "    call 2:1 pkg.a.run callee=pkg.a.run\n    call 3:1 pkg.x callee=pkg.x\n");
+    take(0,
+         "unit m.py language=python\n  func 1:1 m.f kind=python\n"
+         "    call 2:1 pkg.a.run callee=pkg.a.run\n    call 3:1 pkg.x callee=pkg.x\n");
     EXPECT_THAT(reach_.next(), ElementsAre(1u, 2u));
-    take(1, "unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
-            "    type 1:1 pkg.a.a alias=pkg.a\n    type 2:1 pkg.y.y alias=pkg.x\n"
-            "    type 3:1 pkg.x.x alias=pkg.y\n");
+    take(1,
+         "unit p.py language=python\n  func 1:1 pkg.<module> kind=python\n"
+         "    type 1:1 pkg.a.a alias=pkg.a\n    type 2:1 pkg.y.y alias=pkg.x\n"
+         "    type 3:1 pkg.x.x alias=pkg.y\n");
     take(2, "unit a.py language=python\n  func 1:1 pkg.a.run kind=python\n");
     EXPECT_THAT(reach_.next(), IsEmpty());
 }

@@ -41,8 +41,7 @@ protected:
         judged = 0;
         parts_.rules = kCounting;
     }
-    static constexpr Rule kCount{
-        .id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = count};
+    static constexpr Rule kCount{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = count};
     static constexpr const Rule* kCounting[] = {&kCount};
 };
 
@@ -216,7 +215,7 @@ TEST_F(PythonTest, ATouchedFileIsComparedByContent) {
 
 TEST_F(PythonTest, AFileWrittenJustNowIsNotTrustedByItsTime) {
     write("p/a.py", "fn one\n");
-    struct stat before {};
+    struct stat before{};
     ::stat(path("p/a.py").c_str(), &before);
     run();
     write("p/a.py", "fn two\nfn");  // not of the same size: what follows restores that, too

@@ -13,8 +13,7 @@ namespace mp::lint {
 class TemporaryTree : public testing::Test {
 protected:
     void SetUp() override {
-        root_ =
-            std::filesystem::temp_directory_path() / ("mp-driver-" + std::to_string(::getpid()));
+        root_ = std::filesystem::temp_directory_path() / ("mp-driver-" + std::to_string(::getpid()));
         std::filesystem::remove_all(root_);
         std::filesystem::create_directories(root_);
     }

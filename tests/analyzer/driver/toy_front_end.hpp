@@ -134,23 +134,21 @@ protected:
         options_.cache_directory = path("cache");
         options_.jobs = 2;
         fs::create_directories(path("p"));
-        parts_ = {
-            .translate = toy_translate,
-            .extract = toy_extract,
-            .version = [] { return std::string("toy 1"); },
-            .default_command = toy_command,
-            .load_database = [](const std::string&) { return Result<CompileDatabase>(g_database); },
-            .find_database =
-                [](const std::string&) {
-                    return std::string(g_database.commands.empty() ? ""
-                                                                   : "/db/compile_commands.json");
-                },
-            .extract_python = toy_python,
-            .is_relevant = [](std::string_view, std::string_view text) { return text != "dull\n"; },
-            .configuration_files = toy_configuration_files,
-            .module_name = toy_module,
-            .rules = kRules,
-            .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
+        parts_ = {.translate = toy_translate,
+                  .extract = toy_extract,
+                  .version = [] { return std::string("toy 1"); },
+                  .default_command = toy_command,
+                  .load_database = [](const std::string&) { return Result<CompileDatabase>(g_database); },
+                  .find_database =
+                      [](const std::string&) {
+                          return std::string(g_database.commands.empty() ? "" : "/db/compile_commands.json");
+                      },
+                  .extract_python = toy_python,
+                  .is_relevant = [](std::string_view, std::string_view text) { return text != "dull\n"; },
+                  .configuration_files = toy_configuration_files,
+                  .module_name = toy_module,
+                  .rules = kRules,
+                  .rule_page = [](std::string_view) { return std::string_view("# MP901 toy-rule\n"); }};
     }
 
     Report run() const {
@@ -182,7 +180,7 @@ protected:
     }
 
     LintOptions options_;
-    Parts parts_;
+    FrontEnds parts_;
 };
 
 }  // namespace mp::lint

@@ -8,12 +8,13 @@
 
 #include "analyzer/facts/fields.hpp"
 #include "analyzer/facts/text.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 namespace mp::lint {
 namespace {
 
 std::string page() {
-    std::ifstream file(MP_SOURCE_DIR "/docs/facts_format.md");
+    std::ifstream file(std::string(mp_source_dir()) + "/docs/facts_format.md");
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -21,8 +22,7 @@ std::string example() {
     const std::string text = page(), fence = "```facts\n";
     const std::size_t start = text.find(fence);
     if (start == std::string::npos) return {};
-    return text.substr(start + fence.size(),
-                       text.find("```", start + fence.size()) - start - fence.size());
+    return text.substr(start + fence.size(), text.find("```", start + fence.size()) - start - fence.size());
 }
 
 TEST(FactsDocument, ExampleIsReadAndPrintedUnchanged) {
@@ -64,8 +64,8 @@ TEST(FactsDocument, NamesEveryField) {
     const std::string text = page();
     const std::string reference = text.substr(text.find("## Lines and fields"));
     for (const std::string_view key :
-         keys_of<Unit, Coverage, Dependency, Function, TemplateArgument, Parameter, Operand, Edge,
-                 Block, Call, Cast, Accumulation, Update, Scaling, TypeUse>())
+         keys_of<Unit, Coverage, Dependency, Function, TemplateArgument, Parameter, Operand, Edge, Block,
+                 Call, Cast, Accumulation, Update, Scaling, TypeUse>())
         EXPECT_NE(reference.find(key), std::string::npos) << key;
 }
 

@@ -42,8 +42,7 @@ inline SourceSpan span(std::string_view file, std::uint32_t line) {
 // Every field of every struct away from its default.
 inline Function full_function() {
     const Operand operand = full_operand();
-    const TemplateArgument argument{Symbol("nvcuda::wmma::accumulator"), DType::bf16,
-                                    Shape::scalar};
+    const TemplateArgument argument{Symbol("nvcuda::wmma::accumulator"), DType::bf16, Shape::scalar};
     Function f;
     f.usr = Symbol("c:@F@f#&1{x=2}");
     f.name = Symbol("ns::f");
@@ -54,11 +53,9 @@ inline Function full_function() {
     f.parent_class = Symbol("ns::C");
     f.bases = {Symbol("torch.nn.Module"), Symbol("")};
     f.template_args = {argument, {}};
-    f.params = {
-        {Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
+    f.params = {{Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
     f.returns = DType::e4m3;
-    f.annotations = {Symbol("mp::low_precision"), Symbol(""),
-                     Symbol("with \"quotes\"\\ and\nnewline\x01")};
+    f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
     f.overrides = {Symbol("c:@B")};
     f.flow = {{.span = span("other.h", 8),

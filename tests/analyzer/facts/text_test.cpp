@@ -35,9 +35,7 @@ TEST(FactsText, ReadsBackEveryFieldItPrints) {
     EXPECT_EQ(print_facts(parsed(text)), text);
 }
 
-TEST(FactsText, ReadsBackAnEmptyUnit) {
-    EXPECT_EQ(parsed(print_facts(Unit{})), Unit{});
-}
+TEST(FactsText, ReadsBackAnEmptyUnit) { EXPECT_EQ(parsed(print_facts(Unit{})), Unit{}); }
 
 // Counts a struct's fields from how many initialisers it takes.
 struct Anything {
@@ -86,8 +84,7 @@ TEST(FactsText, NoFieldIsMissingFromItsList) {
     EXPECT_EQ(listed<TypeUse>(), arity<TypeUse>());
     EXPECT_EQ(listed<Coverage>(), arity<Coverage>());
     EXPECT_EQ(listed<Dependency>(), arity<Dependency>());
-    EXPECT_EQ(listed<Unit>() + 3, arity<Unit>())
-        << "coverage, functions and dependencies are lines";
+    EXPECT_EQ(listed<Unit>() + 3, arity<Unit>()) << "coverage, functions and dependencies are lines";
     EXPECT_EQ(listed<Function>() + 9, arity<Function>()) << "nine kinds of facts are lines";
 }
 
@@ -126,10 +123,9 @@ TEST(FactsText, IsPleasantToWriteByHand) {
 }
 
 TEST(FactsText, AcceptsFieldsInAnyOrderAndWindowsLineEnds) {
-    const Unit unit = parsed(
-        "unit a.cu\r\nfunc f\r\n  cast 1:2 fp32->fp16 output source.name=b purpose=store\r\n");
-    const Unit same =
-        parsed("unit a.cu\nfunc f\n  cast 1:2 fp32->fp16 purpose=store source.name=b output");
+    const Unit unit =
+        parsed("unit a.cu\r\nfunc f\r\n  cast 1:2 fp32->fp16 output source.name=b purpose=store\r\n");
+    const Unit same = parsed("unit a.cu\nfunc f\n  cast 1:2 fp32->fp16 purpose=store source.name=b output");
     EXPECT_EQ(unit, same);
 }
 
@@ -151,8 +147,7 @@ TEST(FactsText, NamesTheLineAndWhatWasExpected) {
               "facts:3: expected a pair of dtypes like fp32->fp16, found 'fp32->fp17'");
     EXPECT_THAT(error_of("unit a\nfunc f params=[{fp16"), HasSubstr("expected a closing }"));
     EXPECT_THAT(error_of("unit a\nfunc f params=[fp16"), HasSubstr("expected a closing ]"));
-    EXPECT_THAT(error_of("unit a\nfunc f returns="),
-                HasSubstr("expected a dtype after 'returns='"));
+    EXPECT_THAT(error_of("unit a\nfunc f returns="), HasSubstr("expected a dtype after 'returns='"));
 }
 
 TEST(FactsText, RefusesAnIndexThatNothingHas) {
@@ -160,8 +155,7 @@ TEST(FactsText, RefusesAnIndexThatNothingHas) {
     EXPECT_THAT(error_of("unit a\nfunc f\ncall g block=1"), HasSubstr("a call in a block"));
     EXPECT_THAT(error_of("unit a\nfunc f\nblock to=[1]"), HasSubstr("an edge"));
     EXPECT_THAT(error_of("unit a\nfunc f\ncall g args=[{param=0}]"), HasSubstr("an argument"));
-    EXPECT_EQ(error_of("unit a\nfunc f params=[fp16]\ncall g args=[{param=0}]\nreturn call=0"),
-              "parsed");
+    EXPECT_EQ(error_of("unit a\nfunc f params=[fp16]\ncall g args=[{param=0}]\nreturn call=0"), "parsed");
 }
 
 TEST(FactsText, SurvivesDamage) {
@@ -173,10 +167,18 @@ TEST(FactsText, SurvivesDamage) {
         for (unsigned edits = random() % 4 + 1; edits > 0; --edits) {
             const std::size_t at = random() % text.size();
             switch (random() % 4) {
-            case 0: text[at] = static_cast<char>(random()); break;
-            case 1: text.erase(at, random() % 9); break;
-            case 2: text.insert(at, 1, " =[]{}\"\\\n:-0x"[random() % 13]); break;
-            default: text.insert(at, text.substr(random() % text.size(), random() % 40)); break;
+                case 0:
+                    text[at] = static_cast<char>(random());
+                    break;
+                case 1:
+                    text.erase(at, random() % 9);
+                    break;
+                case 2:
+                    text.insert(at, 1, " =[]{}\"\\\n:-0x"[random() % 13]);
+                    break;
+                default:
+                    text.insert(at, text.substr(random() % text.size(), random() % 40));
+                    break;
             }
             if (text.empty()) text = "x";
         }

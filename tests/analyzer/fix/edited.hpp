@@ -26,8 +26,7 @@ inline Edit edit(const std::string& file, const At& at, std::string text) {
 
 // A finding where its first edit is.
 inline Finding finding(std::vector<Edit> edits, bool safe = true) {
-    Finding f{.rule = "MP101", .span = edits[0].at, .message = "m", .fix = {}, .notes = {},
-              .function = {}};
+    Finding f{.rule = "MP101", .span = edits[0].at, .message = "m", .fix = {}, .notes = {}, .function = {}};
     f.edits = std::move(edits);
     f.safe_edits = safe;
     return f;

@@ -21,8 +21,7 @@ std::string after(const FixPlan& plan) { return plan.files.size() == 1 ? plan.fi
 TEST(PlanFixes, ReplacesInsertsAndDeletes) {
     const FixPlan p = plan("x = a.half()  # keep\ny = 1\n",
                            {finding({edit(kFile, {1, 6, 1, 13}, "")}),
-                            finding({edit(kFile, {2, 1, 2, 1}, "# new\n"),
-                                     edit(kFile, {2, 5, 2, 6}, "2")})});
+                            finding({edit(kFile, {2, 1, 2, 1}, "# new\n"), edit(kFile, {2, 5, 2, 6}, "2")})});
     EXPECT_EQ(after(p), "x = a  # keep\n# new\ny = 2\n");
     EXPECT_EQ(p.fixed, 2u);
     EXPECT_EQ(p.files[0].findings, 2u);
@@ -36,25 +35,25 @@ TEST(PlanFixes, AnEditMaySpanLinesAndEndTheFile) {
 }
 
 TEST(PlanFixes, OfOverlappingFindingsTheFirstByPositionWinsWhole) {
-    const FixPlan p = plan("abcdef\nxyz\n", {finding({edit(kFile, {1, 3, 1, 5}, "2"),
-                                                      edit(kFile, {2, 1, 2, 2}, "2")}),
-                                             finding({edit(kFile, {1, 1, 1, 4}, "1")})});
+    const FixPlan p =
+        plan("abcdef\nxyz\n", {finding({edit(kFile, {1, 3, 1, 5}, "2"), edit(kFile, {2, 1, 2, 2}, "2")}),
+                               finding({edit(kFile, {1, 1, 1, 4}, "1")})});
     EXPECT_EQ(after(p), "1def\nxyz\n") << "nothing of the second";
     EXPECT_EQ(p.fixed, 1u);
     EXPECT_EQ(p.conflicting, 1u);
 }
 
 TEST(PlanFixes, TouchingIsNoConflict) {
-    const FixPlan p = plan("abcd\n", {finding({edit(kFile, {1, 1, 1, 3}, "1")}),
-                                      finding({edit(kFile, {1, 3, 1, 5}, "2")}),
-                                      finding({edit(kFile, {1, 3, 1, 3}, "-")})});
+    const FixPlan p =
+        plan("abcd\n", {finding({edit(kFile, {1, 1, 1, 3}, "1")}), finding({edit(kFile, {1, 3, 1, 5}, "2")}),
+                        finding({edit(kFile, {1, 3, 1, 3}, "-")})});
     EXPECT_EQ(after(p), "1-2\n");
     EXPECT_EQ(p.conflicting, 0u);
 }
 
 TEST(PlanFixes, AnInsertionInsideAReplacementConflicts) {
-    const FixPlan p = plan("abcd\n", {finding({edit(kFile, {1, 1, 1, 4}, "1")}),
-                                      finding({edit(kFile, {1, 2, 1, 2}, "-")})});
+    const FixPlan p = plan(
+        "abcd\n", {finding({edit(kFile, {1, 1, 1, 4}, "1")}), finding({edit(kFile, {1, 2, 1, 2}, "-")})});
     EXPECT_EQ(after(p), "1d\n");
     EXPECT_EQ(p.conflicting, 1u);
 }
@@ -65,8 +64,8 @@ TEST(PlanFixes, TheSameEditTwiceIsMadeOnce) {
                                       finding({import, edit(kFile, {2, 1, 2, 2}, "y")})});
     EXPECT_EQ(after(p), "import torch\nx\ny\n");
     EXPECT_EQ(p.fixed, 2u);
-    const FixPlan other = plan("a\n", {finding({import}),
-                                       finding({edit(kFile, {1, 1, 1, 1}, "import os\n")})});
+    const FixPlan other =
+        plan("a\n", {finding({import}), finding({edit(kFile, {1, 1, 1, 1}, "import os\n")})});
     EXPECT_EQ(other.conflicting, 1u) << "nobody knows their order";
 }
 
@@ -83,14 +82,13 @@ TEST(PlanFixes, LineEndsAndForeignBytesStay) {
               "a = 1\r\nx\r\ny\r\nb\r\n");
     EXPECT_EQ(after(plan("s = '\xe9\xff' + a\n", {finding({edit(kFile, {1, 12, 1, 13}, "b")})})),
               "s = '\xe9\xff' + b\n");
-    EXPECT_EQ(after(plan("a\r\nb\r\n", {finding({edit(kFile, {1, 2, 1, 2}, " # x")})})),
-              "a # x\r\nb\r\n");
+    EXPECT_EQ(after(plan("a\r\nb\r\n", {finding({edit(kFile, {1, 2, 1, 2}, " # x")})})), "a # x\r\nb\r\n");
 }
 
 TEST(PlanFixes, WhatIsNotAPlaceIsLeftAlone) {
-    for (const Edit& e : {edit(kFile, {1, 5, 1, 6}, "x"), edit(kFile, {9, 1, 9, 1}, "x"),
-                          edit(kFile, {1, 2, 1, 1}, "x"), edit(kFile, {0, 0, 0, 0}, "x"),
-                          edit("/p/other.py", {1, 1, 1, 1}, "x")}) {
+    for (const Edit& e :
+         {edit(kFile, {1, 5, 1, 6}, "x"), edit(kFile, {9, 1, 9, 1}, "x"), edit(kFile, {1, 2, 1, 1}, "x"),
+          edit(kFile, {0, 0, 0, 0}, "x"), edit("/p/other.py", {1, 1, 1, 1}, "x")}) {
         const FixPlan p = plan("a\n", {finding({e})});
         EXPECT_TRUE(p.files.empty());
         EXPECT_EQ(p.not_ours, 1u);
@@ -98,9 +96,7 @@ TEST(PlanFixes, WhatIsNotAPlaceIsLeftAlone) {
 }
 
 TEST(PlanFixes, NotebooksAndForeignFilesAreNeverEdited) {
-    const auto edits = [](const char* file) {
-        return Findings{finding({edit(file, {1, 1, 1, 2}, "b")})};
-    };
+    const auto edits = [](const char* file) { return Findings{finding({edit(file, {1, 1, 1, 2}, "b")})}; };
     Report r = edited::report({{"/p/n.ipynb", "a\n"}}, edits("/p/n.ipynb"));
     EXPECT_EQ(plan_fixes(r, true).not_ours, 1u);
     r = edited::report({{"/usr/include/x.h", "a\n"}}, edits("/usr/include/x.h"));
@@ -110,9 +106,9 @@ TEST(PlanFixes, NotebooksAndForeignFilesAreNeverEdited) {
 }
 
 TEST(PlanFixes, AFindingThatNeedsTwoFilesIsLeftAlone) {
-    const Report r = edited::report(
-        {{kFile, "a\n"}, {"/p/b.py", "a\n"}},
-        {finding({edit(kFile, {1, 1, 1, 2}, "x"), edit("/p/b.py", {1, 1, 1, 2}, "x")})});
+    const Report r =
+        edited::report({{kFile, "a\n"}, {"/p/b.py", "a\n"}},
+                       {finding({edit(kFile, {1, 1, 1, 2}, "x"), edit("/p/b.py", {1, 1, 1, 2}, "x")})});
     EXPECT_EQ(plan_fixes(r, true).not_ours, 1u);
 }
 

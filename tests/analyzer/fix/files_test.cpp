@@ -27,7 +27,7 @@ TEST_F(FixFiles, TheTextChangesTheModeStays) {
     ::chmod(path("a.py").c_str(), 0751);
     ASSERT_TRUE(replace_file(path("a.py"), "old\n", "new\n"));
     EXPECT_EQ(text("a.py"), "new\n");
-    struct stat info {};
+    struct stat info{};
     ::stat(path("a.py").c_str(), &info);
     EXPECT_EQ(info.st_mode & 07777, 0751u);
     EXPECT_EQ(std::distance(fs::directory_iterator(root_), {}), 1) << "nothing temporary is left";

@@ -31,15 +31,15 @@ TEST(PythonClasses, AttributesAreKnownToAllMethods) {
 
 // A class whose `setup` runs the statements and then sets the attribute that `step` uses.
 std::vector<std::string> step_after(const std::string& statements, const std::string& value = "o") {
-    return calls_of("import torch\nclass T:\n  def step(self):\n    self.opt.step()\n"
-                    "  def setup(self, net, given):\n" +
-                        statements + "    self.opt = " + value + "\n",
-                    "T.step");
+    return calls_of(
+        "import torch\nclass T:\n  def step(self):\n    self.opt.step()\n"
+        "  def setup(self, net, given):\n" +
+            statements + "    self.opt = " + value + "\n",
+        "T.step");
 }
 
 TEST(PythonClasses, AttributesOfOtherMethodsHoldWhatTheirLocalsDo) {
-    EXPECT_THAT(step_after("    o = torch.optim.SGD(net)\n"),
-                ElementsAre("torch.optim.SGD.step(self.opt)"));
+    EXPECT_THAT(step_after("    o = torch.optim.SGD(net)\n"), ElementsAre("torch.optim.SGD.step(self.opt)"));
 }
 
 TEST(PythonClasses, ALocalThatIsBoundTwiceOrAParameterIsNotKnown) {
@@ -51,14 +51,14 @@ TEST(PythonClasses, ALocalThatIsBoundTwiceOrAParameterIsNotKnown) {
 
 // What __init__ says to keep of its parameters, as "self.x 1", or "self.x #0" for the result of a call.
 std::vector<std::string> kept(const std::string& statements, const std::string& more = "") {
-    const Unit unit = unit_of("import torch\nclass T:\n  def __init__(self, net, device, on=True):\n" +
-                               statements + more);
+    const Unit unit =
+        unit_of("import torch\nclass T:\n  def __init__(self, net, device, on=True):\n" + statements + more);
     std::vector<std::string> out;
     for (const Function& f : unit.functions)
         for (const Setting& s : f.settings)
-            out.push_back(std::string(s.key.str()) +
-                          (s.value.call == kNone ? " " + std::to_string(s.value.param)
-                                                 : " #" + std::to_string(s.value.call)));
+            out.push_back(std::string(s.key.str()) + (s.value.call == kNone
+                                                          ? " " + std::to_string(s.value.param)
+                                                          : " #" + std::to_string(s.value.call)));
     return out;
 }
 
@@ -90,15 +90,15 @@ TEST(PythonClasses, InitKeepsNothingThatMayBeSomethingElseLater) {
     EXPECT_THAT(kept("    self.net = net\n    if on:\n      self.net = device\n"), testing::IsEmpty());
     EXPECT_THAT(kept("    self.net = net\n", "  def swap(self, other):\n    self.net = other\n"),
                 testing::IsEmpty());
-    EXPECT_THAT(kept("    self.net = net\n", "  def step(self):\n    self.net += 1\n"),
-                testing::IsEmpty());
+    EXPECT_THAT(kept("    self.net = net\n", "  def step(self):\n    self.net += 1\n"), testing::IsEmpty());
 }
 
 TEST(PythonClasses, ALocalOfAMethodHidesTheNameOfTheModule) {
-    constexpr auto kSource = "import torch\ndtype = torch.float32\nclass T:\n"
-                             "  def setup(self):\n    dtype = torch.float16\n"
-                             "    self.t = torch.zeros(3, dtype=dtype)\n"
-                             "  def step(self):\n    self.t.sum()\n";
+    constexpr auto kSource =
+        "import torch\ndtype = torch.float32\nclass T:\n"
+        "  def setup(self):\n    dtype = torch.float16\n"
+        "    self.t = torch.zeros(3, dtype=dtype)\n"
+        "  def step(self):\n    self.t.sum()\n";
     EXPECT_THAT(calls_of(kSource, "T.step"), ElementsAre("torch.Tensor.sum(self.t:tensor)"));
 }
 
@@ -114,54 +114,59 @@ TEST(PythonClasses, MethodsSayWhoTheyBelongTo) {
 }
 
 TEST(PythonClasses, SuperIsTheBase) {
-    constexpr auto kSource = "from lib import Base\nclass A(Base):\n  def f(self):\n"
+    constexpr auto kSource =
+        "from lib import Base\nclass A(Base):\n  def f(self):\n"
         "    super().f(1)\n"
-                             "class B(A):\n  def f(self):\n    super(B, self).f(2)\n";
+        "class B(A):\n  def f(self):\n    super(B, self).f(2)\n";
     EXPECT_THAT(calls_of(kSource, "A.f"), ElementsAre("lib.Base.f(super(), 1)"));
     EXPECT_THAT(calls_of(kSource, "B.f"), ElementsAre("m.A.f(super(B, self), 2)"));
 }
 
 TEST(PythonClasses, ObjectsKeepTheirClass) {
-    constexpr auto kSource = "import torch\n"
-                             "class Net(torch.nn.Module):\n  def loss(self, x): pass\n"
-                             "  def forward(self, x): pass\n"
-                             "def f(x):\n  net = Net().cuda()\n  net(x)\n  net.loss(x)\n"
-                             "  net.half()\n";
+    constexpr auto kSource =
+        "import torch\n"
+        "class Net(torch.nn.Module):\n  def loss(self, x): pass\n"
+        "  def forward(self, x): pass\n"
+        "def f(x):\n  net = Net().cuda()\n  net(x)\n  net.loss(x)\n"
+        "  net.half()\n";
     EXPECT_THAT(calls_of(kSource, "f"),
-                ElementsAre("m.Net()", "torch.nn.Module.cuda(#0:module)",
-                            "m.Net.forward(#1:module, x)", "m.Net.loss(#1:module, x)",
-                            "torch.nn.Module.half(#1:module)"));
+                ElementsAre("m.Net()", "torch.nn.Module.cuda(#0:module)", "m.Net.forward(#1:module, x)",
+                            "m.Net.loss(#1:module, x)", "torch.nn.Module.half(#1:module)"));
 }
 
 TEST(PythonClasses, ModulesAreCastInPlace) {
-    constexpr auto kSource = "from torch import nn\ndef f(x):\n  net = nn.Linear(1, 1)\n"
+    constexpr auto kSource =
+        "from torch import nn\ndef f(x):\n  net = nn.Linear(1, 1)\n"
         "  net.half()\n  net(x)\n";
     EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.nn.Linear.forward(#0:module fp16, x)"));
 }
 
 TEST(PythonClasses, APropertyIsCalled) {
-    constexpr auto kSource = "class C:\n  @property\n  def ctx(self): pass\n"
-                             "  def f(self, o):\n    o.g(self.ctx)\n";
+    constexpr auto kSource =
+        "class C:\n  @property\n  def ctx(self): pass\n"
+        "  def f(self, o):\n    o.g(self.ctx)\n";
     EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("m.C.ctx(self)", "?.g(o, #0)"));
 }
 
 TEST(PythonClasses, FirstParametersOfOtherMethods) {
-    constexpr auto kSource = "class C:\n  def g(self): pass\n  @staticmethod\n  def s(x):\n"
+    constexpr auto kSource =
+        "class C:\n  def g(self): pass\n  @staticmethod\n  def s(x):\n"
         "    x.g()\n"
-                             "  @classmethod\n  def c(cls):\n    return cls()\n";
+        "  @classmethod\n  def c(cls):\n    return cls()\n";
     EXPECT_THAT(calls_of(kSource, "C.s"), ElementsAre("?.g(x)"));
     EXPECT_THAT(calls_of(kSource, "C.c"), ElementsAre("m.C()"));
 }
 
 TEST(PythonClasses, SettersAndOverloadsAreNotTheMethod) {
     EXPECT_THAT(functions_of("class C:\n  @property\n  def x(self): pass\n  @x.setter\n"
-        "  def x(self, v): pass\n"
+                             "  def x(self, v): pass\n"
                              "  @overload\n  def y(self): ...\n  def y(self): pass\n"),
                 ElementsAre("m.<module>", "m.C.x", "m.C.x.setter", "m.C.y"));
 }
 
 TEST(PythonClasses, InheritedFunctionsOfAClassHaveNoBodyHere) {
-    const Unit unit = unit_of("import torch\nclass F(torch.autograd.Function):\n  pass\n"
+    const Unit unit = unit_of(
+        "import torch\nclass F(torch.autograd.Function):\n  pass\n"
         "F.apply(1)\n");
     const Call& call = unit.functions[0].calls.back();
     EXPECT_EQ(call.name.str(), "m.F.apply");
@@ -170,11 +175,11 @@ TEST(PythonClasses, InheritedFunctionsOfAClassHaveNoBodyHere) {
 
 TEST(PythonClasses, ParametersFollowTheModule) {
     EXPECT_THAT(calls_of("import torch\nfrom torch import nn\nclass C(nn.Module):\n"
-        "  def __init__(self):\n"
+                         "  def __init__(self):\n"
                          "    self.w = nn.Parameter(torch.zeros(3))\n    self.s = torch.zeros(3)\n"
-                         "  def f(self):\n    self.w.sum()\n    self.s.sum()\n", "C.f"),
-                ElementsAre("torch.Tensor.sum(self.w:tensor)",
-                    "torch.Tensor.sum(self.s:tensor fp32)"));
+                         "  def f(self):\n    self.w.sum()\n    self.s.sum()\n",
+                         "C.f"),
+                ElementsAre("torch.Tensor.sum(self.w:tensor)", "torch.Tensor.sum(self.s:tensor fp32)"));
 }
 
 TEST(PythonClasses, BuffersAreAttributesThatFollowTheModule) {
@@ -202,9 +207,10 @@ TEST(PythonClasses, AnAttributeOfOneBranchIsWhatItIs) {
 }
 
 TEST(PythonClasses, ClassBodiesRunOnce) {
-    constexpr auto kSource = "import torch\nclass C:\n  half = torch.float16\n"
+    constexpr auto kSource =
+        "import torch\nclass C:\n  half = torch.float16\n"
         "  w = torch.zeros(3)\n"
-                             "  def f(self, x):\n    x.to(self.half)\n";
+        "  def f(self, x):\n    x.to(self.half)\n";
     EXPECT_THAT(calls_of(kSource, "C.<class>"), ElementsAre("torch.zeros(3)"));
     EXPECT_THAT(calls_of(kSource, "C.f"), ElementsAre("?.to(x, torch.float16)"));
 }

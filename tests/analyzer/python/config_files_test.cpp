@@ -28,12 +28,11 @@ TEST(ConfigFiles, DeepSpeedKeysAreFlattened) {
 }
 
 TEST(ConfigFiles, GaudiListsGiveOneSettingPerOp) {
-    EXPECT_EQ(
-        settings("gaudi_config.json",
-                 "{\"use_torch_autocast\": true, \"autocast_bf16_ops\": [\"softmax\", \"add\"],\n"
-                 " \"hmp_fp32_ops\": [\"log\"]}"),
-        "1:24 use_torch_autocast=true\n1:52 bf16_ops='softmax'\n1:63 bf16_ops='add'\n"
-        "2:19 fp32_ops='log'\n");
+    EXPECT_EQ(settings("gaudi_config.json",
+                       "{\"use_torch_autocast\": true, \"autocast_bf16_ops\": [\"softmax\", \"add\"],\n"
+                       " \"hmp_fp32_ops\": [\"log\"]}"),
+              "1:24 use_torch_autocast=true\n1:52 bf16_ops='softmax'\n1:63 bf16_ops='add'\n"
+              "2:19 fp32_ops='log'\n");
 }
 
 TEST(ConfigFiles, OpListsGiveOneSettingPerLine) {
@@ -52,13 +51,12 @@ TEST(ConfigFiles, OtherFilesGiveNothing) {
     EXPECT_EQ(settings("requirements.txt", "torch\nnumpy\n"), "");
     EXPECT_EQ(settings("notes.txt", "the loss is nan\n"), "");
     EXPECT_EQ(settings("empty.txt", ""), "");
-    EXPECT_TRUE(
-        extract_config({.path = "notes.txt", .module = "", .text = "x y"}).functions.empty());
+    EXPECT_TRUE(extract_config({.path = "notes.txt", .module = "", .text = "x y"}).functions.empty());
 }
 
 TEST(ConfigFiles, FactsOfAConfigurationCanBePrinted) {
-    const Unit unit = extract_config(
-        {.path = "ds.json", .module = "", .text = "{\"bf16\": {\"enabled\": true}}"});
+    const Unit unit =
+        extract_config({.path = "ds.json", .module = "", .text = "{\"bf16\": {\"enabled\": true}}"});
     const Result<Unit> back = parse_facts(print_facts(unit));
     ASSERT_TRUE(back);
     EXPECT_EQ(*back, unit);
@@ -78,9 +76,8 @@ TEST(ConfigFiles, NamesOfConfigurationsAreFound) {
         "    setting 6:1 os.environ.PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST value.shape=object "
         "value.constant=\"'/data/l.txt'\"\n");
     ASSERT_TRUE(unit) << unit.error().message;
-    EXPECT_EQ(
-        configuration_files(*unit),
-        (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "/data/l.txt"}));
+    EXPECT_EQ(configuration_files(*unit),
+              (std::vector<std::string>{"lists/a.txt", "ds.json", "ds_config.json", "/data/l.txt"}));
 }
 
 }  // namespace

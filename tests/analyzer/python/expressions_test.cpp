@@ -37,28 +37,25 @@ TEST(PythonExpressions, ConstantsAreFolded) {
 }
 
 TEST(PythonExpressions, ConstantsOfTheModuleAreKnownInFunctions) {
-    EXPECT_THAT(calls_of("EPS = 1e-8\ndef f(x):\n  g(x + EPS)\n", "f"),
-        Contains("?.__add__(x, 1e-08)"));
+    EXPECT_THAT(calls_of("EPS = 1e-8\ndef f(x):\n  g(x + EPS)\n", "f"), Contains("?.__add__(x, 1e-08)"));
     EXPECT_THAT(calls_of("EPS = 1e-8\nEPS = 1\ndef f(x):\n  g(x + EPS)\n", "f"),
                 Contains("?.__add__(x, EPS)"));
 }
 
 TEST(PythonExpressions, CallsStandInTheOrderOfEvaluation) {
     EXPECT_THAT(calls_of("def f(x):\n  return a.b(x.c(), k=x.d())[x.e()]\n", "f"),
-                ElementsAre("?.c(x)", "?.d(x)", "?.b(a, #0, k=#1)", "?.e(x)",
-                    "?.__getitem__(#2, #3)"));
+                ElementsAre("?.c(x)", "?.d(x)", "?.b(a, #0, k=#1)", "?.e(x)", "?.__getitem__(#2, #3)"));
 }
 
 TEST(PythonExpressions, OperandsFollowDefinitions) {
-    constexpr auto kSource = "import torch\ndef f(x):\n  y = x.half()\n  z = y\n  torch.relu(z)\n"
+    constexpr auto kSource =
+        "import torch\ndef f(x):\n  y = x.half()\n  z = y\n  torch.relu(z)\n"
         "  y = 1\n  torch.relu(y)\n";
-    EXPECT_THAT(calls_of(kSource, "f"),
-                ElementsAre("?.half(x)", "torch.relu(#0)", "torch.relu(1)"));
+    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.half(x)", "torch.relu(#0)", "torch.relu(1)"));
 }
 
 TEST(PythonExpressions, AttributesOfAnotherObjectAreForgotten) {
-    EXPECT_THAT(calls_of("def f(o, a):\n  a.x = o.half()\n  o.use(a.x)\n  a = o\n  o.use(a.x)\n",
-        "f"),
+    EXPECT_THAT(calls_of("def f(o, a):\n  a.x = o.half()\n  o.use(a.x)\n  a = o\n  o.use(a.x)\n", "f"),
                 ElementsAre("?.half(o)", "?.use(o, #0)", "?.use(o, a.x)"));
 }
 
@@ -81,14 +78,16 @@ TEST(PythonExpressions, SpansOfKeywordArgumentsBeginAtTheKeyword) {
 }
 
 TEST(PythonExpressions, TwoDefinitionsAreNone) {
-    constexpr auto kSource = "import torch\ndef f(x, c):\n  y = x.half()\n  if c:\n"
+    constexpr auto kSource =
+        "import torch\ndef f(x, c):\n  y = x.half()\n  if c:\n"
         "    y = x.float()\n  torch.relu(y)\n";
     EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.relu(y)"));
 }
 
 TEST(PythonExpressions, WhatALoopAssignsIsNotKnownAtItsStart) {
-    constexpr auto kSource = "import torch\ndef f(x, xs):\n  y = x.half()\n  for i in xs:\n"
-                             "    torch.relu(y)\n    y = x.float()\n";
+    constexpr auto kSource =
+        "import torch\ndef f(x, xs):\n  y = x.half()\n  for i in xs:\n"
+        "    torch.relu(y)\n    y = x.float()\n";
     EXPECT_THAT(calls_of(kSource, "f"), Contains("torch.relu(y)"));
 }
 
@@ -96,59 +95,60 @@ TEST(PythonExpressions, ResultsAreNamed) {
     EXPECT_THAT(facts_of("def f(self, x):\n  self.y = x.g()\n", "f"),
                 ElementsAre("call ?.g kind=method args=[{other param=1 name=x}] result.shape=other "
                             "result.name=self.y"));
-    EXPECT_THAT(facts_of("def f(x):\n  a, b = x.g()\n", "f"),
-        ElementsAre(HasSubstr("result.name=\"a, b\"")));
+    EXPECT_THAT(facts_of("def f(x):\n  a, b = x.g()\n", "f"), ElementsAre(HasSubstr("result.name=\"a, b\"")));
 }
 
 TEST(PythonExpressions, UnpackingReadsItems) {
-    constexpr auto kSource = "def g():\n  return 1, 2\ndef f(pair):\n  a, b = pair\n"
+    constexpr auto kSource =
+        "def g():\n  return 1, 2\ndef f(pair):\n  a, b = pair\n"
         "  c, _ = g()\n  d, *e = pair\n  a.h(b, c, d)\n";
     EXPECT_THAT(calls_of(kSource, "f"),
-        ElementsAre(HasSubstr("__getitem__"), HasSubstr("__getitem__"), HasSubstr("g("),
-                    HasSubstr("__getitem__"), "?.h(#0, #1, #3, d)"));
+                ElementsAre(HasSubstr("__getitem__"), HasSubstr("__getitem__"), HasSubstr("g("),
+                            HasSubstr("__getitem__"), "?.h(#0, #1, #3, d)"));
 }
 
 TEST(PythonExpressions, ATupleIsAssignedItemByItem) {
-    constexpr auto kSource = "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n"
+    constexpr auto kSource =
+        "import torch\ndef f(x):\n  a, b = x.half(), x.float()\n"
         "  torch.relu(a)\n  torch.relu(b)\n";
-    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.half(x)", "?.float(x)", "torch.relu(#0)",
-        "torch.relu(#1)"));
+    EXPECT_THAT(calls_of(kSource, "f"),
+                ElementsAre("?.half(x)", "?.float(x)", "torch.relu(#0)", "torch.relu(#1)"));
 }
 
 TEST(PythonExpressions, ParametersHaveTheTypeTheySay) {
     EXPECT_THAT(calls_of("import torch\nfrom torch import Tensor\nfrom typing import Optional\n"
                          "def f(a: torch.Tensor, b: Optional[Tensor] = None, c: 'Tensor' = 1, *d: Tensor):\n"
-                         "  a.half()\n  b.half()\n  d.half()\n", "f"),
-                ElementsAre("torch.Tensor.half(a:tensor)", "torch.Tensor.half(b:tensor)",
-                    "?.half(d)"));
+                         "  a.half()\n  b.half()\n  d.half()\n",
+                         "f"),
+                ElementsAre("torch.Tensor.half(a:tensor)", "torch.Tensor.half(b:tensor)", "?.half(d)"));
 }
 
 TEST(PythonExpressions, Displays) {
     EXPECT_THAT(calls_of("def f(o):\n  o.s({'m': o.d(), **o}, [1, *o], (2,))\n", "f"),
-                ElementsAre("?.d(o)", "dict(m=#0, **=o)", "list(1, *=o)", "tuple(2)",
-                    "?.s(o, #1, #2, #3)"));
+                ElementsAre("?.d(o)", "dict(m=#0, **=o)", "list(1, *=o)", "tuple(2)", "?.s(o, #1, #2, #3)"));
 }
 
 TEST(PythonExpressions, ScalarsAndTextAreNoTensors) {
     EXPECT_THAT(calls_of("def f(x):\n  a = 1 + 2 * 3\n  b = 'x' + x\n"
-        "  c = 'a' if x is None else 'b'\n  d = x in 'y'\n", "f"),
+                         "  c = 'a' if x is None else 'b'\n  d = x in 'y'\n",
+                         "f"),
                 IsEmpty());
 }
 
 TEST(PythonExpressions, OperatorsAreNamedByTheirMethod) {
     EXPECT_THAT(calls_of("def f(x, y):\n  -x @ y\n  x < y\n  x[0] = y\n  x += y\n", "f"),
-                ElementsAre("?.__neg__(x)", "?.__matmul__(#0, y)", "?.__lt__(x, y)",
-                    "?.__setitem__(x, 0, y)",
+                ElementsAre("?.__neg__(x)", "?.__matmul__(#0, y)", "?.__lt__(x, y)", "?.__setitem__(x, 0, y)",
                             "?.__iadd__(x, y)"));
 }
 
 TEST(PythonExpressions, FunctionsAsArguments) {
-    const Unit unit = unit_of("def g(): pass\nclass C:\n  def m(self): pass\n  def f(self):\n"
-                              "    run(g, self.m, lambda: 1)\n");
+    const Unit unit = unit_of(
+        "def g(): pass\nclass C:\n  def m(self): pass\n  def f(self):\n"
+        "    run(g, self.m, lambda: 1)\n");
     for (const Function& f : unit.functions)
         if (f.name.str() == "m.C.f")
-            EXPECT_THAT(f.calls.back().lambdas, ElementsAre(Symbol("m.g"), Symbol("m.C.m"),
-                Symbol("m.C.f.<lambda:5:20>")));
+            EXPECT_THAT(f.calls.back().lambdas,
+                        ElementsAre(Symbol("m.g"), Symbol("m.C.m"), Symbol("m.C.f.<lambda:5:20>")));
 }
 
 TEST(PythonExpressions, InterpolationsAreEvaluated) {
@@ -157,10 +157,11 @@ TEST(PythonExpressions, InterpolationsAreEvaluated) {
 }
 
 TEST(PythonExpressions, SumsInLoopsAccumulate) {
-    constexpr auto kSource = "import torch\ndef f(xs):\n"
+    constexpr auto kSource =
+        "import torch\ndef f(xs):\n"
         "  t = torch.zeros((), dtype=torch.bfloat16)\n  n = 0\n  s = 0.0\n"
-                             "  for x in xs:\n    t += x\n    n += 1\n    s = s + x\n"
-                             "    u = x.a()\n    u += x\n";
+        "  for x in xs:\n    t += x\n    n += 1\n    s = s + x\n"
+        "    u = x.a()\n    u += x\n";
     const auto facts = facts_of(kSource, "f");
     EXPECT_THAT(facts, Contains("accumulate t dtype=bf16 shape=tensor loop_depth=1 call=2"));
     EXPECT_THAT(facts, Contains(HasSubstr("accumulate s form=assign loop_depth=1")));
@@ -170,7 +171,7 @@ TEST(PythonExpressions, SumsInLoopsAccumulate) {
 
 TEST(PythonExpressions, SettingsOfLibraries) {
     EXPECT_THAT(facts_of("import os, torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
-        "os.environ['A'] = '1'\n"
+                         "os.environ['A'] = '1'\n"
                          "os.environ.setdefault('B', '2')\n"),
                 testing::IsSupersetOf({"setting torch.backends.cuda.matmul.allow_tf32 value.constant=true",
                                        "setting os.environ.A value.shape=object value.constant='1'",
@@ -179,14 +180,15 @@ TEST(PythonExpressions, SettingsOfLibraries) {
 
 TEST(PythonExpressions, ConfigurationsHandedToALibraryAreFlattened) {
     EXPECT_THAT(facts_of("import deepspeed\ncfg = {'fp16': {'enabled': True, 'loss_scale': 0}}\n"
-                         "def f(m):\n  deepspeed.initialize(model=m, config=cfg)\n", "f"),
+                         "def f(m):\n  deepspeed.initialize(model=m, config=cfg)\n",
+                         "f"),
                 testing::IsSupersetOf({"setting fp16.enabled value.shape=other value.constant=true",
                                        "setting fp16.loss_scale value.shape=other value.constant=0"}));
 }
 
 TEST(PythonExpressions, DeepNestingEnds) {
-    const std::string deep = "def f(x):\n  y = " + std::string(100000,
-        '(') + "x.a()" + std::string(100000, ')') + "\n  x.b()\n";
+    const std::string deep =
+        "def f(x):\n  y = " + std::string(100000, '(') + "x.a()" + std::string(100000, ')') + "\n  x.b()\n";
     EXPECT_THAT(calls_of(deep, "f"), ElementsAre("?.b(x)"));
     std::string sum = "def f(x):\n  y = x";
     for (int i = 0; i < 20000; ++i) sum += " + x";

@@ -40,9 +40,12 @@ void drop_position(std::string& line) {
 
 std::string show(const Operand& o) {
     std::string text = o.keyword.empty() ? "" : std::string(o.keyword.str()) + "=";
-    if (!o.constant.empty()) text += o.constant.str();
-    else if (o.call != kNone) text += "#" + std::to_string(o.call);
-    else text += o.name.empty() ? o.text.str() : o.name.str();
+    if (!o.constant.empty())
+        text += o.constant.str();
+    else if (o.call != kNone)
+        text += "#" + std::to_string(o.call);
+    else
+        text += o.name.empty() ? o.text.str() : o.name.str();
     if (o.shape == Shape::tensor || o.shape == Shape::module) {
         text += o.shape == Shape::tensor ? ":tensor" : ":module";
         if (o.dtype != DType::unknown) text += " " + std::string(name_of(o.dtype));

@@ -39,9 +39,7 @@ std::vector<std::string> flow_of(std::string_view body) {
     return blocks;
 }
 
-TEST(PythonFlow, StraightCodeHasNoBlocks) {
-    EXPECT_THAT(flow_of("obj.a()\nobj.b()\n"), ElementsAre("a b "));
-}
+TEST(PythonFlow, StraightCodeHasNoBlocks) { EXPECT_THAT(flow_of("obj.a()\nobj.b()\n"), ElementsAre("a b ")); }
 
 TEST(PythonFlow, BranchesAndTheirEnd) {
     EXPECT_THAT(flow_of("if amp:\n  obj.a()\nelse:\n  obj.b()\nobj.c()\n"),
@@ -54,25 +52,24 @@ TEST(PythonFlow, ConditionsThatCannotChangeAreNamed) {
     EXPECT_THAT(facts_of("def f(s):\n  if s is not None and s.on:\n    pass\n", "f"),
                 Contains(HasSubstr("{4 condition=\"s is None\" when=false} {3 condition=\"s is None\"}")));
     EXPECT_THAT(facts_of("def f(args):\n  if args.fp16:\n    pass\n", "f")[0],
-        HasSubstr("condition=args.fp16"));
+                HasSubstr("condition=args.fp16"));
 }
 
 TEST(PythonFlow, ConditionsThatMayChangeAreNot) {
     for (const std::string_view source :
          {"def f(n):\n  n -= 1\n  if n:\n    pass\n", "def f(g):\n  if g():\n    pass\n",
-          "def f(xs):\n  for x in xs:\n    if x: pass\n",
-          "def f(x):\n  while x[0]:\n    pass\n",
+          "def f(xs):\n  for x in xs:\n    if x: pass\n", "def f(x):\n  while x[0]:\n    pass\n",
           "class C:\n  def s(self):\n    self.on = 1\n  def f(self):\n    if self.on:\n"
           "      pass\n"})
         EXPECT_THAT(facts_of(source, source.starts_with("class") ? "C.f" : "f"),
-                    Not(Contains(HasSubstr("condition")))) << source;
+                    Not(Contains(HasSubstr("condition"))))
+            << source;
 }
 
 TEST(PythonFlow, LoopsGoBack) {
     EXPECT_THAT(flow_of("for x in xs:\n  obj.a()\n  if amp:\n    break\n  obj.b()\nelse:\n"
-        "  obj.c()\nobj.d()\n"),
-                ElementsAre("-> 1", "-> 2 3", "a -> 6+ 7-", "c -> 4", "d -> out", "b -> 1",
-                    "-> 4", "-> 5"));
+                        "  obj.c()\nobj.d()\n"),
+                ElementsAre("-> 1", "-> 2 3", "a -> 6+ 7-", "c -> 4", "d -> out", "b -> 1", "-> 4", "-> 5"));
     EXPECT_THAT(flow_of("while True:\n  obj.a()\n  if amp:\n    continue\n  return obj.b()\n"),
                 ElementsAre("-> 1", "-> 2", "a -> 6+ 7-", "->", "->", "b -> out", "-> 1", "-> 5"));
 }
@@ -84,7 +81,8 @@ TEST(PythonFlow, CallsInATryLeadToItsHandlers) {
 
 TEST(PythonFlow, FinallyRunsOnEveryWayOut) {
     // One body; from its end to the code behind, and out of the function.
-    const auto blocks = flow_of("try:\n  if amp:\n    return\n  obj.a()\nfinally:\n  obj.b()\n"
+    const auto blocks = flow_of(
+        "try:\n  if amp:\n    return\n  obj.a()\nfinally:\n  obj.b()\n"
         "obj.c()\n");
     int finally_blocks = 0;
     for (const std::string& block : blocks) finally_blocks += block.starts_with("b ");
@@ -94,8 +92,7 @@ TEST(PythonFlow, FinallyRunsOnEveryWayOut) {
 }
 
 TEST(PythonFlow, ShortCircuitsAreBranches) {
-    EXPECT_THAT(flow_of("amp and obj.a()\nobj.b()\n"), ElementsAre("-> 1+ 2-", "a -> 2",
-        "b -> out"));
+    EXPECT_THAT(flow_of("amp and obj.a()\nobj.b()\n"), ElementsAre("-> 1+ 2-", "a -> 2", "b -> out"));
     EXPECT_THAT(flow_of("obj.a() if amp else obj.b()\n"),
                 ElementsAre("-> 1+ 2-", "a -> 3", "b -> 3", "-> out"));
 }
@@ -110,7 +107,8 @@ TEST(PythonFlow, MatchTriesOneCaseAfterTheOther) {
 }
 
 TEST(PythonFlow, LoopDepthIsCounted) {
-    const Unit unit = unit_of("def f(o, xs):\n  o.a()\n  for x in xs:\n    o.b()\n"
+    const Unit unit = unit_of(
+        "def f(o, xs):\n  o.a()\n  for x in xs:\n    o.b()\n"
         "    [o.c() for y in x]\n");
     std::vector<int> depths;
     for (const Call& call : unit.functions.back().calls) depths.push_back(call.loop_depth);

@@ -12,8 +12,7 @@ namespace {
 
 // The calls of a function, written as facts, each completed in order.
 Function completed(const std::string& calls, DType default_float = DType::fp32) {
-    Result<Unit> unit =
-        parse_facts("unit a.py language=python\n  func 1:1 m.f kind=python\n" + calls);
+    Result<Unit> unit = parse_facts("unit a.py language=python\n  func 1:1 m.f kind=python\n" + calls);
     EXPECT_TRUE(unit) << unit.error().message;
     if (!unit) return {};
     Function done = unit->functions[0];
@@ -28,9 +27,8 @@ Call last(const std::string& calls, DType default_float = DType::fp32) {
 
 // "tensor fp16" of the last call.
 std::string gives(const std::string& calls, DType default_float = DType::fp32) {
-    constexpr std::string_view kShapes[] = {"scalar", "vec",        "pointer", "array",
-                                            "tensor", "options",    "object",  "other",
-                                            "module", "parameters", "dtype"};
+    constexpr std::string_view kShapes[] = {"scalar", "vec",   "pointer", "array",      "tensor", "options",
+                                            "object", "other", "module",  "parameters", "dtype"};
     const Call call = last(calls, default_float);
     return std::string(kShapes[static_cast<std::size_t>(call.result.shape)]) + " " +
            std::string(name_of(call.result.dtype));
@@ -42,15 +40,11 @@ TEST(Library, FactoriesGiveTheDefaultOrWhatIsAsked) {
     EXPECT_EQ(gives("call 1:1 torch.zeros args=[constant=2 "
                     "{dtype fp16 constant=torch.float16 keyword=dtype}]"),
               "tensor fp16");
-    EXPECT_EQ(gives("call 1:1 torch.zeros args=[constant=2 {other name=d keyword=dtype}]"),
-              "tensor unknown");
-    EXPECT_EQ(gives("call 1:1 torch.zeros args=[constant=2 {constant=None keyword=dtype}]"),
-              "tensor fp32");
+    EXPECT_EQ(gives("call 1:1 torch.zeros args=[constant=2 {other name=d keyword=dtype}]"), "tensor unknown");
+    EXPECT_EQ(gives("call 1:1 torch.zeros args=[constant=2 {constant=None keyword=dtype}]"), "tensor fp32");
     EXPECT_EQ(gives("call 1:1 torch.randint args=[constant=2]"), "tensor int64");
-    EXPECT_EQ(
-        gives(
-            "call 1:1 jax.numpy.zeros args=[constant=2 {dtype bf16 constant=jax.numpy.bfloat16}]"),
-        "tensor bf16");
+    EXPECT_EQ(gives("call 1:1 jax.numpy.zeros args=[constant=2 {dtype bf16 constant=jax.numpy.bfloat16}]"),
+              "tensor bf16");
     EXPECT_EQ(gives("call 1:1 paddle.zeros args=[constant=2 {object constant=\"'float16'\" "
                     "keyword=dtype}]"),
               "tensor fp16");
@@ -58,8 +52,7 @@ TEST(Library, FactoriesGiveTheDefaultOrWhatIsAsked) {
 
 TEST(Library, ValuesHaveTheKindOfTheirNumbers) {
     EXPECT_EQ(gives("call 1:1 torch.arange args=[constant=10]"), "tensor int64");
-    EXPECT_EQ(gives("call 1:1 torch.arange args=[constant=0 constant=1 constant=0.1]"),
-              "tensor fp32");
+    EXPECT_EQ(gives("call 1:1 torch.arange args=[constant=0 constant=1 constant=0.1]"), "tensor fp32");
     EXPECT_EQ(gives("call 1:1 torch.arange args=[{other name=n}]"), "tensor unknown");
     EXPECT_EQ(gives("call 1:1 torch.arange args=[{scalar int64 name=n}]"), "tensor int64");
     EXPECT_EQ(gives("call 1:1 torch.tensor args=[constant=1.5]"), "tensor fp32");
@@ -68,9 +61,8 @@ TEST(Library, ValuesHaveTheKindOfTheirNumbers) {
     EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1024 text=2**10}]"), "tensor int64");
     EXPECT_EQ(gives("call 1:1 torch.tensor args=[{constant=1 text=ONE}]"), "tensor unknown");
     EXPECT_EQ(gives("call 1:1 torch.full args=[constant=3 constant=1e-8]"), "tensor fp32");
-    EXPECT_EQ(
-        gives("call 1:1 torch.full args=[{other name=shape} {constant=0 keyword=fill_value}]"),
-        "tensor int64");
+    EXPECT_EQ(gives("call 1:1 torch.full args=[{other name=shape} {constant=0 keyword=fill_value}]"),
+              "tensor int64");
     EXPECT_EQ(gives("call 1:1 list kind=constructor args=[constant=1 constant=2.0]\n"
                     "call 1:2 torch.tensor args=[{object call=0}]"),
               "tensor fp32");
@@ -82,17 +74,15 @@ TEST(Library, ValuesHaveTheKindOfTheirNumbers) {
 TEST(Library, LikeAndNewFollowTheirModel) {
     EXPECT_EQ(gives("call 1:1 torch.zeros_like args=[{bf16 tensor name=x}]"), "tensor bf16");
     EXPECT_EQ(gives("call 1:1 torch.zeros_like args=[{other name=x}]"), "tensor unknown");
-    EXPECT_EQ(
-        gives("call 1:1 torch.Tensor.new_zeros kind=method args=[{fp16 tensor name=x} constant=3]"),
-        "tensor fp16");
+    EXPECT_EQ(gives("call 1:1 torch.Tensor.new_zeros kind=method args=[{fp16 tensor name=x} constant=3]"),
+              "tensor fp16");
     EXPECT_EQ(gives("call 1:1 torch.nn.Parameter kind=constructor args=[{fp16 tensor name=x}]"),
               "tensor fp16");
 }
 
 TEST(Library, CastsOfTensorsModulesAndUnknownObjects) {
     EXPECT_EQ(gives("call 1:1 torch.Tensor.half kind=method args=[{fp32 tensor}]"), "tensor fp16");
-    EXPECT_EQ(gives("call 1:1 torch.nn.Module.half kind=method args=[{fp32 module}]"),
-              "module fp16");
+    EXPECT_EQ(gives("call 1:1 torch.nn.Module.half kind=method args=[{fp32 module}]"), "module fp16");
     EXPECT_EQ(gives("call 1:1 ?.bfloat16 kind=method args=[{other name=x}]"), "other bf16");
     const Call half = last("call 1:1 torch.Tensor.half kind=method args=[{fp32 tensor}]");
     EXPECT_FALSE(half.op.known());
@@ -157,24 +147,20 @@ TEST(Library, TensorsPromoteAndPythonNumbersDoNot) {
     EXPECT_EQ(add("{int64 tensor} {fp16 tensor}"), "tensor fp16");
     EXPECT_EQ(add("{fp16 tensor} {bf16 tensor}"), "tensor fp32");
     EXPECT_EQ(add("{fp16 tensor} {other name=y}"), "tensor unknown");
-    EXPECT_EQ(
-        gives("call 1:1 torch.tensor args=[constant=1.0]\n"
-              "call 1:2 torch.Tensor.__add__ kind=op args=[{fp16 tensor} {fp32 tensor call=0}]"),
-        "tensor unknown");
+    EXPECT_EQ(gives("call 1:1 torch.tensor args=[constant=1.0]\n"
+                    "call 1:2 torch.Tensor.__add__ kind=op args=[{fp16 tensor} {fp32 tensor call=0}]"),
+              "tensor unknown");
     EXPECT_EQ(gives("call 1:1 torch.Tensor.__truediv__ kind=op args=[{int64 tensor} constant=2]"),
               "tensor fp32");
 }
 
 TEST(Library, ComparisonsIndicesAndScalars) {
-    EXPECT_EQ(gives("call 1:1 torch.Tensor.__lt__ kind=op args=[{fp16 tensor} constant=0]"),
-              "tensor bool");
+    EXPECT_EQ(gives("call 1:1 torch.Tensor.__lt__ kind=op args=[{fp16 tensor} constant=0]"), "tensor bool");
     EXPECT_EQ(gives("call 1:1 torch.isnan args=[{fp16 tensor}]"), "tensor bool");
     EXPECT_EQ(gives("call 1:1 torch.argmax args=[{fp16 tensor}]"), "tensor int64");
-    EXPECT_EQ(gives("call 1:1 torch.Tensor.item kind=method args=[{fp16 tensor}]"),
-              "scalar unknown");
+    EXPECT_EQ(gives("call 1:1 torch.Tensor.item kind=method args=[{fp16 tensor}]"), "scalar unknown");
     EXPECT_EQ(gives("call 1:1 ?.item kind=method args=[{other name=x}]"), "scalar unknown");
-    EXPECT_EQ(gives("call 1:1 torch.Tensor.tolist kind=method args=[{fp16 tensor}]"),
-              "object unknown");
+    EXPECT_EQ(gives("call 1:1 torch.Tensor.tolist kind=method args=[{fp16 tensor}]"), "object unknown");
     EXPECT_EQ(gives("call 1:1 torch.Tensor.size kind=method args=[{fp16 tensor} constant=0]"),
               "scalar int64");
     EXPECT_EQ(gives("call 1:1 torch.topk args=[{fp16 tensor} constant=5]"), "other unknown");
@@ -209,28 +195,24 @@ TEST(Library, InPlaceForms) {
 }
 
 TEST(Library, ModulesAndTheirParameters) {
-    EXPECT_EQ(gives("call 1:1 torch.nn.Linear kind=constructor args=[constant=2 constant=2]"),
-              "module fp32");
+    EXPECT_EQ(gives("call 1:1 torch.nn.Linear kind=constructor args=[constant=2 constant=2]"), "module fp32");
     EXPECT_EQ(gives("call 1:1 torch.nn.Linear kind=constructor args=[constant=2 constant=2 "
                     "{dtype bf16 constant=torch.bfloat16 keyword=dtype}]"),
               "module bf16");
     EXPECT_EQ(gives("call 1:1 torch.nn.Sequential kind=constructor args=[{fp32 module} {module}]"),
               "module unknown");
-    EXPECT_EQ(
-        gives("call 1:1 torch.nn.Sequential kind=constructor args=[{fp16 module} {fp16 module}]"),
-        "module fp16");
+    EXPECT_EQ(gives("call 1:1 torch.nn.Sequential kind=constructor args=[{fp16 module} {fp16 module}]"),
+              "module fp16");
     EXPECT_EQ(gives("call 1:1 torch.nn.Module.parameters kind=method args=[{fp16 module}]"),
               "parameters fp16");
-    EXPECT_EQ(gives("call 1:1 torch.nn.Module.cuda kind=method args=[{fp16 module}]"),
-              "module fp16");
+    EXPECT_EQ(gives("call 1:1 torch.nn.Module.cuda kind=method args=[{fp16 module}]"), "module fp16");
     EXPECT_EQ(gives("call 1:1 torchvision.models.resnet50"), "module fp32");
     const Call forward =
         last("call 1:1 torch.nn.Linear.forward kind=method args=[{fp32 module} {fp32 tensor}]");
     EXPECT_EQ(forward.op.name(), "linear");
     EXPECT_EQ(forward.result.dtype, DType::unknown);
-    EXPECT_EQ(
-        gives("call 1:1 torch.nn.MaxPool2d.forward kind=method args=[{fp32 module} {fp16 tensor}]"),
-        "tensor fp16");
+    EXPECT_EQ(gives("call 1:1 torch.nn.MaxPool2d.forward kind=method args=[{fp32 module} {fp16 tensor}]"),
+              "tensor fp16");
 }
 
 TEST(Library, CheckpointsHaveTheDtypeThatIsAsked) {
@@ -239,8 +221,7 @@ TEST(Library, CheckpointsHaveTheDtypeThatIsAsked) {
                            "{dtype fp16 constant=torch.float16 keyword=torch_dtype}]"),
               "module fp16");
     EXPECT_EQ(gives(load + "args=[{object constant=\"'gpt2'\"}]"), "module unknown");
-    EXPECT_EQ(gives(load + "args=[{object constant=\"'auto'\" keyword=torch_dtype}]"),
-              "module unknown");
+    EXPECT_EQ(gives(load + "args=[{object constant=\"'auto'\" keyword=torch_dtype}]"), "module unknown");
     EXPECT_EQ(gives("call 1:1 transformers.AutoTokenizer.from_pretrained args=[{object "
                     "constant=\"'gpt2'\"}]"),
               "object unknown");
@@ -287,14 +268,10 @@ TEST(Library, WrappersAndEnginesPassObjectsOn) {
     EXPECT_EQ(passes_on(wrapped), 0);
     EXPECT_EQ(wrapped.result.dtype, DType::bf16);
     EXPECT_EQ(passes_on(last("call 1:1 torch.nn.Module.eval kind=method args=[{fp32 module}]")), 0);
-    EXPECT_EQ(
-        passes_on(last("call 1:1 torch.nn.Module.state_dict kind=method args=[{fp32 module}]")),
-        kNone);
+    EXPECT_EQ(passes_on(last("call 1:1 torch.nn.Module.state_dict kind=method args=[{fp32 module}]")), kNone);
     EXPECT_EQ(passes_on(last("call 1:1 model.Net.cuda kind=method args=[{object name=n}]\n")), 0);
-    EXPECT_EQ(passes_on(last("call 1:1 model.Net.fit kind=method args=[{object name=n}]\n")),
-              kNone);
-    EXPECT_EQ(passes_on_item(
-                  last("call 1:1 apex.amp.initialize args=[{module name=m} {object name=o}]"), 1),
+    EXPECT_EQ(passes_on(last("call 1:1 model.Net.fit kind=method args=[{object name=n}]\n")), kNone);
+    EXPECT_EQ(passes_on_item(last("call 1:1 apex.amp.initialize args=[{module name=m} {object name=o}]"), 1),
               1);
 }
 
@@ -344,14 +321,12 @@ TEST(Library, LibrariesAndTensorMethods) {
 
 // Every op that a section of the table names is one that ops.txt knows.
 TEST(Library, TheTableNamesRealOps) {
-    for (const std::string_view section : {"keeps", "promotes", "sums", "truths", "indices",
-                                           "several", "extremes", "of integers too"})
+    for (const std::string_view section :
+         {"keeps", "promotes", "sums", "truths", "indices", "several", "extremes", "of integers too"})
         for (const auto& [name, answer] : names_in(section))
             EXPECT_TRUE(op_from_name(name).known()) << section << ": " << name;
-    for (const auto& [name, answer] : names_in("casts"))
-        EXPECT_TRUE(dtype_from_name(answer)) << answer;
-    for (const auto& [name, answer] : names_in("dtypes"))
-        EXPECT_TRUE(dtype_from_name(answer)) << answer;
+    for (const auto& [name, answer] : names_in("casts")) EXPECT_TRUE(dtype_from_name(answer)) << answer;
+    for (const auto& [name, answer] : names_in("dtypes")) EXPECT_TRUE(dtype_from_name(answer)) << answer;
     EXPECT_FALSE(names_in("libraries").empty());
 }
 

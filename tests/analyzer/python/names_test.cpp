@@ -16,9 +16,8 @@ TEST(PythonNames, ImportsAndAliasesResolve) {
                          "from torch.cuda.amp import autocast as ac, GradScaler\n"
                          "from torch import nn\n"
                          "torch.relu(1)\nF.relu(2)\nac()\nGradScaler()\nnn.functional.relu(3)\n"),
-                ElementsAre("torch.relu(1)", "torch.nn.functional.relu(2)",
-                            "torch.cuda.amp.autocast()", "torch.cuda.amp.GradScaler()",
-                            "torch.nn.functional.relu(3)"));
+                ElementsAre("torch.relu(1)", "torch.nn.functional.relu(2)", "torch.cuda.amp.autocast()",
+                            "torch.cuda.amp.GradScaler()", "torch.nn.functional.relu(3)"));
 }
 
 TEST(PythonNames, ImportsBelowAName) {
@@ -28,19 +27,22 @@ TEST(PythonNames, ImportsBelowAName) {
 }
 
 TEST(PythonNames, FallbackImportsMeanTheFirst) {
-    constexpr auto kSource = "try:\n  from torch.amp import autocast\nexcept ImportError:\n"
-                             "  from torch.cuda.amp import autocast\n"
-                             "def f():\n  autocast('cuda')\n";
+    constexpr auto kSource =
+        "try:\n  from torch.amp import autocast\nexcept ImportError:\n"
+        "  from torch.cuda.amp import autocast\n"
+        "def f():\n  autocast('cuda')\n";
     EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("torch.amp.autocast('cuda')"));
-    constexpr auto kOrNone = "try:\n  from apex import amp\nexcept ImportError:\n  amp = None\n"
-                             "def f():\n  amp.initialize(1)\n";
+    constexpr auto kOrNone =
+        "try:\n  from apex import amp\nexcept ImportError:\n  amp = None\n"
+        "def f():\n  amp.initialize(1)\n";
     EXPECT_THAT(calls_of(kOrNone, "f"), ElementsAre("apex.amp.initialize(1)"));
 }
 
 TEST(PythonNames, RelativeImportsAreOfThePackage) {
     const auto calls_in = [](std::string path, std::string module) {
-        const Unit unit = extract({path, module, "from .util import f\nfrom ..b import g\nf()\n"
-            "g()\n"});
+        const Unit unit = extract({path, module,
+                                   "from .util import f\nfrom ..b import g\nf()\n"
+                                   "g()\n"});
         std::vector<std::string> names;
         for (const Call& call : unit.functions[0].calls) names.emplace_back(call.callee.str());
         return names;
@@ -50,10 +52,11 @@ TEST(PythonNames, RelativeImportsAreOfThePackage) {
 }
 
 TEST(PythonNames, ImportsOfProjectCodeAreReExports) {
-    const auto facts = facts_of("from .net import Net as N\nfrom .ops import *\n"
+    const auto facts = facts_of(
+        "from .net import Net as N\nfrom .ops import *\n"
         "from torch import nn\nimport os\n");
-    EXPECT_THAT(facts, ElementsAre("type net.Net alias=m.N", "type ops.* alias=m.*",
-                                   "type torch.nn alias=m.nn"));
+    EXPECT_THAT(facts,
+                ElementsAre("type net.Net alias=m.N", "type ops.* alias=m.*", "type torch.nn alias=m.nn"));
 }
 
 TEST(PythonNames, ALocalNameHidesTheLibrary) {
@@ -71,39 +74,40 @@ TEST(PythonNames, ImportsInsideFunctionsStayThere) {
 
 TEST(PythonNames, FunctionsAreNamedByTheirScope) {
     EXPECT_THAT(functions_of("class C:\n  def m(self):\n    def inner(): pass\n"
-        "    g(lambda x: x)\n"),
+                             "    g(lambda x: x)\n"),
                 ElementsAre("m.<module>", "m.C.m", "m.C.m.inner", "m.C.m.<lambda:4:7>"));
 }
 
 TEST(PythonNames, TheOneStarImportGivesTheOtherNames) {
     EXPECT_THAT(calls_of("from lib.ops import *\nfuse(1)\nlen(2)\n"),
-        ElementsAre("lib.ops.fuse(1)", "len(2)"));
+                ElementsAre("lib.ops.fuse(1)", "len(2)"));
     EXPECT_THAT(calls_of("from lib import *\nfrom b import *\nfuse(1)\n"),
-        ElementsAre("?.__call__(fuse, 1)"));
+                ElementsAre("?.__call__(fuse, 1)"));
 }
 
 TEST(PythonNames, NestedFunctionsSeeWhatIsAroundThem) {
-    constexpr auto kSource = "import torch\ndef f():\n  s = torch.amp.GradScaler()\n  def g():\n"
+    constexpr auto kSource =
+        "import torch\ndef f():\n  s = torch.amp.GradScaler()\n  def g():\n"
         "    s.update()\n"
-                             "  return lambda: s.step(1)\n";
+        "  return lambda: s.step(1)\n";
     EXPECT_THAT(calls_of(kSource, "f.g"), ElementsAre("torch.amp.GradScaler.update(s)"));
-    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"),
-        ElementsAre("torch.amp.GradScaler.step(s, 1)"));
+    EXPECT_THAT(calls_of(kSource, "f.<lambda:6:10>"), ElementsAre("torch.amp.GradScaler.step(s, 1)"));
 }
 
 TEST(PythonNames, GlobalNamesBelongToTheModule) {
-    constexpr auto kSource = "import torch\nctx = torch.no_grad()\n"
-                             "def f():\n  global ctx\n  ctx = 1\n"
-                             "def g():\n  with ctx:\n    pass\n";
+    constexpr auto kSource =
+        "import torch\nctx = torch.no_grad()\n"
+        "def f():\n  global ctx\n  ctx = 1\n"
+        "def g():\n  with ctx:\n    pass\n";
     EXPECT_THAT(calls_of(kSource, "g"), ElementsAre("?.__enter__(ctx)", "?.__exit__(#0)"));
 }
 
 TEST(PythonNames, ComprehensionsHaveTheirOwnNames) {
-    constexpr auto kSource = "import torch\ndef f(xs):\n"
+    constexpr auto kSource =
+        "import torch\ndef f(xs):\n"
         "  ys = [torch.relu(torch) for torch in xs]\n"
-                             "  return torch.relu(ys)\n";
-    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.relu(torch, torch)", "list(#0)",
-        "torch.relu(#1)"));
+        "  return torch.relu(ys)\n";
+    EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.relu(torch, torch)", "list(#0)", "torch.relu(#1)"));
 }
 
 TEST(PythonNames, CyclicInheritanceEnds) {

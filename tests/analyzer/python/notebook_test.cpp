@@ -45,17 +45,15 @@ std::string error_of(std::string_view json) {
 }
 
 // The text of the .ipynb from the place that a place of the code maps to.
-std::string_view at(const Notebook& book, std::string_view json, std::uint32_t line,
-                    std::uint32_t column) {
+std::string_view at(const Notebook& book, std::string_view json, std::uint32_t line, std::uint32_t column) {
     const Place place = book.in_file({line, column});
     const std::size_t begin = line_starts(json)[place.line - 1] + place.column - 1;
     return json.substr(begin, 6);
 }
 
 TEST(Notebook, CodeCellsBecomeOneText) {
-    EXPECT_EQ(
-        read(kNotebook).text(),
-        "...               \nimport torch\nx = \"é\\n\"; y = x.half()\nif x:\n    ...\nz = 1\n");
+    EXPECT_EQ(read(kNotebook).text(),
+              "...               \nimport torch\nx = \"é\\n\"; y = x.half()\nif x:\n    ...\nz = 1\n");
 }
 
 TEST(Notebook, PlacesAreThoseOfTheFile) {
@@ -81,8 +79,7 @@ TEST(Notebook, CellsAreCountedAsJupyterShowsThem) {
 
 TEST(Notebook, OlderFormatsAndOtherLanguages) {
     EXPECT_EQ(
-        read(R"({"worksheets": [{"cells": [{"cell_type": "code", "input": ["a = 1\n", "b"]}]}]})")
-            .text(),
+        read(R"({"worksheets": [{"cells": [{"cell_type": "code", "input": ["a = 1\n", "b"]}]}]})").text(),
         "a = 1\nb\n");
     EXPECT_EQ(read(R"({"cells": [{"cell_type": "code", "source": "x"}],
                        "metadata": {"language_info": {"name": "julia"}}})")
@@ -92,8 +89,7 @@ TEST(Notebook, OlderFormatsAndOtherLanguages) {
 }
 
 TEST(Notebook, WhatIsBrokenIsSaidWithItsPlace) {
-    EXPECT_EQ(error_of("{\"cells\": [\n  {\"cell_type\": }]}"),
-              "nb.ipynb:2:17: not JSON from here on");
+    EXPECT_EQ(error_of("{\"cells\": [\n  {\"cell_type\": }]}"), "nb.ipynb:2:17: not JSON from here on");
     EXPECT_NE(error_of(""), "");
     EXPECT_NE(error_of("[]"), "");
     EXPECT_NE(error_of("\"cells\""), "");
@@ -114,8 +110,7 @@ TEST(NotebookMagics, CommandsBecomeExpressionsOfTheirLength) {
     EXPECT_EQ(without_magics("t = %timeit -o f()\n"), "t = ...           \n");
     EXPECT_EQ(without_magics("torch.nn?\n"), "...      \n");
     EXPECT_EQ(without_magics("!a\n"), "0 \n");
-    EXPECT_EQ(without_magics("!pip install \\\n    x y\nz = 1\n"),
-              "...           \n       \nz = 1\n");
+    EXPECT_EQ(without_magics("!pip install \\\n    x y\nz = 1\n"), "...           \n       \nz = 1\n");
 }
 
 TEST(NotebookMagics, PythonIsLeftAlone) {

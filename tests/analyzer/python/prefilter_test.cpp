@@ -44,8 +44,7 @@ TEST(Prefilter, PackagesThatHandNamesOnBesideWhatTheyDefineAreKept) {
 // Far below the bound on any machine; what it catches is a scan per word or worse.
 TEST(Prefilter, ReadsAMegabyteInMilliseconds) {
     std::string text = "def f():\n";
-    while (text.size() < 8'000'000)
-        text += "    handle = open(path, encoding='utf-8')  # all the rest\n";
+    while (text.size() < 8'000'000) text += "    handle = open(path, encoding='utf-8')  # all the rest\n";
     const std::clock_t start = std::clock();  // CPU time: other tests run beside this one
     EXPECT_FALSE(is_relevant("m.py", text));
     const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -57,10 +56,9 @@ class ModuleName : public testing::Test {
 protected:
     void SetUp() override {
         namespace fs = std::filesystem;
-        root_ =
-            fs::path(testing::TempDir()) /
-            ("module_name_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-             testing::UnitTest::GetInstance()->current_test_info()->name());
+        root_ = fs::path(testing::TempDir()) /
+                ("module_name_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
+                 testing::UnitTest::GetInstance()->current_test_info()->name());
         fs::create_directories(root_ / "src" / "pkg" / "sub");
         fs::create_directories(root_ / "scripts");
         std::ofstream(root_ / "src" / "pkg" / "__init__.py");

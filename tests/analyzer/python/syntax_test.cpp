@@ -48,8 +48,7 @@ TEST(Syntax, WhatDoesNotParseLeavesTheRest) {
 }
 
 TEST(Syntax, DepthIsBounded) {
-    const std::string deep = "x = " + std::string(100000, '(') + "1" + std::string(100000,
-        ')') + "\n";
+    const std::string deep = "x = " + std::string(100000, '(') + "1" + std::string(100000, ')') + "\n";
     const Tree tree(deep + "f()\n", Symbol("a.py"));
     EXPECT_LT(tree.size(), 10000u);
     EXPECT_TRUE(tree.root().has_error());

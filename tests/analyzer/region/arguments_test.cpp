@@ -12,8 +12,7 @@ TEST(LastName, IsWhatFollowsTheLastSeparator) {
     EXPECT_EQ(last_name("sum"), "sum");
     EXPECT_EQ(last_name("at::Tensor::sum"), "sum");
     EXPECT_EQ(last_name("torch.Tensor.sum"), "sum");
-    EXPECT_EQ(last_name("torch.nn.functional.scaled_dot_product_attention"),
-              "scaled_dot_product_attention");
+    EXPECT_EQ(last_name("torch.nn.functional.scaled_dot_product_attention"), "scaled_dot_product_attention");
     EXPECT_EQ(last_name("torch."), "");
     EXPECT_EQ(last_name("a_name_without_any_separator"), "a_name_without_any_separator");
 }
@@ -27,8 +26,7 @@ TEST(LastName, FindsEverySeparatorAtEveryPlace) {
                     std::string name(size, filler);
                     name[at] = separator;
                     name[at / 2] = separator;
-                    EXPECT_EQ(last_name(name), std::string_view(name).substr(at + 1))
-                        << size << " " << at;
+                    EXPECT_EQ(last_name(name), std::string_view(name).substr(at + 1)) << size << " " << at;
                 }
             }
         }

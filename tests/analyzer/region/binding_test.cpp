@@ -24,9 +24,9 @@ std::string in_extension(const std::string& cpp, std::string_view call) {
     return states(linked({cpp, program(call)}), "my_exp", 0);
 }
 
-const std::string kNamed =
-    extension("pybind11_init_fast", "pybind11::module_::def kind=method args=[{object} {array int8 "
-                                    "text=\"\\\"exp_op\\\"\"} {pointer}]");
+const std::string kNamed = extension("pybind11_init_fast",
+                                     "pybind11::module_::def kind=method args=[{object} {array int8 "
+                                     "text=\"\\\"exp_op\\\"\"} {pointer}]");
 
 TEST(Bindings, APybindModuleIsFoundByItsName) {
     EXPECT_EQ(in_extension(kNamed, "fast.exp_op args=[{other param=0}]"), "on:fp16");
@@ -36,9 +36,9 @@ TEST(Bindings, APybindModuleIsFoundByItsName) {
 }
 
 TEST(Bindings, AModuleNamedByTheBuildIsFoundByWhatItExports) {
-    const std::string cpp = extension(
-        "pybind11_init_TORCH_EXTENSION_NAME",
-        "pybind11::module_::def kind=method args=[{object} {array int8 text=\"\\\"exp_op\\\"\"}]");
+    const std::string cpp =
+        extension("pybind11_init_TORCH_EXTENSION_NAME",
+                  "pybind11::module_::def kind=method args=[{object} {array int8 text=\"\\\"exp_op\\\"\"}]");
     EXPECT_EQ(in_extension(cpp, "_backend.exp_op"), "on:fp16");
     EXPECT_EQ(in_extension(cpp, "torch.exp_op"), "off") << "a library's own";
     EXPECT_EQ(in_extension(cpp, "?.exp_op kind=method args=[{other param=0}]"), "off")
@@ -47,11 +47,11 @@ TEST(Bindings, AModuleNamedByTheBuildIsFoundByWhatItExports) {
 
 TEST(Bindings, TorchLibrariesAreFoundThroughTorchOps) {
     for (const std::string_view exporter :
-         {"TORCH_LIBRARY_init_my_ops", "TORCH_LIBRARY_IMPL_init_my_ops_CUDA_12",
-          "mp_library_lib_my_ops", "mp_library_CUDA_my_ops"}) {
-        const std::string cpp =
-            extension(exporter, "torch::Library::impl kind=method args=[{object} {pointer int8 "
-                                "text=\"\\\"exp_op(Tensor x) -> Tensor\\\"\"}]");
+         {"TORCH_LIBRARY_init_my_ops", "TORCH_LIBRARY_IMPL_init_my_ops_CUDA_12", "mp_library_lib_my_ops",
+          "mp_library_CUDA_my_ops"}) {
+        const std::string cpp = extension(exporter,
+                                          "torch::Library::impl kind=method args=[{object} {pointer int8 "
+                                          "text=\"\\\"exp_op(Tensor x) -> Tensor\\\"\"}]");
         EXPECT_EQ(in_extension(cpp, "torch.ops.my_ops.exp_op"), "on:fp16") << exporter;
         EXPECT_EQ(in_extension(cpp, "torch.ops.my_ops.exp_op.default"), "on:fp16") << exporter;
         EXPECT_EQ(in_extension(cpp, "torch.ops.other.exp_op"), "off") << exporter;

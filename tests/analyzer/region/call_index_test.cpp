@@ -22,8 +22,7 @@ constexpr const char* kFacts = R"(unit /m.py language=python
     call 8:1 m.b
 )";
 
-std::vector<std::uint32_t> lines(const Program& program, const NameQuestion& name,
-                                 const NameQuestion& op) {
+std::vector<std::uint32_t> lines(const Program& program, const NameQuestion& name, const NameQuestion& op) {
     std::vector<std::uint32_t> out;
     for (const CallAt& at : program.calls().select(name, op))
         out.push_back(program.functions()[at.function]->calls[at.call].span.line);
@@ -38,8 +37,7 @@ TEST(CallIndex, CallsComeInTheOrderOfTheProgram) {
     const Program program = linked({kFacts});
     EXPECT_THAT(lines(program, is("m.b"), {}), ElementsAre(3, 8));
     EXPECT_THAT(lines(program, {}, is("mean")), ElementsAre(2, 7));
-    EXPECT_THAT(lines(program, [](std::string_view) { return true; }, {}),
-                ElementsAre(2, 3, 6, 7, 8));
+    EXPECT_THAT(lines(program, [](std::string_view) { return true; }, {}), ElementsAre(2, 3, 6, 7, 8));
 }
 
 TEST(CallIndex, EitherQuestionIsEnoughAndNoneAcceptsNothing) {

@@ -20,8 +20,7 @@ constexpr const char* kGuard = R"(
 std::string with_guard(std::string text) {
     std::string guard = kGuard;
     const std::string type(name_of(DType::boolean));
-    for (std::size_t at; (at = guard.find("boolean")) != std::string::npos;)
-        guard.replace(at, 7, type);
+    for (std::size_t at; (at = guard.find("boolean")) != std::string::npos;) guard.replace(at, 7, type);
     return text + guard;
 }
 
@@ -57,8 +56,8 @@ func 2:6 loss usr=loss
     EXPECT_TRUE(context->proven);
     EXPECT_EQ(to_string(context->opened), "train.cpp:11:3");
     EXPECT_EQ(context->opener.str(), "at::autocast::set_enabled");
-    EXPECT_THAT(chain_of(*context), ElementsAre("train.cpp:12:3 train calls step here",
-                                                "step.cpp:5:9 step calls loss here"));
+    EXPECT_THAT(chain_of(*context),
+                ElementsAre("train.cpp:12:3 train calls step here", "step.cpp:5:9 step calls loss here"));
 }
 
 TEST(RegionContexts, TakeTheShortestWayIn) {
@@ -290,8 +289,7 @@ func 6:1 wrapper usr=wrapper
 )"});
     EXPECT_EQ(states(program, "wrapper", 1), "off");
     EXPECT_EQ(states(program, "wrapper", 3), "on:fp16");
-    EXPECT_EQ(states(program, "wrapper", 5), "on:fp16")
-        << "another key has nothing to do with autocast";
+    EXPECT_EQ(states(program, "wrapper", 5), "on:fp16") << "another key has nothing to do with autocast";
 }
 
 TEST(RegionContexts, ReachOverridersAndLambdasButNotThreadsOrKernels) {
@@ -410,8 +408,9 @@ TEST(RegionContexts, TooManyPathsProveNothing) {
         text += "block to=[{" + std::to_string(2 * i + 1) + " condition=" + flag + "} {" +
                 std::to_string(2 * i + 2) + " condition=" + flag + " when=false}]\nblock to=[" +
                 std::to_string(2 * i + 2) + "]\n";
-        calls += "call 2:1 at::autocast::set_enabled args=[constant=true] block=" +
-                 std::to_string(2 * i + 1) + "\n";
+        calls +=
+            "call 2:1 at::autocast::set_enabled args=[constant=true] block=" + std::to_string(2 * i + 1) +
+            "\n";
     }
     text += "block leaves\n" + calls + "call 3:1 g callee=g block=" + std::to_string(2 * flags) +
             "\nfunc 5:1 g usr=g\ncall 6:1 at::sum op=sum\n";
@@ -429,10 +428,10 @@ TEST(RegionContexts, ALongChainIsCutInTheMiddle) {
     const int depth = 20000;  // as deep as anyone's stack would not be
     for (int i = 1; i < depth; ++i)
         text += "func " + std::to_string(i + 1) + ":1 f" + std::to_string(i) + "\ncall " +
-                std::to_string(i + 1) + ":9 f" + std::to_string(i + 1) + " callee=f" +
-                std::to_string(i + 1) + "\n";
-    text += "func " + std::to_string(depth + 1) + ":1 f" + std::to_string(depth) +
-            "\ncall 1:1 at::sum op=sum\n";
+                std::to_string(i + 1) + ":9 f" + std::to_string(i + 1) + " callee=f" + std::to_string(i + 1) +
+                "\n";
+    text +=
+        "func " + std::to_string(depth + 1) + ":1 f" + std::to_string(depth) + "\ncall 1:1 at::sum op=sum\n";
     const Program program = linked({text});
     const Function& last = function_named(program, "f" + std::to_string(depth));
     const auto chain = chain_of(*program.enabled_context(last, last.calls[0]));

@@ -27,18 +27,16 @@ func 4:1 leaf usr=leaf params=[{tensor name=y}]
     const ResolvedDType found = argument_of(program, "leaf");
     EXPECT_EQ(found.dtype, DType::bf16);
     ASSERT_EQ(found.chain.size(), 2u);
-    EXPECT_EQ(to_string(found.chain[0].span) + " " + found.chain[0].text,
-              "b.cpp:2:1 y of leaf is bf16 here");
+    EXPECT_EQ(to_string(found.chain[0].span) + " " + found.chain[0].text, "b.cpp:2:1 y of leaf is bf16 here");
     EXPECT_EQ(to_string(found.chain[1].span) + " " + found.chain[1].text,
               "a.cpp:3:1 x of middle is bf16 here");
 }
 
 TEST(ProgramDTypes, CallersThatDisagreeGiveUnknown) {
     const auto two = [](const std::string& first, const std::string& second) {
-        return linked(
-            {"unit a.cpp\nfunc 1:1 a\n call 2:1 leaf callee=leaf args=[{tensor " + first +
-             "}]\nfunc 3:1 b\n call 4:1 leaf callee=leaf args=[{tensor " + second +
-             "}]\nfunc 5:1 leaf params=[tensor]\n call 6:1 at::softmax args=[{tensor param=0}]\n"});
+        return linked({"unit a.cpp\nfunc 1:1 a\n call 2:1 leaf callee=leaf args=[{tensor " + first +
+                       "}]\nfunc 3:1 b\n call 4:1 leaf callee=leaf args=[{tensor " + second +
+                       "}]\nfunc 5:1 leaf params=[tensor]\n call 6:1 at::softmax args=[{tensor param=0}]\n"});
     };
     EXPECT_EQ(argument_of(two("fp16", "fp32"), "leaf").dtype, DType::unknown);
     EXPECT_EQ(argument_of(two("fp16", "fp16"), "leaf").dtype, DType::fp16);

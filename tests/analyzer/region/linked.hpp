@@ -44,10 +44,8 @@ inline std::string states(const Program& program, std::string_view function, std
         if (!text.empty()) text += ' ';
         if (c.enabled == Switch::off) text += "off";
         if (c.enabled == Switch::unknown) text += "unknown";
-        if (c.enabled == Switch::on)
-            text += "on:" + std::string(name_of(c.dtype)) + (c.proven ? "" : "?");
-        if (c.enabled != Switch::off && c.device.str() != "cuda")
-            text += "/" + std::string(c.device.str());
+        if (c.enabled == Switch::on) text += "on:" + std::string(name_of(c.dtype)) + (c.proven ? "" : "?");
+        if (c.enabled != Switch::off && c.device.str() != "cuda") text += "/" + std::string(c.device.str());
     }
     return text;
 }

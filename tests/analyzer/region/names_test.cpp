@@ -9,9 +9,8 @@ namespace {
 
 std::string caller(std::string_view call, std::string_view module = "t") {
     const std::string m(module);
-    return "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" +
-           "  func 2:1 " + m + ".f kind=python params=[{other name=x}]\n    call 3:3 " +
-           std::string(call) + "\n";
+    return "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" + "  func 2:1 " +
+           m + ".f kind=python params=[{other name=x}]\n    call 3:3 " + std::string(call) + "\n";
 }
 
 // "name callee" of the call.
@@ -30,15 +29,14 @@ const std::string kLosses =
     "bases=[pkg.losses.Base] params=[{module name=self} {other name=x}]\n";
 
 std::string exports(std::string_view types) {
-    return "unit init.py language=python\n  func 1:1 pkg.<module> kind=python\n" +
-           std::string(types);
+    return "unit init.py language=python\n  func 1:1 pkg.<module> kind=python\n" + std::string(types);
 }
 
 TEST(PythonNames, ReExportsAreFollowed) {
-    const std::string init = exports("    type 1:1 pkg.losses.kl alias=pkg.kl\n"
-                                     "    type 2:1 torch.cuda.amp.autocast alias=pkg.ac\n");
-    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}),
-              "pkg.losses.kl pkg.losses.kl");
+    const std::string init = exports(
+        "    type 1:1 pkg.losses.kl alias=pkg.kl\n"
+        "    type 2:1 torch.cuda.amp.autocast alias=pkg.ac\n");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}), "pkg.losses.kl pkg.losses.kl");
     EXPECT_EQ(meaning({kLosses, init, caller("pkg.ac.__enter__ kind=method callee=pkg.ac.__enter__")}),
               "torch.cuda.amp.autocast.__enter__ ");
 }
@@ -58,14 +56,12 @@ TEST(PythonNames, ThreadsFindWhatOneFinds) {
     for (int i = 0; i < 200; ++i) {
         const std::string m = "m" + std::to_string(i), before = "m" + std::to_string(i / 2);
         texts.push_back(
-            "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" +
-            "  func 2:1 " + m + ".make kind=python params=[{other name=net}]\n" +
-            "    call 3:3 pkg.kl callee=pkg.kl\n" +
+            "unit " + m + ".py language=python\n  func 1:1 " + m + ".<module> kind=python\n" + "  func 2:1 " +
+            m + ".make kind=python params=[{other name=net}]\n" + "    call 3:3 pkg.kl callee=pkg.kl\n" +
             "    call 4:3 pkg.losses.Net kind=constructor callee=pkg.losses.Net result.shape=object\n" +
-            "    call 5:3 ?.loss kind=method args=[{object call=1}]\n" +
-            "    call 6:3 " + before + ".make callee=" + before + ".make args=[{object call=1}]\n" +
-            "    call 7:3 ?.loss kind=method args=[{object param=0}]\n" +
-            "    return object call=1\n");
+            "    call 5:3 ?.loss kind=method args=[{object call=1}]\n" + "    call 6:3 " + before +
+            ".make callee=" + before + ".make args=[{object call=1}]\n" +
+            "    call 7:3 ?.loss kind=method args=[{object param=0}]\n" + "    return object call=1\n");
     }
     const std::vector<Unit> units = units_of(texts);
     const std::vector<std::string> one = meanings(units, 1);
@@ -77,14 +73,12 @@ TEST(PythonNames, ThreadsFindWhatOneFinds) {
 
 TEST(PythonNames, StarsReExportWhatTheModuleHas) {
     const std::string init = exports("    type 1:1 pkg.losses.* alias=pkg.*\n");
-    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}),
-              "pkg.losses.kl pkg.losses.kl");
+    EXPECT_EQ(meaning({kLosses, init, caller("pkg.kl callee=pkg.kl")}), "pkg.losses.kl pkg.losses.kl");
     EXPECT_EQ(meaning({kLosses, init, caller("pkg.mse callee=pkg.mse")}), "pkg.mse pkg.mse");
 }
 
 TEST(PythonNames, CyclesOfReExportsEnd) {
-    const std::string init =
-        exports("    type 1:1 pkg.b alias=pkg.a\n    type 1:1 pkg.a alias=pkg.b\n");
+    const std::string init = exports("    type 1:1 pkg.b alias=pkg.a\n    type 1:1 pkg.a alias=pkg.b\n");
     EXPECT_NE(meaning({init, caller("pkg.a callee=pkg.a")}), "");
 }
 
@@ -92,8 +86,7 @@ TEST(PythonNames, ModulesBesideAScriptAreFound) {
     const std::string helper =
         "unit h.py language=python\n  func 1:1 scripts.helpers.<module> kind=python\n"
         "  func 2:1 scripts.helpers.go kind=python\n";
-    EXPECT_EQ(meaning({helper, caller("helpers.go callee=helpers.go", "scripts.train")},
-                      "scripts.train.f"),
+    EXPECT_EQ(meaning({helper, caller("helpers.go callee=helpers.go", "scripts.train")}, "scripts.train.f"),
               "scripts.helpers.go scripts.helpers.go");
 }
 
@@ -112,8 +105,7 @@ TEST(PythonNames, ApplyOfAFunctionRunsItsForward) {
         "  func 2:1 m.Mul.forward kind=python parent_class=m.Mul "
         "bases=[torch.autograd.Function] annotations=[staticmethod] params=[{other name=ctx} "
         "{other name=a}]\n    call 3:3 torch.exp op=exp args=[{other param=1}]\n";
-    const Program p =
-        linked({function, caller("m.Mul.apply callee=m.Mul.apply args=[{fp16 tensor}]")});
+    const Program p = linked({function, caller("m.Mul.apply callee=m.Mul.apply args=[{fp16 tensor}]")});
     const Function& forward = function_named(p, "m.Mul.forward");
     EXPECT_EQ(p.dtype_of(forward, forward.calls[0].args[0]).dtype, DType::fp16);
 }
@@ -127,20 +119,19 @@ TEST(PythonNames, ObjectsKeepTheirClassThroughCallsAndResults) {
         "    call 6:3 ?.__call__ kind=method args=[{other param=0}]\n"
         "  func 7:1 k.main kind=python\n    call 7:3 k.make callee=k.make\n"
         "    call 8:3 k.use callee=k.use args=[{other call=0}]\n";
-    EXPECT_EQ(meaning({kLosses, maker}, "k.use"),
-              "pkg.losses.Net.forward pkg.losses.Net.forward");
+    EXPECT_EQ(meaning({kLosses, maker}, "k.use"), "pkg.losses.Net.forward pkg.losses.Net.forward");
 }
 
 TEST(PythonNames, ObjectsOfLibrariesKeepTheirClassToo) {
     const auto method = [](std::string_view maker, std::string_view name) {
         return meaning({"unit k.py language=python\n"
                         "  func 1:1 k.use kind=python params=[{other name=o}]\n    call 6:3 ?." +
-                            std::string(name) +
-                            " kind=method args=[{other param=0}]\n"
-                            "  func 7:1 k.main kind=python\n    call 7:1 " +
-                            std::string(maker) +
-                            " kind=constructor\n    call 8:3 k.use callee=k.use args=[{object "
-                            "call=0}]\n"},
+                        std::string(name) +
+                        " kind=method args=[{other param=0}]\n"
+                        "  func 7:1 k.main kind=python\n    call 7:1 " +
+                        std::string(maker) +
+                        " kind=constructor\n    call 8:3 k.use callee=k.use args=[{object "
+                        "call=0}]\n"},
                        "k.use");
     };
     EXPECT_EQ(method("torch.amp.GradScaler", "unscale_"), "torch.amp.GradScaler.unscale_ ");
@@ -163,8 +154,7 @@ TEST(PythonNames, CallsThatWereFoundPassObjectsOn) {
         "    call 9:9 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__\n"
         "    call 10:3 k.use callee=k.use args=[{object call=0} {object call=1}]\n";
     EXPECT_EQ(meaning({kLosses, text}, "k.use"), "k.Runner.run k.Runner.run");
-    EXPECT_EQ(meaning({kLosses, text}, "k.Runner.run"),
-              "pkg.losses.Base.loss pkg.losses.Base.loss");
+    EXPECT_EQ(meaning({kLosses, text}, "k.Runner.run"), "pkg.losses.Base.loss pkg.losses.Base.loss");
 }
 
 TEST(PythonNames, AnObjectOfTwoClassesIsOfNone) {
@@ -184,7 +174,9 @@ std::string trainer(std::string_view key, std::string_view value, std::string_vi
     return "unit k.py language=python\n  func 1:1 k.<module> kind=python\n"
            "  func 2:1 k.Base.__init__ kind=python parent_class=k.Base params=[{object name=self} "
            "{other name=model}]\n    call 3:3 ?.to kind=method args=[{other param=1}]\n"
-           "    setting 2:1 " + std::string(key) + " value.shape=other " + std::string(value) + "\n"
+           "    setting 2:1 " +
+           std::string(key) + " value.shape=other " + std::string(value) +
+           "\n"
            "  func 5:1 k.Trainer.step kind=python parent_class=k.Trainer bases=[k.Base] "
            "params=[{object name=self}]\n"
            "    call 6:3 ?.__call__ kind=method args=[{other name=self.model}]\n"
@@ -199,13 +191,13 @@ TEST(PythonNames, ConstructorsKeepWhatTheyAreGiven) {
     EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.param=1")}, "k.Trainer.step"), found);
     EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.call=0")}, "k.Trainer.step"), found)
         << "model.to(device) is the model";
-    EXPECT_EQ(meaning({kLosses, trainer("self.other", "value.param=1")}, "k.Trainer.step"),
-              "?.__call__ ");
+    EXPECT_EQ(meaning({kLosses, trainer("self.other", "value.param=1")}, "k.Trainer.step"), "?.__call__ ");
     const std::string_view second =
         "    call 10:1 pkg.losses.Base kind=constructor callee=pkg.losses.Base.__init__\n"
         "    call 10:9 k.Base kind=constructor callee=k.Base.__init__ args=[{object call=2}]\n";
     EXPECT_EQ(meaning({kLosses, trainer("self.model", "value.param=1", second)}, "k.Trainer.step"),
-              "?.__call__ ") << "models of two classes";
+              "?.__call__ ")
+        << "models of two classes";
 }
 
 TEST(PythonNames, AFunctionThatReturnsAContextIsEnteredAsThatContext) {
@@ -237,11 +229,11 @@ TEST(PythonNames, ThreadsStartFresh) {
 }
 
 TEST(Names, ItemsOfAListThatAFunctionPassesToItselfEnd) {
-    const Program p = linked(
-        {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=items}]\n"
-         "    call 2:3 a.f callee=a.f args=[{param=0 name=items}]\n"
-         "    call 3:3 ?.__getitem__ kind=op args=[{param=0 name=items} {constant=0}]\n"
-         "    call 4:3 ?.step kind=method args=[{call=1}]\n"});
+    const Program p =
+        linked({"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=items}]\n"
+                "    call 2:3 a.f callee=a.f args=[{param=0 name=items}]\n"
+                "    call 3:3 ?.__getitem__ kind=op args=[{param=0 name=items} {constant=0}]\n"
+                "    call 4:3 ?.step kind=method args=[{call=1}]\n"});
     EXPECT_EQ(p.functions().size(), 1U);
 }
 

@@ -18,9 +18,8 @@ std::vector<std::string> names(const Program& program) {
 
 TEST(Program, KeepsAFunctionOfAHeaderOnce) {
     const std::string shared = "func h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
-    const Program program =
-        linked({"unit b.cpp\n" + shared + "func 9:1 b\n  call 10:1 helper callee=h\n",
-                "unit a.cpp\n" + shared + "func 9:1 a\n  call 10:1 helper callee=h\n"});
+    const Program program = linked({"unit b.cpp\n" + shared + "func 9:1 b\n  call 10:1 helper callee=h\n",
+                                    "unit a.cpp\n" + shared + "func 9:1 a\n  call 10:1 helper callee=h\n"});
     EXPECT_THAT(names(program), ElementsAre("a", "b", "helper"));
     EXPECT_EQ(program.callers(Symbol("h")).size(), 2u);
     EXPECT_EQ(program.units().size(), 2u);
@@ -34,14 +33,12 @@ TEST(Program, KeepsEveryInstantiation) {
     EXPECT_EQ(program.instantiation_notes(*program.functions()[1]).size(), 0u);
     const auto notes = program.instantiation_notes(*program.functions()[0]);
     ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(to_string(notes[0].span) + " " + notes[0].text,
-              "a.cu:40:5 norm<__half> is instantiated here");
+    EXPECT_EQ(to_string(notes[0].span) + " " + notes[0].text, "a.cu:40:5 norm<__half> is instantiated here");
 }
 
 TEST(Program, PrefersTheCleanerReportOfAFunctionWhateverTheOrder) {
     const std::string broken = "unit a.cpp state=partial\nfunc h.hpp:3:1 helper usr=h\n";
-    const std::string clean =
-        "unit b.cpp\nfunc h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
+    const std::string clean = "unit b.cpp\nfunc h.hpp:3:1 helper usr=h\n  call 4:1 at::sum op=sum\n";
     for (const auto& texts : {std::vector{broken, clean}, std::vector{clean, broken}}) {
         const Program program = linked(texts);
         ASSERT_EQ(program.functions().size(), 1u);
@@ -60,17 +57,16 @@ TEST(Program, AFunctionThatSeveralScriptsHaveIsTheOneOfTheNearestFile) {
         return "unit " + path + " language=python\nfunc 1:5 train.run kind=python\n  call 2:1 " + callee +
                " callee=" + callee + "\nfunc 5:5 train.step kind=python\n";
     };
-    const Program program = linked(
-        {script("/p/a/train.py", "train.step"), script("/p/b/train.py", "train.step"),
-         "unit /p/b/main.py language=python\nfunc 1:5 main.go kind=python\n  call 2:1 train.step "
-         "callee=train.step\n"});
+    const Program program =
+        linked({script("/p/a/train.py", "train.step"), script("/p/b/train.py", "train.step"),
+                "unit /p/b/main.py language=python\nfunc 1:5 main.go kind=python\n  call 2:1 train.step "
+                "callee=train.step\n"});
     std::vector<std::string> meant;
     for (const Function* f : program.functions())
         for (const Call& call : f->calls) {
             const Function* callee = program.definition(call.callee);
             ASSERT_NE(callee, nullptr);
-            meant.push_back(std::string(f->span.file.str()) + " -> " +
-                            std::string(callee->span.file.str()));
+            meant.push_back(std::string(f->span.file.str()) + " -> " + std::string(callee->span.file.str()));
         }
     EXPECT_THAT(meant, testing::UnorderedElementsAre("/p/a/train.py -> /p/a/train.py",
                                                      "/p/b/train.py -> /p/b/train.py",
@@ -82,8 +78,8 @@ TEST(Program, ACallMeansTheBodyInItsOwnFileWhenSeveralShareAName) {
         return "unit " + name +
                "\nfunc 1:1 helper usr=h params=[tensor]\n  call 2:1 at::sum args=[{tensor "
                "param=0}]\n" +
-               "func 4:1 use_" + name.substr(0, 1) + "\n  call 5:1 helper callee=h args=[{" +
-               dtype + " tensor}]\n";
+               "func 4:1 use_" + name.substr(0, 1) + "\n  call 5:1 helper callee=h args=[{" + dtype +
+               " tensor}]\n";
     };
     const Program program = linked({file("a.cpp", "fp16"), file("b.cpp", "fp32")});
     ASSERT_EQ(program.functions().size(), 4u);

@@ -14,9 +14,9 @@ std::string python(std::string_view lines, std::string_view more = "params=[{oth
 // with <manager>(<args>): op()   op()
 std::string with(std::string_view manager, std::string_view args = "") {
     const std::string name(manager), arguments(args);
-    return "    call 2:6 " + name + " kind=constructor args=[" + arguments + "]\n" +
-           "    call 2:6 " + name + ".__enter__ kind=method args=[{object call=0} " + arguments +
-           "]\n" + "    call 3:3 torch.relu op=relu\n" + "    call 2:6 " + name +
+    return "    call 2:6 " + name + " kind=constructor args=[" + arguments + "]\n" + "    call 2:6 " + name +
+           ".__enter__ kind=method args=[{object call=0} " + arguments + "]\n" +
+           "    call 3:3 torch.relu op=relu\n" + "    call 2:6 " + name +
            ".__exit__ kind=method args=[{object call=1}]\n" + "    call 4:3 torch.relu op=relu\n";
 }
 
@@ -36,10 +36,8 @@ TEST(PythonRegion, OpensAtEnterAndClosesAtExit) {
 
 TEST(PythonRegion, EverySpellingHasItsDeviceAndDefault) {
     EXPECT_EQ(inside("torch.autocast", "{object constant=\"'cpu'\"}"), "on:bf16/cpu");
-    EXPECT_EQ(inside("torch.amp.autocast", "{object constant=\"'hpu'\" keyword=device_type}"),
-              "on:bf16/hpu");
-    EXPECT_EQ(inside("torch.amp.autocast_mode.autocast", "{object constant=\"'mps'\"}"),
-              "on:fp16/mps");
+    EXPECT_EQ(inside("torch.amp.autocast", "{object constant=\"'hpu'\" keyword=device_type}"), "on:bf16/hpu");
+    EXPECT_EQ(inside("torch.amp.autocast_mode.autocast", "{object constant=\"'mps'\"}"), "on:fp16/mps");
     EXPECT_EQ(inside("torch.cuda.amp.autocast"), "on:fp16");
     EXPECT_EQ(inside("torch.cpu.amp.autocast"), "on:bf16/cpu");
     EXPECT_EQ(inside("torch.xpu.amp.autocast"), "on:fp16/xpu");
@@ -56,8 +54,7 @@ TEST(PythonRegion, TheDtypeIsTheArgumentByKeywordOrPosition) {
         "{object constant=\"'cuda'\"} {constant=torch.bfloat16 dtype=bf16 shape=dtype}";
     EXPECT_EQ(inside("torch.autocast", by_keyword), "on:bf16");
     EXPECT_EQ(inside("torch.autocast", by_position), "on:bf16");
-    EXPECT_EQ(inside("torch.autocast", "{object constant=\"'cuda'\"} {name=dt keyword=dtype}"),
-              "on:lowp");
+    EXPECT_EQ(inside("torch.autocast", "{object constant=\"'cuda'\"} {name=dt keyword=dtype}"), "on:lowp");
     EXPECT_EQ(inside("torch.autocast", "{object constant=\"'cuda'\"} {constant=None keyword=dtype}"),
               "on:fp16");
 }
@@ -70,8 +67,8 @@ TEST(PythonRegion, InFp32IsNone) {
 }
 
 TEST(PythonRegion, AFlagMakesItConditional) {
-    const Program p = linked({python(
-        with("torch.cuda.amp.autocast", "{constant=\"\" text=\"args.amp\" keyword=enabled}"))});
+    const Program p = linked(
+        {python(with("torch.cuda.amp.autocast", "{constant=\"\" text=\"args.amp\" keyword=enabled}"))});
     EXPECT_EQ(states(p, "a.f", 2), "on:fp16? off");
     const Function& f = function_named(p, "a.f");
     EXPECT_EQ(p.enabled_context(f, f.calls[2])->condition.str(), "args.amp");
@@ -82,13 +79,13 @@ TEST(PythonRegion, AFlagMakesItConditional) {
 TEST(PythonRegion, AConditionalContextIsEnteredOnOneSideOnly) {
     EXPECT_EQ(inside("torch.cuda.amp.autocast", "{keyword=<when> text=amp}"), "on:fp16? off");
     // The same flag again, on a branch.
-    const Program p = linked({python(
-        "    block to=[{1 condition=amp} {2 condition=amp when=false}]\n"
-        "    block to=[2]\n    block leaves\n"
-        "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
-        "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0} "
-        "{keyword=<when> text=amp constant=false}]\n"
-        "    call 3:3 torch.relu op=relu block=1\n")});
+    const Program p =
+        linked({python("    block to=[{1 condition=amp} {2 condition=amp when=false}]\n"
+                       "    block to=[2]\n    block leaves\n"
+                       "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+                       "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0} "
+                       "{keyword=<when> text=amp constant=false}]\n"
+                       "    call 3:3 torch.relu op=relu block=1\n")});
     EXPECT_EQ(states(p, "a.f", 2), "off");
 }
 
@@ -96,11 +93,11 @@ TEST(PythonRegion, ManyFlagsDoNotMultiply) {
     std::string lines;
     for (int i = 0; i < 30; ++i) {
         const std::string at = std::to_string(3 * i), enter = std::to_string(3 * i + 1);
-        lines += "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
-                 "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=" +
-                 at + "} {text=flag" + at + " keyword=enabled}]\n" +
-                 "    call 2:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object call=" +
-                 enter + "}]\n";
+        lines +=
+            "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+            "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=" +
+            at + "} {text=flag" + at + " keyword=enabled}]\n" +
+            "    call 2:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object call=" + enter + "}]\n";
     }
     lines += "    call 9:9 torch.relu op=relu\n";
     EXPECT_EQ(states(linked({python(lines)}), "a.f", 90), "off");
@@ -113,14 +110,14 @@ TEST(PythonRegion, ManyBlocksUnderConditionsDoNotMultiply) {
         const std::string condition = "c" + std::to_string(i);
         blocks += "    block to=[{" + inside + " condition=" + condition + "} {" + next +
                   " condition=" + condition + " when=false}]\n    block to=[" + next + "]\n";
-        calls += "    call 2:6 torch.no_grad kind=constructor block=" + inside +
-                 "\n    call 2:6 torch.no_grad.__enter__ kind=method args=[{object call=" +
-                 std::to_string(3 * i) + "}] block=" + inside +
-                 "\n    call 2:6 torch.no_grad.__exit__ kind=method args=[{object call=" +
-                 std::to_string(3 * i + 1) + "}] block=" + inside + "\n";
+        calls +=
+            "    call 2:6 torch.no_grad kind=constructor block=" + inside +
+            "\n    call 2:6 torch.no_grad.__enter__ kind=method args=[{object call=" + std::to_string(3 * i) +
+            "}] block=" + inside + "\n    call 2:6 torch.no_grad.__exit__ kind=method args=[{object call=" +
+            std::to_string(3 * i + 1) + "}] block=" + inside + "\n";
     }
-    const Program p = linked({python(blocks + "    block leaves\n" + calls +
-                                     "    call 9:9 torch.relu op=relu block=40\n")});
+    const Program p = linked(
+        {python(blocks + "    block leaves\n" + calls + "    call 9:9 torch.relu op=relu block=40\n")});
     EXPECT_EQ(states(p, "a.f", 60), "off");
     const Function& f = function_named(p, "a.f");
     EXPECT_EQ(p.contexts(f, f.calls[60])[0].grad, Switch::on);
@@ -129,42 +126,53 @@ TEST(PythonRegion, ManyBlocksUnderConditionsDoNotMultiply) {
 TEST(PythonRegion, AnExceptionLeavesTheBlocksItsHandlerIsNotIn) {
     // with A: try: with B: work()  except: handle()
     const std::string manager = "torch.cuda.amp.autocast", cpu = "torch.cpu.amp.autocast";
-    const Program p = linked({python(
-        "    block to=[1]\n    block to=[{2} {3 raises}]\n    block to=[4]\n    block to=[4]\n"
-        "    block leaves\n"
-        "    call 2:6 " + manager + " kind=constructor\n"
-        "    call 2:6 " + manager + ".__enter__ kind=method args=[{object call=0}]\n"
-        "    call 3:6 " + cpu + " kind=constructor block=1\n"
-        "    call 3:6 " + cpu + ".__enter__ kind=method args=[{object call=2}] block=1\n"
-        "    call 4:6 work block=1\n"
-        "    call 3:6 " + cpu + ".__exit__ kind=method args=[{object call=3}] block=2\n"
-        "    call 6:6 handle block=3\n"
-        "    call 7:6 after block=4\n"
-        "    call 2:6 " + manager + ".__exit__ kind=method args=[{object call=1}] block=4\n")});
+    const Program p =
+        linked({python("    block to=[1]\n    block to=[{2} {3 raises}]\n    block to=[4]\n    block to=[4]\n"
+                       "    block leaves\n"
+                       "    call 2:6 " +
+                       manager +
+                       " kind=constructor\n"
+                       "    call 2:6 " +
+                       manager +
+                       ".__enter__ kind=method args=[{object call=0}]\n"
+                       "    call 3:6 " +
+                       cpu +
+                       " kind=constructor block=1\n"
+                       "    call 3:6 " +
+                       cpu +
+                       ".__enter__ kind=method args=[{object call=2}] block=1\n"
+                       "    call 4:6 work block=1\n"
+                       "    call 3:6 " +
+                       cpu +
+                       ".__exit__ kind=method args=[{object call=3}] block=2\n"
+                       "    call 6:6 handle block=3\n"
+                       "    call 7:6 after block=4\n"
+                       "    call 2:6 " +
+                       manager + ".__exit__ kind=method args=[{object call=1}] block=4\n")});
     EXPECT_EQ(states(p, "a.f", 4), "on:fp16 on:bf16/cpu");
     EXPECT_EQ(states(p, "a.f", 6), "on:fp16") << "the handler";
     EXPECT_EQ(states(p, "a.f", 7), "on:fp16") << "after both";
 }
 
 TEST(PythonRegion, ABlockNeverOutlivesItsFunction) {
-    const Program p = linked({python(
-        "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
-        "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n") +
-        "  func 5:1 a.g kind=python\n    call 6:3 a.f callee=a.f\n    call 7:3 torch.exp\n"});
+    const Program p = linked(
+        {python("    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+                "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n") +
+         "  func 5:1 a.g kind=python\n    call 6:3 a.f callee=a.f\n    call 7:3 torch.exp\n"});
     EXPECT_EQ(states(p, "a.g", 1), "off");
 }
 
 TEST(PythonRegion, AnIslandIsOffAndSaysWho) {
-    const Program p = linked({python(
-        "    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
-        "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n"
-        "    call 3:6 torch.cuda.amp.autocast kind=constructor args=[{constant=false "
-        "keyword=enabled}]\n"
-        "    call 3:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=2} "
-        "{constant=false keyword=enabled}]\n"
-        "    call 4:3 torch.exp op=exp\n"
-        "    call 3:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object call=3}]\n"
-        "    call 5:3 torch.exp op=exp\n")});
+    const Program p =
+        linked({python("    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+                       "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=0}]\n"
+                       "    call 3:6 torch.cuda.amp.autocast kind=constructor args=[{constant=false "
+                       "keyword=enabled}]\n"
+                       "    call 3:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=2} "
+                       "{constant=false keyword=enabled}]\n"
+                       "    call 4:3 torch.exp op=exp\n"
+                       "    call 3:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object call=3}]\n"
+                       "    call 5:3 torch.exp op=exp\n")});
     const Function& f = function_named(p, "a.f");
     EXPECT_EQ(states(p, "a.f", 4), "off");
     EXPECT_EQ(p.contexts(f, f.calls[4])[0].opened.line, 3u);
@@ -174,37 +182,42 @@ TEST(PythonRegion, AnIslandIsOffAndSaysWho) {
 
 TEST(PythonRegion, AnotherDevicesIslandChangesNothing) {
     const std::string enabled = "{constant=false keyword=enabled}";
-    const Program p = linked({python(
-        "    call 2:6 torch.autocast kind=constructor args=[{object constant=\"'hpu'\"}]\n"
-        "    call 2:6 torch.autocast.__enter__ kind=method args=[{object call=0} {object "
-        "constant=\"'hpu'\"}]\n"
-        "    call 3:6 torch.cuda.amp.autocast kind=constructor args=[" + enabled + "]\n"
-        "    call 3:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=2} " +
-        enabled + "]\n    call 4:3 torch.exp op=exp\n")});
+    const Program p =
+        linked({python("    call 2:6 torch.autocast kind=constructor args=[{object constant=\"'hpu'\"}]\n"
+                       "    call 2:6 torch.autocast.__enter__ kind=method args=[{object call=0} {object "
+                       "constant=\"'hpu'\"}]\n"
+                       "    call 3:6 torch.cuda.amp.autocast kind=constructor args=[" +
+                       enabled +
+                       "]\n"
+                       "    call 3:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object call=2} " +
+                       enabled + "]\n    call 4:3 torch.exp op=exp\n")});
     EXPECT_EQ(states(p, "a.f", 4), "on:bf16/hpu");
 }
 
 TEST(PythonRegion, ANestedOneKeepsTheOuterDtype) {
     const std::string cuda = "{object constant=\"'cuda'\"}";
-    const Program p = linked({python(
-        "    call 2:6 torch.autocast kind=constructor\n"
-        "    call 2:6 torch.autocast.__enter__ kind=method args=[{object call=0} " + cuda +
-        " {constant=torch.bfloat16 dtype=bf16 shape=dtype keyword=dtype}]\n"
-        "    call 3:6 torch.autocast kind=constructor\n"
-        "    call 3:6 torch.autocast.__enter__ kind=method args=[{object call=2} " + cuda + "]\n"
-        "    call 4:3 torch.exp op=exp\n")});
+    const Program p =
+        linked({python("    call 2:6 torch.autocast kind=constructor\n"
+                       "    call 2:6 torch.autocast.__enter__ kind=method args=[{object call=0} " +
+                       cuda +
+                       " {constant=torch.bfloat16 dtype=bf16 shape=dtype keyword=dtype}]\n"
+                       "    call 3:6 torch.autocast kind=constructor\n"
+                       "    call 3:6 torch.autocast.__enter__ kind=method args=[{object call=2} " +
+                       cuda +
+                       "]\n"
+                       "    call 4:3 torch.exp op=exp\n")});
     EXPECT_EQ(states(p, "a.f", 4), "on:bf16");
 }
 
 TEST(PythonRegion, ReachesWhatIsCalledInAnotherFile) {
-    const Program p = linked(
-        {python("    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
-                "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object "
-                "call=0}]\n"
-                "    call 3:3 b.g callee=b.g\n"
-                "    call 2:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object "
-                "call=1}]\n"),
-         "unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:3 torch.stft op=stft\n"});
+    const Program p =
+        linked({python("    call 2:6 torch.cuda.amp.autocast kind=constructor\n"
+                       "    call 2:6 torch.cuda.amp.autocast.__enter__ kind=method args=[{object "
+                       "call=0}]\n"
+                       "    call 3:3 b.g callee=b.g\n"
+                       "    call 2:6 torch.cuda.amp.autocast.__exit__ kind=method args=[{object "
+                       "call=1}]\n"),
+                "unit b.py language=python\n  func 1:1 b.g kind=python\n    call 2:3 torch.stft op=stft\n"});
     EXPECT_EQ(states(p, "b.g", 0), "on:fp16");
     const Function& g = function_named(p, "b.g");
     EXPECT_EQ(p.enabled_context(g, g.calls[0])->chain.size(), 1u);
@@ -237,10 +250,11 @@ TEST(PythonRegion, AGeneratorMadeAManagerOpensForItsCaller) {
 }
 
 TEST(PythonRegion, SettersWorkAsInCpp) {
-    const Program p = linked({python("    call 2:3 torch.set_autocast_enabled args=[{constant=true}]\n"
-                                     "    call 3:3 torch.relu op=relu\n"
-                                     "    call 4:3 torch.set_autocast_enabled args=[{constant=false}]\n"
-                                     "    call 5:3 torch.relu op=relu\n")});
+    const Program p =
+        linked({python("    call 2:3 torch.set_autocast_enabled args=[{constant=true}]\n"
+                       "    call 3:3 torch.relu op=relu\n"
+                       "    call 4:3 torch.set_autocast_enabled args=[{constant=false}]\n"
+                       "    call 5:3 torch.relu op=relu\n")});
     EXPECT_EQ(states(p, "a.f", 1), "on:fp16");
     EXPECT_EQ(states(p, "a.f", 3), "off");
     EXPECT_TRUE(leaks(p).empty());
@@ -255,8 +269,7 @@ TEST(PythonRegion, CustomFwdWithCastInputsLeavesIt) {
                        "  func 9:1 a.F.forward kind=python parent_class=a.F annotations=[\"" +
                        std::string(annotation) + "\"]\n    call 9:9 torch.exp op=exp\n"});
     };
-    EXPECT_EQ(states(called("torch.cuda.amp.custom_fwd(cast_inputs=torch.float32)"),
-                     "a.F.forward", 0),
+    EXPECT_EQ(states(called("torch.cuda.amp.custom_fwd(cast_inputs=torch.float32)"), "a.F.forward", 0),
               "off");
     EXPECT_EQ(states(called("torch.cuda.amp.custom_fwd"), "a.F.forward", 0), "on:fp16");
 }
@@ -287,8 +300,7 @@ TEST(PythonGrad, IsOffUnderNoGradAndInferenceMode) {
         EXPECT_EQ(states(p, "a.f", 2), "off");
     }
     EXPECT_EQ(grad(linked({python(with("torch.enable_grad"))}), "a.f", 2), Switch::on);
-    EXPECT_EQ(grad(linked({python(with("torch.inference_mode", "{constant=false}"))}), "a.f", 2),
-              Switch::on);
+    EXPECT_EQ(grad(linked({python(with("torch.inference_mode", "{constant=false}"))}), "a.f", 2), Switch::on);
     EXPECT_EQ(grad(linked({python(with("torch.set_grad_enabled", "{constant=false}"))}), "a.f", 2),
               Switch::off);
     EXPECT_EQ(grad(linked({python(with("torch.set_grad_enabled", "{text=train}"))}), "a.f", 2),
@@ -308,11 +320,12 @@ TEST(PythonGrad, FollowsCallsAndIsUnknownWhenTheyDiffer) {
 }
 
 TEST(PythonGrad, GuardsOfCppCountToo) {
-    const Program p = linked({"unit a.cpp\n  func 1:1 f\n"
-                              "    call 2:3 at::NoGradGuard kind=constructor\n"
-                              "    call 3:3 at::exp op=exp\n"
-                              "    call 4:1 at::NoGradGuard::~NoGradGuard kind=destructor\n"
-                              "    call 5:3 at::exp op=exp\n"});
+    const Program p =
+        linked({"unit a.cpp\n  func 1:1 f\n"
+                "    call 2:3 at::NoGradGuard kind=constructor\n"
+                "    call 3:3 at::exp op=exp\n"
+                "    call 4:1 at::NoGradGuard::~NoGradGuard kind=destructor\n"
+                "    call 5:3 at::exp op=exp\n"});
     EXPECT_EQ(grad(p, "f", 1), Switch::off);
     EXPECT_EQ(grad(p, "f", 3), Switch::on);
     EXPECT_TRUE(leaks(p).empty());
@@ -321,16 +334,16 @@ TEST(PythonGrad, GuardsOfCppCountToo) {
 // ---- Regions around functions. ----------------------------------------------------------------------
 
 TEST(OuterRegion, HmpConvertIsOneOfTheProcessAndDisableCastsLeavesIt) {
-    const Program p = linked(
-        {"unit app/main.py language=python\n  func 1:1 main.go kind=python\n"
-         "    call 2:3 habana_frameworks.torch.hpex.hmp.convert\n"
-         "    call 3:3 ?.step kind=method\n"
-         "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts kind=constructor\n"
-         "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts.__enter__ kind=method "
-         "args=[{object call=2}]\n"
-         "    call 5:3 ?.step kind=method\n",
-         "unit app/lib/b.py language=python\n  func 1:1 lib.b.g kind=python\n    call 2:3 torch.exp\n",
-         "unit other/c.py language=python\n  func 1:1 c.h kind=python\n    call 2:3 torch.exp\n"});
+    const Program p =
+        linked({"unit app/main.py language=python\n  func 1:1 main.go kind=python\n"
+                "    call 2:3 habana_frameworks.torch.hpex.hmp.convert\n"
+                "    call 3:3 ?.step kind=method\n"
+                "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts kind=constructor\n"
+                "    call 4:6 habana_frameworks.torch.hpex.hmp.disable_casts.__enter__ kind=method "
+                "args=[{object call=2}]\n"
+                "    call 5:3 ?.step kind=method\n",
+                "unit app/lib/b.py language=python\n  func 1:1 lib.b.g kind=python\n    call 2:3 torch.exp\n",
+                "unit other/c.py language=python\n  func 1:1 c.h kind=python\n    call 2:3 torch.exp\n"});
     EXPECT_EQ(states(p, "main.go", 1), "on:bf16/hmp off");
     EXPECT_EQ(states(p, "main.go", 4), "off");
     EXPECT_EQ(states(p, "lib.b.g", 0), "on:bf16/hmp off");
@@ -341,15 +354,16 @@ TEST(OuterRegion, HmpConvertIsOneOfTheProcessAndDisableCastsLeavesIt) {
 
 TEST(OuterRegion, ATrainersPrecisionHoldsInTheMethodsItCalls) {
     const auto program = [](std::string_view precision) {
-        return linked({"unit a.py language=python\n  func 1:1 a.<module> kind=python\n"
-                       "    call 2:3 pytorch_lightning.Trainer kind=constructor args=[{constant=\"" +
-                           std::string(precision) +
-                           "\" keyword=precision}]\n"
-                           "  func 3:1 a.Net.training_step kind=python parent_class=a.Net "
-                           "bases=[a.Base]\n    call 3:3 a.h callee=a.h\n"
-                           "  func 4:1 a.Base.log_it kind=python parent_class=a.Base "
-                           "bases=[pytorch_lightning.LightningModule]\n    call 4:3 torch.exp\n"
-                           "  func 5:1 a.h kind=python\n    call 5:3 torch.exp\n"});
+        return linked(
+            {"unit a.py language=python\n  func 1:1 a.<module> kind=python\n"
+             "    call 2:3 pytorch_lightning.Trainer kind=constructor args=[{constant=\"" +
+             std::string(precision) +
+             "\" keyword=precision}]\n"
+             "  func 3:1 a.Net.training_step kind=python parent_class=a.Net "
+             "bases=[a.Base]\n    call 3:3 a.h callee=a.h\n"
+             "  func 4:1 a.Base.log_it kind=python parent_class=a.Base "
+             "bases=[pytorch_lightning.LightningModule]\n    call 4:3 torch.exp\n"
+             "  func 5:1 a.h kind=python\n    call 5:3 torch.exp\n"});
     };
     const Program mixed = program("'16-mixed'");
     EXPECT_EQ(states(mixed, "a.Net.training_step", 0), "on:fp16/");
@@ -363,15 +377,15 @@ TEST(OuterRegion, ATrainersPrecisionHoldsInTheMethodsItCalls) {
 }
 
 TEST(OuterRegion, APreparedModelsForwardRunsInTheAcceleratorsRegion) {
-    const Program p = linked(
-        {"unit a.py language=python\n  func 1:1 a.main kind=python\n"
-         "    call 2:3 accelerate.Accelerator kind=constructor args=[{constant=\"'bf16'\" "
-         "keyword=mixed_precision}]\n"
-         "    call 3:3 a.Net kind=constructor callee=a.Net.__init__\n"
-         "    call 4:3 accelerate.Accelerator.prepare kind=method args=[{object call=0} {module "
-         "call=1}]\n"
-         "  func 5:1 a.Net.forward kind=python parent_class=a.Net bases=[torch.nn.Module]\n"
-         "    call 5:3 torch.exp\n"});
+    const Program p =
+        linked({"unit a.py language=python\n  func 1:1 a.main kind=python\n"
+                "    call 2:3 accelerate.Accelerator kind=constructor args=[{constant=\"'bf16'\" "
+                "keyword=mixed_precision}]\n"
+                "    call 3:3 a.Net kind=constructor callee=a.Net.__init__\n"
+                "    call 4:3 accelerate.Accelerator.prepare kind=method args=[{object call=0} {module "
+                "call=1}]\n"
+                "  func 5:1 a.Net.forward kind=python parent_class=a.Net bases=[torch.nn.Module]\n"
+                "    call 5:3 torch.exp\n"});
     EXPECT_EQ(states(p, "a.Net.forward", 0), "on:bf16/");
 }
 

@@ -6,8 +6,7 @@ namespace mp::lint {
 namespace {
 
 TEST(Display, InvalidUtf8IsSeen) {
-    for (const char* bad :
-         {"\xff", "\xc3\x28", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
+    for (const char* bad : {"\xff", "\xc3\x28", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
         EXPECT_FALSE(decode_utf8(bad).valid) << bad;
     }
     EXPECT_EQ(decode_utf8("\xc3\xa9").value, 0xE9u);
@@ -34,8 +33,7 @@ TEST(Display, ColumnsAreWhatTheEyeSees) {
     EXPECT_EQ(display_line("é=x").column_of_byte[3], 2u) << "two bytes, one column";
     EXPECT_EQ(display_line("数x").column_of_byte[3], 2u) << "three bytes, two columns";
     EXPECT_EQ(display_line("e\u0301x").column_of_byte[3], 1u) << "a combining mark has no column";
-    EXPECT_EQ(display_line("\x1bx").column_of_byte[1], 4u)
-        << "an escape is as wide as it is written";
+    EXPECT_EQ(display_line("\x1bx").column_of_byte[1], 4u) << "an escape is as wide as it is written";
     EXPECT_EQ(display_line("").column_of_byte.size(), 1u);
 }
 
@@ -48,8 +46,7 @@ TEST(Display, PathsBelowTheBaseBecomeRelative) {
 }
 
 TEST(Display, PagesLoseTheirTestMarks) {
-    EXPECT_EQ(page_for_reading("x += y;  // expect: MP401 error\nz;\n"),
-              "x += y;  // <- MP401\nz;\n");
+    EXPECT_EQ(page_for_reading("x += y;  // expect: MP401 error\nz;\n"), "x += y;  // <- MP401\nz;\n");
     EXPECT_EQ(page_for_reading("x  // expect: MP401"), "x  // <- MP401");
     EXPECT_EQ(page_for_reading("nothing"), "nothing");
 }

@@ -7,8 +7,8 @@
 #include <set>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "analyzer/report/entries.hpp"
 #include "tests/analyzer/report/sample.hpp"
@@ -120,8 +120,8 @@ void check_position(const json& position) {
 
 // By hand what reviewdog's schema (proto/rdf, DiagnosticResult) says: names, kinds, enumerators.
 void check_diagnostic(const json& d) {
-    static const std::set<std::string> kFields{"message",     "location", "severity",
-                                               "code",        "suggestions", "related_locations"};
+    static const std::set<std::string> kFields{"message", "location",    "severity",
+                                               "code",    "suggestions", "related_locations"};
     for (const auto& [key, value] : d.items()) EXPECT_TRUE(kFields.contains(key)) << key;
     EXPECT_TRUE(d.at("message").is_string());
     EXPECT_TRUE(d.at("location").at("path").is_string());
@@ -231,7 +231,10 @@ TEST(MarkdownReport, StaysBelowTheLimitOfAStepSummary) {
 TEST(Entries, XmlHasNoForbiddenCharacters) {
     EXPECT_EQ(xml_escaped("<&\"'>"), "&lt;&amp;&quot;&apos;&gt;");
     EXPECT_EQ(xml_escaped("a\x01\xef\xbf\xbf"), "a\\x01\xef\xbf\xbd");
-    EXPECT_EQ(valid_utf8("a\xff" "b"), "a\xef\xbf\xbd" "b");
+    EXPECT_EQ(valid_utf8("a\xff"
+                         "b"),
+              "a\xef\xbf\xbd"
+              "b");
 }
 
 }  // namespace

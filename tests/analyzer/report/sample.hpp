@@ -6,13 +6,8 @@
 
 namespace mp::lint::sample {
 
-inline SourceSpan span(const char* file, std::uint32_t line, std::uint32_t column,
-                       std::uint32_t end_column) {
-    return {.file = Symbol(file),
-            .line = line,
-            .column = column,
-            .end_line = line,
-            .end_column = end_column};
+inline SourceSpan span(const char* file, std::uint32_t line, std::uint32_t column, std::uint32_t end_column) {
+    return {.file = Symbol(file), .line = line, .column = column, .end_line = line, .end_column = end_column};
 }
 
 inline Finding finding(SourceSpan at, Severity severity = Severity::error) {
@@ -21,8 +16,7 @@ inline Finding finding(SourceSpan at, Severity severity = Severity::error) {
             .span = at,
             .message = "variance is held in fp16",
             .fix = "keep it in float",
-            .notes = {{.span = span("/p/model.cu", 2, 3, 8),
-                       .text = "in layer_norm<__half>, instantiated"}},
+            .notes = {{.span = span("/p/model.cu", 2, 3, 8), .text = "in layer_norm<__half>, instantiated"}},
             .function = Symbol("layer_norm<__half>")};
 }
 

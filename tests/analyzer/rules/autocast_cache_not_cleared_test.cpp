@@ -8,8 +8,7 @@ constexpr const char* kForward =
     "call 4:5 torch::nn::LinearImpl::forward kind=method args=[{object name=fc} {tensor name=x}]\n";
 constexpr const char* kOff = "call 5:5 at::autocast::set_enabled args=[{bool constant=false}]\n";
 constexpr const char* kClear = "call 6:5 at::autocast::clear_cache\n";
-constexpr const char* kStep =
-    "call 8:5 torch::optim::SGD::step kind=method args=[{object name=opt}]\n";
+constexpr const char* kStep = "call 8:5 torch::optim::SGD::step kind=method args=[{object name=opt}]\n";
 
 std::string train(std::initializer_list<std::string_view> calls) {
     std::string text;
@@ -44,11 +43,11 @@ TEST(AutocastCacheNotCleared, AGuardWhoseDestructorClearsIsSilent) {
     const std::string guard =
         "unit guard.cpp\n  func 1:1 Guard::~Guard usr=~Guard parent_class=Guard\n"
         "    call 2:5 at::autocast::clear_cache\n";
-    EXPECT_THAT(lint("MP111", {train({kOn, kForward, kOff,
-                                      "call 6:1 Guard::~Guard callee=~Guard kind=destructor\n",
-                                      kStep}),
-                               guard}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP111",
+             {train({kOn, kForward, kOff, "call 6:1 Guard::~Guard callee=~Guard kind=destructor\n", kStep}),
+              guard}),
+        IsEmpty());
 }
 
 TEST(AutocastCacheNotCleared, ItIsFoundAcrossFunctions) {
@@ -62,9 +61,8 @@ TEST(AutocastCacheNotCleared, ItIsFoundAcrossFunctions) {
 
 TEST(AutocastCacheNotCleared, OnePathWithoutTheClearIsEnough) {
     EXPECT_THAT(lint("MP111", {train({"block to=[{1 condition=done} {2 condition=done when=false}]\n",
-                                      "block to=[3]\n", "block to=[3]\n", "block leaves\n", kOn,
-                                      kForward, kOff,
-                                      "call 6:5 at::autocast::clear_cache block=1\n",
+                                      "block to=[3]\n", "block to=[3]\n", "block leaves\n", kOn, kForward,
+                                      kOff, "call 6:5 at::autocast::clear_cache block=1\n",
                                       "call 8:5 torch::optim::SGD::step kind=method "
                                       "args=[{object name=opt}] block=3\n"})}),
                 ElementsAre("error 8"));
@@ -73,8 +71,7 @@ TEST(AutocastCacheNotCleared, OnePathWithoutTheClearIsEnough) {
 TEST(AutocastCacheNotCleared, WhatOpensAndClearsUnderOneFlagIsSilent) {
     const auto guarded = [](const std::string& flag) {
         return lint("MP111",
-                    {train({"block to=[{1 condition=amp} {2 condition=amp when=false}]\n",
-                            "block to=[2]\n",
+                    {train({"block to=[{1 condition=amp} {2 condition=amp when=false}]\n", "block to=[2]\n",
                             "block to=[{3 condition=" + flag + "} {4 condition=" + flag + " when=false}]\n",
                             "block to=[4]\n", "block leaves\n",
                             "call 3:5 at::autocast::set_enabled args=[constant=true] block=1\n",

@@ -9,8 +9,7 @@ std::string python(const std::string& arguments) {
            arguments + "]\n";
 }
 
-constexpr const char* kFp32 =
-    "{fp32 dtype constant=torch.float32 keyword=dtype span=3:37-50}";
+constexpr const char* kFp32 = "{fp32 dtype constant=torch.float32 keyword=dtype span=3:37-50}";
 
 TEST(AutocastFp32Dtype, ALiteralFp32IsAWarning) {
     EXPECT_THAT(lint("MP106", {python(kFp32)}), ElementsAre("warning 3"));
@@ -27,19 +26,16 @@ TEST(AutocastFp32Dtype, TheFixDisablesTheRegionAndIsNotSafe) {
 }
 
 TEST(AutocastFp32Dtype, HalfIsSilent) {
-    EXPECT_THAT(lint("MP106", {python("{bf16 dtype constant=torch.bfloat16 keyword=dtype}")}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP106", {python("{bf16 dtype constant=torch.bfloat16 keyword=dtype}")}), IsEmpty());
 }
 
 TEST(AutocastFp32Dtype, ADisabledRegionIsSilent) {
-    EXPECT_THAT(
-        lint("MP106", {python(std::string(kFp32) + " {bool constant=false keyword=enabled}")}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP106", {python(std::string(kFp32) + " {bool constant=false keyword=enabled}")}),
+                IsEmpty());
 }
 
 TEST(AutocastFp32Dtype, AFlagThatMayDisableItIsSilent) {
-    EXPECT_THAT(lint("MP106", {python(std::string(kFp32) + " {name=use_amp keyword=enabled}")}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP106", {python(std::string(kFp32) + " {name=use_amp keyword=enabled}")}), IsEmpty());
 }
 
 TEST(AutocastFp32Dtype, AVariableDtypeIsSilent) {
@@ -60,7 +56,8 @@ TEST(AutocastFp32Dtype, TheSettersOfCppAreRead) {
 
 TEST(AutocastFp32Dtype, ARegionThatStaysOffTakesNoDtype) {
     const auto program = [](const std::string& opens) {
-        return host("call 4:5 " + opens + " args=[{bool constant=true}]\n"
+        return host("call 4:5 " + opens +
+                    " args=[{bool constant=true}]\n"
                     "call 5:5 at::autocast::set_autocast_cpu_dtype args=[{other constant=kFloat}]\n");
     };
     EXPECT_THAT(lint("MP106", {program("at::autocast::set_enabled")}), IsEmpty());

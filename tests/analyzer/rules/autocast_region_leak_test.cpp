@@ -20,18 +20,16 @@ std::string guarded(std::string first, std::string second) {
 
 TEST(AutocastRegionLeak, OpenedAndNeverClosedIsAnError) {
     EXPECT_THAT(
-        lint("MP110",
-             {"unit a.cpp\n  func 1:1 step usr=step\n"
-              "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"
-              "    call 4:5 at::matmul op=matmul args=[{tensor} {tensor}] result.shape=tensor\n"}),
+        lint("MP110", {"unit a.cpp\n  func 1:1 step usr=step\n"
+                       "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"
+                       "    call 4:5 at::matmul op=matmul args=[{tensor} {tensor}] result.shape=tensor\n"}),
         ElementsAre("error 3"));
 }
 
 TEST(AutocastRegionLeak, ProcessWideInMainIsANote) {
-    EXPECT_THAT(
-        lint("MP110", {"unit a.cpp\n  func 1:5 main usr=c:@F@main\n"
-                       "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"}),
-        ElementsAre("note 3"));
+    EXPECT_THAT(lint("MP110", {"unit a.cpp\n  func 1:5 main usr=c:@F@main\n"
+                               "    call 3:5 at::autocast::set_enabled args=[{bool constant=true}]\n"}),
+                ElementsAre("note 3"));
 }
 
 TEST(AutocastRegionLeak, ClosedOnEveryPathIsSilent) {

@@ -16,8 +16,7 @@ std::string work(std::string_view facts) {
 constexpr const char* kMatmul = "call 10:5 torch.matmul op=matmul args=[{tensor name=x}]\n";
 
 TEST(AutocastThread, AThreadStartedInARegionLosesIt) {
-    EXPECT_THAT(lint("MP113", {python(open() + kStart + close()), work(kMatmul)}),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP113", {python(open() + kStart + close()), work(kMatmul)}), ElementsAre("warning 5"));
 }
 
 TEST(AutocastThread, TheOpThatRunsWithoutItIsShown) {
@@ -43,13 +42,12 @@ TEST(AutocastThread, OutsideTheRegionItIsSilent) {
 }
 
 TEST(AutocastThread, OpsAreFoundThroughHelpers) {
-    EXPECT_THAT(
-        lint("MP113", {python(open() + kStart + close()),
-                       work("call 10:5 train.help callee=train.help args=[{tensor name=x}]\n"),
-                       "unit help.py language=python\n  func 1:5 train.help kind=python "
-                       "params=[{name=x}]\n" +
-                           std::string(kMatmul)}),
-        ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP113", {python(open() + kStart + close()),
+                               work("call 10:5 train.help callee=train.help args=[{tensor name=x}]\n"),
+                               "unit help.py language=python\n  func 1:5 train.help kind=python "
+                               "params=[{name=x}]\n" +
+                                   std::string(kMatmul)}),
+                ElementsAre("warning 5"));
 }
 
 TEST(AutocastThread, StdThreadIsJudgedToo) {

@@ -25,10 +25,8 @@ TEST(BackwardUnderAutocast, AfterTheWithBlockIsSilent) {
 }
 
 TEST(BackwardUnderAutocast, ADisabledRegionIsSilent) {
-    EXPECT_THAT(
-        lint("MP107",
-             {python(open("{bool constant=false keyword=enabled}") + kBackward + close())}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP107", {python(open("{bool constant=false keyword=enabled}") + kBackward + close())}),
+                IsEmpty());
 }
 
 TEST(BackwardUnderAutocast, AutogradGradAndManualBackwardCount) {
@@ -58,15 +56,14 @@ TEST(BackwardUnderAutocast, AMethodOfTheProgramIsNotJudgedItself) {
 
 TEST(BackwardUnderAutocast, CompiledCodeInTheRegionMakesItAnError) {
     EXPECT_THAT(
-        lint("MP107",
-             {python("call 1:9 torch.compile args=[{other name=model}] result.shape=module "
-                     "result.name=net\n"
-                     "call 2:10 torch.autocast kind=constructor args=[{constant=\"'cuda'\"}]\n"
-                     "call 2:10 torch.autocast.__enter__ kind=method args=[{object call=1} "
-                     "{constant=\"'cuda'\"}]\n"
-                     "call 3:9 ?.__call__ kind=method args=[{module name=net call=0}]\n" +
-                     std::string(kBackward) +
-                     "call 2:10 torch.autocast.__exit__ kind=method args=[{object call=2}]\n")}),
+        lint("MP107", {python("call 1:9 torch.compile args=[{other name=model}] result.shape=module "
+                              "result.name=net\n"
+                              "call 2:10 torch.autocast kind=constructor args=[{constant=\"'cuda'\"}]\n"
+                              "call 2:10 torch.autocast.__enter__ kind=method args=[{object call=1} "
+                              "{constant=\"'cuda'\"}]\n"
+                              "call 3:9 ?.__call__ kind=method args=[{module name=net call=0}]\n" +
+                              std::string(kBackward) +
+                              "call 2:10 torch.autocast.__exit__ kind=method args=[{object call=2}]\n")}),
         ElementsAre("error 5"));
 }
 

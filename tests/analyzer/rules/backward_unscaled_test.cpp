@@ -6,8 +6,7 @@ namespace {
 const std::string kEnd = on_scaler(8, "step") + on_scaler(9, "update");
 
 TEST(BackwardUnscaled, PlainBackwardThenScalerStepIsAnError) {
-    EXPECT_THAT(lint("MP202", {training(made_scaler() + plain_backward(4) + kEnd)}),
-                ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP202", {training(made_scaler() + plain_backward(4) + kEnd)}), ElementsAre("error 4"));
     EXPECT_THAT(lint("MP202", {training(made_scaler() + scaled_backward(4) + kEnd)}), IsEmpty());
 }
 
@@ -17,26 +16,26 @@ TEST(BackwardUnscaled, OneOfTwoLossesUnscaled) {
 }
 
 TEST(BackwardUnscaled, ADisabledScalerDividesNothing) {
-    EXPECT_THAT(lint("MP202", {training(made_scaler("{constant=false keyword=enabled}") +
-                                        plain_backward(4) + kEnd)}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP202", {training(made_scaler("{constant=false keyword=enabled}") + plain_backward(4) + kEnd)}),
+        IsEmpty());
 }
 
 TEST(BackwardUnscaled, TheBranchWithoutAScalerIsSilent) {
-    const std::string facts = training(
-        made_scaler("{keyword=enabled name=amp}") + scaled_backward(4, 4) + plain_backward(5, 5) +
-            on_scaler(6, "step", 6) + on_scaler(7, "update", 6),
-        "    block to=[{4 condition=amp} {5 condition=amp when=false}]\n"
-        "    block to=[6]\n    block to=[6]\n    block to=[1]\n");
+    const std::string facts =
+        training(made_scaler("{keyword=enabled name=amp}") + scaled_backward(4, 4) + plain_backward(5, 5) +
+                     on_scaler(6, "step", 6) + on_scaler(7, "update", 6),
+                 "    block to=[{4 condition=amp} {5 condition=amp when=false}]\n"
+                 "    block to=[6]\n    block to=[6]\n    block to=[1]\n");
     EXPECT_THAT(lint("MP202", {facts}), IsEmpty());
 }
 
 TEST(BackwardUnscaled, ALossThatTheCallerPassesMayBeScaled) {
-    EXPECT_THAT(
-        lint("MP202", {training(call_line(4, "?.backward kind=method args=[{name=loss2 param=0}] "
-                                             "block=2") +
-                                kEnd)}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP202", {training(call_line(4,
+                                                  "?.backward kind=method args=[{name=loss2 param=0}] "
+                                                  "block=2") +
+                                        kEnd)}),
+                IsEmpty());
 }
 
 std::string lightning(std::string_view precision) {
@@ -72,13 +71,11 @@ std::string accelerated(std::string_view backward) {
 }
 
 TEST(BackwardUnscaled, AccelerateHasItsOwnBackward) {
-    EXPECT_THAT(
-        lint("MP202", {accelerated("    call 4:5-30 ?.backward kind=method args=[{name=loss}]\n")}),
-        ElementsAre("error 4"));
-    EXPECT_THAT(
-        lint("MP202", {accelerated("    call 4:5-30 accelerate.Accelerator.backward kind=method "
-                                   "args=[{name=accelerator call=0} {name=loss}]\n")}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP202", {accelerated("    call 4:5-30 ?.backward kind=method args=[{name=loss}]\n")}),
+                ElementsAre("error 4"));
+    EXPECT_THAT(lint("MP202", {accelerated("    call 4:5-30 accelerate.Accelerator.backward kind=method "
+                                           "args=[{name=accelerator call=0} {name=loss}]\n")}),
+                IsEmpty());
 }
 
 TEST(BackwardUnscaled, ScriptsOfOneNameAreNotOneProgram) {
@@ -86,8 +83,9 @@ TEST(BackwardUnscaled, ScriptsOfOneNameAreNotOneProgram) {
         return "unit /p/" + folder + "/t.py language=python\n  func 1:5 t.main kind=python\n" + main +
                "  func 11:5 t.update kind=python params=[{name=opt} {name=scaler}]\n" + step;
     };
-    const std::string own = "    call 3:5-30 ?.backward kind=method args=[{name=loss}]\n"
-                            "    call 4:5-30 t.update callee=t.update args=[{name=opt}]\n";
+    const std::string own =
+        "    call 3:5-30 ?.backward kind=method args=[{name=loss}]\n"
+        "    call 4:5-30 t.update callee=t.update args=[{name=opt}]\n";
     const std::string scaled =
         "    call 12:5-30 torch.amp.GradScaler kind=constructor result.name=scaler\n"
         "    call 13:5-30 torch.amp.GradScaler.step kind=method args=[{name=scaler call=0} {name=opt}]\n"

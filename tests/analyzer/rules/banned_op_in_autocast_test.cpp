@@ -20,9 +20,8 @@ TEST(BannedOpInAutocast, CpuRegionAndNoRegionAreSilent) {
 
 TEST(BannedOpInAutocast, WithLogitsIsSilent) {
     EXPECT_THAT(
-        lint("MP103",
-             {step(), inner("call 7:9 at::binary_cross_entropy_with_logits "
-                            "op=binary_cross_entropy_with_logits args=[{tensor} {tensor}]\n")}),
+        lint("MP103", {step(), inner("call 7:9 at::binary_cross_entropy_with_logits "
+                                     "op=binary_cross_entropy_with_logits args=[{tensor} {tensor}]\n")}),
         IsEmpty());
 }
 
@@ -33,15 +32,12 @@ TEST(BannedOpInAutocast, DisabledRegionIsSilent) {
 
 TEST(BannedOpInAutocast, LossModuleIsTheSameOp) {
     EXPECT_THAT(
-        lint("MP103",
-             {step(), inner("call 7:9 torch::nn::BCELossImpl::forward kind=method args=[{object} "
-                            "{tensor} {tensor}] result.shape=tensor\n")}),
+        lint("MP103", {step(), inner("call 7:9 torch::nn::BCELossImpl::forward kind=method args=[{object} "
+                                     "{tensor} {tensor}] result.shape=tensor\n")}),
         ElementsAre("error 7"));
-    EXPECT_THAT(
-        lint("MP103",
-             {step(), inner("call 7:9 torch::nn::BCEWithLogitsLossImpl::forward kind=method "
-                            "args=[{object} {tensor} {tensor}] result.shape=tensor\n")}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP103", {step(), inner("call 7:9 torch::nn::BCEWithLogitsLossImpl::forward kind=method "
+                                             "args=[{object} {tensor} {tensor}] result.shape=tensor\n")}),
+                IsEmpty());
 }
 
 TEST(BannedOpInAutocast, TheChainFromTheRegionIsShown) {

@@ -54,12 +54,10 @@ TEST(Bf16ToFp16, CastsOfCuda) {
     EXPECT_THAT(lint("MP305", {kernel("cast 4:3 fp32->fp16 source.name=x")}), IsEmpty());
 }
 
-std::string loaded(std::string_view checkpoint, std::string_view then = "",
-                   std::string_view dtype = "fp16") {
-    return python("    call 3:5 transformers.AutoModel.from_pretrained args=[{" +
-                  std::string(checkpoint) + "} {" + std::string(dtype) +
-                  " dtype keyword=torch_dtype}] result.dtype=" + std::string(dtype) +
-                  " result.shape=module result.name=m\n" + std::string(then));
+std::string loaded(std::string_view checkpoint, std::string_view then = "", std::string_view dtype = "fp16") {
+    return python("    call 3:5 transformers.AutoModel.from_pretrained args=[{" + std::string(checkpoint) +
+                  "} {" + std::string(dtype) + " dtype keyword=torch_dtype}] result.dtype=" +
+                  std::string(dtype) + " result.shape=module result.name=m\n" + std::string(then));
 }
 
 constexpr const char* kGemma = "object constant=\"'google/gemma-2b'\"";

@@ -47,8 +47,8 @@ TEST(Bf16WithoutSupportCheck, ACalleeMayAsk) {
 
 TEST(Bf16WithoutSupportCheck, CppRegions) {
     const auto set = [](std::string dtype) {
-        return lint("MP604", {host("    call 5:3 at::autocast::set_autocast_gpu_dtype args=[{" + dtype +
-                                   "}]\n")});
+        return lint("MP604",
+                    {host("    call 5:3 at::autocast::set_autocast_gpu_dtype args=[{" + dtype + "}]\n")});
     };
     EXPECT_THAT(set("bf16 other constant=kBFloat16"), ElementsAre("warning 5"));
     EXPECT_THAT(set("fp16 other constant=kHalf"), IsEmpty());

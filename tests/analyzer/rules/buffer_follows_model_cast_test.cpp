@@ -59,14 +59,16 @@ TEST(BufferFollowsModelCast, AModuleThatOverridesTheCastIsSilent) {
 }
 
 TEST(BufferFollowsModelCast, WideningItsUseIsANote) {
-    EXPECT_THAT(mp503(kTable, method("forward", "    call 10:9 torch.Tensor.float kind=method "
-                                                "args=[{tensor name=self.inv_freq}] result.dtype=fp32\n")),
+    EXPECT_THAT(mp503(kTable, method("forward",
+                                     "    call 10:9 torch.Tensor.float kind=method "
+                                     "args=[{tensor name=self.inv_freq}] result.dtype=fp32\n")),
                 ElementsAre("note 4"));
 }
 
 TEST(BufferFollowsModelCast, ATableThatIsMadeAgainIsSilent) {
-    EXPECT_THAT(mp503(kTable, method("forward", "    call 10:9 torch.arange op=arange "
-                                                "result.name=self.inv_freq\n")),
+    EXPECT_THAT(mp503(kTable, method("forward",
+                                     "    call 10:9 torch.arange op=arange "
+                                     "result.name=self.inv_freq\n")),
                 IsEmpty());
 }
 

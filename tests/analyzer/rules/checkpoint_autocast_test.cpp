@@ -11,8 +11,9 @@ std::string backward(std::string_view facts) {
 }
 
 constexpr const char* kBackward = "    call 12:9 torch.autograd.backward args=[{other name=out}]\n";
-constexpr const char* kCheckpoint = "call 4:9 torch.utils.checkpoint.checkpoint args=[{other "
-                                    "name=block}]\n";
+constexpr const char* kCheckpoint =
+    "call 4:9 torch.utils.checkpoint.checkpoint args=[{other "
+    "name=block}]\n";
 
 TEST(CheckpointAutocast, ARecomputationWithoutTheRegionIsANote) {
     EXPECT_THAT(lint("MP119", {backward(kBackward)}), ElementsAre("note 10"));

@@ -5,8 +5,8 @@ namespace {
 
 std::string straight(bool unscaled) {
     return training(made_scaler() + on_optimizer(3, "zero_grad") + scaled_backward(4) +
-                    (unscaled ? on_scaler(5, "unscale_") : "") + clip_line(6) +
-                    on_scaler(7, "step") + on_scaler(8, "update"));
+                    (unscaled ? on_scaler(5, "unscale_") : "") + clip_line(6) + on_scaler(7, "step") +
+                    on_scaler(8, "update"));
 }
 
 TEST(ClipBeforeUnscale, ClipOfScaledGradientsIsAnErrorAtTheClip) {
@@ -17,8 +17,8 @@ TEST(ClipBeforeUnscale, ClipOfScaledGradientsIsAnErrorAtTheClip) {
 TEST(ClipBeforeUnscale, MultiplyingGradientsIsAClipAndCopyingThemBackIsNone) {
     const auto with = [](std::string method) {
         return training(made_scaler() + scaled_backward(4) + "    call 6:9 torch.Tensor." + method +
-                        " kind=method in_place args=[{tensor name=p.grad}] block=2\n" +
-                        on_scaler(7, "step") + on_scaler(8, "update"));
+                        " kind=method in_place args=[{tensor name=p.grad}] block=2\n" + on_scaler(7, "step") +
+                        on_scaler(8, "update"));
     };
     EXPECT_THAT(lint("MP203", {with("mul_")}), ElementsAre("error 6"));
     EXPECT_THAT(lint("MP203", {with("copy_")}), IsEmpty());
@@ -34,24 +34,23 @@ TEST(ClipBeforeUnscale, InsertsTheLineThatIsMissing) {
 }
 
 TEST(ClipBeforeUnscale, NoEditWhereAPathHasUnscaledAlready) {
-    const Findings found = findings(
-        "MP203",
-        {training(made_scaler() + scaled_backward(4) + on_scaler(5, "unscale_", 4) +
-                      clip_line(6, 5) + on_scaler(7, "step", 5) + on_scaler(8, "update", 5),
-                  "    block to=[4 5]\n    block to=[5]\n    block to=[1]\n")});
+    const Findings found =
+        findings("MP203", {training(made_scaler() + scaled_backward(4) + on_scaler(5, "unscale_", 4) +
+                                        clip_line(6, 5) + on_scaler(7, "step", 5) + on_scaler(8, "update", 5),
+                                    "    block to=[4 5]\n    block to=[5]\n    block to=[1]\n")});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_TRUE(found[0].edits.empty());
 }
 
 TEST(ClipBeforeUnscale, ScaleReadByHandIsTrusted) {
-    EXPECT_THAT(lint("MP203", {training(scaled_backward(4) + on_scaler(5, "get_scale") +
-                                        clip_line(6) + on_scaler(7, "step"))}),
+    EXPECT_THAT(lint("MP203", {training(scaled_backward(4) + on_scaler(5, "get_scale") + clip_line(6) +
+                                        on_scaler(7, "step"))}),
                 IsEmpty());
 }
 
 TEST(ClipBeforeUnscale, ADisabledScalerScalesNothing) {
-    EXPECT_THAT(lint("MP203", {training(made_scaler("{constant=false keyword=enabled}") +
-                                        scaled_backward(4) + clip_line(6) + on_scaler(7, "step"))}),
+    EXPECT_THAT(lint("MP203", {training(made_scaler("{constant=false keyword=enabled}") + scaled_backward(4) +
+                                        clip_line(6) + on_scaler(7, "step"))}),
                 IsEmpty());
 }
 
@@ -65,8 +64,8 @@ std::string guarded(const std::string& first, const std::string& second) {
     return training(made_scaler("{keyword=enabled name=flag}") + scaled_backward(4, 4) +
                         plain_backward(5, 5) + on_scaler(6, "unscale_", 7) + clip_line(7, 8) +
                         on_scaler(8, "step", 8) + on_scaler(9, "update", 8),
-                    fork(first, 4, 5) + "    block to=[6]\n    block to=[6]\n" +
-                        fork(second, 7, 8) + "    block to=[8]\n    block to=[1]\n");
+                    fork(first, 4, 5) + "    block to=[6]\n    block to=[6]\n" + fork(second, 7, 8) +
+                        "    block to=[8]\n    block to=[1]\n");
 }
 
 TEST(ClipBeforeUnscale, EqualConditionsAreTakenTheSameWay) {
@@ -82,10 +81,9 @@ std::string helper(bool unscales) {
     return "unit engine.py language=python\n"
            "  func 1:5 engine.finish kind=python params=[{name=grad_scaler} {name=optimizer} "
            "{name=params}]\n" +
-           std::string(
-               unscales ? "    call 2:5-30 ?.unscale_ kind=method args=[{name=grad_scaler param=0} "
-                          "{name=optimizer param=1}]\n"
-                        : "") +
+           std::string(unscales ? "    call 2:5-30 ?.unscale_ kind=method args=[{name=grad_scaler param=0} "
+                                  "{name=optimizer param=1}]\n"
+                                : "") +
            "    call 3:5-30 torch.nn.utils.clip_grad_norm_ args=[{name=params param=2} "
            "{constant=1}]\n"
            "    call 4:5-30 ?.step kind=method args=[{name=grad_scaler param=0} {name=optimizer "
@@ -110,11 +108,9 @@ std::string home_made(bool unscaled) {
            "name=scaler} "
            "{tensor name=loss}] result.shape=tensor\n"
            "    call 15:22-51 at::Tensor::backward kind=method callee=b args=[{tensor call=0}]\n" +
-           std::string(
-               unscaled
-                   ? "    call 16:9-20 GradScaler::unscale_ kind=method callee=u args=[{object "
-                     "param=1 name=scaler} {object param=0 name=opt}]\n"
-                   : "") +
+           std::string(unscaled ? "    call 16:9-20 GradScaler::unscale_ kind=method callee=u args=[{object "
+                                  "param=1 name=scaler} {object param=0 name=opt}]\n"
+                                : "") +
            "    call 17:9-66 torch::nn::utils::clip_grad_norm_ callee=c args=[{object} {fp64 "
            "constant=1}]\n"
            "    call 18:24-40 GradScaler::step kind=method callee=t args=[{object param=1 "
@@ -133,8 +129,9 @@ TEST(ClipBeforeUnscale, AHomeMadeScalerIsKnownByItsMethods) {
 TEST(ClipBeforeUnscale, ManyIndependentConditionsHideNoPath) {
     constexpr int kFlags = 4, kFirst = 6;
     std::string calls = made_scaler() + scaled_backward(4, 4) + plain_backward(5, 5);
-    std::string blocks = "    block to=[{4 condition=amp} {5 condition=amp when=false}]\n"
-                         "    block to=[6]\n    block to=[6]\n";
+    std::string blocks =
+        "    block to=[{4 condition=amp} {5 condition=amp when=false}]\n"
+        "    block to=[6]\n    block to=[6]\n";
     for (int flag = 0; flag < kFlags; ++flag) {
         const int at = kFirst + 2 * flag;
         const std::string condition = " condition=flag" + std::to_string(flag);
@@ -144,7 +141,8 @@ TEST(ClipBeforeUnscale, ManyIndependentConditionsHideNoPath) {
         calls += on_scaler(6, "load_state_dict", at + 1) + clip_line(7, at + 1);
     }
     const int last = kFirst + 2 * kFlags;
-    blocks += "    block to=[{" + std::to_string(last + 1) + " condition=amp} {1 condition=amp "
+    blocks += "    block to=[{" + std::to_string(last + 1) +
+              " condition=amp} {1 condition=amp "
               "when=false}]\n    block to=[1]\n";
     calls += clip_line(8, last) + on_scaler(9, "step", last + 1) + on_scaler(10, "update", last + 1);
     EXPECT_THAT(lint("MP203", {training(calls, blocks)}), testing::Contains("error 8"));

@@ -12,8 +12,8 @@ struct GemmCall {
 std::string gemm_ex(const GemmCall& g) {
     const std::string i = " {int32}";
     return "call 7:10 cublasGemmEx args=[{pointer}" + i + i + i + i + " {" + g.k + "} {" + g.scale +
-           "} {fp16 pointer} {constant=CUDA_R_16F}" + i + " {fp16 pointer} {constant=CUDA_R_16F}" +
-           i + " {" + g.scale + "} {fp16 pointer} {constant=CUDA_R_16F}" + i + " {" + g.compute +
+           "} {fp16 pointer} {constant=CUDA_R_16F}" + i + " {fp16 pointer} {constant=CUDA_R_16F}" + i + " {" +
+           g.scale + "} {fp16 pointer} {constant=CUDA_R_16F}" + i + " {" + g.compute +
            "} {constant=CUBLAS_GEMM_DEFAULT}]";
 }
 
@@ -29,15 +29,13 @@ TEST(CublasCompute16f, HalfComputeIsAWarning) {
 
 TEST(CublasCompute16f, LegacyComputeTypeIsFoundByItsPosition) {
     EXPECT_THAT(mp406(gemm_ex({.compute = "constant=CUDA_R_16F"})), ElementsAre("warning 7"));
-    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer", .compute = "constant=CUDA_R_32F"})),
-                IsEmpty());
+    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer", .compute = "constant=CUDA_R_32F"})), IsEmpty());
 }
 
 TEST(CublasCompute16f, FloatComputeAndUnknownComputeAreSilent) {
     EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer", .compute = "constant=CUBLAS_COMPUTE_32F"})),
                 IsEmpty());
-    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer", .compute = "name=compute_type"})),
-                IsEmpty());
+    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer", .compute = "name=compute_type"})), IsEmpty());
 }
 
 TEST(CublasCompute16f, ScaleOfAnotherTypeIsAnError) {
@@ -48,8 +46,7 @@ TEST(CublasCompute16f, ScaleOfAnotherTypeIsAnError) {
 
 TEST(CublasCompute16f, ScaleThroughVoidPointerIsNotGuessed) {
     EXPECT_THAT(mp406(gemm_ex({.scale = "pointer"})), ElementsAre("warning 7"));
-    EXPECT_THAT(mp406(gemm_ex({.scale = "pointer", .compute = "constant=CUBLAS_COMPUTE_32F"})),
-                IsEmpty());
+    EXPECT_THAT(mp406(gemm_ex({.scale = "pointer", .compute = "constant=CUBLAS_COMPUTE_32F"})), IsEmpty());
 }
 
 TEST(CublasCompute16f, ShortConstantKIsANote) {
@@ -59,14 +56,12 @@ TEST(CublasCompute16f, ShortConstantKIsANote) {
 
 TEST(CublasCompute16f, InferenceProfileKeepsOnlyTheWrongScale) {
     EXPECT_THAT(mp406(gemm_ex({}), Profile::inference), ElementsAre("note 7"));
-    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer"}), Profile::inference),
-                ElementsAre("error 7"));
+    EXPECT_THAT(mp406(gemm_ex({.scale = "fp32 pointer"}), Profile::inference), ElementsAre("error 7"));
 }
 
 TEST(CublasCompute16f, HgemmIsHalfByItsName) {
     EXPECT_THAT(mp406("call 7:1 cublasHgemm args=[{pointer}]"), ElementsAre("warning 7"));
-    EXPECT_THAT(mp406("call 7:1 cublasHgemmStridedBatched_64 args=[{pointer}]"),
-                ElementsAre("warning 7"));
+    EXPECT_THAT(mp406("call 7:1 cublasHgemmStridedBatched_64 args=[{pointer}]"), ElementsAre("warning 7"));
     EXPECT_THAT(mp406("call 7:1 cublasSgemm args=[{pointer}]"), IsEmpty());
     EXPECT_THAT(mp406("call 7:1 cublasSgemmEx args=[{pointer} {constant=CUDA_R_16F}]"), IsEmpty());
 }
@@ -84,8 +79,7 @@ TEST(CublasCompute16f, CublasLtDescriptor) {
 
 TEST(CublasCompute16f, TraitThatChoosesIt) {
     const auto trait = [](std::string value, Profile profile = Profile::training) {
-        return mp406("type 7:1 cublasComputeType_t alias=compute_type args=[{text=" + value + "}]",
-                     profile);
+        return mp406("type 7:1 cublasComputeType_t alias=compute_type args=[{text=" + value + "}]", profile);
     };
     EXPECT_THAT(trait("CUBLAS_COMPUTE_16F"), ElementsAre("warning 7"));
     EXPECT_THAT(trait("CUBLAS_COMPUTE_16F", Profile::inference), ElementsAre("note 7"));
@@ -106,17 +100,14 @@ TEST(CublasCompute16f, FastModesCountOnlyOnFloatMatrices) {
 }
 
 TEST(CublasCompute16f, CudnnComputeType) {
-    EXPECT_THAT(
-        mp406(
-            "call 7:1 cudnnSetConvolution2dDescriptor args=[{pointer} {constant=CUDNN_DATA_HALF}]"),
-        ElementsAre("warning 7"));
+    EXPECT_THAT(mp406("call 7:1 cudnnSetConvolution2dDescriptor args=[{pointer} {constant=CUDNN_DATA_HALF}]"),
+                ElementsAre("warning 7"));
     EXPECT_THAT(mp406("call 7:1 cudnnSetConvolution2dDescriptor args=[{pointer} "
                       "{constant=CUDNN_DATA_FLOAT}]"),
                 IsEmpty());
     // The data type of a tensor, not of the arithmetic.
-    EXPECT_THAT(
-        mp406("call 7:1 cudnnSetTensor4dDescriptor args=[{pointer} {constant=CUDNN_DATA_HALF}]"),
-        IsEmpty());
+    EXPECT_THAT(mp406("call 7:1 cudnnSetTensor4dDescriptor args=[{pointer} {constant=CUDNN_DATA_HALF}]"),
+                IsEmpty());
 }
 
 }  // namespace

@@ -3,12 +3,10 @@
 namespace mp::lint::test {
 namespace {
 
-std::string method(std::string_view name, int line, std::string_view annotations,
-                   std::string_view facts) {
+std::string method(std::string_view name, int line, std::string_view annotations, std::string_view facts) {
     return "  func " + std::to_string(line) + ":9 train.MM." + std::string(name) +
            " kind=python parent_class=train.MM bases=[torch.autograd.Function] annotations=[" +
-           std::string(annotations) + "] params=[{name=ctx} {name=a} {name=b}]\n" +
-           std::string(facts);
+           std::string(annotations) + "] params=[{name=ctx} {name=a} {name=b}]\n" + std::string(facts);
 }
 
 constexpr const char* kForward =
@@ -25,12 +23,10 @@ std::string function(std::string_view fwd = "", std::string_view bwd = "",
            method("backward", 30, bwd, backward);
 }
 
-constexpr const char* kApply =
-    "call 4:9 train.MM.apply kind=method args=[{other name=x} {other name=w}]\n";
+constexpr const char* kApply = "call 4:9 train.MM.apply kind=method args=[{other name=x} {other name=w}]\n";
 
 TEST(CustomFunctionWithoutCustomFwd, ProductsOnSavedTensorsInARegionAreAWarning) {
-    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()), function()}),
-                ElementsAre("warning 20"));
+    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()), function()}), ElementsAre("warning 20"));
 }
 
 TEST(CustomFunctionWithoutCustomFwd, OutsideARegionItIsSilent) {
@@ -38,8 +34,7 @@ TEST(CustomFunctionWithoutCustomFwd, OutsideARegionItIsSilent) {
 }
 
 TEST(CustomFunctionWithoutCustomFwd, DecoratedItIsSilent) {
-    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()), function(kFwd, kBwd)}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()), function(kFwd, kBwd)}), IsEmpty());
 }
 
 TEST(CustomFunctionWithoutCustomFwd, AMissingCustomBwdIsAWarning) {
@@ -52,28 +47,26 @@ TEST(CustomFunctionWithoutCustomFwd, CustomFwdBesideSetupContextIsAWarning) {
 }
 
 TEST(CustomFunctionWithoutCustomFwd, ElementwiseFunctionsAreSilent) {
-    EXPECT_THAT(lint("MP114",
-                     {python(open() + kApply + close()),
-                      function("", "", "    call 22:9 torch.exp op=exp args=[{other name=a}]\n",
-                               "    call 31:9 torch.mul op=mul args=[{other name=g}]\n")}),
+    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()),
+                               function("", "", "    call 22:9 torch.exp op=exp args=[{other name=a}]\n",
+                                        "    call 31:9 torch.mul op=mul args=[{other name=g}]\n")}),
                 IsEmpty());
 }
 
 TEST(CustomFunctionWithoutCustomFwd, AFunctionThatCastsItsInputsIsSilent) {
-    EXPECT_THAT(lint("MP114",
-                     {python(open() + kApply + close()),
-                      function("", "", std::string("    call 20:9 ?.float kind=method op=to "
-                                                   "args=[{other name=a}]\n") +
-                                           kForward)}),
+    EXPECT_THAT(lint("MP114", {python(open() + kApply + close()),
+                               function("", "",
+                                        std::string("    call 20:9 ?.float kind=method op=to "
+                                                    "args=[{other name=a}]\n") +
+                                            kForward)}),
                 IsEmpty());
 }
 
 TEST(CustomFunctionWithoutCustomFwd, ACustomOpIsAnExtension) {
-    EXPECT_THAT(lint("MP114",
-                     {python(open() + kApply + close()),
-                      function("", "", "    call 22:9 torch.ops.mine.grid args=[{other name=a}]\n",
-                               "")}),
-                ElementsAre("warning 20"));
+    EXPECT_THAT(
+        lint("MP114", {python(open() + kApply + close()),
+                       function("", "", "    call 22:9 torch.ops.mine.grid args=[{other name=a}]\n", "")}),
+        ElementsAre("warning 20"));
 }
 
 }  // namespace

@@ -29,9 +29,10 @@ TEST(CustomOpWithoutAutocastKernel, OutsideARegionItIsSilent) {
 }
 
 TEST(CustomOpWithoutAutocastKernel, ARegisteredRuleIsSilent) {
-    EXPECT_THAT(lint("MP115", {op(), "unit reg.py language=python\n  func 1:1 reg.<module> "
-                                     "kind=python\n" +
-                                         std::string(kRegister),
+    EXPECT_THAT(lint("MP115", {op(),
+                               "unit reg.py language=python\n  func 1:1 reg.<module> "
+                               "kind=python\n" +
+                                   std::string(kRegister),
                                python(open() + kUse + close())}),
                 IsEmpty());
 }
@@ -59,15 +60,14 @@ std::string cpp_op(std::string_view registrations, std::string_view facts = "",
 }
 
 std::string impl(std::string_view key) {
-    return "  func 30:1 TORCH_LIBRARY_IMPL_init_mine_" + std::string(key) + "_2 usr=impl" +
-           std::string(key) +
+    return "  func 30:1 TORCH_LIBRARY_IMPL_init_mine_" + std::string(key) + "_2 usr=impl" + std::string(key) +
            "\n    call 30:5 torch::Library::impl kind=method args=[{object} {text=\"\\\"pool\\\"\"}] "
            "lambdas=[pool_cuda]\n";
 }
 
 std::string use(std::string_view arguments = "{tensor name=x} {tensor name=boxes}") {
-    return python(open() + "    call 4:9 torch.ops.mine.pool args=[" + std::string(arguments) +
-                  "]\n" + close());
+    return python(open() + "    call 4:9 torch.ops.mine.pool args=[" + std::string(arguments) + "]\n" +
+                  close());
 }
 
 constexpr const char* kDispatch =
@@ -95,8 +95,7 @@ TEST(CustomOpWithoutAutocastKernel, AnOpOfCppWithoutAKernelOfTheDeviceIsSilent) 
 }
 
 TEST(CustomOpWithoutAutocastKernel, EqualInputsAndIndicesOfCppAreSilent) {
-    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA")),
-                               use("{fp32 tensor name=x} {fp32 tensor name=boxes}")}),
+    EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA")), use("{fp32 tensor name=x} {fp32 tensor name=boxes}")}),
                 IsEmpty());
     EXPECT_THAT(lint("MP115", {cpp_op(impl("CUDA"),
                                       "    call 6:5 at::TensorBase::data_ptr kind=method "

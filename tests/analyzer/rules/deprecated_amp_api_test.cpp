@@ -9,8 +9,7 @@ std::string first_edit(const std::string& call) {
     if (found[0].edits.empty()) return "no edit";
     const Edit& edit = found[0].edits[0];
     EXPECT_TRUE(found[0].safe_edits);
-    return std::to_string(edit.at.column) + "-" + std::to_string(edit.at.end_column) + " " +
-           edit.text;
+    return std::to_string(edit.at.column) + "-" + std::to_string(edit.at.end_column) + " " + edit.text;
 }
 
 TEST(DeprecatedAmpApi, TheCudaAutocastIsANoteWithAFix) {

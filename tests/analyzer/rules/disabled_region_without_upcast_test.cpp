@@ -13,8 +13,7 @@ std::string island(std::string_view facts) {
                   "call 4:14 torch.autocast.__enter__ kind=method args=[{object call=3} "
                   "{constant=\"'cuda'\"} {bool constant=false keyword=enabled}]\n" +
                   std::string(facts) +
-                  "call 4:14 torch.autocast.__exit__ kind=method args=[{object call=4}]\n" +
-                  close());
+                  "call 4:14 torch.autocast.__exit__ kind=method args=[{object call=4}]\n" + close());
 }
 
 constexpr const char* kSoftmax =
@@ -43,8 +42,8 @@ TEST(DisabledRegionWithoutUpcast, AnUpcastOneIsSilent) {
 }
 
 TEST(DisabledRegionWithoutUpcast, WhatIsMadeInsideIsReportedOnce) {
-    EXPECT_THAT(lint("MP104", {island(std::string(kSoftmax) +
-                                      "call 6:17 torch.log op=log args=[{tensor call=5}]\n")}),
+    EXPECT_THAT(lint("MP104",
+                     {island(std::string(kSoftmax) + "call 6:17 torch.log op=log args=[{tensor call=5}]\n")}),
                 ElementsAre("warning 5"));
 }
 

@@ -36,8 +36,7 @@ TEST(DoubleCast, EndingNarrowAnywayIsSilent) {
 
 TEST(DoubleCast, ConstantsThatFitAreSilent) {
     EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.5")), IsEmpty());
-    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.1")),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32", "source.constant=0.1")), ElementsAre("warning 5"));
 }
 
 TEST(DoubleCast, HalfIntoAtomicFloatSink) {
@@ -58,14 +57,16 @@ TEST(DoubleCast, SinkWithAVisibleWideningIsReportedOnce) {
 }
 
 TEST(DoubleCast, QuantisationIsANote) {
-    EXPECT_THAT(lint("MP601", {"unit a.cu\n  func 1:1 fake_quantize kind=device\n" +
-                               chain("fp32", "fp16", "fp32")}),
-                ElementsAre("note 5"));
+    EXPECT_THAT(
+        lint("MP601", {"unit a.cu\n  func 1:1 fake_quantize kind=device\n" + chain("fp32", "fp16", "fp32")}),
+        ElementsAre("note 5"));
 }
 
 std::vector<std::string> python_chain(std::string from, std::string unit = "train.py") {
-    return lint("MP601", {"unit " + unit + " language=python\n  func 1:5 train.step kind=python\n"
-                          "    call 5:9-17 torch.Tensor.half kind=method args=[{" + from +
+    return lint("MP601", {"unit " + unit +
+                          " language=python\n  func 1:5 train.step kind=python\n"
+                          "    call 5:9-17 torch.Tensor.half kind=method args=[{" +
+                          from +
                           " tensor name=x}] result.dtype=fp16 result.shape=tensor\n"
                           "    call 5:9-25 torch.Tensor.float kind=method args=[{fp16 tensor call=0}] "
                           "result.dtype=fp32 result.shape=tensor\n"});
@@ -81,8 +82,7 @@ TEST(DoubleCast, PythonConversionsAreCalls) {
 TEST(DoubleCast, MessageShowsThePathAndTheBits) {
     const auto found = findings("MP601", {kernel(chain("fp32", "bf16", "fp32"))});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].message,
-              "value goes fp32 -> bf16 -> fp32: 16 of 24 bits are lost for nothing");
+    EXPECT_EQ(found[0].message, "value goes fp32 -> bf16 -> fp32: 16 of 24 bits are lost for nothing");
 }
 
 }  // namespace

@@ -48,9 +48,9 @@ TEST(EmaInHalf, KernelsThatInterpolate) {
 }
 
 TEST(EmaInHalf, NotInTheInferenceProfile) {
-    EXPECT_THAT(lint("MP502", {python(update("bf16", "constant=0.9999", "constant=0.0001"))},
-                     Profile::inference),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP502", {python(update("bf16", "constant=0.9999", "constant=0.0001"))}, Profile::inference),
+        IsEmpty());
 }
 
 }  // namespace

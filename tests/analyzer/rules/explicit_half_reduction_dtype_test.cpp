@@ -4,16 +4,15 @@ namespace mp::lint::test {
 namespace {
 
 std::string softmax(std::string dtype) {
-    return python("    call 5:3 torch.nn.functional.softmax op=softmax args=[{name=s} {constant=-1} "
-                  "{keyword=dtype " +
-                  dtype + " span=5:30-49}] result.shape=tensor\n");
+    return python(
+        "    call 5:3 torch.nn.functional.softmax op=softmax args=[{name=s} {constant=-1} "
+        "{keyword=dtype " +
+        dtype + " span=5:30-49}] result.shape=tensor\n");
 }
 
 TEST(ExplicitHalfReductionDtype, ALiteralHalfIsAnError) {
-    EXPECT_THAT(lint("MP411", {softmax("fp16 dtype constant=torch.float16")}),
-                ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP411", {softmax("bf16 dtype constant=torch.bfloat16")}),
-                ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP411", {softmax("fp16 dtype constant=torch.float16")}), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP411", {softmax("bf16 dtype constant=torch.bfloat16")}), ElementsAre("error 5"));
     EXPECT_THAT(lint("MP411", {softmax("fp32 dtype constant=torch.float32")}), IsEmpty());
     EXPECT_THAT(lint("MP411", {softmax("int64 dtype constant=torch.int64")}), IsEmpty());
 }

@@ -7,28 +7,26 @@ namespace {
 std::string program(std::string addition) {
     std::string text;
     for (const int i : {0, 2})
-        text += "    call 3:3 torch.finfo args=[{dtype name=d}] result.shape=object\n"
-                "    call 3:9 ?.__mul__ kind=op op=mul args=[{name=m} {name=torch.finfo.min call=" +
-                std::to_string(i) + "}]\n";
+        text +=
+            "    call 3:3 torch.finfo args=[{dtype name=d}] result.shape=object\n"
+            "    call 3:9 ?.__mul__ kind=op op=mul args=[{name=m} {name=torch.finfo.min call=" +
+            std::to_string(i) + "}]\n";
     return python(text + addition);
 }
 
 std::string add(std::string left, std::string right) {
-    return program("    call 5:3 torch.Tensor.__add__ kind=op op=add args=[{" + left + "} {" +
-                   right + "}] result.shape=tensor\n");
+    return program("    call 5:3 torch.Tensor.__add__ kind=op op=add args=[{" + left + "} {" + right +
+                   "}] result.shape=tensor\n");
 }
 
 TEST(FinfoMinAdditiveMask, AMaskAddedToFp16Scores) {
-    EXPECT_THAT(lint("MP304", {add("fp16 tensor name=s", "other call=1")}),
-                ElementsAre("warning 5"));
-    EXPECT_THAT(lint("MP304", {add("other call=1", "fp16 tensor name=s")}),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP304", {add("fp16 tensor name=s", "other call=1")}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP304", {add("other call=1", "fp16 tensor name=s")}), ElementsAre("warning 5"));
 }
 
 TEST(FinfoMinAdditiveMask, WhereTheSumStaysInRange) {
     for (const std::string dtype : {"bf16", "fp32", "unknown"})
-        EXPECT_THAT(lint("MP304", {add(dtype + " tensor name=s", "other call=1")}), IsEmpty())
-            << dtype;
+        EXPECT_THAT(lint("MP304", {add(dtype + " tensor name=s", "other call=1")}), IsEmpty()) << dtype;
 }
 
 TEST(FinfoMinAdditiveMask, TwoMasksLeaveEveryFormat) {

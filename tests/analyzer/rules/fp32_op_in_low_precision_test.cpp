@@ -13,8 +13,7 @@ std::vector<std::string> plain(const std::string& fact, Profile profile = Profil
 }
 
 TEST(Fp32OpInLowPrecision, HalfTensorWithoutAutocastIsAnError) {
-    for (const std::string name :
-         {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
+    for (const std::string name : {"sum", "exp", "pow", "var", "std", "linalg_inv", "fft_rfft", "stft"})
         EXPECT_THAT(plain(op(name, "fp16")), ElementsAre("error 7")) << name;
 }
 
@@ -37,9 +36,8 @@ TEST(Fp32OpInLowPrecision, FloatUnknownAndOtherOpsAreSilent) {
 
 TEST(Fp32OpInLowPrecision, AskingForFloatIsSilent) {
     EXPECT_THAT(plain(op("sum", "fp16", " {constant=at::kFloat}")), IsEmpty());
-    EXPECT_THAT(
-        plain("call 7:9 at::sum op=sum args=[{fp16 tensor}] result.dtype=fp32 result.shape=tensor"),
-        IsEmpty());
+    EXPECT_THAT(plain("call 7:9 at::sum op=sum args=[{fp16 tensor}] result.dtype=fp32 result.shape=tensor"),
+                IsEmpty());
 }
 
 TEST(Fp32OpInLowPrecision, OpsOnTheDevicesListAreSilent) {
@@ -75,8 +73,7 @@ TEST(Fp32OpInLowPrecision, RegionAndListAreNamed) {
 
 TEST(Fp32OpInLowPrecision, HalfIntrinsicsOnStatisticsAreErrors) {
     const auto call = [](std::string name, std::string args) {
-        return lint("MP102",
-                    {kernel("call 7:9 " + name + " args=[" + args + "] result.dtype=fp16")});
+        return lint("MP102", {kernel("call 7:9 " + name + " args=[" + args + "] result.dtype=fp16")});
     };
     EXPECT_THAT(call("__hdiv", "{fp16} {fp16 stat=sum name=total}"), ElementsAre("error 7"));
     EXPECT_THAT(call("hexp", "{fp16 stat=mean}"), ElementsAre("error 7"));
@@ -96,18 +93,19 @@ TEST(Fp32OpInLowPrecision, InferenceProfileMakesHalfModelsANote) {
 }
 
 std::string log_of(std::string_view product, std::string_view dtype = "fp16") {
-    const std::string opens = "{constant=\"'cuda'\"} {" + std::string(dtype) +
-                              " dtype constant=torch.half keyword=dtype}]\n";
+    const std::string opens =
+        "{constant=\"'cuda'\"} {" + std::string(dtype) + " dtype constant=torch.half keyword=dtype}]\n";
     return "unit m.py language=python\n"
            "  func 1:5 m.compress kind=python params=[{other name=x}]\n"
            "    call 2:5-30 torch.clamp op=clamp args=[{other param=0}] result.shape=tensor\n"
            "    call 2:5-40 torch.log op=log args=[{tensor call=0}] result.shape=tensor\n"
            "    return tensor call=1\n"
            "  func 4:5 m.f kind=python params=[{other name=a} {other name=b}]\n"
-           "    call 5:5-30 torch.autocast kind=constructor args=[" + opens +
-           "    call 5:5-30 torch.autocast.__enter__ kind=method args=[{call=0} " + opens +
+           "    call 5:5-30 torch.autocast kind=constructor args=[" +
+           opens + "    call 5:5-30 torch.autocast.__enter__ kind=method args=[{call=0} " + opens +
            "    call 6:5-30 torch.softmax op=softmax args=[{other param=0}] result.shape=tensor\n"
-           "    call 7:5-30 torch.matmul op=matmul args=[{" + std::string(product) +
+           "    call 7:5-30 torch.matmul op=matmul args=[{" +
+           std::string(product) +
            "} {other param=1}] result.shape=tensor\n"
            "    call 8:5-30 m.compress callee=m.compress args=[{tensor call=3}]\n"
            "    call 9:5-30 torch.autocast.__exit__ kind=method args=[{call=1}]\n";
@@ -115,7 +113,8 @@ std::string log_of(std::string_view product, std::string_view dtype = "fp16") {
 
 TEST(Fp32OpInLowPrecision, AProductWhoseLogarithmIsTakenIsReportedWhereItIsMade) {
     EXPECT_THAT(lint("MP102", {log_of("other param=0")}), ::testing::Contains("warning 7"));
-    EXPECT_THAT(lint("MP102", {log_of("other param=0", "bf16")}), ::testing::Not(::testing::Contains("warning 7")));
+    EXPECT_THAT(lint("MP102", {log_of("other param=0", "bf16")}),
+                ::testing::Not(::testing::Contains("warning 7")));
     EXPECT_THAT(lint("MP102", {log_of("tensor call=2")}), ::testing::Not(::testing::Contains("warning 7")))
         << "probabilities stay in range";
 }

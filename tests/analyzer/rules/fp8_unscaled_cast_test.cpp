@@ -18,8 +18,7 @@ TEST(Fp8UnscaledCast, WhatWasNeitherScaledNorClamped) {
         return lint("MP307", {python(made_by(op) + cast("tensor call=0"))});
     };
     EXPECT_THAT(after("matmul"), ElementsAre("error 5"));
-    for (const std::string op : {"mul", "div", "clamp", "softmax"})
-        EXPECT_THAT(after(op), IsEmpty()) << op;
+    for (const std::string op : {"mul", "div", "clamp", "softmax"}) EXPECT_THAT(after(op), IsEmpty()) << op;
 }
 
 TEST(Fp8UnscaledCast, MovesBetweenDoNotHideTheOrigin) {
@@ -31,12 +30,11 @@ TEST(Fp8UnscaledCast, MovesBetweenDoNotHideTheOrigin) {
 }
 
 TEST(Fp8UnscaledCast, AParameterIsAWarningAnythingElseUnknownIsSilent) {
-    EXPECT_THAT(lint("MP307", {python(cast("tensor name=x param=0", "e5m2"))}),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP307", {python(cast("tensor name=x param=0", "e5m2"))}), ElementsAre("warning 5"));
     EXPECT_THAT(lint("MP307", {python(cast("other name=self.w"))}), IsEmpty());
-    EXPECT_THAT(lint("MP307", {python("    call 3:3 pkg.scaled args=[{tensor name=x}]\n" +
-                                      cast("other call=0"))}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP307", {python("    call 3:3 pkg.scaled args=[{tensor name=x}]\n" + cast("other call=0"))}),
+        IsEmpty());
 }
 
 TEST(Fp8UnscaledCast, ScalingInPlaceCounts) {

@@ -29,12 +29,10 @@ TEST(HalfAccumulator, FewTermsLowerTheSeverity) {
 }
 
 TEST(HalfAccumulator, TreeOfNStepsJoinsTwoToTheNTerms) {
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=4"),
-                ElementsAre("note 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=4"), ElementsAre("note 8"));
     EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared trips=5"),
                 ElementsAre("error 8"));
-    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared"),
-                ElementsAre("error 8"));
+    EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree storage=shared"), ElementsAre("error 8"));
     EXPECT_THAT(mp401("accumulate 8:5 s dtype=fp16 form=tree trips=64"), ElementsAre("error 8"));
 }
 
@@ -74,9 +72,8 @@ TEST(HalfAccumulator, MessageNamesTheDtypeAndWhereTheSumStops) {
 }
 
 TEST(HalfAccumulator, HelperIsANoteAndTheLoopIsThePlace) {
-    const auto found =
-        findings("MP401", {kernel("accumulate 8:5 acc dtype=fp16 form=call through=hadd2 "
-                                  "through_span=3:9 declared=7:5")});
+    const auto found = findings("MP401", {kernel("accumulate 8:5 acc dtype=fp16 form=call through=hadd2 "
+                                                 "through_span=3:9 declared=7:5")});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].span.line, 8u);
     ASSERT_GE(found[0].notes.size(), 2u);
@@ -86,11 +83,10 @@ TEST(HalfAccumulator, HelperIsANoteAndTheLoopIsThePlace) {
 }
 
 TEST(HalfAccumulator, InstantiationIsNamed) {
-    const auto found =
-        findings("MP401", {"unit a.cu language=cuda\n"
-                           "  func 1:1 k display=k<__half> kind=kernel instantiated=88:3 "
-                           "template_args=[{fp16 scalar text=__half}]\n"
-                           "accumulate 8:5 acc dtype=fp16"});
+    const auto found = findings("MP401", {"unit a.cu language=cuda\n"
+                                          "  func 1:1 k display=k<__half> kind=kernel instantiated=88:3 "
+                                          "template_args=[{fp16 scalar text=__half}]\n"
+                                          "accumulate 8:5 acc dtype=fp16"});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].function.str(), "k<__half>");
     ASSERT_FALSE(found[0].notes.empty());

@@ -6,18 +6,16 @@ namespace {
 std::vector<std::string> mp403(std::string_view fact) { return lint("MP403", {kernel(fact)}); }
 
 TEST(HalfAtomic, AddingIntoHalfIsAWarning) {
-    for (const std::string name :
-         {"atomicAdd", "gpuAtomicAdd", "at::native::fastAtomicAdd", "atomAdd"})
+    for (const std::string name : {"atomicAdd", "gpuAtomicAdd", "at::native::fastAtomicAdd", "atomAdd"})
         for (const std::string dtype : {"fp16", "bf16", "lowp"})
-            EXPECT_THAT(mp403("call 4:3 " + name + " args=[{" + dtype + " pointer name=out} {" +
-                              dtype + "}]"),
-                        ElementsAre("warning 4"))
+            EXPECT_THAT(
+                mp403("call 4:3 " + name + " args=[{" + dtype + " pointer name=out} {" + dtype + "}]"),
+                ElementsAre("warning 4"))
                 << name << " " << dtype;
 }
 
 TEST(HalfAtomic, PackedHalvesAreHalves) {
-    EXPECT_THAT(mp403("call 4:3 atomicAdd args=[{fp16 pointer} {fp16 vec}]"),
-                ElementsAre("warning 4"));
+    EXPECT_THAT(mp403("call 4:3 atomicAdd args=[{fp16 pointer} {fp16 vec}]"), ElementsAre("warning 4"));
 }
 
 TEST(HalfAtomic, FloatAndIntegerTargetsAreSilent) {

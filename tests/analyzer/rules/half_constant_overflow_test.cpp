@@ -3,10 +3,8 @@
 namespace mp::lint::test {
 namespace {
 
-std::vector<std::string> constant(std::string value, std::string to = "fp16",
-                                  std::string role = "none") {
-    return lint("MP301",
-                {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
+std::vector<std::string> constant(std::string value, std::string to = "fp16", std::string role = "none") {
+    return lint("MP301", {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
 }
 
 TEST(HalfConstantOverflow, TheBoundIsExactRounding) {
@@ -51,16 +49,13 @@ TEST(HalfConstantOverflow, IntegerConstantsCount) {
                 ElementsAre("error 4"));
 }
 
-TEST(HalfConstantOverflow, WideDestinationsAreSilent) {
-    EXPECT_THAT(constant("1e+09", "fp32"), IsEmpty());
-}
+TEST(HalfConstantOverflow, WideDestinationsAreSilent) { EXPECT_THAT(constant("1e+09", "fp32"), IsEmpty()); }
 
 TEST(HalfConstantOverflow, TensorOpsTakeTheDtypeOfTheirTensor) {
     const auto fill = [](std::string dtype, std::string value) {
-        return lint("MP301",
-                    {host("call 5:3 at::Tensor::masked_fill kind=method op=masked_fill args=[{" +
-                          dtype + " tensor name=s} {bool tensor name=m} {fp64 constant=" + value +
-                          "}] result.shape=tensor")});
+        return lint("MP301", {host("call 5:3 at::Tensor::masked_fill kind=method op=masked_fill args=[{" +
+                                   dtype + " tensor name=s} {bool tensor name=m} {fp64 constant=" + value +
+                                   "}] result.shape=tensor")});
     };
     EXPECT_THAT(fill("fp16", "-1e+09"), ElementsAre("error 5"));
     EXPECT_THAT(fill("fp16", "-10000"), IsEmpty());
@@ -78,19 +73,25 @@ TEST(HalfConstantOverflow, MessageSaysWhatItBecomes) {
 // ---- models of any class, cast as a whole
 
 // A trainer of package `kit` that casts the model it is given, and what else it does with it.
-std::string trainer(std::string more = "    call 9:9 ?.parameters kind=method args=[{other param=1 "
-                                       "name=model}]\n",
+std::string trainer(std::string more =
+                        "    call 9:9 ?.parameters kind=method args=[{other param=1 "
+                        "name=model}]\n",
                     std::string cast = "?.half", std::string path = "kit/trainer.py") {
-    return "unit " + path + " language=python\n"
+    return "unit " + path +
+           " language=python\n"
            "  func 5:9 kit.trainer.Trainer.__init__ kind=python parent_class=kit.trainer.Trainer "
            "params=[{object name=self} {other name=model}]\n"
-           "    call 7:9 " + cast + " kind=method args=[{other param=1 name=self.model}] "
-           "result.dtype=fp16 result.shape=other result.name=self.model\n" + more;
+           "    call 7:9 " +
+           cast +
+           " kind=method args=[{other param=1 name=self.model}] "
+           "result.dtype=fp16 result.shape=other result.name=self.model\n" +
+           more;
 }
 
 // A module of the same package; its forward has the arguments x and mask.
 std::string attention(std::string_view facts, std::string path = "kit/models/attention.py") {
-    return "unit " + path + " language=python\n"
+    return "unit " + path +
+           " language=python\n"
            "  func 10:9 kit.models.attention.Layer.forward kind=python "
            "parent_class=kit.models.attention.Layer bases=[torch.nn.Module] "
            "params=[{module name=self} {other name=x} {other name=mask}]\n" +
@@ -131,8 +132,8 @@ TEST(HalfConstantOverflow, ItemsAreFilledByAssignmentToo) {
 }
 
 TEST(HalfConstantOverflow, NumbersThatFp16HoldsAndThoseOfIntegersAreSilentThere) {
-    for (const std::string value : {"-10000", "-65504", "-1e+04", "-inf", "-100000000", "-3.5e+38",
-                                    "-100000000 name=value text=value"})
+    for (const std::string value :
+         {"-10000", "-65504", "-1e+04", "-inf", "-100000000", "-3.5e+38", "-100000000 name=value text=value"})
         EXPECT_THAT(with_trainer(attention(fill_of(value))), IsEmpty()) << value;
     EXPECT_THAT(with_trainer(attention(fill_of("-70000 text=-70000.0"))), ElementsAre("warning 12"));
 }
@@ -142,10 +143,9 @@ TEST(HalfConstantOverflow, AKnownDtypeIsNotTheModels) {
         EXPECT_THAT(with_trainer(attention(fill_of("-1e+08", "{" + dtype + " tensor param=1 name=x}"))),
                     IsEmpty())
             << dtype;
-    EXPECT_THAT(with_trainer(attention(
-                    "    call 11:9 ?.float kind=method args=[{other param=1 name=x}] "
-                    "result.dtype=fp32 result.shape=tensor\n" +
-                    fill_of("-1e+08", "{tensor call=0 name=x}"))),
+    EXPECT_THAT(with_trainer(attention("    call 11:9 ?.float kind=method args=[{other param=1 name=x}] "
+                                       "result.dtype=fp32 result.shape=tensor\n" +
+                                       fill_of("-1e+08", "{tensor call=0 name=x}"))),
                 IsEmpty());
 }
 
@@ -172,8 +172,7 @@ TEST(HalfConstantOverflow, ABranchThatAsksForTheDtypeIsSilentThere) {
     const std::string blocks =
         "    block to=[{1 condition=self.fp16 when=false} {2 condition=self.fp16}]\n"
         "    block to=[2]\n    block leaves\n";
-    EXPECT_THAT(with_trainer(attention(blocks + fill_of("-1e+08", "{tensor param=1 name=x}",
-                                                        " block=1"))),
+    EXPECT_THAT(with_trainer(attention(blocks + fill_of("-1e+08", "{tensor param=1 name=x}", " block=1"))),
                 IsEmpty());
 }
 
@@ -182,8 +181,7 @@ TEST(HalfConstantOverflow, OnlyWhatForwardRunsCounts) {
         std::string helper = attention(fill_of("-1e+08"));
         const std::string name = "kit.models.attention.Layer.forward";
         helper.replace(helper.find(name), name.size(), "kit.models.attention.Layer.mask");
-        return with_trainer(helper +
-                            "  func 20:9 kit.models.attention.Layer." + called_by +
+        return with_trainer(helper + "  func 20:9 kit.models.attention.Layer." + called_by +
                             " kind=python parent_class=kit.models.attention.Layer "
                             "bases=[torch.nn.Module] params=[{module name=self} {other name=x}]\n"
                             "    call 21:9 kit.models.attention.Layer.mask kind=method "
@@ -240,17 +238,18 @@ TEST(HalfConstantOverflow, AModelOfAKnownClassSaysNothingOfOthers) {
                                   cast,
                               attention(fill_of("-1e+08"))});
     };
-    const std::string cast = "    call 4:3 ?.half kind=method args=[{other call=0 name=m}] "
-                             "result.dtype=fp16\n"
-                             "    call 5:3 ?.eval kind=method args=[{other name=m}]\n";
+    const std::string cast =
+        "    call 4:3 ?.half kind=method args=[{other call=0 name=m}] "
+        "result.dtype=fp16\n"
+        "    call 5:3 ?.eval kind=method args=[{other name=m}]\n";
     EXPECT_THAT(with("    call 3:3 ?.build kind=method args=[{other name=t}]\n" + cast),
                 ElementsAre("warning 12"));
     EXPECT_THAT(with("    call 3:3 timm.create_model\n" + cast), IsEmpty());
-    EXPECT_THAT(with("    call 3:3 kit.other.Net kind=constructor callee=kit.other.Net.__init__\n" +
-                     cast),
+    EXPECT_THAT(with("    call 3:3 kit.other.Net kind=constructor callee=kit.other.Net.__init__\n" + cast),
                 IsEmpty());
-    const std::string annotated = "    call 4:3 torch.nn.Module.half kind=method args=[{module param=0 "
-                                  "name=given}] result.dtype=fp16 result.shape=module\n    call 5:3 ";
+    const std::string annotated =
+        "    call 4:3 torch.nn.Module.half kind=method args=[{module param=0 "
+        "name=given}] result.dtype=fp16 result.shape=module\n    call 5:3 ";
     const std::string run = " kind=method args=[{module param=0 name=given} {other name=x}]\n";
     EXPECT_THAT(with(annotated + "torch.nn.Module.forward" + run), ElementsAre("warning 12"));
     EXPECT_THAT(with(annotated + "kit.other.Net.forward" + run), IsEmpty());
@@ -269,8 +268,9 @@ TEST(HalfConstantOverflow, OtherPackagesOtherDtypesAndTestsSayNothing) {
 TEST(HalfConstantOverflow, TheReportNamesTheCast) {
     const auto found = findings("MP301", {trainer(), attention(fill_of("-1e+08"))});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].message, "-1e+08 does not fit fp16 (largest value 65504): this module runs in "
-                                "fp16 when its package casts the model to it");
+    EXPECT_EQ(found[0].message,
+              "-1e+08 does not fit fp16 (largest value 65504): this module runs in "
+              "fp16 when its package casts the model to it");
     ASSERT_EQ(found[0].notes.size(), 1u);
     EXPECT_EQ(to_string(found[0].notes[0].span), "kit/trainer.py:7:9");
     EXPECT_EQ(found[0].notes[0].text, "module 'self.model', of whatever class, is cast to fp16 here");

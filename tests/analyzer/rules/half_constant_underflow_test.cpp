@@ -3,10 +3,8 @@
 namespace mp::lint::test {
 namespace {
 
-std::vector<std::string> constant(std::string value, std::string to = "fp16",
-                                  std::string role = "none") {
-    return lint("MP302",
-                {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
+std::vector<std::string> constant(std::string value, std::string to = "fp16", std::string role = "none") {
+    return lint("MP302", {kernel("cast 4:3 fp32->" + to + " source.constant=" + value + " role=" + role)});
 }
 
 TEST(HalfConstantUnderflow, WhatRoundsToZeroIsAnError) {
@@ -41,9 +39,8 @@ TEST(HalfConstantUnderflow, NotKnownWhichHalfAndComparisonsAreWarnings) {
 
 TEST(HalfConstantUnderflow, TensorsTakeTheScalarInTheirDtype) {
     const auto add = [](std::string op, std::string dtype) {
-        return lint("MP302",
-                    {host("call 5:3 at::Tensor::" + op + " kind=method op=" + op + " args=[{" +
-                          dtype + " tensor name=s} {fp64 constant=1e-08}] result.shape=tensor")});
+        return lint("MP302", {host("call 5:3 at::Tensor::" + op + " kind=method op=" + op + " args=[{" +
+                                   dtype + " tensor name=s} {fp64 constant=1e-08}] result.shape=tensor")});
     };
     EXPECT_THAT(add("add", "fp16"), ElementsAre("error 5"));
     EXPECT_THAT(add("clamp_min", "fp16"), ElementsAre("error 5"));
@@ -54,8 +51,7 @@ TEST(HalfConstantUnderflow, TensorsTakeTheScalarInTheirDtype) {
 }
 
 TEST(HalfConstantUnderflow, MessageHasTheThreshold) {
-    const auto found =
-        findings("MP302", {kernel("cast 4:3 fp32->fp16 source.constant=1e-08 role=added")});
+    const auto found = findings("MP302", {kernel("cast 4:3 fp32->fp16 source.constant=1e-08 role=added")});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].message,
               "1e-08 is 0 in fp16 (anything up to 2.98e-08 is): what it guards is unguarded");

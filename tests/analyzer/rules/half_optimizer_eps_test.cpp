@@ -20,21 +20,17 @@ TEST(HalfOptimizerEps, TheDefaultIsZeroInFp16Only) {
 
 TEST(HalfOptimizerEps, TheEpsThatTheCallGives) {
     const auto eps = [](std::string value) {
-        return lint("MP303", {python(optimizer("fp16 parameters",
-                                               " {keyword=eps constant=" + value + "}"))});
+        return lint("MP303", {python(optimizer("fp16 parameters", " {keyword=eps constant=" + value + "}"))});
     };
     EXPECT_THAT(eps("0.0001"), IsEmpty());
     EXPECT_THAT(eps("1e-07"), IsEmpty());
     EXPECT_THAT(eps("1e-09"), ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=eps name=eps}"))}),
-                IsEmpty());
-    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=** name=k}"))}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=eps name=eps}"))}), IsEmpty());
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=** name=k}"))}), IsEmpty());
 }
 
 TEST(HalfOptimizerEps, FusedAndOptimizersWithoutEpsAreSilent) {
-    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters",
-                                                " {keyword=fused constant=true}"))}),
+    EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", " {keyword=fused constant=true}"))}),
                 IsEmpty());
     EXPECT_THAT(lint("MP303", {python(optimizer("fp16 parameters", "", "SGD"))}), IsEmpty());
     EXPECT_THAT(lint("MP303", {python("    call 5:3 apex.optimizers.FusedAdam kind=constructor "
@@ -52,16 +48,15 @@ TEST(HalfOptimizerEps, ShardsKeepTheDtypeOfTheModule) {
 
 TEST(HalfOptimizerEps, GroupsAreLookedInto) {
     const auto groups = [](std::string dtype) {
-        return lint("MP303",
-                    {python("    call 3:3 torch.nn.Module.parameters kind=method args=[{" + dtype +
-                            " module name=m}] result.dtype=" + dtype +
-                            " result.shape=parameters\n"
-                            "    call 4:3 dict kind=constructor args=[{" +
-                            dtype +
-                            " parameters call=0 keyword=params}] result.shape=object\n"
-                            "    call 4:2 list kind=constructor args=[{object call=1}] "
-                            "result.shape=object\n" +
-                            optimizer("object call=2"))});
+        return lint("MP303", {python("    call 3:3 torch.nn.Module.parameters kind=method args=[{" + dtype +
+                                     " module name=m}] result.dtype=" + dtype +
+                                     " result.shape=parameters\n"
+                                     "    call 4:3 dict kind=constructor args=[{" +
+                                     dtype +
+                                     " parameters call=0 keyword=params}] result.shape=object\n"
+                                     "    call 4:2 list kind=constructor args=[{object call=1}] "
+                                     "result.shape=object\n" +
+                                     optimizer("object call=2"))});
     };
     EXPECT_THAT(groups("fp16"), ElementsAre("error 5"));
     EXPECT_THAT(groups("fp32"), IsEmpty());
@@ -69,8 +64,7 @@ TEST(HalfOptimizerEps, GroupsAreLookedInto) {
 
 TEST(HalfOptimizerEps, FixRaisesTheEpsThatIsWritten) {
     const auto found = findings(
-        "MP303", {python(optimizer("fp16 parameters",
-                                   " {keyword=eps constant=1e-08 span=5:30-38}"))});
+        "MP303", {python(optimizer("fp16 parameters", " {keyword=eps constant=1e-08 span=5:30-38}"))});
     ASSERT_EQ(found.size(), 1u);
     ASSERT_EQ(found[0].edits.size(), 1u);
     EXPECT_EQ(found[0].edits[0].text, "eps=1e-4");
@@ -98,8 +92,7 @@ constexpr const char* kFloatModule = "{fp32 other constant=Float}] result.dtype=
 TEST(HalfOptimizerEps, AnOptimizerOfCppOnAHalfModuleIsAnError) {
     EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object call=4}")}), ElementsAre("error 7"));
     EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{fp64 constant=0.001}")}), ElementsAre("error 7"));
-    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object constant=0.001}")}),
-                ElementsAre("error 7"));
+    EXPECT_THAT(lint("MP303", {cpp(kHalfModule, "{object constant=0.001}")}), ElementsAre("error 7"));
 }
 
 TEST(HalfOptimizerEps, InCppAnEpsThatFp16HoldsIsSilent) {

@@ -26,16 +26,14 @@ TEST(HalfOptimizerUpdate, MasterOrCompensationIsSilent) {
 }
 
 TEST(HalfOptimizerUpdate, OptionalMasterIsAWarning) {
-    EXPECT_THAT(
-        mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master master_optional"),
-        ElementsAre("warning 9"));
+    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts has_master master_optional"),
+                ElementsAre("warning 9"));
 }
 
 TEST(HalfOptimizerUpdate, WithoutARateItIsNoProvenOptimizer) {
     EXPECT_THAT(
-        lint("MP501",
-             {"unit a.cu language=cuda\n  func 1:1 sub kind=kernel params=[{fp16 pointer name=a} "
-              "{fp16 pointer name=b}]\n update 9:5 \"a[i]\" param=0 dtype=fp16 subtracts"}),
+        lint("MP501", {"unit a.cu language=cuda\n  func 1:1 sub kind=kernel params=[{fp16 pointer name=a} "
+                       "{fp16 pointer name=b}]\n update 9:5 \"a[i]\" param=0 dtype=fp16 subtracts"}),
         ElementsAre("warning 9"));
 }
 
@@ -47,10 +45,8 @@ TEST(HalfOptimizerUpdate, AveragesAndAdditionsAreSilent) {
 TEST(HalfOptimizerUpdate, NormalisationInPlaceIsSilent) {
     // One array only, and beside a second one the statistics tell.
     EXPECT_THAT(
-        lint(
-            "MP501",
-            {"unit a.cu language=cuda\n  func 1:1 centre kind=kernel params=[{fp16 pointer name=x} "
-             "{fp32 name=shift}]\n update 9:5 \"x[i]\" param=0 dtype=fp16 subtracts"}),
+        lint("MP501", {"unit a.cu language=cuda\n  func 1:1 centre kind=kernel params=[{fp16 pointer name=x} "
+                       "{fp32 name=shift}]\n update 9:5 \"x[i]\" param=0 dtype=fp16 subtracts"}),
         IsEmpty());
     EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts\n"
                       "call 7:3 rsqrtf args=[{fp32 stat=variance}] result.dtype=fp32"),
@@ -73,8 +69,7 @@ TEST(HalfOptimizerUpdate, HelperIsJudgedByItsBody) {
 }
 
 TEST(HalfOptimizerUpdate, InferenceProfileHasNoOptimizer) {
-    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts", Profile::inference),
-                IsEmpty());
+    EXPECT_THAT(mp501("update 9:5 \"w[i]\" param=0 dtype=bf16 subtracts", Profile::inference), IsEmpty());
 }
 
 TEST(HalfOptimizerUpdate, SmallestStepIsDerivedFromTheFormat) {

@@ -6,15 +6,12 @@ namespace {
 std::vector<std::string> mp602(std::string_view fact) { return lint("MP602", {kernel(fact)}); }
 
 TEST(ImplicitHalfNarrowing, ImplicitConversionIsANote) {
-    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=implicit purpose=init target=lr"),
-                ElementsAre("note 2"));
-    EXPECT_THAT(mp602("cast 2:5 fp64->bf16 form=assign purpose=store target=h"),
-                ElementsAre("note 2"));
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=implicit purpose=init target=lr"), ElementsAre("note 2"));
+    EXPECT_THAT(mp602("cast 2:5 fp64->bf16 form=assign purpose=store target=h"), ElementsAre("note 2"));
 }
 
 TEST(ImplicitHalfNarrowing, StatisticsAreWarnings) {
-    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=implicit source.stat=sum"),
-                ElementsAre("warning 2"));
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=implicit source.stat=sum"), ElementsAre("warning 2"));
 }
 
 TEST(ImplicitHalfNarrowing, WrittenConversionsAreSilent) {
@@ -23,10 +20,8 @@ TEST(ImplicitHalfNarrowing, WrittenConversionsAreSilent) {
 }
 
 TEST(ImplicitHalfNarrowing, FinalStoreOfAKernelIsSilentAndOfAHostFunctionIsNot) {
-    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"y[i]\""),
-                IsEmpty());
-    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"*(y + i)\""),
-                IsEmpty());
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"y[i]\""), IsEmpty());
+    EXPECT_THAT(mp602("cast 2:5 fp32->fp16 form=assign purpose=store output target=\"*(y + i)\""), IsEmpty());
     EXPECT_THAT(lint("MP602", {host("cast 2:5 fp32->fp16 form=assign purpose=store output")}),
                 ElementsAre("note 2"));
 }

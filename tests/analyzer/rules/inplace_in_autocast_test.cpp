@@ -10,14 +10,13 @@ std::string add(std::string_view target, std::string_view value) {
 }
 
 std::string addmm(std::string_view target, std::string_view value) {
-    return "call 7:9 at::Tensor::addmm_ kind=method op=addmm in_place args=[{" +
-           std::string(target) + " tensor name=x} {" + std::string(value) + " tensor name=a} {" +
-           std::string(value) + " tensor name=b}]\n";
+    return "call 7:9 at::Tensor::addmm_ kind=method op=addmm in_place args=[{" + std::string(target) +
+           " tensor name=x} {" + std::string(value) + " tensor name=a} {" + std::string(value) +
+           " tensor name=b}]\n";
 }
 
 TEST(InplaceInAutocast, Fp32AddedInPlaceToHalfIsAWarning) {
-    const auto found =
-        findings("MP116", {python(open() + add("bf16", "fp32") + close())});
+    const auto found = findings("MP116", {python(open() + add("bf16", "fp32") + close())});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].severity, Severity::warning);
     EXPECT_THAT(found[0].message, HasSubstr("'acc', which is bf16"));

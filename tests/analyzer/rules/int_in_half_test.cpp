@@ -38,8 +38,7 @@ TEST(IntInHalf, FloatDestinationIsSilent) {
 }
 
 TEST(IntInHalf, UnprovenIntegersAreNotErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"),
-                ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"), ElementsAre("warning 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic source.name=q"), ElementsAre("note 3"));
 }
 

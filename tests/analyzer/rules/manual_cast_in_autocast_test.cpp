@@ -31,39 +31,34 @@ TEST(ManualCastInAutocast, UpcastsAreSilent) {
 }
 
 TEST(ManualCastInAutocast, CastToASavedDtypeIsNotKnownAndSilent) {
-    EXPECT_THAT(
-        lint("MP101",
-             {step(),
-              inner("call 7:9 at::Tensor::to op=to args=[{tensor name=x} {name=input_dtype}] "
-                    "result.shape=tensor\n")}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP101",
+                     {step(), inner("call 7:9 at::Tensor::to op=to args=[{tensor name=x} {name=input_dtype}] "
+                                    "result.shape=tensor\n")}),
+                IsEmpty());
 }
 
 TEST(ManualCastInAutocast, FunctionsThatAskForTheStateAreSilent) {
-    EXPECT_THAT(lint("MP101",
-                     {step(), inner(std::string("call 6:9 at::autocast::is_enabled\n") + kToHalf)}),
+    EXPECT_THAT(lint("MP101", {step(), inner(std::string("call 6:9 at::autocast::is_enabled\n") + kToHalf)}),
                 IsEmpty());
 }
 
 TEST(ManualCastInAutocast, GradientFreeScopesAreSilent) {
-    EXPECT_THAT(
-        lint("MP101", {step(), inner(std::string("call 6:9 torch::NoGradGuard kind=constructor\n") +
-                                     kToHalf)}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP101", {step(), inner(std::string("call 6:9 torch::NoGradGuard kind=constructor\n") +
+                                             kToHalf)}),
+                IsEmpty());
 }
 
 TEST(ManualCastInAutocast, CastForARawKernelIsSilent) {
-    EXPECT_THAT(lint("MP101", {step(), inner(std::string(kToHalf) +
-                                             "call 7:30 at::Tensor::data_ptr kind=method "
-                                             "args=[{fp16 tensor call=0}]\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP101", {step(), inner(std::string(kToHalf) + "call 7:30 at::Tensor::data_ptr kind=method "
+                                                            "args=[{fp16 tensor call=0}]\n")}),
+        IsEmpty());
 }
 
 TEST(ManualCastInAutocast, AfterTheRegionIsClosedItIsSilent) {
     EXPECT_THAT(
-        lint("MP101",
-             {step() + "    call 6:5 at::Tensor::to op=to args=[{tensor name=x}] result.dtype=fp16 "
-                       "result.shape=tensor\n"}),
+        lint("MP101", {step() + "    call 6:5 at::Tensor::to op=to args=[{tensor name=x}] result.dtype=fp16 "
+                                "result.shape=tensor\n"}),
         IsEmpty());
 }
 
@@ -105,13 +100,12 @@ TEST(ManualCastInAutocast, AModuleCastBeforeItRunsInARegionIsAWarning) {
         "call 1:5 torch.nn.Module.half kind=method args=[{module name=net}] result.dtype=fp16 "
         "result.shape=module\n";
     EXPECT_THAT(
-        lint("MP101", {python(cast +
-                              "call 2:10 torch.autocast kind=constructor "
-                              "args=[{constant=\"'cuda'\"}]\n"
-                              "call 2:10 torch.autocast.__enter__ kind=method args=[{object "
-                              "call=1} {constant=\"'cuda'\"}]\n"
-                              "call 5:9 torch.nn.Linear.forward kind=method args=[{fp16 module "
-                              "name=net} {other name=x}]\n")}),
+        lint("MP101", {python(cast + "call 2:10 torch.autocast kind=constructor "
+                                     "args=[{constant=\"'cuda'\"}]\n"
+                                     "call 2:10 torch.autocast.__enter__ kind=method args=[{object "
+                                     "call=1} {constant=\"'cuda'\"}]\n"
+                                     "call 5:9 torch.nn.Linear.forward kind=method args=[{fp16 module "
+                                     "name=net} {other name=x}]\n")}),
         ElementsAre("warning 1"));
     EXPECT_THAT(lint("MP101", {python(cast + "call 5:9 torch.nn.Linear.forward kind=method "
                                              "args=[{fp16 module name=net} {other name=x}]\n")}),
@@ -143,8 +137,7 @@ TEST(ManualCastInAutocast, ValuesThatHalfHoldsAreSilent) {
     EXPECT_THAT(lint("MP101", {made("torch.zeros", "{other name=size}")}), IsEmpty());
     EXPECT_THAT(lint("MP101", {made("torch.randn", "{other name=size}")}), IsEmpty());
     EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {constant=0.5}")}), IsEmpty());
-    EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {other name=fill}")}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP101", {made("torch.full", "{other name=size} {other name=fill}")}), IsEmpty());
 }
 
 TEST(ManualCastInAutocast, TheInferenceProfileIsSilent) {

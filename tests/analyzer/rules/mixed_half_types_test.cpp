@@ -4,8 +4,8 @@ namespace mp::lint::test {
 namespace {
 
 std::string op(std::string_view name, std::string_view a, std::string_view b) {
-    return "call 5:9 torch." + std::string(name) + " op=" + std::string(name) + " args=[{" +
-           std::string(a) + " tensor name=a} {" + std::string(b) + " tensor name=b}]\n";
+    return "call 5:9 torch." + std::string(name) + " op=" + std::string(name) + " args=[{" + std::string(a) +
+           " tensor name=a} {" + std::string(b) + " tensor name=b}]\n";
 }
 
 constexpr const char* kBf16 = "{bf16 dtype constant=torch.bfloat16 keyword=dtype}";
@@ -36,8 +36,7 @@ TEST(MixedHalfTypes, APromotingOpRefusesTheOtherHalf) {
 }
 
 TEST(MixedHalfTypes, ALoweredOpCastsBothAndIsSilent) {
-    EXPECT_THAT(lint("MP117", {python(open(kBf16) + op("matmul", "fp16", "bf16") + close())}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP117", {python(open(kBf16) + op("matmul", "fp16", "bf16") + close())}), IsEmpty());
 }
 
 TEST(MixedHalfTypes, ACollectiveOfAnotherTypeThanItsBufferIsAnError) {

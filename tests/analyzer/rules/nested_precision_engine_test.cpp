@@ -3,8 +3,7 @@
 namespace mp::lint::test {
 namespace {
 
-constexpr const char* kBf16Autocast =
-    "{bf16 dtype constant=torch.bfloat16 keyword=dtype}";
+constexpr const char* kBf16Autocast = "{bf16 dtype constant=torch.bfloat16 keyword=dtype}";
 
 std::string lightning(std::string_view precision) {
     return "unit run.py language=python\n  func 1:1 run.main kind=python\n"
@@ -22,8 +21,7 @@ std::string hook(std::string_view arguments) {
 std::string deepspeed(std::string_view arguments, std::string_view inside = "") {
     return "unit ds.py language=python\n  func 1:5 ds.main kind=python\n"
            "    setting 1:9 bf16.enabled value.constant=true\n" +
-           open(arguments) + std::string(inside) + close() +
-           "    call 8:5 deepspeed.initialize\n";
+           open(arguments) + std::string(inside) + close() + "    call 8:5 deepspeed.initialize\n";
 }
 
 TEST(NestedPrecisionEngine, AnotherDtypeThanTheTrainersIsAWarning) {
@@ -53,11 +51,13 @@ TEST(NestedPrecisionEngine, DeepSpeedWithAnotherDtypeIsAWarning) {
 
 TEST(NestedPrecisionEngine, AnIslandAroundCastWeightsIsAWarning) {
     const std::string off = "{bool constant=false keyword=enabled}";
-    EXPECT_THAT(lint("MP118", {deepspeed(off, "call 4:9 torch.nn.Linear.forward kind=method "
-                                              "args=[{module name=head} {tensor name=h}]\n")}),
+    EXPECT_THAT(lint("MP118", {deepspeed(off,
+                                         "call 4:9 torch.nn.Linear.forward kind=method "
+                                         "args=[{module name=head} {tensor name=h}]\n")}),
                 ElementsAre("warning 2"));
-    EXPECT_THAT(lint("MP118", {deepspeed(off, "call 4:9 torch.softmax op=softmax "
-                                              "args=[{fp32 tensor name=h}]\n")}),
+    EXPECT_THAT(lint("MP118", {deepspeed(off,
+                                         "call 4:9 torch.softmax op=softmax "
+                                         "args=[{fp32 tensor name=h}]\n")}),
                 IsEmpty());
 }
 

@@ -3,14 +3,13 @@
 namespace mp::lint::test {
 namespace {
 
-std::string list(std::string_view file, std::string_view key,
-                 std::initializer_list<std::string_view> ops) {
-    std::string text = "unit " + std::string(file) + " language=python\n  func 1:1 <file> usr=" +
-                       std::string(file) + " kind=python\n";
+std::string list(std::string_view file, std::string_view key, std::initializer_list<std::string_view> ops) {
+    std::string text = "unit " + std::string(file) +
+                       " language=python\n  func 1:1 <file> usr=" + std::string(file) + " kind=python\n";
     int line = 1;
     for (const std::string_view op : ops)
-        text += "    setting " + std::to_string(line++) + ":1 " + std::string(key) +
-                " value.constant=\"'" + std::string(op) + "'\"\n";
+        text += "    setting " + std::to_string(line++) + ":1 " + std::string(key) + " value.constant=\"'" +
+                std::string(op) + "'\"\n";
     return text;
 }
 
@@ -40,8 +39,8 @@ TEST(OpListOverride, WhatACustomFp32ListLeavesOutIsOneNote) {
 }
 
 TEST(OpListOverride, AnOpOnBothListsIsANote) {
-    const auto found = lint("MP109", {list("ops_bf16.txt", "bf16_ops", {"relu"}),
-                                      list("ops_fp32.txt", "fp32_ops", {"relu"})});
+    const auto found = lint(
+        "MP109", {list("ops_bf16.txt", "bf16_ops", {"relu"}), list("ops_fp32.txt", "fp32_ops", {"relu"})});
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[0], "note 1");
 }

@@ -3,12 +3,10 @@
 namespace mp::lint::test {
 namespace {
 
-constexpr const char* kStep =
-    "call 6:9 torch.optim.AdamW.step kind=method args=[{object name=opt}]\n";
+constexpr const char* kStep = "call 6:9 torch.optim.AdamW.step kind=method args=[{object name=opt}]\n";
 constexpr const char* kUnknownStep = "call 6:9 ?.step kind=method args=[{other name=opt}]\n";
 constexpr const char* kZero = "call 7:9 ?.zero_grad kind=method args=[{other name=opt}]\n";
-constexpr const char* kConvert =
-    "call 1:1 habana_frameworks.torch.hpex.hmp.convert\n";
+constexpr const char* kConvert = "call 1:1 habana_frameworks.torch.hpex.hmp.convert\n";
 constexpr const char* kDisable =
     "call 5:10 habana_frameworks.torch.hpex.hmp.disable_casts kind=constructor\n"
     "call 5:10 habana_frameworks.torch.hpex.hmp.disable_casts.__enter__ kind=method "
@@ -26,8 +24,7 @@ TEST(OptimizerStepInRegion, AStepAfterTheBlockIsSilent) {
 }
 
 TEST(OptimizerStepInRegion, AnUnknownObjectIsAnOptimizerWhenItZeroesGradients) {
-    EXPECT_THAT(lint("MP108", {python(open() + kUnknownStep + kZero + close())}),
-                ElementsAre("warning 6"));
+    EXPECT_THAT(lint("MP108", {python(open() + kUnknownStep + kZero + close())}), ElementsAre("warning 6"));
 }
 
 TEST(OptimizerStepInRegion, AnUnknownObjectWithOnlyAStepIsSilent) {
@@ -47,15 +44,13 @@ TEST(OptimizerStepInRegion, AfterHmpConvertAStepIsAnError) {
 }
 
 TEST(OptimizerStepInRegion, AfterHmpConvertAClipCountsToo) {
-    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) +
-                                      "call 6:9 torch.nn.utils.clip_grad_norm_ "
-                                      "args=[{other name=p} {constant=1.0}]\n")}),
+    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) + "call 6:9 torch.nn.utils.clip_grad_norm_ "
+                                                              "args=[{other name=p} {constant=1.0}]\n")}),
                 ElementsAre("error 6"));
 }
 
 TEST(OptimizerStepInRegion, UnderDisableCastsItIsSilent) {
-    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) + kDisable + kStep + kDisabledEnd)}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) + kDisable + kStep + kDisabledEnd)}), IsEmpty());
 }
 
 TEST(OptimizerStepInRegion, HabanasFusedOptimizerIsSilent) {
@@ -82,13 +77,11 @@ TEST(OptimizerStepInRegion, AMaskOfFp32sLimitUnderHmpIsAnError) {
     EXPECT_THAT(lint("MP108", {python(mask(kMin, "{fp32 dtype constant=torch.float32}"))}),
                 ElementsAre("error 5"));
     EXPECT_THAT(lint("MP108", {python(mask("{constant=-3.4028235e+38}"))}), ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{other dtype name=dtype}"))}),
-                ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{other dtype name=dtype}"))}), ElementsAre("warning 5"));
 }
 
 TEST(OptimizerStepInRegion, AMaskThatBf16HoldsIsSilent) {
-    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{bf16 dtype constant=torch.bfloat16}"))}),
-                IsEmpty());
+    EXPECT_THAT(lint("MP108", {python(mask(kMin, "{bf16 dtype constant=torch.bfloat16}"))}), IsEmpty());
     EXPECT_THAT(lint("MP108", {python(mask("{constant=-1e+09}"))}), IsEmpty());
 }
 
@@ -97,8 +90,9 @@ TEST(OptimizerStepInRegion, TheFixOfAStepUnderHmpDisablesCastsAroundIt) {
         "unit train.py language=python\n  func 1:1 train.<module> kind=python\n"
         "    type 1:1 habana_frameworks.torch.hpex.hmp alias=train.hmp\n"
         "  func 1:5 train.step kind=python params=[{name=model}]\n";
-    const auto found = findings("MP108", {import + kConvert + "call 6:9-19 torch.optim.AdamW.step "
-                                                              "kind=method args=[{object name=opt}]\n"});
+    const auto found = findings("MP108", {import + kConvert +
+                                          "call 6:9-19 torch.optim.AdamW.step "
+                                          "kind=method args=[{object name=opt}]\n"});
     ASSERT_EQ(found.size(), 1u);
     ASSERT_EQ(found[0].edits.size(), 1u);
     EXPECT_TRUE(found[0].safe_edits);

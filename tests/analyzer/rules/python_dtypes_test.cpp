@@ -1,6 +1,6 @@
 // Dtypes of tensors in Python programs.
 
-#include "analyzer/rules/tensor_dtypes.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "tests/analyzer/region/linked.hpp"
 
 namespace mp::lint {
@@ -10,15 +10,12 @@ namespace {
 std::string last(const std::vector<std::string>& units, std::string_view function) {
     const Program program = linked(units);
     static const Policies policies = Policies::load("").value();
-    const RuleContext context{.program = program,
-                              .cuda = *policies.of("cuda"),
-                              .cpu = *policies.of("cpu"),
-                              .policies = &policies};
+    const RuleContext context{
+        .program = program, .cuda = *policies.of("cuda"), .cpu = *policies.of("cpu"), .policies = &policies};
     const Function& f = function_named(program, function);
     TensorDTypes dtypes(context);
     const TensorDType found = dtypes.of(f, f.calls.back().args.at(0));
-    return std::string(name_of(found.dtype)) +
-           (found.dtype == DType::unknown || found.proven ? "" : "?");
+    return std::string(name_of(found.dtype)) + (found.dtype == DType::unknown || found.proven ? "" : "?");
 }
 
 std::string f(std::string_view lines) {
@@ -31,7 +28,9 @@ constexpr std::string_view kHalf =
     "    call 2:3 ?.half kind=method op=half args=[{other param=0 name=x}] result.dtype=fp16 "
     "result.shape=other\n";
 
-std::string after_half(std::string_view lines) { return last({f(std::string(kHalf) + std::string(lines))}, "a.f"); }
+std::string after_half(std::string_view lines) {
+    return last({f(std::string(kHalf) + std::string(lines))}, "a.f");
+}
 
 TEST(PythonDTypes, OperandsOfUnknownShapeAreFollowedLikeTensors) {
     EXPECT_EQ(after_half("    call 3:3 ?.relu kind=method op=relu args=[{other call=0}]\n"
@@ -61,18 +60,15 @@ TEST(PythonDTypes, ListsAreTheirItems) {
     const std::string cat =
         "    call 4:3 torch.cat op=cat args=[{other call=1}]\n"
         "    call 5:3 ?.exp kind=method op=exp args=[{other call=2}]\n";
-    EXPECT_EQ(after_half("    call 3:3 list kind=constructor args=[{other call=0} {other call=0}]\n" +
-                         cat),
+    EXPECT_EQ(after_half("    call 3:3 list kind=constructor args=[{other call=0} {other call=0}]\n" + cat),
               "fp16");
-    EXPECT_EQ(after_half("    call 3:3 list kind=constructor args=[{other call=0} {other param=1}]\n" +
-                         cat),
+    EXPECT_EQ(after_half("    call 3:3 list kind=constructor args=[{other call=0} {other param=1}]\n" + cat),
               "unknown");
 }
 
 TEST(PythonDTypes, FactoriesOfATensorTakeItsDtypeUnlessTold) {
     const std::string exp = "    call 4:3 ?.exp kind=method op=exp args=[{other call=1}]\n";
-    EXPECT_EQ(after_half("    call 3:3 ?.new_zeros kind=method args=[{other call=0} {constant=3}]\n" +
-                         exp),
+    EXPECT_EQ(after_half("    call 3:3 ?.new_zeros kind=method args=[{other call=0} {constant=3}]\n" + exp),
               "fp16");
     EXPECT_EQ(after_half("    call 3:3 torch.zeros_like args=[{other call=0}]\n" + exp), "fp16");
     EXPECT_EQ(after_half("    call 3:3 torch.zeros_like args=[{other call=0} {other name=d "
@@ -116,10 +112,9 @@ TEST(PythonDTypes, KeywordsFindTheirParameters) {
                     callee},
                    "a.g"),
               "fp16");
-    EXPECT_EQ(last({f("    call 2:3 a.g callee=a.g args=[{fp16 tensor} {other keyword=**}]\n") +
-                    callee},
-                   "a.g"),
-              "unknown");
+    EXPECT_EQ(
+        last({f("    call 2:3 a.g callee=a.g args=[{fp16 tensor} {other keyword=**}]\n") + callee}, "a.g"),
+        "unknown");
 }
 
 TEST(PythonDTypes, AModuleCastAsAWholeReachesItsForward) {
@@ -127,8 +122,9 @@ TEST(PythonDTypes, AModuleCastAsAWholeReachesItsForward) {
         const std::string cast = "torch.nn.Module." + std::string(method);
         return last({"unit a.py language=python\n  func 1:1 a.main kind=python\n"
                      "    call 2:3 a.Net kind=constructor callee=a.Net.__init__\n"
-                     "    call 2:9 " + cast + " kind=method args=[{module call=0}] result.dtype=" +
-                     std::string(dtype) + " result.shape=module\n"
+                     "    call 2:9 " +
+                     cast + " kind=method args=[{module call=0}] result.dtype=" + std::string(dtype) +
+                     " result.shape=module\n"
                      "    call 3:3 a.Net.forward kind=method callee=a.Net.forward args=[{module "
                      "call=1} {other name=x}]\n"
                      "  func 9:1 a.Net.forward kind=python parent_class=a.Net "

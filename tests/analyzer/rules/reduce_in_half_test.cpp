@@ -17,8 +17,7 @@ TEST(ReduceInHalf, SumAndAverageInHalfAreWarnings) {
     for (const std::string name : {"ncclAllReduce", "ncclReduceScatter", "ncclReduce"})
         for (const std::string type : {"ncclHalf", "ncclFloat16", "ncclBfloat16"})
             for (const std::string op : {"ncclSum", "ncclAvg"})
-                EXPECT_THAT(mp409(nccl(name, type, op)), ElementsAre("warning 6"))
-                    << name << type << op;
+                EXPECT_THAT(mp409(nccl(name, type, op)), ElementsAre("warning 6")) << name << type << op;
 }
 
 TEST(ReduceInHalf, FloatMaximumAndUnknownAreSilent) {
@@ -44,14 +43,10 @@ TEST(ReduceInHalf, CollectivesWithoutArithmeticAreSilent) {
 TEST(ReduceInHalf, DividingAfterAnFp16SumIsAnError) {
     const std::string divide =
         "call 8:3 at::Tensor::div_ kind=method op=div in_place args=[{tensor name=g} {int32}]\n";
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide),
-                ElementsAre("error 6"));
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclBfloat16", "ncclSum") + divide),
-                ElementsAre("warning 6"));
-    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclAvg") + divide),
-                ElementsAre("warning 6"));
-    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum")),
-                ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide), ElementsAre("error 6"));
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclBfloat16", "ncclSum") + divide), ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclAvg") + divide), ElementsAre("warning 6"));
+    EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum")), ElementsAre("warning 6"));
     EXPECT_THAT(mp409(divide + nccl("ncclAllReduce", "ncclHalf", "ncclSum") + divide),
                 ElementsAre("warning 6"));
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum") +
@@ -71,15 +66,16 @@ TEST(ReduceInHalf, MpiTellsByItsBuffer) {
 
 TEST(ReduceInHalf, SumsOfConstantsAreSilent) {
     const auto reduced = [](std::string value) {
-        return lint("MP409",
-                    {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=loss}]\n"
-                     "    call 2:9 list kind=constructor args=[" + value + "]\n"
-                     "    call 2:3 torch.Tensor kind=constructor args=[{call=0}] result.dtype=fp32 "
-                     "result.shape=tensor\n"
-                     "    call 2:3 torch.Tensor.half kind=method op=to args=[{fp32 tensor call=1}] "
-                     "result.dtype=fp16 result.shape=tensor\n"
-                     "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{fp16 tensor "
-                     "call=2}]\n"});
+        return lint("MP409", {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=loss}]\n"
+                              "    call 2:9 list kind=constructor args=[" +
+                              value +
+                              "]\n"
+                              "    call 2:3 torch.Tensor kind=constructor args=[{call=0}] result.dtype=fp32 "
+                              "result.shape=tensor\n"
+                              "    call 2:3 torch.Tensor.half kind=method op=to args=[{fp32 tensor call=1}] "
+                              "result.dtype=fp16 result.shape=tensor\n"
+                              "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{fp16 tensor "
+                              "call=2}]\n"});
     };
     EXPECT_THAT(reduced("{int64 scalar constant=1}"), IsEmpty());
     EXPECT_THAT(reduced("{name=loss}"), ElementsAre("warning 3"));

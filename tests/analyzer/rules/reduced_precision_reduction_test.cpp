@@ -33,11 +33,10 @@ TEST(ReducedPrecisionReduction, CppSetsItOnTheContext) {
 }
 
 // A Linear of so many inputs and an fp16 region.
-std::string product(std::string_view terms, std::string_view settings = "",
-                    std::string_view dtype = "fp16") {
+std::string product(std::string_view terms, std::string_view settings = "", std::string_view dtype = "fp16") {
     return python(open("{" + std::string(dtype) + " dtype keyword=dtype}") + close() +
-                  "    call 5:5 torch.nn.Linear kind=constructor args=[{constant=" +
-                  std::string(terms) + "} {constant=8}]\n" + std::string(settings));
+                  "    call 5:5 torch.nn.Linear kind=constructor args=[{constant=" + std::string(terms) +
+                  "} {constant=8}]\n" + std::string(settings));
 }
 
 TEST(ReducedPrecisionReduction, TheDefaultWithLongFp16ProductsIsANote) {

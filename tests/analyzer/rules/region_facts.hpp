@@ -21,8 +21,7 @@ inline std::string step(std::string device = "") {
 }
 
 inline std::string inner(std::string_view facts) {
-    return "unit inner.cpp\n  func 1:1 inner usr=inner params=[{tensor name=x}]\n" +
-           std::string(facts);
+    return "unit inner.cpp\n  func 1:1 inner usr=inner params=[{tensor name=x}]\n" + std::string(facts);
 }
 
 }  // namespace mp::lint::test

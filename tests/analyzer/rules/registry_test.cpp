@@ -5,11 +5,12 @@
 #include <sstream>
 
 #include "tests/analyzer/rules/rule_test.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 namespace mp::lint::test {
 namespace {
 
-const std::filesystem::path kRoot = MP_SOURCE_DIR;
+const std::filesystem::path kRoot = mp_source_dir();
 
 std::string file_stem(std::string_view name) {
     std::string stem(name);
@@ -36,11 +37,10 @@ TEST(Registry, IsSortedByIdAndUnique) {
 TEST(Registry, EveryRuleHasItsFileAndTest) {
     for (const Rule* rule : all_rules()) {
         const std::string stem = file_stem(rule->name);
-        EXPECT_THAT(read(kRoot / "analyzer/rules" / (stem + ".cpp")),
-                    ::testing::StartsWith("// " + std::string(rule->id) + " " +
-                                          std::string(rule->name) + "\n"));
-        EXPECT_TRUE(std::filesystem::exists(kRoot / "tests/analyzer/rules" / (stem + "_test.cpp")))
-            << stem;
+        EXPECT_THAT(
+            read(kRoot / "analyzer/rules" / (stem + ".cpp")),
+            ::testing::StartsWith("// " + std::string(rule->id) + " " + std::string(rule->name) + "\n"));
+        EXPECT_TRUE(std::filesystem::exists(kRoot / "tests/analyzer/rules" / (stem + "_test.cpp"))) << stem;
     }
 }
 
@@ -55,10 +55,9 @@ TEST(Registry, EveryHeadCommentHasItsFiveParts) {
 TEST(Registry, EveryRuleHasAPageWithEverySection) {
     for (const Rule* rule : all_rules()) {
         const std::string page(rule_page(rule->id));
-        EXPECT_THAT(page, ::testing::StartsWith("# " + std::string(rule->id) + " " +
-                                                std::string(rule->name) + "\n"));
-        for (const std::string section :
-             {"What", "Why", "Bad", "Good", "Not a bug", "Fix", "Suppress"})
+        EXPECT_THAT(
+            page, ::testing::StartsWith("# " + std::string(rule->id) + " " + std::string(rule->name) + "\n"));
+        for (const std::string section : {"What", "Why", "Bad", "Good", "Not a bug", "Fix", "Suppress"})
             EXPECT_THAT(page, HasSubstr("\n## " + section + "\n")) << rule->id;
         EXPECT_THAT(page, HasSubstr(rule->on_by_default ? "on by" : "off by")) << rule->id;
         EXPECT_THAT(page, HasSubstr(" expect: " + std::string(rule->id))) << rule->id;

@@ -58,8 +58,7 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
 
 // "error 12": severity and line of each finding, in the order in which the rule gives them.
 inline std::vector<std::string> lint(std::string_view id, const std::vector<std::string>& texts,
-                                     Profile profile = Profile::training,
-                                     std::string_view torch = "") {
+                                     Profile profile = Profile::training, std::string_view torch = "") {
     std::vector<std::string> lines;
     for (const Finding& f : findings(id, texts, profile, torch))
         lines.push_back(std::string(name_of(f.severity)) + " " + std::to_string(f.span.line));

@@ -4,16 +4,15 @@ namespace mp::lint::test {
 namespace {
 
 // total += loss in a loop that trains.
-std::string total(std::string dtype, std::string added, std::string more = "",
-                  std::string before = "") {
+std::string total(std::string dtype, std::string added, std::string more = "", std::string before = "") {
     return python(before +
                   "    call 6:9 torch.Tensor.backward kind=method args=[{name=loss}] loop_depth=1\n"
                   "    call 7:9-22 ?.__iadd__ kind=op op=add in_place args=[{name=total} " +
                   added +
                   "] loop_depth=1\n"
                   "    accumulate 7:9-22 total dtype=" +
-                  dtype + " shape=tensor loop_depth=1 declared=4:5-10 call=" +
-                  (before.empty() ? "1" : "2") + more + "\n");
+                  dtype + " shape=tensor loop_depth=1 declared=4:5-10 call=" + (before.empty() ? "1" : "2") +
+                  more + "\n");
 }
 
 TEST(RunningAccumulatorInHalf, ATotalOverSteps) {
@@ -28,8 +27,7 @@ TEST(RunningAccumulatorInHalf, ItIsNotMp401sAsWell) {
 
 TEST(RunningAccumulatorInHalf, FewTermsAndOtherOperations) {
     EXPECT_THAT(lint("MP410", {total("bf16", "{name=loss}", " trips=32")}), IsEmpty());
-    EXPECT_THAT(lint("MP410", {total("bf16", "{name=loss}", " trips=33")}),
-                ElementsAre("warning 7"));
+    EXPECT_THAT(lint("MP410", {total("bf16", "{name=loss}", " trips=33")}), ElementsAre("warning 7"));
     EXPECT_THAT(lint("MP410", {total("bf16", "{name=loss}", " op=max")}), IsEmpty());
 }
 
@@ -41,13 +39,12 @@ TEST(RunningAccumulatorInHalf, WhatIsComputedFromTheTotalIsNoSum) {
 
 TEST(RunningAccumulatorInHalf, ANumberTakesTheDtypeOfWhatIsAdded) {
     const auto from_zero = [](std::string dtype) {
-        return lint("MP410",
-                    {python("    call 6:9 torch.Tensor.backward kind=method args=[{name=loss}] "
-                            "loop_depth=1\n"
-                            "    call 7:9 ?.__iadd__ kind=op op=add in_place args=[{name=total} {" +
-                            dtype +
-                            " tensor name=loss}] loop_depth=1\n"
-                            "    accumulate 7:9 total shape=scalar loop_depth=1 call=1\n")});
+        return lint("MP410", {python("    call 6:9 torch.Tensor.backward kind=method args=[{name=loss}] "
+                                     "loop_depth=1\n"
+                                     "    call 7:9 ?.__iadd__ kind=op op=add in_place args=[{name=total} {" +
+                                     dtype +
+                                     " tensor name=loss}] loop_depth=1\n"
+                                     "    accumulate 7:9 total shape=scalar loop_depth=1 call=1\n")});
     };
     EXPECT_THAT(from_zero("fp16"), ElementsAre("warning 7"));
     EXPECT_THAT(from_zero("fp32"), IsEmpty());
@@ -78,12 +75,13 @@ TEST(RunningAccumulatorInHalf, InferenceIsSilent) {
 // A loop that collects `value` of a step, and then `total` of the list.
 std::string collects(std::string_view value, std::string_view total,
                      std::string_view step = "torch.Tensor.backward") {
-    return python("    call 3:5 list kind=constructor result.name=losses\n"
-                  "    call 5:5 " +
-                  std::string(step) +
-                  " kind=method args=[{tensor name=loss}] loop_depth=1\n"
-                  "    call 6:5 ?.append kind=method args=[{other call=0 name=losses} {" +
-                  std::string(value) + "}] loop_depth=1\n" + std::string(total));
+    return python(
+        "    call 3:5 list kind=constructor result.name=losses\n"
+        "    call 5:5 " +
+        std::string(step) +
+        " kind=method args=[{tensor name=loss}] loop_depth=1\n"
+        "    call 6:5 ?.append kind=method args=[{other call=0 name=losses} {" +
+        std::string(value) + "}] loop_depth=1\n" + std::string(total));
 }
 
 constexpr const char* kMean =

@@ -18,9 +18,8 @@ TEST(ScalerAccumulation, AListOfOptimizersIsNoSecondTime) {
 }
 
 TEST(ScalerAccumulation, AllOfItUnderTheConditionIsSilent) {
-    EXPECT_THAT(lint("MP206", {training(scaled_backward(4) + on_scaler(5, "unscale_", 4) +
-                                            clip_line(6, 4) + on_scaler(6, "step", 4) +
-                                            on_scaler(7, "update", 4),
+    EXPECT_THAT(lint("MP206", {training(scaled_backward(4) + on_scaler(5, "unscale_", 4) + clip_line(6, 4) +
+                                            on_scaler(6, "step", 4) + on_scaler(7, "update", 4),
                                         kMaybe)}),
                 IsEmpty());
 }
@@ -34,10 +33,10 @@ TEST(ScalerAccumulation, TwoGuardsThatMayBeTwinsProveNothing) {
 }
 
 TEST(ScalerAccumulation, UpdatePerMicroBatchIsAnError) {
-    EXPECT_THAT(lint("MP206", {training(scaled_backward(4) + on_scaler(6, "step", 4) +
-                                            on_scaler(7, "update", 5),
-                                        kMaybe)}),
-                ElementsAre("error 7"));
+    EXPECT_THAT(
+        lint("MP206",
+             {training(scaled_backward(4) + on_scaler(6, "step", 4) + on_scaler(7, "update", 5), kMaybe)}),
+        ElementsAre("error 7"));
 }
 
 TEST(ScalerAccumulation, GradientsThatAreZeroedDoNotAccumulate) {

@@ -5,11 +5,14 @@ namespace {
 
 std::string loop(std::string_view dtype, std::string_view scaler = "torch.amp.GradScaler") {
     return "unit t.py language=python\n  func 1:5 t.train kind=python\n"
-           "    call 2:5-30 torch.optim.SGD kind=constructor args=[{" + std::string(dtype) +
+           "    call 2:5-30 torch.optim.SGD kind=constructor args=[{" +
+           std::string(dtype) +
            " parameters}] result.name=opt\n"
-           "    call 3:5-30 " + std::string(scaler) + " kind=constructor result.name=scaler\n"
-           "    call 4:5-30 " + std::string(scaler) +
-           ".step kind=method args=[{name=scaler call=1} {name=opt call=0}]\n";
+           "    call 3:5-30 " +
+           std::string(scaler) +
+           " kind=constructor result.name=scaler\n"
+           "    call 4:5-30 " +
+           std::string(scaler) + ".step kind=method args=[{name=scaler call=1} {name=opt call=0}]\n";
 }
 
 TEST(ScalerOnHalfGrads, Fp16ParametersCannotBeUnscaled) {
@@ -19,18 +22,17 @@ TEST(ScalerOnHalfGrads, Fp16ParametersCannotBeUnscaled) {
 }
 
 TEST(ScalerOnHalfGrads, AShardedScalerAllowsThem) {
-    EXPECT_THAT(
-        lint("MP207",
-             {loop("fp16", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")}),
-        IsEmpty());
+    EXPECT_THAT(lint("MP207", {loop("fp16", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")}),
+                IsEmpty());
 }
 
 std::string trainer(std::string_view dtype, std::string_view fp16) {
     return "unit t.py language=python\n  func 1:5 t.main kind=python\n"
            "    call 2:5-30 transformers.TrainingArguments kind=constructor args=[{constant=" +
-           std::string(fp16) + " keyword=fp16}]\n"
-           "    call 3:5-30 transformers.Trainer kind=constructor args=[{" + std::string(dtype) +
-           " module keyword=model} {call=0 keyword=args}]\n";
+           std::string(fp16) +
+           " keyword=fp16}]\n"
+           "    call 3:5-30 transformers.Trainer kind=constructor args=[{" +
+           std::string(dtype) + " module keyword=model} {call=0 keyword=args}]\n";
 }
 
 TEST(ScalerOnHalfGrads, TheTrainerScalesTooWithFp16) {

@@ -5,10 +5,12 @@ namespace {
 
 std::string saving(std::string_view more, std::string_view enabled = "") {
     return "unit t.py language=python\n  func 1:5 t.main kind=python\n"
-           "    call 2:5-30 torch.amp.GradScaler kind=constructor args=[" + std::string(enabled) +
+           "    call 2:5-30 torch.amp.GradScaler kind=constructor args=[" +
+           std::string(enabled) +
            "] result.name=scaler\n"
            "    call 3:5-30 torch.optim.AdamW.state_dict kind=method args=[{name=opt}]\n"
-           "    call 4:5-30 torch.save args=[{other}]\n" + std::string(more);
+           "    call 4:5-30 torch.save args=[{other}]\n" +
+           std::string(more);
 }
 constexpr std::string_view kSaved =
     "    call 5:5-30 torch.amp.GradScaler.state_dict kind=method args=[{name=scaler}]\n";

@@ -4,10 +4,8 @@ namespace mp::lint::test {
 namespace {
 
 TEST(ScalerUpdateMissing, StepAfterStepWithoutUpdateIsAnError) {
-    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step"))}),
-                ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step") +
-                                        on_scaler(6, "update"))}),
+    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step"))}), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step") + on_scaler(6, "update"))}),
                 IsEmpty());
 }
 
@@ -21,8 +19,8 @@ TEST(ScalerUpdateMissing, ContinuePastTheUpdateIsAnError) {
 
 TEST(ScalerUpdateMissing, AStepAndAnUpdateUnderLikeGuardsAreSilent) {
     // if k: step; if k: update
-    EXPECT_THAT(lint("MP205", {training(made_scaler() + scaled_backward(4) +
-                                            on_scaler(5, "step", 4) + on_scaler(7, "update", 6),
+    EXPECT_THAT(lint("MP205", {training(made_scaler() + scaled_backward(4) + on_scaler(5, "step", 4) +
+                                            on_scaler(7, "update", 6),
                                         "    block to=[4 5]\n    block to=[5]\n    block to=[6 7]\n"
                                         "    block to=[7]\n    block to=[1]\n")}),
                 IsEmpty());
@@ -36,10 +34,10 @@ TEST(ScalerUpdateMissing, AnExceptionIsNoBranch) {
 }
 
 TEST(ScalerUpdateMissing, OneUpdateForTwoOptimizersIsSilent) {
-    const std::string second = call_line(
-        6, "torch.amp.GradScaler.step kind=method args=[{name=scaler} {name=opt_g}] block=2");
-    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "step") + second +
-                                        on_scaler(7, "update"))}),
+    const std::string second =
+        call_line(6, "torch.amp.GradScaler.step kind=method args=[{name=scaler} {name=opt_g}] block=2");
+    EXPECT_THAT(lint("MP205",
+                     {training(scaled_backward(4) + on_scaler(5, "step") + second + on_scaler(7, "update"))}),
                 IsEmpty());
 }
 
@@ -48,8 +46,7 @@ TEST(ScalerUpdateMissing, AListOfOptimizersIsNoSecondStep) {
 }
 
 TEST(ScalerUpdateMissing, UpdateBeforeStepIsAnError) {
-    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "update") +
-                                        on_scaler(6, "step"))}),
+    EXPECT_THAT(lint("MP205", {training(scaled_backward(4) + on_scaler(5, "update") + on_scaler(6, "step"))}),
                 ElementsAre("error 5"));
 }
 
@@ -63,8 +60,7 @@ std::string helper(bool updates) {
            "    call 10:5-20 ?.scale kind=method args=[{name=s param=1} {name=loss}]\n"
            "    call 10:5-30 ?.backward kind=method args=[{call=0}]\n"
            "    call 11:5-30 ?.step kind=method args=[{name=s param=1} {name=o param=0}]\n" +
-           std::string(updates ? "    call 12:5-30 ?.update kind=method args=[{name=s param=1}]\n"
-                               : "");
+           std::string(updates ? "    call 12:5-30 ?.update kind=method args=[{name=s param=1}]\n" : "");
 }
 
 TEST(ScalerUpdateMissing, TheLoopMayBeInTheCaller) {
@@ -94,10 +90,9 @@ TEST(ScalerUpdateMissing, AnotherMethodOfTheClassMayUpdate) {
         "{name=self.opt}] block=1\n";
     EXPECT_THAT(lint("MP205", {step}), ElementsAre("error 3"));
     EXPECT_THAT(
-        lint("MP205",
-             {step + "  func 9:5 t.T.after kind=python parent_class=t.T params=[{name=self}]\n"
-                     "    call 10:5-30 torch.amp.GradScaler.update kind=method "
-                     "args=[{name=self.scaler}]\n"}),
+        lint("MP205", {step + "  func 9:5 t.T.after kind=python parent_class=t.T params=[{name=self}]\n"
+                              "    call 10:5-30 torch.amp.GradScaler.update kind=method "
+                              "args=[{name=self.scaler}]\n"}),
         IsEmpty());
 }
 

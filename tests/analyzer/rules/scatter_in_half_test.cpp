@@ -11,8 +11,9 @@ std::string call(std::string name, std::string op, std::string args) {
 TEST(ScatterInHalf, TheTargetDecides) {
     const auto add = [](std::string target, std::string source) {
         return lint("MP404", {call("index_add_", "index_add",
-                                   "{" + target + " tensor name=out} {constant=0} {int64 tensor "
-                                                  "name=i} {" +
+                                   "{" + target +
+                                       " tensor name=out} {constant=0} {int64 tensor "
+                                       "name=i} {" +
                                        source + " tensor name=m}")});
     };
     EXPECT_THAT(add("bf16", "bf16"), ElementsAre("warning 5"));
@@ -25,21 +26,19 @@ TEST(ScatterInHalf, OnlyWhatAddsRounds) {
     const std::string target = "{fp16 tensor name=out} ";
     const auto reduce = [&](std::string how) {
         return lint("MP404", {call("scatter_reduce", "scatter_reduce",
-                                   target + "{constant=0} {name=i} {name=m} {constant=\"'" + how +
-                                       "'\"}")});
+                                   target + "{constant=0} {name=i} {name=m} {constant=\"'" + how + "'\"}")});
     };
     EXPECT_THAT(reduce("sum"), ElementsAre("warning 5"));
     EXPECT_THAT(reduce("mean"), ElementsAre("warning 5"));
     EXPECT_THAT(reduce("amax"), IsEmpty());
     const auto put = [&](std::string accumulate) {
-        return lint("MP404", {call("index_put_", "index_put",
-                                   target + "{name=i} {name=m} {keyword=accumulate constant=" +
-                                       accumulate + "}")});
+        return lint("MP404",
+                    {call("index_put_", "index_put",
+                          target + "{name=i} {name=m} {keyword=accumulate constant=" + accumulate + "}")});
     };
     EXPECT_THAT(put("true"), ElementsAre("warning 5"));
     EXPECT_THAT(put("false"), IsEmpty());
-    EXPECT_THAT(lint("MP404", {call("scatter_", "scatter",
-                                    target + "{constant=0} {name=i} {name=m}")}),
+    EXPECT_THAT(lint("MP404", {call("scatter_", "scatter", target + "{constant=0} {name=i} {name=m}")}),
                 IsEmpty());
 }
 
@@ -55,10 +54,11 @@ TEST(ScatterInHalf, ThePackageOfTheSameNameAddsWhatItIsGiven) {
 }
 
 TEST(ScatterInHalf, InferenceIsANote) {
-    EXPECT_THAT(lint("MP404", {call("index_add_", "index_add",
-                                    "{fp16 tensor name=out} {constant=0} {name=i} {name=m}")},
-                     Profile::inference),
-                ElementsAre("note 5"));
+    EXPECT_THAT(
+        lint("MP404",
+             {call("index_add_", "index_add", "{fp16 tensor name=out} {constant=0} {name=i} {name=m}")},
+             Profile::inference),
+        ElementsAre("note 5"));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ std::string scaled_by_hand(std::string_view divisor, std::string_view more = "",
 
 TEST(StaticLossScale, AConstantScaleWithoutAFiniteTestIsAWarning) {
     EXPECT_THAT(lint("MP213", {scaled_by_hand("1024")}), ElementsAre("warning 3"));
-    EXPECT_THAT(lint("MP213", {scaled_by_hand(
-                                  "1024", "    call 6:5-30 torch.isfinite args=[{name=norm}]\n")}),
-                IsEmpty());
+    EXPECT_THAT(
+        lint("MP213", {scaled_by_hand("1024", "    call 6:5-30 torch.isfinite args=[{name=norm}]\n")}),
+        IsEmpty());
 }
 
 TEST(StaticLossScale, AWeightIsNoScaleAndFp32NeedsNone) {
@@ -33,22 +33,40 @@ std::string kernels(std::string_view scale, std::string_view more = "", std::str
     const std::string d(dtype), s(scale);
     return "unit t.cu language=cuda\n"
            "  func 2:5 default_scale returns=fp32\n"
-           "    return fp32 constant=" + s + "\n"
-           "  func 10:5 loss kind=kernel params=[{" + d + " pointer name=g} {fp32 name=scale}]\n"
-           "    scaling 12:5-30 g param=0 dtype=" + d + " factor.dtype=fp32 factor.param=1 stored\n"
-           "  func 20:5 adam kind=kernel params=[{" + d + " pointer name=g} {fp32 name=scale}]\n"
-           "    scaling 22:5-30 g param=0 dtype=" + d +
-           " factor.dtype=fp32 factor.param=1 divides averages\n" + std::string(more) +
-           "  func 30:5 run params=[{pointer name=kernel} {" + d + " pointer name=a} {fp32 name=b}]\n"
-           "    call 31:5-30 kernel args=[{" + d + " pointer param=1} {fp32 param=2}]\n"
+           "    return fp32 constant=" +
+           s +
+           "\n"
+           "  func 10:5 loss kind=kernel params=[{" +
+           d +
+           " pointer name=g} {fp32 name=scale}]\n"
+           "    scaling 12:5-30 g param=0 dtype=" +
+           d +
+           " factor.dtype=fp32 factor.param=1 stored\n"
+           "  func 20:5 adam kind=kernel params=[{" +
+           d +
+           " pointer name=g} {fp32 name=scale}]\n"
+           "    scaling 22:5-30 g param=0 dtype=" +
+           d + " factor.dtype=fp32 factor.param=1 divides averages\n" + std::string(more) +
+           "  func 30:5 run params=[{pointer name=kernel} {" + d +
+           " pointer name=a} {fp32 name=b}]\n"
+           "    call 31:5-30 kernel args=[{" +
+           d +
+           " pointer param=1} {fp32 param=2}]\n"
            "  func 40:5 Adam::step usr=c:Adam.step overrides=[c:Optimizer.step] params=[{fp32 name=scale}]\n"
-           "    call 41:5-30 run callee=run args=[{pointer} {" + d + " pointer} {fp32 param=0}] lambdas=[adam]\n"
+           "    call 41:5-30 run callee=run args=[{pointer} {" +
+           d +
+           " pointer} {fp32 param=0}] lambdas=[adam]\n"
            "  func 50:5 train\n"
            "    call 51:5-30 default_scale callee=default_scale\n"
-           "    call 52:5-30 run callee=run args=[{pointer} {" + d + " pointer} "
-           "{fp32 call=0 constant=" + s + "}] lambdas=[loss]\n"
+           "    call 52:5-30 run callee=run args=[{pointer} {" +
+           d +
+           " pointer} "
+           "{fp32 call=0 constant=" +
+           s +
+           "}] lambdas=[loss]\n"
            "    call 53:5-30 Optimizer::step kind=method callee=c:Optimizer.step args=[{pointer} "
-           "{fp32 call=0 constant=" + s + "}]\n";
+           "{fp32 call=0 constant=" +
+           s + "}]\n";
 }
 
 TEST(StaticLossScale, AConstantIsFollowedToTheKernelsThatUseIt) {

@@ -21,9 +21,8 @@ TEST(Tf32Global, ASensitiveOperationMakesItAWarning) {
 }
 
 TEST(Tf32Global, DoublePrecisionIsNotTouched) {
-    EXPECT_THAT(
-        mp603(kOn + "    call 3:9 torch.linalg.inv op=linalg_inv args=[{fp64 tensor name=x}]\n"),
-        ElementsAre("note 2"));
+    EXPECT_THAT(mp603(kOn + "    call 3:9 torch.linalg.inv op=linalg_inv args=[{fp64 tensor name=x}]\n"),
+                ElementsAre("note 2"));
 }
 
 TEST(Tf32Global, TheOperationMayBeInACallee) {
@@ -37,12 +36,10 @@ TEST(Tf32Global, TheOperationMayBeInACallee) {
 TEST(Tf32Global, OffAndUnknownAreSilent) {
     EXPECT_THAT(mp603("    setting 2:1 torch.backends.cuda.matmul.allow_tf32 value.constant=false\n"),
                 IsEmpty());
-    EXPECT_THAT(mp603("    setting 2:1 torch.backends.cuda.matmul.allow_tf32 value.name=fast\n"),
-                IsEmpty());
+    EXPECT_THAT(mp603("    setting 2:1 torch.backends.cuda.matmul.allow_tf32 value.name=fast\n"), IsEmpty());
     EXPECT_THAT(mp603("    setting 2:1 torch.backends.cudnn.allow_tf32 value.constant=true\n"), IsEmpty());
-    EXPECT_THAT(
-        mp603("    call 2:1 torch.set_float32_matmul_precision args=[{constant=\"'highest'\"}]\n"),
-        IsEmpty());
+    EXPECT_THAT(mp603("    call 2:1 torch.set_float32_matmul_precision args=[{constant=\"'highest'\"}]\n"),
+                IsEmpty());
 }
 
 TEST(Tf32Global, CppSetsItOnTheContextOrOnCublas) {

@@ -13,13 +13,14 @@
 
 #include "analyzer/clang/extract.hpp"
 #include "tests/analyzer/clang/scratch.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 namespace mp::lint {
 namespace {
 
 using testing::IsEmpty;
 
-const std::string kStubs = std::string(MP_SOURCE_DIR) + "/analyzer/stubs/";
+const std::string kStubs = std::string(mp_source_dir()) + "/analyzer/stubs/";
 
 class Stubs : public testing::Test {
 protected:
@@ -46,7 +47,8 @@ protected:
             const std::string path(file.path.str());
             if (path.starts_with(kStubs) || path.find("/clang/") != std::string::npos) continue;
             for (const char* vendor : {"/cuda", "/ATen/", "/c10/", "/torch/"}) {
-                if (path.find(vendor) != std::string::npos) messages.push_back("not one of our headers: " + path);
+                if (path.find(vendor) != std::string::npos)
+                    messages.push_back("not one of our headers: " + path);
             }
         }
         return messages;
@@ -74,7 +76,7 @@ std::string every_header() {
 
 // The ops a policy file names that are plain identifiers of at::.
 std::set<std::string> ops_of(const std::string& policy) {
-    std::ifstream in(std::string(MP_SOURCE_DIR) + "/kernels/numerics/policies/" + policy);
+    std::ifstream in(std::string(mp_source_dir()) + "/kernels/numerics/policies/" + policy);
     std::set<std::string> ops;
     std::string line;
     while (std::getline(in, line)) {
@@ -140,7 +142,9 @@ void launch(__half* h, __half2* p, __nv_bfloat16* b, float* f, cudaStream_t s) {
 }
 )";
 
-TEST_F(Stubs, HalfClassesConvertAndCollideLikeTheVendors) { EXPECT_THAT(errors("half.cu", kHalfProbe), IsEmpty()); }
+TEST_F(Stubs, HalfClassesConvertAndCollideLikeTheVendors) {
+    EXPECT_THAT(errors("half.cu", kHalfProbe), IsEmpty());
+}
 
 TEST_F(Stubs, HalfConversionsCanBeSwitchedOff) {
     constexpr const char* text = R"(
@@ -150,7 +154,8 @@ static_assert(!std::is_convertible_v<float, __half> && !std::is_convertible_v<__
 template <class A> concept Adds = requires(A a) { a + a; };
 static_assert(!Adds<__half> && Adds<__half2>);
 )";
-    EXPECT_THAT(errors("off.cu", text, {"-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_HALF_OPERATORS__"}), IsEmpty());
+    EXPECT_THAT(errors("off.cu", text, {"-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_HALF_OPERATORS__"}),
+                IsEmpty());
 }
 
 constexpr const char* kLibraries = R"(
@@ -306,17 +311,26 @@ int main() {
 }
 )";
 
-TEST_F(Stubs, AHostTrainerParses) {
-    EXPECT_THAT(errors("trainer.cpp", kTrainer), IsEmpty());
-}
+TEST_F(Stubs, AHostTrainerParses) { EXPECT_THAT(errors("trainer.cpp", kTrainer), IsEmpty()); }
 
 TEST_F(Stubs, EveryListedOpOfAutocastIsDeclared) {
     // Fused cells and deprecated spellings that no C++ program calls by name.
-    const std::set<std::string> internal = {"_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer",
-        "_native_multi_head_attention", "_lu_with_info", "cudnn_convolution", "cudnn_convolution_transpose",
-        "symeig", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
-        "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "multilabel_margin_loss_forward",
-        "grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback"};
+    const std::set<std::string> internal = {"_thnn_fused_lstm_cell",
+                                            "_thnn_fused_gru_cell",
+                                            "mkldnn_rnn_layer",
+                                            "_native_multi_head_attention",
+                                            "_lu_with_info",
+                                            "cudnn_convolution",
+                                            "cudnn_convolution_transpose",
+                                            "symeig",
+                                            "_upsample_nearest_exact1d",
+                                            "_upsample_nearest_exact2d",
+                                            "_upsample_nearest_exact3d",
+                                            "_upsample_bilinear2d_aa",
+                                            "_upsample_bicubic2d_aa",
+                                            "multilabel_margin_loss_forward",
+                                            "grid_sampler_2d_cpu_fallback",
+                                            "_grid_sampler_2d_cpu_fallback"};
     std::string text = "#include <ATen/ATen.h>\n";
     size_t listed = 0;
     for (const auto& op : ops_of("torch-cuda-2.5.txt")) {

@@ -38,7 +38,8 @@ Api fake_api() {
         return fake.subscribe;
     };
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
-    api.subscribe_v2 = [](CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*, CUpti_SubscriberParams* params) {
+    api.subscribe_v2 = [](CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*,
+                          CUpti_SubscriberParams* params) {
         EXPECT_GE(params->oldSubscriberSize, static_cast<size_t>(CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN));
         std::strncpy(params->oldSubscriberName, fake.holder.c_str(), params->oldSubscriberSize);
         fake.subscribed += fake.subscribe_v2 == CUPTI_SUCCESS;
@@ -112,7 +113,8 @@ TEST(CuptiProbe, EveryErrorOfEveryCallIsAnAnswer) {
         EXPECT_EQ(refused.state, held ? mp_cupti_held : mp_cupti_refused) << number;
         EXPECT_EQ(refused.code, number);
         EXPECT_STREQ(refused.message, "WORDS");
-        EXPECT_STREQ(ask({.result_string = code, .subscribe = code, .subscribe_v2 = code}).message, "") << number;
+        EXPECT_STREQ(ask({.result_string = code, .subscribe = code, .subscribe_v2 = code}).message, "")
+            << number;
         EXPECT_STREQ(ask({.subscribe = code, .subscribe_v2 = code, .no_text = true}).message, "") << number;
         const MpCuptiProbe kept = ask({.unsubscribe = code});
         EXPECT_STREQ(kept.call, "cuptiUnsubscribe") << number;
@@ -161,7 +163,8 @@ TEST(CuptiProbe, AStructOfAnotherSizeIsRefused) {
 class CuptiLibrary : public testing::Test {
 protected:
     void TearDown() override {
-        for (const char* const name : {"MP_FAKE_CUPTI", "MP_FAKE_CUPTI_HOLDER", "MP_FAKE_CUPTI_CRASH"}) unsetenv(name);
+        for (const char* const name : {"MP_FAKE_CUPTI", "MP_FAKE_CUPTI_HOLDER", "MP_FAKE_CUPTI_CRASH"})
+            unsetenv(name);
     }
     static launch::doctor::CuptiAnswer ask_library(const char* how) {
         setenv("MP_FAKE_CUPTI", how, 1);

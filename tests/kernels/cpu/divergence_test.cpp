@@ -68,7 +68,8 @@ TEST(DivergenceKernel, RareValuesInTheMiddleOfOrdinaryOnes) {
     y[8999] = 1e30;
     with_each_set([&] {
         for (const DType dtype : {DType::fp16, DType::bf16, DType::fp32})
-            check_divergence(dtype, oracle::stored(dtype, x), DType::fp32, oracle::stored(DType::fp32, y), 9000);
+            check_divergence(dtype, oracle::stored(dtype, x), DType::fp32, oracle::stored(DType::fp32, y),
+                             9000);
     });
 }
 
@@ -99,7 +100,8 @@ TEST(DivergenceKernel, WhatCannotBeComparedIsRefused) {
 TEST(DivergenceKernel, BothAtOnceIsEachAlone) {
     const std::vector<double> y = oracle::normal(9001, 6);
     const auto real = oracle::stored(DType::bf16, y), twin = oracle::stored(DType::fp32, y);
-    const TensorView x = contiguous(real.data(), DType::bf16, 9001), r = contiguous(twin.data(), DType::fp32, 9001);
+    const TensorView x = contiguous(real.data(), DType::bf16, 9001),
+                     r = contiguous(twin.data(), DType::fp32, 9001);
     TensorStats both_stats, stats;
     Divergence both, alone;
     ASSERT_TRUE(statistics_and_divergence(x, r, both_stats, both));

@@ -10,7 +10,8 @@
 
 namespace mp::cpu {
 
-inline constexpr DType kMeasured[] = {DType::fp64, DType::fp32, DType::fp16, DType::bf16, DType::e4m3, DType::e5m2};
+inline constexpr DType kMeasured[] = {DType::fp64, DType::fp32, DType::fp16,
+                                      DType::bf16, DType::e4m3, DType::e5m2};
 
 // Runs `check` with each instruction set of this machine, the plain one included.
 template <class Check>
@@ -28,12 +29,15 @@ void with_each_set(Check&& check) {
 // What measure.hpp promises of a sum, as a share of the sum of magnitudes: lanes of fp32 start it, unless one of the
 // tensors is fp64.
 inline constexpr double kShortSum = 1e-6, kLongSum = 1e-13;
-inline double promised(DType a, DType b) { return a == DType::fp64 || b == DType::fp64 ? kLongSum : kShortSum; }
+inline double promised(DType a, DType b) {
+    return a == DType::fp64 || b == DType::fp64 ? kLongSum : kShortSum;
+}
 
 struct Close {
     double share = kLongSum;
     void operator()(double got, double expected, double scale, const char* what) const {
-        EXPECT_LE(std::fabs(got - expected), share * scale) << what << " is " << got << ", should be " << expected;
+        EXPECT_LE(std::fabs(got - expected), share * scale)
+            << what << " is " << got << ", should be " << expected;
     }
 };
 
@@ -92,8 +96,8 @@ inline void check_statistics(DType dtype, const void* data, std::size_t n) {
 
 inline void check_divergence(DType dtype, const std::vector<unsigned char>& real, DType twin_dtype,
                              const std::vector<unsigned char>& twin, std::size_t n) {
-    const Divergence expected =
-        oracle::paired(dtype, oracle::values(dtype, real.data(), n), oracle::values(twin_dtype, twin.data(), n));
+    const Divergence expected = oracle::paired(dtype, oracle::values(dtype, real.data(), n),
+                                               oracle::values(twin_dtype, twin.data(), n));
     Divergence got;
     const auto elements = static_cast<std::int64_t>(n);
     const TensorView reference = contiguous(twin.data(), twin_dtype, elements);

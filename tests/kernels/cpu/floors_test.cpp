@@ -12,7 +12,8 @@ Divergence of_one_rounding(DType dtype) {
     const auto twin = oracle::stored(DType::fp32, y);
     const auto real = oracle::stored(dtype, oracle::values(DType::fp32, twin.data(), y.size()));
     Divergence got;
-    EXPECT_TRUE(divergence(contiguous(real.data(), dtype, kCount), contiguous(twin.data(), DType::fp32, kCount), got));
+    EXPECT_TRUE(divergence(contiguous(real.data(), dtype, kCount),
+                           contiguous(twin.data(), DType::fp32, kCount), got));
     return got;
 }
 
@@ -34,8 +35,8 @@ TEST(Floors, TruncationIsABiasOfGain) {
     std::vector<unsigned char> real(static_cast<std::size_t>(kCount) * 2);
     for (std::size_t i = 0; i < y.size(); ++i) std::memcpy(real.data() + 2 * i, twin.data() + 4 * i + 2, 2);
     Divergence d;
-    ASSERT_TRUE(
-        divergence(contiguous(real.data(), DType::bf16, kCount), contiguous(twin.data(), DType::fp32, kCount), d));
+    ASSERT_TRUE(divergence(contiguous(real.data(), DType::bf16, kCount),
+                           contiguous(twin.data(), DType::fp32, kCount), d));
     EXPECT_NEAR(gain_bias(d), -2.8e-3, 1e-4);
     EXPECT_GT(floor_ratio(relative_l2(d), DType::bf16), 1.9);
 }

@@ -7,7 +7,8 @@
 namespace mp::cpu {
 namespace {
 
-TensorView view(const void* data, DType dtype, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides) {
+TensorView view(const void* data, DType dtype, std::vector<std::int64_t> sizes,
+                std::vector<std::int64_t> strides) {
     TensorView v{data, dtype, static_cast<int>(sizes.size()), {}, {}};
     std::copy(sizes.begin(), sizes.end(), v.sizes);
     std::copy(strides.begin(), strides.end(), v.strides);
@@ -70,17 +71,19 @@ TEST(LayoutsOfTwo, PairTheSameElements) {
     const std::vector<double> values = oracle::normal(30000, 42), others = oracle::normal(30000, 43);
     const auto real = oracle::stored(DType::bf16, values), twin = oracle::stored(DType::fp32, others);
     const TensorView pairs[][2] = {
-        {view(real.data(), DType::bf16, {90, 80}, {80, 1}), view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
-        {view(real.data(), DType::bf16, {90, 80}, {1, 90}), view(twin.data(), DType::fp32, {90, 80}, {80, 1})},
-        {view(real.data(), DType::bf16, {90, 80}, {1, 90}), view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
+        {view(real.data(), DType::bf16, {90, 80}, {80, 1}),
+         view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
+        {view(real.data(), DType::bf16, {90, 80}, {1, 90}),
+         view(twin.data(), DType::fp32, {90, 80}, {80, 1})},
+        {view(real.data(), DType::bf16, {90, 80}, {1, 90}),
+         view(twin.data(), DType::fp32, {90, 80}, {1, 90})},
         {view(real.data(), DType::bf16, {4, 30, 50}, {0, 1, 30}),
          view(twin.data(), DType::fp32, {4, 30, 50}, {1500, 50, 1})},
     };
     for (const auto& pair : pairs) {
         Divergence got;
         ASSERT_TRUE(divergence(pair[0], pair[1], got));
-        expect_same(got, oracle::paired(DType::bf16, elements(pair[0]), elements(pair[1])),
-                    kShortSum);
+        expect_same(got, oracle::paired(DType::bf16, elements(pair[0]), elements(pair[1])), kShortSum);
     }
 }
 

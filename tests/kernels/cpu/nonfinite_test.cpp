@@ -13,7 +13,8 @@ void check_every_pattern(DType dtype) {
     for (std::size_t i = 0; i < n; ++i) {
         const auto pattern = static_cast<Raw>(i);
         const bool expected = !std::isfinite(oracle::value(dtype, &pattern, 0));
-        ASSERT_EQ(any_nonfinite(contiguous(&pattern, dtype, 1)), expected) << name_of(dtype) << " pattern " << i;
+        ASSERT_EQ(any_nonfinite(contiguous(&pattern, dtype, 1)), expected)
+            << name_of(dtype) << " pattern " << i;
     }
 }
 
@@ -31,10 +32,11 @@ TEST(AnyNonfinite, OneAnywhereIsFound) {
     const auto n = static_cast<std::int64_t>(values.size());
     for (const DType dtype : kMeasured) {
         const auto without = oracle::stored(dtype, values);
-        with_each_set([&] { EXPECT_FALSE(any_nonfinite(contiguous(without.data(), dtype, n))) << name_of(dtype); });
+        with_each_set(
+            [&] { EXPECT_FALSE(any_nonfinite(contiguous(without.data(), dtype, n))) << name_of(dtype); });
         for (const std::size_t at : {std::size_t{0}, kBlock - 1, kBlock, 2 * kBlock + 31, 2 * kBlock + 44})
-            for (const double bad : {-std::numeric_limits<double>::infinity(),
-                                     std::numeric_limits<double>::quiet_NaN()}) {
+            for (const double bad :
+                 {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
                 std::vector<double> with = values;
                 with[at] = bad;
                 const auto bytes = oracle::stored(dtype, with);

@@ -117,8 +117,8 @@ inline Divergence paired(DType dtype, const std::vector<double>& xs, const std::
         pair(*format_of(dtype), xs[i], ys[i], d);
         if (!std::isfinite(xs[i]) || !std::isfinite(ys[i])) continue;
         const long double x = xs[i], y = ys[i], e = x - y;
-        const long double terms[] = {e * e, y * y, x * x, x * y, e, std::fabs(e), std::fabs(y),
-                                     xs[i] == 0 ? std::fabs(y) : 0};
+        const long double terms[] = {e * e, y * y,        x * x,        x * y,
+                                     e,     std::fabs(e), std::fabs(y), xs[i] == 0 ? std::fabs(y) : 0};
         for (int k = 0; k < 8; ++k) sums[k] += terms[k];
     }
     double* into[] = {&d.ee, &d.yy, &d.xx, &d.xy, &d.e, &d.abs_e, &d.abs_y, &d.flushed_abs};

@@ -49,7 +49,8 @@ TEST(QuickPaths, SumsOfOneSign) {
     std::mt19937_64 random(72);
     std::uniform_real_distribution<double> draw(1, 2);
     std::vector<double> values(3 * kBlock + 19), twin = values;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = draw(random), twin[i] = values[i] + 0.3 * draw(random);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = draw(random), twin[i] = values[i] + 0.3 * draw(random);
     for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16, DType::e4m3, DType::e5m2}) {
         check_statistics_of(dtype, values);
         check_pair(dtype, values, twin);
@@ -111,7 +112,8 @@ TEST(QuickPaths, HistogramsOfAnySpread) {
             for (double& v : values)
                 if (drawn(random)) v = std::ldexp(1.25, 120 - exponent(random));
             values[5] = std::ldexp(1.0, 121 - spread);
-            for (const DType dtype : {DType::fp32, DType::bf16, DType::fp64}) check_statistics_of(dtype, values);
+            for (const DType dtype : {DType::fp32, DType::bf16, DType::fp64})
+                check_statistics_of(dtype, values);
         }
     }
 }
@@ -127,12 +129,12 @@ TEST(QuickPaths, HistogramWindowThatReachesZero) {
 TEST(QuickPaths, HistogramsOfBlocksThatDiffer) {
     std::mt19937_64 random(79);
     const std::vector<double> ordinary = oracle::normal(10 * kBlock + 64, 80);
-    for (const std::vector<int>& scales : std::vector<std::vector<int>>{
-             {0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-             {0, 1, 2, 3, 2, 1, 0, -1, -2, -3},
-             {0, 20, 0, -20, 40, 40, -60, -60, 0, 0},
-             {-110, -111, -112, -116, -120, -124, -126, -130, -126, -110},
-             {110, 122, 123, 121, 120, 90, 89, 0, 1, 2}}) {
+    for (const std::vector<int>& scales :
+         std::vector<std::vector<int>>{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                       {0, 1, 2, 3, 2, 1, 0, -1, -2, -3},
+                                       {0, 20, 0, -20, 40, 40, -60, -60, 0, 0},
+                                       {-110, -111, -112, -116, -120, -124, -126, -130, -126, -110},
+                                       {110, 122, 123, 121, 120, 90, 89, 0, 1, 2}}) {
         std::vector<double> values = ordinary;
         for (std::size_t i = 0; i < values.size(); ++i) {
             values[i] = std::ldexp(values[i], scales[std::min<std::size_t>(i / kBlock, 9)]);

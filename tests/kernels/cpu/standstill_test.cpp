@@ -9,15 +9,16 @@ namespace {
 
 TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
     //                                 moves   swallowed  unmeant  unmoved though large  infinite
-    const std::vector<double> before = {1.0,    1.0,       1.0,     1.0,                  1.0};
+    const std::vector<double> before = {1.0, 1.0, 1.0, 1.0, 1.0};
     const double infinity = std::numeric_limits<double>::infinity();
-    const std::vector<double> after =  {1.0625, 1.0,       1.0,     1.0,                  infinity};
-    const std::vector<double> moved =  {1.0625, 1.001,     1.0,     1.5,                  2.0};
+    const std::vector<double> after = {1.0625, 1.0, 1.0, 1.0, infinity};
+    const std::vector<double> moved = {1.0625, 1.001, 1.0, 1.5, 2.0};
     const auto b = oracle::stored(DType::bf16, before), a = oracle::stored(DType::bf16, after);
     const auto from = oracle::stored(DType::fp64, before), to = oracle::stored(DType::fp64, moved);
     Standstill got;
     ASSERT_TRUE(standstill(contiguous(b.data(), DType::bf16, 5), contiguous(a.data(), DType::bf16, 5),
-                           contiguous(from.data(), DType::fp64, 5), contiguous(to.data(), DType::fp64, 5), got));
+                           contiguous(from.data(), DType::fp64, 5), contiguous(to.data(), DType::fp64, 5),
+                           got));
     EXPECT_EQ(got.count, 5u);
     EXPECT_EQ(got.meant_to_move, 3u);
     EXPECT_EQ(got.unmoved, 2u);
@@ -39,9 +40,9 @@ TEST(StandstillKernel, StagnationOfBf16Weights) {
         const auto a = oracle::stored(DType::bf16, moved);
         const auto from = oracle::stored(DType::fp64, before), to = oracle::stored(DType::fp64, moved);
         Standstill got;
-        ASSERT_TRUE(standstill(contiguous(b.data(), DType::bf16, kCount), contiguous(a.data(), DType::bf16, kCount),
-                               contiguous(from.data(), DType::fp64, kCount), contiguous(to.data(), DType::fp64, kCount),
-                               got));
+        ASSERT_TRUE(standstill(
+            contiguous(b.data(), DType::bf16, kCount), contiguous(a.data(), DType::bf16, kCount),
+            contiguous(from.data(), DType::fp64, kCount), contiguous(to.data(), DType::fp64, kCount), got));
         EXPECT_NEAR(static_cast<double>(got.unmoved) / kCount, share, 0.16) << rate;
         EXPECT_NEAR(static_cast<double>(got.below_half_ulp), static_cast<double>(got.unmoved), 0.01 * kCount);
     }
@@ -51,11 +52,13 @@ TEST(StandstillKernel, WithoutATwinEveryElementWasMeantToMove) {
     const float before[3] = {1, 2, 3}, after[3] = {1, 2, 4};
     Standstill got;
     const TensorView none;
-    ASSERT_TRUE(standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 3), none, none, got));
+    ASSERT_TRUE(
+        standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 3), none, none, got));
     EXPECT_EQ(got.meant_to_move, 3u);
     EXPECT_EQ(got.unmoved, 2u);
     EXPECT_EQ(got.below_half_ulp, 0u);
-    EXPECT_FALSE(standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 2), none, none, got));
+    EXPECT_FALSE(
+        standstill(contiguous(before, DType::fp32, 3), contiguous(after, DType::fp32, 2), none, none, got));
 }
 
 }  // namespace

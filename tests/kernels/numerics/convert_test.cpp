@@ -1,4 +1,5 @@
 #include "kernels/numerics/convert.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 #include <bit>
 #include <cmath>
@@ -26,9 +27,7 @@ std::uint16_t upper_half_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
-double upper_half_value(std::uint16_t p) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(p) << 16);
-}
+double upper_half_value(std::uint16_t p) { return std::bit_cast<float>(static_cast<std::uint32_t>(p) << 16); }
 
 template <DType D>
 bool is_nan_pattern(std::uint64_t p) {
@@ -71,9 +70,12 @@ TEST(Convert, DecodesEveryFp16AsTheCompilerDoes) {
     for (unsigned p = 0; p < 0x10000; ++p) {
         const auto pattern = static_cast<std::uint16_t>(p);
         const double expected = compiler_fp16_value(pattern);
-        if (std::isnan(expected)) ASSERT_TRUE(is_nan_pattern<DType::fp16>(p)) << p;
-        else ASSERT_EQ(std::bit_cast<std::uint64_t>(decode<DType::fp16>(pattern)),
-                       std::bit_cast<std::uint64_t>(expected)) << p;
+        if (std::isnan(expected))
+            ASSERT_TRUE(is_nan_pattern<DType::fp16>(p)) << p;
+        else
+            ASSERT_EQ(std::bit_cast<std::uint64_t>(decode<DType::fp16>(pattern)),
+                      std::bit_cast<std::uint64_t>(expected))
+                << p;
     }
 }
 
@@ -81,9 +83,12 @@ TEST(Convert, DecodesEveryBf16AsTheUpperHalfOfAnFp32) {
     for (unsigned p = 0; p < 0x10000; ++p) {
         const auto pattern = static_cast<std::uint16_t>(p);
         const double expected = upper_half_value(pattern);
-        if (std::isnan(expected)) ASSERT_TRUE(is_nan_pattern<DType::bf16>(p)) << p;
-        else ASSERT_EQ(std::bit_cast<std::uint64_t>(decode<DType::bf16>(pattern)),
-                       std::bit_cast<std::uint64_t>(expected)) << p;
+        if (std::isnan(expected))
+            ASSERT_TRUE(is_nan_pattern<DType::bf16>(p)) << p;
+        else
+            ASSERT_EQ(std::bit_cast<std::uint64_t>(decode<DType::bf16>(pattern)),
+                      std::bit_cast<std::uint64_t>(expected))
+                << p;
     }
 }
 
@@ -133,14 +138,16 @@ double parse_value(const std::string& text) {
 
 template <DType D>
 void check_decode(std::uint8_t pattern, double expected) {
-    if (std::isnan(expected)) EXPECT_TRUE(is_nan_pattern<D>(pattern)) << int(pattern);
-    else EXPECT_EQ(std::bit_cast<std::uint64_t>(decode<D>(pattern)),
-                   std::bit_cast<std::uint64_t>(expected)) << int(pattern);
+    if (std::isnan(expected))
+        EXPECT_TRUE(is_nan_pattern<D>(pattern)) << int(pattern);
+    else
+        EXPECT_EQ(std::bit_cast<std::uint64_t>(decode<D>(pattern)), std::bit_cast<std::uint64_t>(expected))
+            << int(pattern);
 }
 
 // data/fp8_oracle.txt was written by another implementation; data/fp8_oracle.py says how.
 TEST(Convert, AgreesWithAnotherImplementationOfFp8) {
-    std::ifstream in(MP_SOURCE_DIR "/tests/kernels/numerics/data/fp8_oracle.txt");
+    std::ifstream in(std::string(mp_source_dir()) + "/tests/kernels/numerics/data/fp8_oracle.txt");
     ASSERT_TRUE(in);
     int checked = 0;
     for (std::string line; std::getline(in, line);) {
@@ -151,10 +158,14 @@ TEST(Convert, AgreesWithAnotherImplementationOfFp8) {
         const bool decoding = what == "decode";
         const auto pattern = static_cast<std::uint8_t>(std::stoi(decoding ? left : right, nullptr, 16));
         const double value = parse_value(decoding ? right : left);
-        if (decoding && format == "e4m3") check_decode<DType::e4m3>(pattern, value);
-        else if (decoding) check_decode<DType::e5m2>(pattern, value);
-        else if (format == "e4m3") EXPECT_EQ(encode<DType::e4m3>(value), pattern) << line;
-        else EXPECT_EQ(encode<DType::e5m2>(value), pattern) << line;
+        if (decoding && format == "e4m3")
+            check_decode<DType::e4m3>(pattern, value);
+        else if (decoding)
+            check_decode<DType::e5m2>(pattern, value);
+        else if (format == "e4m3")
+            EXPECT_EQ(encode<DType::e4m3>(value), pattern) << line;
+        else
+            EXPECT_EQ(encode<DType::e5m2>(value), pattern) << line;
     }
     EXPECT_GT(checked, 1200);
 }

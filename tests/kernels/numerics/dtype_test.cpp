@@ -37,9 +37,7 @@ TEST(DType, OtherNamesAreNothing) {
         EXPECT_EQ(dtype_from_name(text), std::nullopt) << text;
 }
 
-TEST(DType, AValueOutsideTheEnumerationIsUnknown) {
-    EXPECT_EQ(name_of(static_cast<DType>(200)), "unknown");
-}
+TEST(DType, AValueOutsideTheEnumerationIsUnknown) { EXPECT_EQ(name_of(static_cast<DType>(200)), "unknown"); }
 
 TEST(DType, Classes) {
     EXPECT_TRUE(is_low_precision(DType::e5m2) && is_low_precision(DType::lowp));

@@ -51,15 +51,18 @@ TEST(Op, PythonSpellingsMeanTheSameOps) {
 }
 
 TEST(Op, CudaIntrinsicsAndMathFunctionsAreOps) {
-    expect_ops({{"hexp", "exp"},          {"h2exp", "exp"},       {"expf", "exp"},
-                {"std::exp", "exp"},      {"__expf", "exp"},      {"hlog", "log"},
-                {"hrsqrt", "rsqrt"},      {"h2rsqrt", "rsqrt"},   {"rsqrtf", "rsqrt"},
-                {"hsqrt", "sqrt"},        {"hrcp", "reciprocal"}, {"__hdiv", "div"},
-                {"__h2div", "div"},       {"__hadd", "add"},      {"__hadd2", "add"},
-                {"__hfma", "fma"},        {"__hfma2_relu", "fma"}, {"__hmax", "maximum"},
-                {"operator+", "add"},     {"at::operator*", "mul"}, {"c10::operator/", "div"},
-                {"at::Tensor::operator+=", "add"},
-                {"at::operator-", "sub"}, {"at::Tensor::operator-", "neg"}});
+    expect_ops({{"hexp", "exp"},           {"h2exp", "exp"},
+                {"expf", "exp"},           {"std::exp", "exp"},
+                {"__expf", "exp"},         {"hlog", "log"},
+                {"hrsqrt", "rsqrt"},       {"h2rsqrt", "rsqrt"},
+                {"rsqrtf", "rsqrt"},       {"hsqrt", "sqrt"},
+                {"hrcp", "reciprocal"},    {"__hdiv", "div"},
+                {"__h2div", "div"},        {"__hadd", "add"},
+                {"__hadd2", "add"},        {"__hfma", "fma"},
+                {"__hfma2_relu", "fma"},   {"__hmax", "maximum"},
+                {"operator+", "add"},      {"at::operator*", "mul"},
+                {"c10::operator/", "div"}, {"at::Tensor::operator+=", "add"},
+                {"at::operator-", "sub"},  {"at::Tensor::operator-", "neg"}});
 }
 
 TEST(Op, LibrariesAreOps) {
@@ -81,12 +84,36 @@ TEST(Op, LibrariesAreOps) {
 
 // In code, a name says what it is only together with where it comes from.
 TEST(Op, WhatMerelySoundsLikeAnOpIsUnknown) {
-    for (const std::string_view spelling :
-         {"softmax", "mylib::softmax", "mylib::torch::exp", "gemm", "layer_norm", "Model::linear",
-          "torch::nn::LayerNormImpl", "torch::nn::LayerNorm", "torch::nn::ModelImpl::forward",
-          "torch::jit::exp", "at::native::exp", "torch.nn.LayerNorm", "torch.utils.data.sum",
-          "std::operator+", "std::softmax", "operator-", "operator==", "cublasCreate_v2", "ncclCommInitRank",
-          "all_reduce", "add", "max", "at::", "torch.", "", "::", "_", "__", "at::_", "at::exp__bad"})
+    for (const std::string_view spelling : {"softmax",
+                                            "mylib::softmax",
+                                            "mylib::torch::exp",
+                                            "gemm",
+                                            "layer_norm",
+                                            "Model::linear",
+                                            "torch::nn::LayerNormImpl",
+                                            "torch::nn::LayerNorm",
+                                            "torch::nn::ModelImpl::forward",
+                                            "torch::jit::exp",
+                                            "at::native::exp",
+                                            "torch.nn.LayerNorm",
+                                            "torch.utils.data.sum",
+                                            "std::operator+",
+                                            "std::softmax",
+                                            "operator-",
+                                            "operator==",
+                                            "cublasCreate_v2",
+                                            "ncclCommInitRank",
+                                            "all_reduce",
+                                            "add",
+                                            "max",
+                                            "at::",
+                                            "torch.",
+                                            "",
+                                            "::",
+                                            "_",
+                                            "__",
+                                            "at::_",
+                                            "at::exp__bad"})
         EXPECT_FALSE(op_from_spelling(spelling).known()) << spelling;
 }
 
@@ -105,9 +132,9 @@ TEST(Op, InPlaceFormsAreRecognised) {
     for (const std::string_view spelling : {"exp_", "at::Tensor::add_", "torch.Tensor.mul_", "torch.relu_",
                                             "torch.Tensor.__iadd__", "at::Tensor::operator+="})
         EXPECT_TRUE(is_in_place(spelling)) << spelling;
-    for (const std::string_view spelling : {"exp", "at::Tensor::add", "my_variable_", "torch.Tensor.__add__",
-                                            "torch.Tensor.__invert__", "torch.Tensor.__radd__", "operator+",
-                                            "operator==", "_", ""})
+    for (const std::string_view spelling :
+         {"exp", "at::Tensor::add", "my_variable_", "torch.Tensor.__add__", "torch.Tensor.__invert__",
+          "torch.Tensor.__radd__", "operator+", "operator==", "_", ""})
         EXPECT_FALSE(is_in_place(spelling)) << spelling;
 }
 

@@ -89,8 +89,9 @@ TEST(ApexPolicy, O1CastsFunctionsAndO2OnlyTheModel) {
 // ---- Reading lists. ------------------------------------------------------------------------------
 
 TEST(PolicyText, SectionsAndSettingsAreRead) {
-    const Policy p = parsed("# mine\ndtype = fp16\n family=autocast # as torch\n\n[ lower ]\nmatmul\n"
-                            "[fp32]\n  exp  # why\n");
+    const Policy p = parsed(
+        "# mine\ndtype = fp16\n family=autocast # as torch\n\n[ lower ]\nmatmul\n"
+        "[fp32]\n  exp  # why\n");
     EXPECT_EQ(p.name(), "mine");
     EXPECT_EQ(p.low_precision(), DType::fp16);
     EXPECT_EQ(p.category(Op("matmul")), Category::lower);

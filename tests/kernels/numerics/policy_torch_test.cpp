@@ -85,8 +85,13 @@ TEST(TorchPolicy, AVersionUsesTheNewestListThatIsNotNewer) {
 }
 
 TEST(TorchPolicy, WhatHasNoListIsAnErrorWithAHint) {
-    for (const auto& [device, version] : {std::pair("tpu", "2.5"), {"cuda", "1.9"}, {"cuda", "new"},
-                                          {"cuda", "2"}, {"cuda", "2.x"}, {"cuda", "-1.13"}, {"", "2.5"}}) {
+    for (const auto& [device, version] : {std::pair("tpu", "2.5"),
+                                          {"cuda", "1.9"},
+                                          {"cuda", "new"},
+                                          {"cuda", "2"},
+                                          {"cuda", "2.x"},
+                                          {"cuda", "-1.13"},
+                                          {"", "2.5"}}) {
         const Result<Policy> policy = Policy::for_torch(device, version);
         ASSERT_FALSE(policy) << device << version;
         EXPECT_FALSE(policy.error().hint.empty()) << version;

@@ -123,7 +123,7 @@ TEST(ExponentHistogram, CountsByMagnitude) {
     a.bins[0] = 1;         // below 2^-126
     a.bins[127 - 14] = 2;  // [2^-14, 2^-13)
     b.bins[127 + 15] = 4;
-    b.bins[254] = 8;       // from 2^127 on
+    b.bins[254] = 8;  // from 2^127 on
     a.merge(b);
     EXPECT_EQ(a.at_least(15), 12u);
     EXPECT_EQ(a.at_least(16), 8u);

@@ -32,8 +32,7 @@ TEST(TorchVersion, IsComparedByNumberAndNotByText) {
 
 TEST(Policies, EveryDeviceHasItsOwnList) {
     const Policies all = Policies::load("").value();
-    for (const std::string_view device : Policies::devices())
-        EXPECT_NE(all.of(device), nullptr) << device;
+    for (const std::string_view device : Policies::devices()) EXPECT_NE(all.of(device), nullptr) << device;
     EXPECT_EQ(all.of("abacus"), nullptr);
     EXPECT_EQ(category(all, "cuda", "softmax"), Category::fp32_set_opt_dtype);
     EXPECT_EQ(category(all, "cpu", "softmax"), Category::unlisted);
@@ -73,8 +72,7 @@ protected:
         return path_;
     }
     std::string path_ =
-        testing::TempDir() + "/" +
-        testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt";
+        testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt";
 };
 
 TEST_F(PolicyFile, ReplacesTheListOfItsDevice) {
@@ -86,8 +84,7 @@ TEST_F(PolicyFile, ReplacesTheListOfItsDevice) {
 
 TEST_F(PolicyFile, IsForTheDefaultDeviceWhenItDoesNotSay) {
     const std::string file = write("[lower]\nsoftmax\n");
-    EXPECT_EQ(category(Policies::load("", {file}, "hpu").value(), "hpu", "softmax"),
-              Category::lower);
+    EXPECT_EQ(category(Policies::load("", {file}, "hpu").value(), "hpu", "softmax"), Category::lower);
     EXPECT_EQ(category(Policies::load("", {file}).value(), "cuda", "softmax"), Category::lower);
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/shadow/rule_pack.hpp"
+#include "runtime/judge/rule_pack.hpp"
 #include "tests/runtime/gate/results.hpp"
 
 namespace mp::trace {
@@ -60,10 +60,11 @@ TEST(Gate, DisabledRulesAreNotRun) {
 }
 
 TEST(Gate, SuppressionsCoverWhatTheyName) {
-    const Judgement j =
-        judged({finding("MPT010", Severity::error, "blocks.1.fc"), finding("MPT010", Severity::error, "head")});
+    const Judgement j = judged(
+        {finding("MPT010", Severity::error, "blocks.1.fc"), finding("MPT010", Severity::error, "head")});
     Rules rules;
-    rules.suppressions = {{.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
+    rules.suppressions = {
+        {.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
     GateResult g = gate(j, rules, {}, kToday);
     EXPECT_EQ(exit_code(g), 1);
     EXPECT_EQ(rule(g, "MPT010").suppressed.size(), 1u);
@@ -83,7 +84,8 @@ TEST(Gate, ASuppressionCoversAllLayersOfAFinding) {
     Judgement j = judged({finding("MPT010", Severity::error, "blocks.1.fc")});
     j.findings[0].more_layers = {"blocks.2.fc", "head"};
     Rules rules;
-    rules.suppressions = {{.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
+    rules.suppressions = {
+        {.rule = "MPT010", .layer = "blocks.*", .reason = "known", .expires = "", .file = ""}};
     EXPECT_EQ(exit_code(gate(j, rules, {}, kToday)), 1) << "head is not covered";
     j.findings[0].more_layers = {"blocks.2.fc"};
     EXPECT_EQ(exit_code(gate(j, rules, {}, kToday)), 0);
@@ -102,8 +104,10 @@ TEST(Gate, SuppressionsExpire) {
 
 TEST(Gate, LintFindingsFailTooAndConfirmEachOther) {
     const Judgement j = judged({finding("MPT012", Severity::error, "(loss)")});
-    const GateResult g = gate(j, {}, {lint("note", "/all/src/train.py", 88), lint("error", "other.py", 88)}, kToday);
-    EXPECT_EQ(rule(g, "MPT012").findings[0].confirmed_by, std::vector<std::string>{"MP401 /all/src/train.py:88"});
+    const GateResult g =
+        gate(j, {}, {lint("note", "/all/src/train.py", 88), lint("error", "other.py", 88)}, kToday);
+    EXPECT_EQ(rule(g, "MPT012").findings[0].confirmed_by,
+              std::vector<std::string>{"MP401 /all/src/train.py:88"});
     EXPECT_EQ(g.lint[0].confirmed_by, std::vector<std::string>{"MPT012 (loss) aten::addmm"});
     EXPECT_TRUE(g.lint[1].confirmed_by.empty());
     EXPECT_EQ(exit_code(gate(judged(), {}, {lint("note", "a.py", 1)}, kToday)), 0);
@@ -119,7 +123,8 @@ TEST(Join, WantsTheSameFileAndLine) {
     };
     EXPECT_TRUE(confirmed("train.py:88", "src/train.py", 88));
     EXPECT_TRUE(confirmed("/a/src/train.py:88", "./src/train.py", 88));
-    EXPECT_TRUE(confirmed("../src/train.py:88", "/a/src/train.py", 88)) << "the run was started beside the source";
+    EXPECT_TRUE(confirmed("../src/train.py:88", "/a/src/train.py", 88))
+        << "the run was started beside the source";
     EXPECT_TRUE(confirmed("/a/build/../src/train.py:88", "src//train.py", 88)) << "as a build tree writes it";
     EXPECT_FALSE(confirmed("train.py:88", "retrain.py", 88));
     EXPECT_FALSE(confirmed("a/train.py:88", "b/train.py", 88));

@@ -55,11 +55,12 @@ TEST_F(LintInput, Sarif) {
 }
 
 TEST_F(LintInput, WhatIsNoneOfTheseIsAnError) {
-    for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("17"),
-                                    std::string("{}"), std::string("{\"findings\": 1}"), std::string(100'000, '['),
-                                    "{\"findings\": [" + std::string(70, '[') + std::string(70, ']') + "]}",
-                                    "{\"a\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}",
-                                    std::string("{\"findings\": [\"\xff\"]}"), std::string("\xff\xfe{}")})
+    for (const std::string& text :
+         {std::string(), std::string("{"), std::string("[]"), std::string("17"), std::string("{}"),
+          std::string("{\"findings\": 1}"), std::string(100'000, '['),
+          "{\"findings\": [" + std::string(70, '[') + std::string(70, ']') + "]}",
+          "{\"a\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}",
+          std::string("{\"findings\": [\"\xff\"]}"), std::string("\xff\xfe{}")})
         EXPECT_FALSE(read(text)) << text.substr(0, 40);
     EXPECT_FALSE(read_lint(folder_.string()));
     EXPECT_FALSE(read_lint("/dev/zero"));

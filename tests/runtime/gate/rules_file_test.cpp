@@ -47,7 +47,8 @@ rule = "*"
 layer = "head"
 reason = "being replaced"
 expires = "2027-02-28"
-)", "mp-gate.toml");
+)",
+                                   "mp-gate.toml");
     ASSERT_TRUE(rules) << rules.error().message;
     EXPECT_EQ(rules->limits.loc_fail_phi, 3);
     EXPECT_EQ(rules->limits.skips_per_1000, 2.5);
@@ -80,7 +81,8 @@ TEST(RuleFile, ErrorsSayWhereAndWhatIsAllowed) {
     EXPECT_EQ(error_of("disable = [\"MPT01\"]").hint, "did you mean 'MPT001'?");
     EXPECT_THAT(error_of("[[suppress]]\nrule = \"MPT010\"\n").message, HasSubstr("needs a reason"));
     EXPECT_THAT(
-        error_of("[[suppress]]\nrule = \"MPT010\"\nreason = \"x\"\n[suppressions]\nrequire-expiry = true").message,
+        error_of("[[suppress]]\nrule = \"MPT010\"\nreason = \"x\"\n[suppressions]\nrequire-expiry = true")
+            .message,
         HasSubstr("wants an expiry"));
     EXPECT_THAT(error_of("[limits]\nabsorbed = 2").message, HasSubstr("a share from 0 to 1"));
     EXPECT_THAT(error_of("policies = [\"fsdp:parm=bf16\"]").message, HasSubstr("mp-gate.toml:1: policy"));
@@ -158,7 +160,8 @@ TEST(RuleFile, HostileFiles) {
 }
 
 TEST(RuleFile, ItsNameIsEscaped) {
-    EXPECT_THAT(parse_rules("x = 1", "a\x1b[31m.toml").error().message, testing::StartsWith("a\\x1b[31m.toml:1:"));
+    EXPECT_THAT(parse_rules("x = 1", "a\x1b[31m.toml").error().message,
+                testing::StartsWith("a\\x1b[31m.toml:1:"));
 }
 
 TEST(RuleFile, FilesThatAreNone) {

@@ -37,17 +37,25 @@ protected:
         write_build(kGoodBuild);
         write("src/instrument/torch/library.txt", "first");
     }
-    void write_build(const std::string& end) const { write("src/instrument/torch/CMakeLists.txt", kBegin + end); }
+    void write_build(const std::string& end) const {
+        write("src/instrument/torch/CMakeLists.txt", kBegin + end);
+    }
     void break_build() const {
         write_build(kBadBuild);
-        write("src/instrument/torch/library.txt", "[1/9] c++ x\nadapter.cpp:3: error: no member named 'nobody'\n");
+        write("src/instrument/torch/library.txt",
+              "[1/9] c++ x\nadapter.cpp:3: error: no member named 'nobody'\n");
     }
     Torch torch() const {
-        return {.library = path("libtorch_cpu.so"), .root = path(), .id = "0123456789abcdef", .version = "9.8"};
+        return {
+            .library = path("libtorch_cpu.so"), .root = path(), .id = "0123456789abcdef", .version = "9.8"};
     }
     AdapterBuild build(bool force = false) const {
-        return {.sources = path("src"), .measure = path("libmp_measure.a"), .out = path("cache/adapters"),
-                .force = force, .variables = Variables::of_this_process(), .progress = {}};
+        return {.sources = path("src"),
+                .measure = path("libmp_measure.a"),
+                .out = path("cache/adapters"),
+                .force = force,
+                .variables = Variables::of_this_process(),
+                .progress = {}};
     }
     std::string library() const { return path("cache/adapters/libmptrace_torch_0123456789abcdef.so"); }
     std::size_t builds() const { return content_of(path("ran")).size(); }
@@ -64,7 +72,7 @@ TEST_F(Adapters, AreBuiltIntoAPrivateDirectory) {
     EXPECT_EQ(*made, library());
     EXPECT_EQ(content_of(library()), "first");
     EXPECT_EQ(entries(), 3u) << "library, lock and stamp";
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(::stat(path("cache/adapters").c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777u, 0700u);
 }
@@ -111,7 +119,8 @@ TEST_F(Adapters, ThatCannotBeBuiltLeaveTheEndOfTheOutput) {
     break_build();
     const auto failed = build_adapter(torch(), build());
     ASSERT_FALSE(failed);
-    EXPECT_THAT(failed.error().message, StartsWith("no adapter for torch 9.8: compiling failed: adapter.cpp:3: error"));
+    EXPECT_THAT(failed.error().message,
+                StartsWith("no adapter for torch 9.8: compiling failed: adapter.cpp:3: error"));
     EXPECT_THAT(failed.error().message, Not(HasSubstr("\n")));
     EXPECT_THAT(content_of(path("cache/adapters/0123456789abcdef.log")), HasSubstr("nobody"));
     EXPECT_FALSE(std::filesystem::exists(library()));

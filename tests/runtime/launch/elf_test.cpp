@@ -18,7 +18,7 @@ void append(std::string& out, const T& value) {
 }
 
 struct Shape {
-    std::string build_id;       // raw bytes; empty: no note
+    std::string build_id;  // raw bytes; empty: no note
     bool note_is_loaded = true;
     std::string interpreter;
 };
@@ -29,7 +29,8 @@ std::string elf_file(const Shape& shape) {
     if (!shape.build_id.empty()) {
         append(notes, Elf64_Nhdr{.n_namesz = 4, .n_descsz = 2, .n_type = 77});  // another note first
         notes += std::string("GNU\0ab\0\0", 8);
-        append(notes, Elf64_Nhdr{.n_namesz = 4, .n_descsz = static_cast<Elf64_Word>(shape.build_id.size()),
+        append(notes, Elf64_Nhdr{.n_namesz = 4,
+                                 .n_descsz = static_cast<Elf64_Word>(shape.build_id.size()),
                                  .n_type = NT_GNU_BUILD_ID});
         notes += std::string("GNU\0", 4) + shape.build_id;
     }
@@ -61,7 +62,8 @@ std::string elf_file(const Shape& shape) {
 
 TEST_F(Elf, IdIsTheFirstSixteenDigitsOfTheBuildId) {
     const std::string id("\xfe\xae\xfb\xc5\x59\xe7\x42\x98\xc6\x7a", 10);
-    const Result<std::string> found = adapter_id(write("a.so", elf_file({.build_id = id, .interpreter = ""})));
+    const Result<std::string> found =
+        adapter_id(write("a.so", elf_file({.build_id = id, .interpreter = ""})));
     ASSERT_TRUE(found);
     EXPECT_EQ(*found, "feaefbc559e74298");
 }
@@ -79,7 +81,8 @@ TEST_F(Elf, ANoteThatNoSegmentLoadsDoesNotCount) {
 }
 
 TEST_F(Elf, InterpreterTellsDynamicFromStatic) {
-    const auto facts = read_elf(write("a", elf_file({.build_id = "", .interpreter = "/lib64/ld-linux-x86-64.so.2"})));
+    const auto facts =
+        read_elf(write("a", elf_file({.build_id = "", .interpreter = "/lib64/ld-linux-x86-64.so.2"})));
     ASSERT_TRUE(facts);
     EXPECT_EQ(facts->bits, 64);
     EXPECT_EQ(facts->interpreter, "/lib64/ld-linux-x86-64.so.2");
@@ -90,7 +93,11 @@ TEST_F(Elf, InterpreterTellsDynamicFromStatic) {
 }
 
 TEST_F(Elf, OtherFilesAreErrors) {
-    for (const char* text : {"", "#!/bin/sh\n", "\x7f" "ELF", "\x7f" "ELF\2\1\1"})
+    for (const char* text : {"", "#!/bin/sh\n",
+                             "\x7f"
+                             "ELF",
+                             "\x7f"
+                             "ELF\2\1\1"})
         EXPECT_FALSE(read_elf(write("x", text)));
     EXPECT_FALSE(read_elf(path("gone")));
     EXPECT_FALSE(read_elf(path()));
@@ -102,7 +109,8 @@ TEST_F(Elf, DamagedFilesNeverCrash) {
     std::mt19937 random(4);
     for (int i = 0; i < 3000; ++i) {
         std::string bad = good;
-        for (std::size_t k = 0; k <= random() % 4; ++k) bad[random() % bad.size()] = static_cast<char>(random());
+        for (std::size_t k = 0; k <= random() % 4; ++k)
+            bad[random() % bad.size()] = static_cast<char>(random());
         if (random() % 4 == 0) bad.replace(32, 8, 8, '\xff');  // e_phoff
         if (random() % 4 == 0) bad.resize(random() % bad.size());
         const std::string file = write("bad", bad);

@@ -38,7 +38,7 @@ TEST_F(Runs, AreMadeForTheirOwnerOnly) {
     const auto made = make_run_directory(path("run"), false);
     ASSERT_TRUE(made);
     EXPECT_TRUE(made->created);
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(::stat(made->path.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777u, 0700u);
 }

@@ -25,9 +25,11 @@ protected:
         write("prefix/lib/mp-trace/libmptrace_preload.so", "");
         std::filesystem::create_directories(path("prefix/lib/mp-trace/python"));
     }
+    // clang-format off: a table
     static RunRequest request() { return {.command = {"true"}, .output = {}, .steps = {}, .ranks = {}, .save_twin = {},
                                           .save_real = {}, .adapters = {}}; }
 };
+// clang-format on
 
 TEST_F(Preparation, DirectoryIsBelowTheWorkingDirectory) {
     EXPECT_EQ(options_of(request(), around())->run_dir, path("mp-trace.77"));
@@ -62,7 +64,8 @@ TEST_F(Preparation, FilesToSaveIntoKeepTheirKeys) {
     std::filesystem::create_directory(path("100%"));
     const auto options = options_of(saving, there);
     ASSERT_TRUE(options) << options.error().message;
-    EXPECT_EQ(options->save_twin, path("100%%/twin.%r.safetensors")) << "a '%' of the working directory is no key";
+    EXPECT_EQ(options->save_twin, path("100%%/twin.%r.safetensors"))
+        << "a '%' of the working directory is no key";
     EXPECT_EQ(options->save_real, "/abs/%r/real");
 }
 
@@ -82,9 +85,11 @@ TEST_F(Preparation, AdaptersAreSearchedFromTheUsersOwnToTheCache) {
     std::filesystem::create_directory(path("mine"));
     RunRequest own = request();
     own.adapters = {"mine"};
-    EXPECT_THAT(options_of(own, around({"HOME=/h"}))->adapters,
-                ElementsAre(path("mine"), path("prefix/lib/mp-trace/adapters"), "/h/.cache/mp-trace/adapters"));
-    EXPECT_THAT(options_of(own, around({"HOME=/h", "XDG_CACHE_HOME=/x"}))->adapters.back(), "/x/mp-trace/adapters");
+    EXPECT_THAT(
+        options_of(own, around({"HOME=/h"}))->adapters,
+        ElementsAre(path("mine"), path("prefix/lib/mp-trace/adapters"), "/h/.cache/mp-trace/adapters"));
+    EXPECT_THAT(options_of(own, around({"HOME=/h", "XDG_CACHE_HOME=/x"}))->adapters.back(),
+                "/x/mp-trace/adapters");
     EXPECT_EQ(options_of(own, around())->adapters.size(), 2u) << "no HOME, no cache";
     own.adapters = {"gone"};
     EXPECT_FALSE(options_of(own, around()));
@@ -95,10 +100,11 @@ TEST_F(Preparation, EnvironmentGainsThreeVariablesAndLosesNone) {
     const auto environment =
         environment_of(around({"A=1", "LD_PRELOAD=/j.so", "PYTHONPATH=x:y", "B=2"}), "/run/options");
     ASSERT_TRUE(environment);
-    EXPECT_THAT(environment->entries(),
-                ElementsAre("A=1", "LD_PRELOAD=" + path("prefix/lib/mp-trace/libmptrace_preload.so") + ":/j.so",
-                            "PYTHONPATH=" + path("prefix/lib/mp-trace/python") + ":x:y", "B=2",
-                            "MP_TRACE_OPTIONS=/run/options"));
+    EXPECT_THAT(
+        environment->entries(),
+        ElementsAre("A=1", "LD_PRELOAD=" + path("prefix/lib/mp-trace/libmptrace_preload.so") + ":/j.so",
+                    "PYTHONPATH=" + path("prefix/lib/mp-trace/python") + ":x:y", "B=2",
+                    "MP_TRACE_OPTIONS=/run/options"));
 }
 
 TEST_F(Preparation, ABrokenInstallationIsSeen) {

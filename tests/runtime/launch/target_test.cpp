@@ -56,7 +56,8 @@ TEST(PythonNames, AreRecognised) {
 
 TEST(Shebang, IsSplitAsTheKernelDoes) {
     EXPECT_THAT(shebang_of("#!/usr/bin/python3\nx"), ElementsAre("/usr/bin/python3"));
-    EXPECT_THAT(shebang_of("#! /usr/bin/env  -S python3 -u \nx"), ElementsAre("/usr/bin/env", "-S python3 -u"));
+    EXPECT_THAT(shebang_of("#! /usr/bin/env  -S python3 -u \nx"),
+                ElementsAre("/usr/bin/env", "-S python3 -u"));
     EXPECT_THAT(shebang_of("#!/bin/sh"), ElementsAre("/bin/sh"));
     for (const char* none : {"", "#!", "#!\n", "#! \n", "import os\n", " #!/bin/sh\n"})
         EXPECT_THAT(shebang_of(none), IsEmpty()) << none;
@@ -90,7 +91,8 @@ TEST_F(Commands, MissingInterpretersAreFoundBeforeTheStart) {
     EXPECT_EQ(gone.status, 127);
     EXPECT_THAT(gone.error.message, HasSubstr("/nowhere/python3"));
     EXPECT_EQ(look(write("b", "#!" + write("plain", "x", 0644) + "\n", 0755)).status, 126);
-    EXPECT_EQ(look(write("c", "#!/usr/bin/env nothing-of-this-name\n", 0755)).status, 0) << "env says so itself";
+    EXPECT_EQ(look(write("c", "#!/usr/bin/env nothing-of-this-name\n", 0755)).status, 0)
+        << "env says so itself";
     EXPECT_EQ(look("/bin/sh").status, 0);
 }
 

@@ -31,7 +31,8 @@ constexpr const char* kPython = "/usr/bin/python3";
 TEST(ListLines, GiveThePathOfTorch) {
     EXPECT_EQ(torch_in_list_line("\tlibtorch_cpu.so.1.13 => /usr/lib/x/libtorch_cpu.so.1.13 (0x00007f)"),
               "/usr/lib/x/libtorch_cpu.so.1.13");
-    EXPECT_EQ(torch_in_list_line("\tlibtorch_cpu.so => /a b/(x)/libtorch_cpu.so (0x1)"), "/a b/(x)/libtorch_cpu.so");
+    EXPECT_EQ(torch_in_list_line("\tlibtorch_cpu.so => /a b/(x)/libtorch_cpu.so (0x1)"),
+              "/a b/(x)/libtorch_cpu.so");
     for (const char* line : {"", "\tlibtorch_cpu.so => not found", "\tlibc.so.6 => /lib/libc.so.6 (0x1)",
                              "\tlibtorch_cpu.so => (0x1)", "libtorch_cpu.so => libtorch_cpu.so (0x1)"}) {
         EXPECT_EQ(torch_in_list_line(line), "") << line;

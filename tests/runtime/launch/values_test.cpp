@@ -29,8 +29,9 @@ TEST(Steps, AreReadWithPartsLeftOut) {
 }
 
 TEST(Steps, ThatHoldNothingOrAreNoNumbersAreRefused) {
-    for (const char* text : {"", "a", "-1", "1:0", "5:5", "0:10:0", "1:2:3:4", " 1", "1 ", "+1", "1.5", "0x10",
-                             "9223372036854775807", "9223372036854775808:", "1:2:99999999999999999999"}) {
+    for (const char* text :
+         {"", "a", "-1", "1:0", "5:5", "0:10:0", "1:2:3:4", " 1", "1 ", "+1", "1.5", "0x10",
+          "9223372036854775807", "9223372036854775808:", "1:2:99999999999999999999"}) {
         EXPECT_FALSE(parse_steps(text)) << text;
     }
     EXPECT_FALSE(parse_steps(std::string(1 << 16, ':')));

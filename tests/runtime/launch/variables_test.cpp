@@ -20,13 +20,15 @@ TEST(Preload, ComesFirstAndKeepsWhatWasThere) {
 TEST(Preload, IsNotDoubledByANestedLauncher) {
     const std::string once = with_preload("/a.so:/b.so", kOurs);
     EXPECT_EQ(with_preload(once, kOurs), once);
-    EXPECT_EQ(with_preload("/other/lib/mp-trace/libmptrace_preload.so /a.so", kOurs), std::string(kOurs) + ":/a.so");
+    EXPECT_EQ(with_preload("/other/lib/mp-trace/libmptrace_preload.so /a.so", kOurs),
+              std::string(kOurs) + ":/a.so");
     EXPECT_EQ(without_preload(kOurs), "");
 }
 
 TEST(PythonPath, ComesFirstAndKeepsEmptyEntries) {
     EXPECT_EQ(with_shim("", kShim), kShim);
-    EXPECT_EQ(with_shim("a::b", kShim), std::string(kShim) + ":a::b") << "an empty entry is the working directory";
+    EXPECT_EQ(with_shim("a::b", kShim), std::string(kShim) + ":a::b")
+        << "an empty entry is the working directory";
     EXPECT_EQ(with_shim("a b:c", kShim), std::string(kShim) + ":a b:c");
 }
 
@@ -51,8 +53,9 @@ TEST(Variables, KeepOrderAndWhatIsNoAssignment) {
 }
 
 TEST(Untraced, TakesBackWhatAnOuterLauncherHasAdded) {
-    const Variables v = untraced(Variables({"MP_TRACE_OPTIONS=/x", "LD_PRELOAD=" + with_preload("/a.so", kOurs),
-                                            "PYTHONPATH=" + with_shim("", kShim), "HOME=/h"}));
+    const Variables v =
+        untraced(Variables({"MP_TRACE_OPTIONS=/x", "LD_PRELOAD=" + with_preload("/a.so", kOurs),
+                            "PYTHONPATH=" + with_shim("", kShim), "HOME=/h"}));
     EXPECT_THAT(v.entries(), ElementsAre("LD_PRELOAD=/a.so", "HOME=/h"));
 }
 

@@ -17,7 +17,9 @@ using test::sample_run;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(JsonReport, OfASmallRunIsTheGoldenOne) { expect_golden(json_text(json_report(sample_run())), "report.json"); }
+TEST(JsonReport, OfASmallRunIsTheGoldenOne) {
+    expect_golden(json_text(json_report(sample_run())), "report.json");
+}
 
 TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
     const json report = json::parse(json_text(json_report(sample_run())));
@@ -66,7 +68,8 @@ TEST(JsonReport, MissingRanksProblemsAndNotesAreListed) {
 
 TEST(JsonReport, AnEmptyRunHasAllSections) {
     const json report = json::parse(json_text(json_report({})));
-    for (const char* key : {"version", "run", "steps", "coverage", "dtypes", "collectives", "parameters", "problems"})
+    for (const char* key :
+         {"version", "run", "steps", "coverage", "dtypes", "collectives", "parameters", "problems"})
         EXPECT_TRUE(report.contains(key)) << key;
     EXPECT_TRUE(report["coverage"]["ops_fraction"].is_null());
 }

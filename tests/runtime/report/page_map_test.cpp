@@ -19,7 +19,8 @@ RunModel model_of(std::size_t rows, std::size_t columns) {
 
 double value_of(char c, Scale scale) {
     const double level = static_cast<double>(level_alphabet().find(c));
-    return scale.low * std::pow(scale.high / scale.low, level / static_cast<double>(level_alphabet().size() - 1));
+    return scale.low *
+           std::pow(scale.high / scale.low, level / static_cast<double>(level_alphabet().size() - 1));
 }
 
 TEST(PageMap, LevelsAreKnownToATenthAndGrowWithTheValue) {
@@ -51,7 +52,8 @@ TEST(PageMap, AMergedColumnShowsItsWorst) {
     const PackedMap map = pack_map(model, 4);
     EXPECT_EQ(map.columns, 4u);
     EXPECT_EQ(map.merged, 2u);
-    EXPECT_EQ(map.rows[0].total, std::string({kNotMeasured, level_of(50, kPhiScale), kNonFinite, kNotMeasured}));
+    EXPECT_EQ(map.rows[0].total,
+              std::string({kNotMeasured, level_of(50, kPhiScale), kNonFinite, kNotMeasured}));
     EXPECT_TRUE(map.rows[0].nonfinite);
 }
 

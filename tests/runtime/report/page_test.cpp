@@ -59,7 +59,8 @@ TEST(Page, HostileNamesCannotEndTheScriptNorReachATerminal) {
     for (const char c : data) ASSERT_TRUE(c >= 0x20 && c < 0x7f && c != '<' && c != '>' && c != '&');
     EXPECT_THAT(data, Not(HasSubstr("\\u001b")));
     EXPECT_THAT(data, Not(HasSubstr("\\u202e")));
-    for (const char* bare : {":nan", ":NaN", ":inf", ":-inf", ",nan", ",inf"}) EXPECT_THAT(data, Not(HasSubstr(bare)));
+    for (const char* bare : {":nan", ":NaN", ":inf", ":-inf", ",nan", ",inf"})
+        EXPECT_THAT(data, Not(HasSubstr(bare)));
 }
 
 TEST(Page, LongNamesAreCutInTheirMiddle) {

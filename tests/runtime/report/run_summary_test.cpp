@@ -39,7 +39,8 @@ TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
     const std::string text = run_summary(run.model, run.judgement);
     EXPECT_THAT(text, HasSubstr("60 steps, 2 ranks"));
     EXPECT_THAT(text, HasSubstr("4 steps skipped"));
-    EXPECT_THAT(text, HasSubstr("first overflow   blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  fp16"));
+    EXPECT_THAT(text,
+                HasSubstr("first overflow   blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  fp16"));
     EXPECT_THAT(text, HasSubstr("17, 34-36 forward overflow"));
     EXPECT_THAT(text, HasSubstr("diverging most   blocks.2.mlp.up"));
     EXPECT_THAT(text, HasSubstr("gradients are reduced in fp32: all_reduce in fp16"));
@@ -64,9 +65,11 @@ TEST(RunSummary, NamesTheRanksItDoesNotKnowAbout) {
 TEST(RunSummary, ASoundRunIsShort) {
     test::Judged run = test::clean_run();
     run.model.coverage.unshadowed = 0;
-    run.judgement.checks.push_back({.answer = Check::Answer::no, .sentence = "gradients are fp32", .evidence = ""});
+    run.judgement.checks.push_back(
+        {.answer = Check::Answer::no, .sentence = "gradients are fp32", .evidence = ""});
     const std::string text = run_summary(run.model, run.judgement);
-    for (const char* line : {"first cause", "diverging most", "not so"}) EXPECT_THAT(text, Not(HasSubstr(line)));
+    for (const char* line : {"first cause", "diverging most", "not so"})
+        EXPECT_THAT(text, Not(HasSubstr(line)));
     EXPECT_THAT(text, Not(HasSubstr("not known")));
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 3);
 }

@@ -33,11 +33,12 @@ std::vector<std::string> gpt_layers(int blocks) {
     return out;
 }
 
-OpSum op_sum(const std::string& layer, Phase phase, DType dtype, std::uint64_t order, double loc, double cum) {
+OpSum op_sum(const std::string& layer, Phase phase, DType dtype, std::uint64_t order, double loc,
+             double cum) {
     OpSum sum;
     OpRecord& op = sum.total;
     op.layer = layer;
-    op.op = layer == "(loss)"                      ? "aten::add"
+    op.op = layer == "(loss)"                       ? "aten::add"
             : layer.find("ln") != std::string::npos ? "aten::native_layer_norm"
             : phase == Phase::backward              ? "aten::mm"
                                                     : "aten::addmm";
@@ -70,7 +71,8 @@ void put_steps(RunModel& model, const Shape& shape) {
         s.step = Step{k};
         s.ranks = 2;
         s.has_loss = s.has_twin = true;
-        s.twin_loss = 1.6 + 2.6 * std::exp(-3.0 * k / shape.steps) + 0.03 * dice(static_cast<std::uint64_t>(k));
+        s.twin_loss =
+            1.6 + 2.6 * std::exp(-3.0 * k / shape.steps) + 0.03 * dice(static_cast<std::uint64_t>(k));
         s.loss = s.twin_loss + 0.0005 * dice(static_cast<std::uint64_t>(k), 7);
         s.has_loss_scale = shape.scaler;
         s.loss_scale = 65'536;
@@ -109,8 +111,8 @@ void put_map(RunModel& model, const Shape& shape) {
             LayerSteps row{.layer = shape.layers[at], .phase = phase, .order = i, .cells = {}};
             const double depth = static_cast<double>(phase == Phase::forward ? i : n + i) + 1;
             for (int k = 0; k < columns; ++k) {
-                const double noise = 0.9 + 0.2 * dice(i + 1, static_cast<std::uint64_t>(k) * 2
-                    + (phase == Phase::backward));
+                const double noise =
+                    0.9 + 0.2 * dice(i + 1, static_cast<std::uint64_t>(k) * 2 + (phase == Phase::backward));
                 Cell cell;
                 cell.cum_phi = static_cast<float>(noise * std::sqrt(depth) * (0.8 + 0.4 * k / columns));
                 if (k % 2 == 0) cell.loc_phi = static_cast<float>(0.97 * noise);
@@ -126,7 +128,8 @@ void put_map(RunModel& model, const Shape& shape) {
 LayerExponents exponents_of(const std::string& layer, Phase phase, DType dtype) {
     LayerExponents e{.layer = layer, .phase = phase, .dtype = dtype, .exponents = {}};
     std::vector<std::uint64_t> counts;
-    for (int k = -11; k <= 5; ++k) counts.push_back(static_cast<std::uint64_t>(1e6 * std::exp(-0.12 * k * k)));
+    for (int k = -11; k <= 5; ++k)
+        counts.push_back(static_cast<std::uint64_t>(1e6 * std::exp(-0.12 * k * k)));
     e.exponents.add(phase == Phase::backward ? 110 - 11 : 124 - 11, counts);
     return e;
 }
@@ -137,7 +140,8 @@ void put_ops(Judged& run, const Shape& shape) {
         std::vector<std::string> layers = shape.layers;
         if (phase == Phase::backward) std::reverse(layers.begin(), layers.end());
         for (const std::string& layer : layers) {
-            const double loc = 0.95 + 0.1 * dice(order), cum = loc * std::sqrt(static_cast<double>(order) + 1);
+            const double loc = 0.95 + 0.1 * dice(order),
+                         cum = loc * std::sqrt(static_cast<double>(order) + 1);
             const OpSum sum = op_sum(layer, phase, shape.dtype, order++, loc, cum);
             run.model.ops.push_back(sum);
             run.model.exponents.push_back(exponents_of(layer, phase, shape.dtype));
@@ -154,10 +158,11 @@ void put_ops(Judged& run, const Shape& shape) {
 }
 
 void put_places(Judged& run, const Shape& shape) {
-    const auto put = [&](TensorRole role, Phase phase, const std::string& layer, DType dtype, std::uint64_t elements) {
+    const auto put = [&](TensorRole role, Phase phase, const std::string& layer, DType dtype,
+                         std::uint64_t elements) {
         PlaceTotal place;
-        place.place = {.role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2,
-            .elements = elements};
+        place.place = {
+            .role = role, .layer = layer, .phase = phase, .dtype = dtype, .tensors = 2, .elements = elements};
         place.first_step = Step{0};
         run.model.places.push_back(place);
     };
@@ -169,9 +174,11 @@ void put_places(Judged& run, const Shape& shape) {
         put(TensorRole::optimizer_state, Phase::optimizer, layer, DType::fp32, 131'072);
     }
     put(TensorRole::collective, Phase::backward, "", shape.dtype, 1 << 20);
-    run.judgement.checks = {{.answer = Check::Answer::yes, .sentence = "LayerNorm runs in fp32",
+    run.judgement.checks = {{.answer = Check::Answer::yes,
+                             .sentence = "LayerNorm runs in fp32",
                              .evidence = "native_layer_norm in fp32, 1,080 calls"},
-                            {.answer = Check::Answer::not_observed, .sentence = "checkpoints are fp32",
+                            {.answer = Check::Answer::not_observed,
+                             .sentence = "checkpoints are fp32",
                              .evidence = "nothing was saved"}};
     run.model.policies = {"autocast:cpu=" + std::string(name_of(shape.dtype)), "ddp"};
 }
@@ -187,13 +194,18 @@ Judged healthy(const Shape& shape) {
     put_places(run, shape);
     run.model.coverage = {.ops = 120'000, .shadowed = 118'900, .unshadowed = 1'000};
     run.model.ops_by_dtype = {{shape.dtype, 90'000}, {DType::fp32, 30'000}};
-    run.model.notes = {{.kind = NoteKind::not_observed, .text = "custom_rope: writes without the dispatcher",
-                        .count = 1000, .processes = 2, .first = Step{0}},
+    run.model.notes = {{.kind = NoteKind::not_observed,
+                        .text = "custom_rope: writes without the dispatcher",
+                        .count = 1000,
+                        .processes = 2,
+                        .first = Step{0}},
                        {.kind = NoteKind::end, .text = "", .count = 60, .processes = 2, .first = Step{59}}};
     CollectiveTotal reduce;
+    // clang-format off: a table
     reduce.total = {.op = "all_reduce", .reduction = "avg", .dtype = shape.dtype, .group = "0", .calls = 240,
                     .bytes = 1'200'000'000, .compared = 1'000'000, .error_squares = 1e-4, .sum_squares = 1e3,
                     .made_nonfinite = 0};
+    // clang-format on
     reduce.worst_phi = 1.4;
     reduce.worst_at = {.rank = Rank{0}, .step = Step{12}};
     run.model.collectives = {reduce};
@@ -224,7 +236,8 @@ void spoil(Judged& run, const std::string& layer, int step, double phi) {
         const bool it = r.layer == layer && r.phase == Phase::forward;
         behind |= it;
         if (it) r.introduced = phi;
-        if (behind) r.total = std::hypot(r.total, phi), r.inherited = it ? r.inherited : std::hypot(r.inherited, phi);
+        if (behind)
+            r.total = std::hypot(r.total, phi), r.inherited = it ? r.inherited : std::hypot(r.inherited, phi);
     }
     OpSum& op = op_called(run.model, layer, Phase::forward);
     op.worst_loc_phi = phi;
@@ -250,11 +263,17 @@ Judged overflow_run() {
     run.judgement.samples_lost = 4.0 / 60;
     for (const int k : skipped) {
         run.model.steps[static_cast<std::size_t>(k)].skipped = 2;
-        run.judgement.skips.push_back({.step = Step{k}, .cause = SkipCause::forward_overflow,
-                                       .parameter = layer + ".weight", .layer = layer, .op = "aten::addmm",
-                                       .rank = Rank{1}, .loss_scale = 65'536, .ranks_disagree = false,
-                                       .why = "12 of 65,536 values of the forward left fp16; the twin has 71,304, "
-                                              "above 65,504, so a lower loss scale does not help"});
+        run.judgement.skips.push_back(
+            {.step = Step{k},
+             .cause = SkipCause::forward_overflow,
+             .parameter = layer + ".weight",
+             .layer = layer,
+             .op = "aten::addmm",
+             .rank = Rank{1},
+             .loss_scale = 65'536,
+             .ranks_disagree = false,
+             .why = "12 of 65,536 values of the forward left fp16; the twin has 71,304, "
+                    "above 65,504, so a lower loss scale does not help"});
         for (std::size_t i = static_cast<std::size_t>(k) + 1; i < run.model.steps.size(); ++i)
             run.model.steps[i].loss_scale /= 2;
         for (LayerSteps& row : run.model.map) {
@@ -271,9 +290,12 @@ Judged overflow_run() {
     op.at_origin.amax = 65'408;
     op.at_origin.twin_amax = 71'304;
     op.at_origin.input_amax = 212;
+    // clang-format off: a table
     run.judgement.first_overflow = {.found = true, .layer = layer, .op = "aten::addmm", .source = "train.py:88",
                                     .phase = Phase::forward, .dtype = DType::fp16, .rank = Rank{1}, .step = Step{17},
                                     .nonfinite = 12, .elements = 65'536, .input_amax = 212, .twin_amax = 71'304};
+    // clang-format on
+    // clang-format off: a table
     run.judgement.findings = {
         {.rule = "MPT001", .name = "nonfinite-value", .severity = Severity::error, .layer = layer, .op = "aten::addmm",
          .phase = Phase::forward, .rank = Rank{1}, .step = Step{17}, .source = "train.py:88",
@@ -291,8 +313,11 @@ Judged overflow_run() {
          .phase = Phase::backward, .rank = Rank{}, .step = Step{0}, .source = "",
          .message = "gradients are reduced in fp16, the policy says fp32", .advice = "reduce in fp32", .value = 240,
          .limit = 0, .unit = "calls", .importance = 0.05, .confirmed_by = {}}};
-    run.judgement.checks.push_back({.answer = Check::Answer::no, .sentence = "gradients are reduced in fp32",
-                                    .evidence = "all_reduce in fp16, 240 calls", .violated = true});
+    // clang-format on
+    run.judgement.checks.push_back({.answer = Check::Answer::no,
+                                    .sentence = "gradients are reduced in fp32",
+                                    .evidence = "all_reduce in fp16, 240 calls",
+                                    .violated = true});
     return run;
 }
 
@@ -307,6 +332,7 @@ Judged stagnating_run() {
         t.unmoved = 940'000 - run.model.tensors.size() * 20'000;
         run.model.tensors.push_back(t);
     }
+    // clang-format off: a table
     run.judgement.findings = {
         {.rule = "MPT040", .name = "stagnation", .severity = Severity::error, .layer = "blocks.1.attn.qkv", .op = "",
          .phase = Phase::optimizer, .rank = Rank{}, .step = Step{8}, .source = "",
@@ -314,6 +340,7 @@ Judged stagnating_run() {
                     "below half a bf16 ulp; so do 23 other parameters",
          .advice = "keep a master copy of the weights in fp32 and let the optimizer update that",
          .value = 0.94, .limit = 0.7, .unit = "share", .importance = 0.94, .confirmed_by = {}}};
+    // clang-format on
     return run;
 }
 
@@ -323,12 +350,14 @@ Judged running_sum_run() {
     for (StepSummary& s : run.model.steps) s.loss *= 0.71;
     op_called(run.model, "(loss)", Phase::forward).total.added = 1'000'000;
     op_called(run.model, "(loss)", Phase::forward).total.absorbed = 463'000;
+    // clang-format off: a table
     run.judgement.findings = {
         {.rule = "MPT012", .name = "swallowed-addends", .severity = Severity::error, .layer = "(loss)",
          .op = "aten::add", .phase = Phase::forward, .rank = Rank{}, .step = Step{0}, .source = "loss.py:31",
          .message = "a running sum in bf16 swallows 46 % of its addends: the loss is 29 % too small",
          .advice = "add up in fp32 and convert the result once", .value = 0.46, .limit = 0.1, .unit = "share",
          .importance = 0.97, .confirmed_by = {"MP401 half-accumulator loss.py:31"}}};
+    // clang-format on
     return run;
 }
 
@@ -348,26 +377,54 @@ Judged watched_run() {
 }
 
 Judged hostile_run() {
-    const std::vector<std::string> names{
-        "</script><script>document.title='owned'</script>", "<img src=x onerror=\"document.title='owned'\">",
-        "\x1b]0;owned\x07\x1b[2J", "\xe2\x80\xae" "gpj.exe", std::string(4096, 'A') + "<b>", "a\xff\xfe\xc3(",
-        "'\"&<>`${alert(1)}", std::string("nul\0nul", 7), "javascript:alert(1)", "\xe2\x80\xa8\xe2\x80\xa9", "",
-        "__proto__", "constructor"};
+    const std::vector<std::string> names{"</script><script>document.title='owned'</script>",
+                                         "<img src=x onerror=\"document.title='owned'\">",
+                                         "\x1b]0;owned\x07\x1b[2J",
+                                         "\xe2\x80\xae"
+                                         "gpj.exe",
+                                         std::string(4096, 'A') + "<b>",
+                                         "a\xff\xfe\xc3(",
+                                         "'\"&<>`${alert(1)}",
+                                         std::string("nul\0nul", 7),
+                                         "javascript:alert(1)",
+                                         "\xe2\x80\xa8\xe2\x80\xa9",
+                                         "",
+                                         "__proto__",
+                                         "constructor"};
     Judged run = healthy({.layers = names, .steps = 12});
     run.model.directory = names[0] + names[2];
     for (const std::string& name : names) {
-        Finding f{.rule = name, .name = name, .severity = Severity::error, .layer = name, .op = name,
-                  .phase = Phase::forward, .rank = Rank{1}, .step = Step{3}, .source = name, .message = name,
-                  .advice = name, .value = std::nan(""), .limit = HUGE_VAL, .unit = name, .importance = HUGE_VAL,
+        Finding f{.rule = name,
+                  .name = name,
+                  .severity = Severity::error,
+                  .layer = name,
+                  .op = name,
+                  .phase = Phase::forward,
+                  .rank = Rank{1},
+                  .step = Step{3},
+                  .source = name,
+                  .message = name,
+                  .advice = name,
+                  .value = std::nan(""),
+                  .limit = HUGE_VAL,
+                  .unit = name,
+                  .importance = HUGE_VAL,
                   .confirmed_by = {name}};
         run.judgement.findings.push_back(f);
-        run.judgement.skips.push_back({.step = Step{3}, .cause = SkipCause::unknown, .parameter = name, .layer = name,
-                                       .op = name, .rank = Rank{}, .loss_scale = std::nan(""), .ranks_disagree = true,
+        run.judgement.skips.push_back({.step = Step{3},
+                                       .cause = SkipCause::unknown,
+                                       .parameter = name,
+                                       .layer = name,
+                                       .op = name,
+                                       .rank = Rank{},
+                                       .loss_scale = std::nan(""),
+                                       .ranks_disagree = true,
                                        .why = name});
         run.judgement.checks.push_back({.answer = Check::Answer::no, .sentence = name, .evidence = name});
         run.judgement.inconclusive.push_back(name);
         run.model.policies.push_back(name);
-        run.model.notes.push_back({.kind = NoteKind::leak, .text = name, .count = 1, .processes = 1, .first = Step{0}});
+        run.model.notes.push_back(
+            {.kind = NoteKind::leak, .text = name, .count = 1, .processes = 1, .first = Step{0}});
         run.model.unreadable.push_back({name, name});
         RankFacts rank;
         rank.process.host = rank.process.program = rank.process.framework = name;
@@ -383,7 +440,8 @@ Judged hostile_run() {
         c.worst_phi = HUGE_VAL;
         run.model.collectives.push_back(c);
     }
-    constexpr double kBad[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+    constexpr double kBad[] = {std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity(),
                                -std::numeric_limits<double>::infinity(), 1e308};
     for (std::size_t i = 0; i < 4; ++i) {
         StepSummary& s = run.model.steps[i];
@@ -406,14 +464,19 @@ Judged hostile_run() {
 
 Judged large_run(int layers, int steps) {
     Shape shape{.layers = {}, .steps = steps, .dtype = DType::fp16};
-    for (int i = 0; i < layers; ++i) shape.layers.push_back("model.layers." + std::to_string(i) + ".self_attn.q_proj");
+    for (int i = 0; i < layers; ++i)
+        shape.layers.push_back("model.layers." + std::to_string(i) + ".self_attn.q_proj");
     Judged run = healthy(shape);
     for (int k = 100; k < steps; k += 100) {
         run.model.steps[static_cast<std::size_t>(k)].skipped = 2;
-        run.judgement.skips.push_back({.step = Step{k}, .cause = SkipCause::scale_too_high,
-            .parameter = shape.layers[0],
-                                       .layer = shape.layers[0], .op = "aten::mm", .rank = Rank{0},
-                                       .loss_scale = 65'536, .ranks_disagree = false,
+        run.judgement.skips.push_back({.step = Step{k},
+                                       .cause = SkipCause::scale_too_high,
+                                       .parameter = shape.layers[0],
+                                       .layer = shape.layers[0],
+                                       .op = "aten::mm",
+                                       .rank = Rank{0},
+                                       .loss_scale = 65'536,
+                                       .ranks_disagree = false,
                                        .why = "the gradient is finite at half the loss scale"});
     }
     run.model.skipped_steps = static_cast<std::int64_t>(run.judgement.skips.size());

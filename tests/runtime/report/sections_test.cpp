@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/report/json_report.hpp"
+#include "tests/fakes/source_dir.hpp"
 #include "tests/runtime/report/sample_models.hpp"
 #include "tests/runtime/report/sample_run.hpp"
 
@@ -44,10 +45,12 @@ TEST(Sections, ExponentsComeAlongDepthAndOnlyOfKnownLayers) {
     const test::Judged run = test::overflow_run();
     RunModel model = run.model;
     std::swap(model.exponents.front(), model.exponents.back());
-    model.exponents.push_back({.layer = "nowhere", .phase = Phase::forward, .dtype = DType::fp16, .exponents = {}});
+    model.exponents.push_back(
+        {.layer = "nowhere", .phase = Phase::forward, .dtype = DType::fp16, .exponents = {}});
     const auto sorted = exponents_by_depth(model);
     ASSERT_EQ(sorted.size(), run.model.exponents.size());
-    for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i]->layer, run.model.exponents[i].layer) << i;
+    for (std::size_t i = 0; i < sorted.size(); ++i)
+        EXPECT_EQ(sorted[i]->layer, run.model.exponents[i].layer) << i;
 }
 
 TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
@@ -65,9 +68,11 @@ TEST(Sections, OutcomeIsTheWorstFindingUnlessTooLittleWasSeen) {
 
 TEST(Sections, TheHeadlineSaysWhere) {
     test::Judged run = test::overflow_run();
-    EXPECT_EQ(headline_of(run.model, run.judgement), run.judgement.findings[0].message) << "which names the layer";
+    EXPECT_EQ(headline_of(run.model, run.judgement), run.judgement.findings[0].message)
+        << "which names the layer";
     run.judgement.findings[0].message = "addmm gave 3 values that are not finite";
-    EXPECT_EQ(headline_of(run.model, run.judgement), "blocks.2.mlp.up: addmm gave 3 values that are not finite");
+    EXPECT_EQ(headline_of(run.model, run.judgement),
+              "blocks.2.mlp.up: addmm gave 3 values that are not finite");
 }
 
 // An fp32 op behind bf16 ones has inherited some 100,000 of its own floors and is not to blame.
@@ -124,8 +129,8 @@ TEST(Sections, LossScaleListsItsChangesOnly) {
 TEST(Sections, WhatTheOldReportHadIsUnchanged) {
     const json before = json_report(test::sample_run());
     const json after = report_of(test::overflow_run());
-    for (const char* key : {"steps", "coverage", "parameters", "run", "notes"}) EXPECT_EQ(before[key], after[key])
-        << key;
+    for (const char* key : {"steps", "coverage", "parameters", "run", "notes"})
+        EXPECT_EQ(before[key], after[key]) << key;
 }
 
 TEST(Sections, SkipsAndFindingsKeepTheirOrder) {
@@ -138,20 +143,21 @@ TEST(Sections, SkipsAndFindingsKeepTheirOrder) {
 
 // As users' tools would: with a validator that is not ours.
 TEST(Sections, EveryReportFollowsTheSchema) {
-    const std::string python = std::string(MP_SOURCE_DIR) + "/.venv/bin/python3";
+    const std::string python = std::string(mp_source_dir()) + "/.venv/bin/python3";
     if (std::system((python + " -c 'import jsonschema' 2>/dev/null").c_str()) != 0)
         GTEST_SKIP() << "no jsonschema in .venv: script/setup installs it";
     const std::string directory = testing::TempDir();
     const std::string script = directory + "validate_report.py", file = directory + "report_of_sample.json";
-    std::ofstream(script) << "import json, sys, jsonschema\n"
-                             "schema = json.load(open(sys.argv[1]))\n"
-                             "jsonschema.Draft202012Validator.check_schema(schema)\n"
-                             "jsonschema.Draft202012Validator(schema).validate(json.load(open(sys.argv[2])))\n";
-    for (const test::Judged& run : {test::clean_run(), test::overflow_run(), test::watched_run(), test::hostile_run(),
-                                    test::Judged{}}) {
+    std::ofstream(script)
+        << "import json, sys, jsonschema\n"
+           "schema = json.load(open(sys.argv[1]))\n"
+           "jsonschema.Draft202012Validator.check_schema(schema)\n"
+           "jsonschema.Draft202012Validator(schema).validate(json.load(open(sys.argv[2])))\n";
+    for (const test::Judged& run : {test::clean_run(), test::overflow_run(), test::watched_run(),
+                                    test::hostile_run(), test::Judged{}}) {
         std::ofstream(file) << json_text(json_report(test::sample_run(), run.model, run.judgement));
         const std::string command =
-            python + " " + script + " " + MP_SOURCE_DIR + "/docs/report.schema.json " + file;
+            python + " " + script + " " + mp_source_dir() + "/docs/report.schema.json " + file;
         EXPECT_EQ(std::system(command.c_str()), 0) << run.model.directory;
     }
 }

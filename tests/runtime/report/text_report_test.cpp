@@ -13,7 +13,9 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(TextReport, OfASmallRunIsTheGoldenOne) { test::expect_golden(text_report(test::sample_run()), "report.txt"); }
+TEST(TextReport, OfASmallRunIsTheGoldenOne) {
+    test::expect_golden(text_report(test::sample_run()), "report.txt");
+}
 
 TEST(TextReport, OfALongRunHasItsEndsOnly) {
     mp::trace::Run run;
@@ -38,7 +40,8 @@ TEST(TextReport, NearlyAllIsNotAll) {
 
 TEST(TextReport, HostileTextDoesNothingToATerminal) {
     mp::trace::Run run = test::sample_run();
-    run.directory = run.recordings[0].process.host = run.recordings[0].notes[0].text = "\x1b]0;x\x07\xc2\x9b\xff";
+    run.directory = run.recordings[0].process.host = run.recordings[0].notes[0].text =
+        "\x1b]0;x\x07\xc2\x9b\xff";
     for (const char c : text_report(run)) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
 }
 

@@ -16,7 +16,9 @@ TEST(VerdictText, BeginsWithTheVerdictAndTheFirstCause) {
     const test::Judged run = test::overflow_run();
     const std::string text = verdict_text(run.model, run.judgement);
     EXPECT_THAT(text, StartsWith("FAIL  blocks.2.mlp.up overflows fp16"));
-    EXPECT_THAT(text, HasSubstr("\nfirst cause  blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  train.py:88"));
+    EXPECT_THAT(
+        text,
+        HasSubstr("\nfirst cause  blocks.2.mlp.up  aten::addmm  forward  step 17  rank 1  train.py:88"));
     EXPECT_THAT(text, HasSubstr("7.9 φ introduced"));
     EXPECT_THAT(text, HasSubstr("12 of 65536 not finite; twin up to 71,304; inputs up to 212"));
     EXPECT_THAT(text, HasSubstr("change: run blocks.2.mlp.up in fp32 or bf16"));
@@ -26,7 +28,8 @@ TEST(VerdictText, BeginsWithTheVerdictAndTheFirstCause) {
     EXPECT_THAT(text, HasSubstr("NO   gradients are reduced in fp32"));
     test::Judged undeclared = run;
     for (Check& c : undeclared.judgement.checks) c.violated = false;
-    EXPECT_THAT(verdict_text(undeclared.model, undeclared.judgement), HasSubstr("no   gradients are reduced in fp32"))
+    EXPECT_THAT(verdict_text(undeclared.model, undeclared.judgement),
+                HasSubstr("no   gradients are reduced in fp32"))
         << "a fact, where no policy says otherwise";
 }
 
@@ -40,7 +43,8 @@ TEST(VerdictText, WithoutFindingsItPasses) {
 
 TEST(VerdictText, TooLittleObservedIsNoPass) {
     const test::Judged run = test::watched_run();
-    EXPECT_THAT(verdict_text(run.model, run.judgement), StartsWith("INCONCLUSIVE  ranks 2-3 left no recording"));
+    EXPECT_THAT(verdict_text(run.model, run.judgement),
+                StartsWith("INCONCLUSIVE  ranks 2-3 left no recording"));
 }
 
 TEST(VerdictText, HostileNamesDoNothingToATerminal) {

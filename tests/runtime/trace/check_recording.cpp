@@ -19,11 +19,10 @@ int main(int argc, char** argv) {
             tensors += r->steps[k].tensors.size();
         }
         for (const auto& note : r->notes) lossy += note.kind == mp::trace::NoteKind::lossy;
-        for (const auto& problem : r->problems)
-            torn += problem.offset + problem.bytes_lost == r->bytes;
+        for (const auto& problem : r->problems) torn += problem.offset + problem.bytes_lost == r->bytes;
         std::printf("steps %lld %lld %d %zu notes %zu lossy %zu problems %zu torn %zu process %d\n",
                     r->steps.empty() ? -1LL : static_cast<long long>(r->steps.front().step.value),
-                    r->steps.empty() ? -1LL : static_cast<long long>(r->steps.back().step.value), contiguous, tensors,
-                    r->notes.size(), lossy, r->problems.size(), torn, r->has_process);
+                    r->steps.empty() ? -1LL : static_cast<long long>(r->steps.back().step.value), contiguous,
+                    tensors, r->notes.size(), lossy, r->problems.size(), torn, r->has_process);
     }
 }

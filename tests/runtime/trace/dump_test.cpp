@@ -66,7 +66,11 @@ TEST(Info, OfAHugeRunStillFitsAScreen) {
 
 TEST(Display, HostileNamesAreShownAndDoNothing) {
     Recording r = sample();
-    for (const char* hostile : {"\x1b]0;title\x07", "\x1b[2J", "a\nstep 99", "\r", "\xc2\x9b""31m", "\x9b""31m",
+    for (const char* hostile : {"\x1b]0;title\x07", "\x1b[2J", "a\nstep 99", "\r",
+                                "\xc2\x9b"
+                                "31m",
+                                "\x9b"
+                                "31m",
                                 "\x7f", "\xe2\x80\xae", "\xff\xfe", "\xed\xa0\x80", "\xf5MPF"}) {
         r.process.host = r.process.program = r.notes[0].text = r.steps[0].tensors[0].name = hostile;
         for (const std::string& text : {dump_text(r), info_text(r)}) {

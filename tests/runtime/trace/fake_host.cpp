@@ -30,14 +30,14 @@ struct Plan {
     long steps = 100;
     long tensors = 20;
     long pause_us = 0;
-    long ack = -1;      // a descriptor that gets the number of every step once it is flushed, 4 bytes each
-    long threads = 0;   // that only write notes
-    long forks = 0;     // children that try to record, one after each of the first steps
-    long forkers = 0;   // threads that fork all the time
-    long signals = 0;   // SIGALRM every so many microseconds
+    long ack = -1;     // a descriptor that gets the number of every step once it is flushed, 4 bytes each
+    long threads = 0;  // that only write notes
+    long forks = 0;    // children that try to record, one after each of the first steps
+    long forkers = 0;  // threads that fork all the time
+    long signals = 0;  // SIGALRM every so many microseconds
     long queue = 16 << 20;
     long budget = 256 << 20;
-    long off = 0;       // do not record: what the program does by itself
+    long off = 0;  // do not record: what the program does by itself
 };
 
 Plan plan_of(int count, char** words) {
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
         if (recorder) recorder->abandon_after_fork();
     });
     if (plan.signals) {
-        struct ::sigaction action {};
+        struct ::sigaction action{};
         action.sa_handler = on_signal;  // no SA_RESTART: every slow call is interrupted
         ::sigaction(SIGALRM, &action, nullptr);
         const ::itimerval every{{0, plan.signals}, {0, plan.signals}};

@@ -32,6 +32,7 @@ struct LauncherCase {
     const char* job;
 };
 
+// clang-format off: a table
 const LauncherCase kCases[] = {
     {"torchrun",
      {{"RANK", "5"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"TORCHELASTIC_RESTART_COUNT", "2"},
@@ -45,6 +46,7 @@ const LauncherCase kCases[] = {
     {"mpich", {{"PMI_RANK", "6"}, {"PMI_SIZE", "7"}, {"MPI_LOCALRANKID", "2"}}, 6, 2, 7, 0, ""},
     {"", {{"HOME", "/x"}}, -1, -1, -1, 0, ""},
 };
+// clang-format on
 
 TEST(Identity, OfEachLauncherIsReadFromItsVariables) {
     for (const LauncherCase& c : kCases) {
@@ -125,7 +127,8 @@ TEST(Pattern, NoValueLeadsOutOfTheDirectory) {
         ASSERT_TRUE(text);
         EXPECT_EQ(text->find('/'), std::string::npos) << *text;
         EXPECT_NE(text->front(), '.') << *text;
-        for (const char c : *text) EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-", c));
+        for (const char c : *text)
+            EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(c)) || std::strchr("._-", c));
     }
 }
 

@@ -71,10 +71,10 @@ TEST(Options, KeysOfANewerLauncherAreIgnored) {
 }
 
 TEST(Options, AMalformedValueNamesItsLine) {
-    for (const char* line :
-         {"quiet=yes", "mode=fast", "steps=1:2", "steps=0:9:0", "steps=-1:9:1", "steps=a:b:c", "steps=0:9:1:7",
-          "ranks=3-1", "ranks=-4", "ranks=1-", "ranks=x", "budget=1M", "budget=", "budget=-1",
-          "budget=99999999999999999999", "run_dir=a\\", "run_dir=a:b", "no equals sign", "eager=2"}) {
+    for (const char* line : {"quiet=yes", "mode=fast", "steps=1:2", "steps=0:9:0", "steps=-1:9:1",
+                             "steps=a:b:c", "steps=0:9:1:7", "ranks=3-1", "ranks=-4", "ranks=1-", "ranks=x",
+                             "budget=1M", "budget=", "budget=-1", "budget=99999999999999999999",
+                             "run_dir=a\\", "run_dir=a:b", "no equals sign", "eager=2"}) {
         const auto o = options_from_text(std::string("quiet=0\n") + line + "\n");
         ASSERT_FALSE(o) << line;
         EXPECT_THAT(o.error().message, HasSubstr("line 2")) << line;

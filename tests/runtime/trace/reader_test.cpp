@@ -88,7 +88,9 @@ protected:
         for (const Problem& p : r.problems) out.push_back(p.why);
         return out;
     }
-    std::size_t kind(std::size_t frame) const { return static_cast<unsigned char>(good_[frames_[frame] + 4]); }
+    std::size_t kind(std::size_t frame) const {
+        return static_cast<unsigned char>(good_[frames_[frame] + 4]);
+    }
     std::string frame(std::size_t i) const { return good_.substr(frames_[i], frames_[i + 1] - frames_[i]); }
     std::size_t count() const { return frames_.size() - 1; }
 
@@ -179,7 +181,8 @@ TEST_F(ReaderTest, ADamagedFileHeaderIsAProblemAndNoFailure) {
 
 TEST_F(ReaderTest, UnknownKindsOfFramesAreSkippedSilently) {
     Packer packer;
-    const std::string ahead = packer.frame(static_cast<FrameKind>(200), static_cast<std::uint32_t>(count()), "new");
+    const std::string ahead =
+        packer.frame(static_cast<FrameKind>(200), static_cast<std::uint32_t>(count()), "new");
     const Recording r = read(good_ + ahead);
     EXPECT_THAT(r.problems, IsEmpty());
     EXPECT_EQ(r.steps.size(), static_cast<std::size_t>(kSteps));
@@ -218,14 +221,16 @@ TEST_F(ReaderTest, APayloadThatUnpacksToAnotherSizeIsAProblem) {
         EXPECT_THAT(why(r), ElementsAre(HasSubstr("cannot be unpacked"))) << raw;
     }
     const std::string unpacked = packer.frame(FrameKind::note, next, "not zstd");
-    EXPECT_THAT(why(read(good_ + forged(unpacked, kFlagZstd, 8, 8))), ElementsAre(HasSubstr("cannot be unpacked")));
+    EXPECT_THAT(why(read(good_ + forged(unpacked, kFlagZstd, 8, 8))),
+                ElementsAre(HasSubstr("cannot be unpacked")));
     EXPECT_THAT(why(read(good_ + forged(unpacked, 2, 8, 8))), ElementsAre(HasSubstr("cannot be unpacked")));
 }
 
 TEST_F(ReaderTest, MegabytesOfDamageCostWhatTheyHitOnly) {
     // Marks at every place around the borders of the pieces in which a search reads.
     for (std::size_t size = (1 << 20) - 6; size < (1 << 20) + 6; ++size) {
-        const Recording r = read(good_.substr(0, frames_[6]) + std::string(size, '\xf5') + good_.substr(frames_[6]));
+        const Recording r =
+            read(good_.substr(0, frames_[6]) + std::string(size, '\xf5') + good_.substr(frames_[6]));
         EXPECT_EQ(r.steps.size(), static_cast<std::size_t>(kSteps)) << size;
         ASSERT_EQ(r.problems.size(), 1u);
         EXPECT_EQ(r.problems[0].bytes_lost, size);
@@ -297,20 +302,32 @@ TEST_F(ReaderTest, AHostileWorldSizeDoesNotFillTheMemory) {
 
 // One of the faults that files get, at a random place; returns the first byte it touched.
 std::size_t mutate(std::string& bytes, const std::vector<std::size_t>& frames, std::mt19937& random) {
-    auto below = [&random](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+    auto below = [&random](std::size_t n) {
+        return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+    };
     const std::size_t at = below(bytes.size());
     const std::size_t i = below(frames.size() - 1);
     const std::string one = bytes.substr(frames[i], frames[i + 1] - frames[i]);
     switch (below(9)) {
-        case 0: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); return at;
-        case 1: bytes.resize(at); return at;
-        case 2: bytes.erase(at, 1 + below(100)); return at;
-        case 3: bytes.insert(at, std::string(1 + below(100), static_cast<char>(below(256)))); return at;
+        case 0:
+            bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+            return at;
+        case 1:
+            bytes.resize(at);
+            return at;
+        case 2:
+            bytes.erase(at, 1 + below(100));
+            return at;
+        case 3:
+            bytes.insert(at, std::string(1 + below(100), static_cast<char>(below(256))));
+            return at;
         case 4:  // a length bomb
             store_little(bytes.data() + frames[i] + 8 + 4 * below(2),
                          static_cast<std::uint32_t>(0xffffffff >> below(8)));
             return frames[i] + 8;
-        case 5: bytes.insert(frames[i + 1], one); return frames[i + 1];
+        case 5:
+            bytes.insert(frames[i + 1], one);
+            return frames[i + 1];
         case 6:  // zeros, as file systems leave them after power loss
             for (std::size_t k = at; k < std::min(at + 512, bytes.size()); ++k) bytes[k] = '\0';
             return at;
@@ -350,10 +367,12 @@ TEST_F(ReaderTest, TwoThousandMutantsCrashNothingAndAllBeforeTheDamageIsIntact) 
         ASSERT_TRUE(r) << n;
         with_problems += !r->problems.empty();
         std::size_t intact = 0;
-        for (std::size_t i = 0; i + 1 < frames_.size() && frames_[i + 1] <= damage; ++i) intact += kind(i) == 2;
+        for (std::size_t i = 0; i + 1 < frames_.size() && frames_[i + 1] <= damage; ++i)
+            intact += kind(i) == 2;
         ASSERT_GE(r->steps.size(), intact) << n;
         Recording expected, got;
-        expected.steps.assign(whole_.steps.begin(), whole_.steps.begin() + static_cast<std::ptrdiff_t>(intact));
+        expected.steps.assign(whole_.steps.begin(),
+                              whole_.steps.begin() + static_cast<std::ptrdiff_t>(intact));
         got.steps.assign(r->steps.begin(), r->steps.begin() + static_cast<std::ptrdiff_t>(intact));
         // Names that only a later or damaged frame gives may be lost; all else is as it was.
         if (frames_[2] <= damage) {

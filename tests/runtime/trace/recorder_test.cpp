@@ -126,7 +126,8 @@ TEST_F(RecorderTest, TheWriterThreadBlocksEverySignalAndTheCallerKeepsItsMask) {
         while (std::getline(status, line)) {
             if (!line.starts_with("SigBlk:")) continue;
             const std::uint64_t blocked = std::stoull(line.substr(8), nullptr, 16);
-            for (const int s : {SIGXFSZ, SIGPIPE, SIGALRM, SIGTERM, SIGINT, SIGUSR1, SIGSEGV, SIGPROF, SIGCHLD})
+            for (const int s :
+                 {SIGXFSZ, SIGPIPE, SIGALRM, SIGTERM, SIGINT, SIGUSR1, SIGSEGV, SIGPROF, SIGCHLD})
                 EXPECT_TRUE(blocked >> (s - 1) & 1) << s;
         }
     }

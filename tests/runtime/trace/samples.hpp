@@ -44,14 +44,15 @@ inline OpRecord sample_op(std::int64_t step, int number) {
     o.dtype = DType::bf16;
     o.source = "train.py:" + std::to_string(80 + number);
     std::uint64_t count = 1000 * (n + 1);
-    for (std::uint64_t* v : {&o.first, &o.calls, &o.elements, &o.nan, &o.pos_inf, &o.neg_inf, &o.zeros, &o.subnormals,
-                             &o.compared, &o.nonfinite_real, &o.nonfinite_twin, &o.loc_compared, &o.loc_nonfinite,
-                             &o.added, &o.absorbed, &o.origins, &o.first_origin})
+    for (std::uint64_t* v :
+         {&o.first, &o.calls, &o.elements, &o.nan, &o.pos_inf, &o.neg_inf, &o.zeros, &o.subnormals,
+          &o.compared, &o.nonfinite_real, &o.nonfinite_twin, &o.loc_compared, &o.loc_nonfinite, &o.added,
+          &o.absorbed, &o.origins, &o.first_origin})
         *v = ++count;
     double value = x;
-    for (double* v : {&o.amax, &o.amin, &o.twin_amax, &o.error_squares, &o.twin_squares, &o.flushed_abs, &o.twin_abs,
-                      &o.loc_error_squares, &o.loc_squares, &o.loc_dot, &o.loc_worst, &o.prop_error_squares,
-                      &o.input_amax, &o.input_error})
+    for (double* v : {&o.amax, &o.amin, &o.twin_amax, &o.error_squares, &o.twin_squares, &o.flushed_abs,
+                      &o.twin_abs, &o.loc_error_squares, &o.loc_squares, &o.loc_dot, &o.loc_worst,
+                      &o.prop_error_squares, &o.input_amax, &o.input_error})
         *v = value += 0.25;
     const std::uint64_t counts[] = {n + 1, 0, 300};
     if (number % 2 == 0) o.exponents.add(static_cast<unsigned>(number) % (Exponents::kBins - 2), counts);
@@ -68,14 +69,25 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     s.has_loss_scale = true;
     s.loss_scale = 65536;
     s.wall_ns = 1'000'000 + number;
-    s.losses.push_back({.micro_step = 0, .dtype = DType::bf16, .real = 2.5 - x / 64, .twin = 2.501 - x / 64,
+    s.losses.push_back({.micro_step = 0,
+                        .dtype = DType::bf16,
+                        .real = 2.5 - x / 64,
+                        .twin = 2.501 - x / 64,
                         .has_twin = true});
-    s.losses.push_back({.micro_step = 1, .dtype = DType::fp16, .real = std::numeric_limits<double>::infinity()});
+    s.losses.push_back(
+        {.micro_step = 1, .dtype = DType::fp16, .real = std::numeric_limits<double>::infinity()});
     s.dtypes.push_back({.dtype = DType::bf16, .ops = 100 + n});
     s.dtypes.push_back({.dtype = DType::fp32, .ops = 7});
-    s.collectives.push_back({.op = "reduce_scatter", .reduction = "avg", .dtype = DType::fp32, .group = "0",
-                             .calls = 3, .bytes = 4096, .compared = 1024, .error_squares = 1e-4,
-                             .sum_squares = 9, .made_nonfinite = 2});
+    s.collectives.push_back({.op = "reduce_scatter",
+                             .reduction = "avg",
+                             .dtype = DType::fp32,
+                             .group = "0",
+                             .calls = 3,
+                             .bytes = 4096,
+                             .compared = 1024,
+                             .error_squares = 1e-4,
+                             .sum_squares = 9,
+                             .made_nonfinite = 2});
     for (int i = 0; i < tensors; ++i) {
         TensorRecord t;
         t.kind = i % 2 ? TensorKind::gradient : TensorKind::parameter;
@@ -106,9 +118,11 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     s.sampled = number % 2 == 1;
     for (int i = 0; i < tensors; ++i) s.ops.push_back(sample_op(number, i));
     s.places.push_back({TensorRole::checkpoint, "model.pt", Phase::optimizer, DType::fp32, 3, 4096 + n});
+    // clang-format off: a table
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,
                   .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
+    // clang-format on
     return s;
 }
 

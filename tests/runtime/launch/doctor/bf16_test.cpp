@@ -21,10 +21,12 @@ Section bf16_on(FakeCuda cuda, const TorchFacts& torch = cuda_torch(true)) {
 TEST(Bf16, AnA100AndAnH100AreNativeAndEveryConditionHasALineThatSaysSo) {
     for (const GpuFacts& gpu : {kA100, kH100}) {
         const Section section = bf16_on({.gpus = {gpu}});
-        for (const char* const key : {"CUDA driver >= 11.0", "CUDA runtime >= 11.0", "torch.version.cuda >= 11.0",
-                                      "GPU 0, capability >= 8.0", "dist.is_nccl_available()", "NCCL >= 2.10",
-                                      "torch.cuda.is_bf16_supported()", "bf16 training on GPUs here"})
-            EXPECT_EQ(line_of(section, key).verdict, Verdict::ok) << key << ": " << line_of(section, key).value;
+        for (const char* const key :
+             {"CUDA driver >= 11.0", "CUDA runtime >= 11.0", "torch.version.cuda >= 11.0",
+              "GPU 0, capability >= 8.0", "dist.is_nccl_available()", "NCCL >= 2.10",
+              "torch.cuda.is_bf16_supported()", "bf16 training on GPUs here"})
+            EXPECT_EQ(line_of(section, key).verdict, Verdict::ok)
+                << key << ": " << line_of(section, key).value;
         EXPECT_THAT(line_of(section, "GPU 0, capability >= 8.0").value, HasSubstr("native bf16"));
     }
 }
@@ -80,7 +82,8 @@ TEST(Bf16, NcclIsJudgedInBothOfItsNumberings) {
     for (const Case& c : {Case{2804, "2.8.4", Verdict::no}, Case{20906, "2.9.6", Verdict::no},
                           Case{20999, "2.9.99", Verdict::no}, Case{21000, "2.10.0", Verdict::ok},
                           Case{21003, "2.10.3", Verdict::ok}, Case{22809, "2.28.9", Verdict::ok}}) {
-        const Line line = line_of(bf16_on({.nccl_version = c.number, .gpus = {kA100}}, torch), "NCCL >= 2.10");
+        const Line line =
+            line_of(bf16_on({.nccl_version = c.number, .gpus = {kA100}}, torch), "NCCL >= 2.10");
         EXPECT_EQ(line.verdict, c.verdict) << c.number;
         EXPECT_THAT(line.value, HasSubstr(c.text));
     }
@@ -126,19 +129,22 @@ TEST(Bf16, ATorchWithoutCudaOrWithRocmOrNoneFailsItsConditions) {
     TorchFacts rocm = cpu;
     rocm.hip_built = "6.2";
     EXPECT_THAT(line_of(bf16_on({}, rocm), "torch.version.cuda >= 11.0").value, HasSubstr("ROCm 6.2"));
-    EXPECT_EQ(line_of(bf16_on({.gpus = {kA100}}, TorchFacts{}), "bf16 training on GPUs here").verdict, Verdict::no);
+    EXPECT_EQ(line_of(bf16_on({.gpus = {kA100}}, TorchFacts{}), "bf16 training on GPUs here").verdict,
+              Verdict::no);
     TorchFacts old = cuda_torch(true);
     old.cuda_built = "10.2";
     EXPECT_EQ(line_of(bf16_on({.gpus = {kA100}}, old), "torch.version.cuda >= 11.0").verdict, Verdict::no);
 }
 
 TEST(Bf16, LibrariesThatLackAnyFunctionOrFailInAnyCallGiveLinesAndNoCrash) {
-    for (const char* const function : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
-                                       "cuDeviceGetName", "cuDeviceGetAttribute", "cudaRuntimeGetVersion",
-                                       "ncclGetVersion"}) {
+    for (const char* const function :
+         {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
+          "cuDeviceGetAttribute", "cudaRuntimeGetVersion", "ncclGetVersion"}) {
         const Section section = bf16_on({.missing = {function}, .gpus = {kA100}});
-        const bool harmless = std::string(function) == "cuDeviceGetName" || std::string(function) == "ncclGetVersion";
-        EXPECT_EQ(line_of(section, "bf16 training on GPUs here").verdict, harmless ? Verdict::ok : Verdict::no)
+        const bool harmless =
+            std::string(function) == "cuDeviceGetName" || std::string(function) == "ncclGetVersion";
+        EXPECT_EQ(line_of(section, "bf16 training on GPUs here").verdict,
+                  harmless ? Verdict::ok : Verdict::no)
             << function;
     }
     for (const int status : {-1, 1, 3, 100, 101, 201, 304, 802, 803, 804, 999, 2147483647}) {
@@ -165,7 +171,8 @@ TEST(Bf16, WhatAProbeSaysArrivesUnchangedFromItsChild) {
 TEST(Bf16, AnAnswerThatIsNotReadableIsAFault) {
     for (const char* const text : {"", "[]", "{", "3", "\"driver\""})
         EXPECT_NE(cuda_from_message(text).fault, "") << text;
-    const CudaFacts odd = cuda_from_message(R"({"driver": [1], "gpus": {"a": 1}, "nccl": {"version": 1e99}})");
+    const CudaFacts odd =
+        cuda_from_message(R"({"driver": [1], "gpus": {"a": 1}, "nccl": {"version": 1e99}})");
     EXPECT_EQ(odd.driver.version, 0);
     EXPECT_EQ(odd.nccl.version, 0);
 }
@@ -187,7 +194,9 @@ TEST(Bf16, TorchsOwnLibrariesAreLookedAtBeforeTheSystems) {
         return nullptr;
     };
     ask_cuda(machine, {"/site/nvidia/nccl/lib"});
-    const auto at = [&](const char* name) { return std::find(tried.begin(), tried.end(), name) - tried.begin(); };
+    const auto at = [&](const char* name) {
+        return std::find(tried.begin(), tried.end(), name) - tried.begin();
+    };
     EXPECT_LT(at("/site/nvidia/nccl/lib/libnccl.so.2"), at("libnccl.so.2"));
     EXPECT_LT(at("libnccl.so.2"), static_cast<std::ptrdiff_t>(tried.size()));
 }

@@ -60,7 +60,8 @@ TEST(Cpu, WithAvx2OnlyBf16IsAScalarLoopAndTheFigureSaysWhereItIsFrom) {
 }
 
 TEST(Cpu, EachInstructionThatMakesBf16FastIsSeen) {
-    EXPECT_THAT(bf16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .eax71 = 1u << 5}).value, HasSubstr("AVX512_BF16"));
+    EXPECT_THAT(bf16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .eax71 = 1u << 5}).value,
+                HasSubstr("AVX512_BF16"));
     EXPECT_THAT(bf16_of({.saved = kTiles, .ebx7 = kAvx2 | kAvx512, .edx7 = 1u << 22 | 1u << 24}).value,
                 HasSubstr("AMX_BF16"));
     EXPECT_EQ(bf16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .eax71 = 1u << 5}).verdict, Verdict::ok);
@@ -70,7 +71,8 @@ TEST(Cpu, EachInstructionThatMakesBf16FastIsSeen) {
 }
 
 TEST(Cpu, AnInstructionWhoseRegistersTheSystemDoesNotSaveDoesNotCount) {
-    EXPECT_THAT(bf16_of({.saved = kYmm, .ebx7 = kAvx2 | kAvx512, .eax71 = 1u << 5}).value, HasSubstr("scalar loop"));
+    EXPECT_THAT(bf16_of({.saved = kYmm, .ebx7 = kAvx2 | kAvx512, .eax71 = 1u << 5}).value,
+                HasSubstr("scalar loop"));
     EXPECT_THAT(bf16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .edx7 = 1u << 22 | 1u << 24}).value,
                 HasSubstr("widened to fp32"));
     EXPECT_FALSE(probe_cpu(with({.saved = 0})).avx2);
@@ -79,7 +81,8 @@ TEST(Cpu, AnInstructionWhoseRegistersTheSystemDoesNotSaveDoesNotCount) {
 TEST(Cpu, Fp16HasInstructionsOfItsOwn) {
     EXPECT_EQ(fp16_of({}).verdict, Verdict::warn);
     EXPECT_THAT(fp16_of({}).value, HasSubstr("F16C only converts"));
-    EXPECT_THAT(fp16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .edx7 = 1u << 23}).value, HasSubstr("AVX512_FP16"));
+    EXPECT_THAT(fp16_of({.saved = kZmm, .ebx7 = kAvx2 | kAvx512, .edx7 = 1u << 23}).value,
+                HasSubstr("AVX512_FP16"));
     EXPECT_THAT(fp16_of({.saved = kTiles, .edx7 = 1u << 24, .eax71 = 1u << 21}).value, HasSubstr("AMX_FP16"));
 }
 
@@ -99,7 +102,8 @@ TEST(Cpu, ArmIsAskedThroughItsOwnFlags) {
     EXPECT_TRUE(facts.arm_bf16);
     EXPECT_TRUE(facts.arm_fp16);
     machine.hwcap = machine.hwcap2 = 0;
-    EXPECT_EQ(line_of(cpu_section(probe_cpu(machine), {}, {}), "bf16 matrix products").verdict, Verdict::note);
+    EXPECT_EQ(line_of(cpu_section(probe_cpu(machine), {}, {}), "bf16 matrix products").verdict,
+              Verdict::note);
 }
 
 TEST(Cpu, MemoryIsThatOfTheControlGroupWhenItIsLess) {
@@ -131,7 +135,8 @@ TEST(Cpu, AControlGroupWithoutALimitIsNoLimit) {
 }
 
 TEST(Cpu, AVariableThatLowersFp32OrHidesInstructionsIsSaid) {
-    const EnvironmentFacts set{.variables = {{"ONEDNN_DEFAULT_FPMATH_MODE", "BF16"}, {"ATEN_CPU_CAPABILITY", "avx2"}}};
+    const EnvironmentFacts set{
+        .variables = {{"ONEDNN_DEFAULT_FPMATH_MODE", "BF16"}, {"ATEN_CPU_CAPABILITY", "avx2"}}};
     const Section section = cpu_section(probe_cpu(with({})), {}, set);
     EXPECT_EQ(line_of(section, "ONEDNN_DEFAULT_FPMATH_MODE").verdict, Verdict::warn);
     EXPECT_EQ(line_of(section, "ATEN_CPU_CAPABILITY").verdict, Verdict::warn);

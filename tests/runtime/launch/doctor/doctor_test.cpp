@@ -65,7 +65,8 @@ TEST_F(Doctor, AnUnknownSectionIsAUsageErrorThatNamesTheKnownOnes) {
     const auto [status, text] = run({.only = "gpu"});
     EXPECT_EQ(status, 2);
     EXPECT_EQ(text, "");
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no section 'gpu'; it has launcher, environment"));
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr("no section 'gpu'; it has launcher, environment"));
 }
 
 TEST_F(Doctor, OneSectionIsShownAloneAndDecidesAlone) {

@@ -15,8 +15,8 @@ namespace mp::launch::doctor {
 struct FakeCuda {
     bool driver = true, runtime = true, nccl = true;
     int driver_version = 13000, runtime_version = 13000, nccl_version = 22809;
-    int init = 0;            // what cuInit answers
-    int every_other = 0;     // what every call after cuInit answers
+    int init = 0;                        // what cuInit answers
+    int every_other = 0;                 // what every call after cuInit answers
     std::vector<std::string> missing{};  // functions that the libraries lack
     std::vector<GpuFacts> gpus{};
 };
@@ -49,7 +49,8 @@ inline void* fake_symbol(const char* name) {
     if (wanted == "cuDeviceGetCount")
         return reinterpret_cast<void*>(
             One(+[](int* v) { return answer(v, static_cast<int>(fake_cuda().gpus.size())); }));
-    if (wanted == "cuDeviceGet") return reinterpret_cast<void*>(Get(+[](int* v, int i) { return answer(v, i); }));
+    if (wanted == "cuDeviceGet")
+        return reinterpret_cast<void*>(Get(+[](int* v, int i) { return answer(v, i); }));
     if (wanted == "cuDeviceGetName")
         return reinterpret_cast<void*>(Name(+[](char* name_out, int size, int i) {
             const std::string& text = fake_cuda().gpus.at(static_cast<std::size_t>(i)).name;
@@ -70,7 +71,8 @@ inline Machine fake_machine(FakeCuda cuda) {
     machine.open = [](const char* name, std::string& why) -> void* {
         const std::string text = name;
         const FakeCuda& fake = fake_cuda();
-        const bool there = (text == "libcuda.so.1" && fake.driver) || (text == "libcudart.so.12" && fake.runtime) ||
+        const bool there = (text == "libcuda.so.1" && fake.driver) ||
+                           (text == "libcudart.so.12" && fake.runtime) ||
                            (text == "libnccl.so.2" && fake.nccl);
         why = there ? "" : text + ": cannot open shared object file: No such file or directory";
         return there ? &fake_cuda() : nullptr;

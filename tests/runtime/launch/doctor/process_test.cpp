@@ -118,8 +118,19 @@ TEST(RunForked, AProbeThatCrashesHangsExitsOrThrowsIsAnError) {
         const Result<std::string> answer = run_forked(probe, limits);
         return answer ? "no error" : answer.error().message;
     };
-    EXPECT_THAT(why([]() -> std::string { std::raise(SIGKILL); return ""; }, {}), HasSubstr("signal 9"));
-    EXPECT_THAT(why([]() -> std::string { for (;;) pause(); }, {.milliseconds = 100}), HasSubstr("did not answer"));
+    EXPECT_THAT(why(
+                    []() -> std::string {
+                        std::raise(SIGKILL);
+                        return "";
+                    },
+                    {}),
+                HasSubstr("signal 9"));
+    EXPECT_THAT(why(
+                    []() -> std::string {
+                        for (;;) pause();
+                    },
+                    {.milliseconds = 100}),
+                HasSubstr("did not answer"));
     EXPECT_THAT(why([]() -> std::string { _exit(0); }, {}), HasSubstr("without an answer"));
     EXPECT_THAT(why([]() -> std::string { _exit(7); }, {}), HasSubstr("status 7"));
     EXPECT_THAT(why([]() -> std::string { std::abort(); }, {}), HasSubstr("signal 6"));

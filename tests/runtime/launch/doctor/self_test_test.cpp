@@ -32,7 +32,8 @@ trace::StepRecord step_of(std::vector<trace::OpRecord> ops) {
     return step;
 }
 
-const std::map<std::string, double> kFloors = {{"matmul", 1.6575e-3}, {"gelu", 1.6763e-3}, {"dropout", 1.6410e-3}};
+const std::map<std::string, double> kFloors = {
+    {"matmul", 1.6575e-3}, {"gelu", 1.6763e-3}, {"dropout", 1.6410e-3}};
 
 std::vector<trace::OpRecord> right() {
     return {op("aten::mm", 1.6578e-3), op("aten::gelu", 1.6760e-3), op("aten::mul", 1.6411e-3),
@@ -60,7 +61,8 @@ TEST(SelfTest, ARightRecordingPasses) {
 
 TEST(SelfTest, EachOperationAloneCanFailIt) {
     for (std::size_t i = 0; i < right().size(); ++i) {
-        for (const double wrong : {0.0, 1.59e-3, 1.71e-3, 2.3e-3, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
+        for (const double wrong :
+             {0.0, 1.59e-3, 1.71e-3, 2.3e-3, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
             if (i == 3 && wrong == 0) continue;
             std::vector<trace::OpRecord> ops = right();
             ops[i] = op(ops[i].op, wrong);
@@ -106,7 +108,8 @@ TEST(SelfTest, ResultsThatTracingChangedFailIt) {
 TEST(SelfTest, StepsProcessesAndOverloadsAddUp) {
     trace::Run run;
     run.recordings.resize(2);
-    run.recordings[0].steps = {step_of({op("aten::mul.Tensor", 1e-3)}), step_of({op("aten::mul.Scalar", 1e-3)})};
+    run.recordings[0].steps = {step_of({op("aten::mul.Tensor", 1e-3)}),
+                               step_of({op("aten::mul.Scalar", 1e-3)})};
     run.recordings[1].steps = {step_of({op("aten::mul", 1e-3)})};
     trace::TensorRecord other;
     other.name = "weight";
@@ -119,8 +122,9 @@ TEST(SelfTest, StepsProcessesAndOverloadsAddUp) {
 }
 
 TEST(SelfTest, TheScriptsOwnLinesAreReadAndOthersAreNot) {
-    const char* const out = "floor matmul 0.00166\nfloor gelu x\nfloor dropout -1\nfloors y 2\n floor z 1\nfloor\n"
-                            "digest abc\n";
+    const char* const out =
+        "floor matmul 0.00166\nfloor gelu x\nfloor dropout -1\nfloors y 2\n floor z 1\nfloor\n"
+        "digest abc\n";
     EXPECT_EQ(floors_of(out), (std::map<std::string, double>{{"matmul", 0.00166}}));
     EXPECT_EQ(digest_of(out), "abc");
     EXPECT_EQ(digest_of("digest\n"), "");
@@ -168,7 +172,8 @@ TEST_F(SelfTestRun, SaysWhatFailedWhenThereIsNoRecording) {
     const std::string silent = program("silent", "shift 6; echo 'mp-trace: no adapter' >&2; exec \"$@\"");
     EXPECT_THAT(fault(silent, python()), HasSubstr("there is no recording"));
     EXPECT_EQ(probe_self_test(silent, python()).hint, "no adapter");
-    EXPECT_THAT(fault(program("bad", "exit 125"), python()), HasSubstr("the traced run exited with status 125"));
+    EXPECT_THAT(fault(program("bad", "exit 125"), python()),
+                HasSubstr("the traced run exited with status 125"));
     EXPECT_THAT(fault(silent, program("none", "exit 1")), HasSubstr("the untraced run exited with status 1"));
     EXPECT_THAT(fault(directory_ + "/missing", python()), HasSubstr("could not be started"));
     const Section section = self_test_section(probe_self_test(silent, python()));

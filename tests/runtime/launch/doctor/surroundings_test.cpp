@@ -22,8 +22,11 @@ Machine with_variables(std::map<std::string, std::string> variables) {
 }
 
 TEST(LauncherSection, SaysWhichVariablesMadeTheRank) {
-    const Section section = launcher_section(probe_launcher(with_variables(
-        {{"RANK", "3"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "8"}, {"TORCHELASTIC_RUN_ID", "job7"}, {"HOME", "/h"}})));
+    const Section section = launcher_section(probe_launcher(with_variables({{"RANK", "3"},
+                                                                            {"LOCAL_RANK", "1"},
+                                                                            {"WORLD_SIZE", "8"},
+                                                                            {"TORCHELASTIC_RUN_ID", "job7"},
+                                                                            {"HOME", "/h"}})));
     EXPECT_EQ(line_of(section, "launcher").value, "torchrun: rank 3 of 8, local rank 1, restart 0");
     EXPECT_THAT(line_of(section, "from the variables").value,
                 testing::AllOf(HasSubstr("RANK=3"), HasSubstr("LOCAL_RANK=1"), HasSubstr("WORLD_SIZE=8")));
@@ -32,8 +35,8 @@ TEST(LauncherSection, SaysWhichVariablesMadeTheRank) {
 }
 
 TEST(LauncherSection, SlurmIsRecognisedAndSaidToBeUntried) {
-    const Section section = launcher_section(
-        probe_launcher(with_variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "41"}})));
+    const Section section = launcher_section(probe_launcher(
+        with_variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "41"}})));
     EXPECT_THAT(line_of(section, "launcher").value, HasSubstr("srun: rank 0 of 2"));
     EXPECT_THAT(line_of(section, "srun and MPICH").value, HasSubstr("not run under Slurm"));
 }
@@ -48,7 +51,8 @@ Section environment_with(std::map<std::string, std::string> variables) {
 }
 
 TEST(EnvironmentSection, WhoHasAnInjectionPlaceIsNamed) {
-    for (const char* const name : {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN"}) {
+    for (const char* const name :
+         {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN"}) {
         const Line line = line_of(environment_with({{name, "/opt/nsys/lib.so"}}), name);
         EXPECT_EQ(line.verdict, Verdict::warn) << name;
         EXPECT_THAT(line.value, HasSubstr("taken by /opt/nsys/lib.so"));
@@ -61,14 +65,16 @@ TEST(EnvironmentSection, APreloadIsKeptUnlessItMustComeFirst) {
               Verdict::ok);
     EXPECT_EQ(line_of(environment_with({{"LD_PRELOAD", "/usr/lib/libasan.so.8"}}), "LD_PRELOAD").verdict,
               Verdict::warn);
-    EXPECT_EQ(line_of(environment_with({{"LD_PRELOAD", "/opt/nsys/libToolsInjection64.so"}}), "LD_PRELOAD").verdict,
-              Verdict::warn);
+    EXPECT_EQ(
+        line_of(environment_with({{"LD_PRELOAD", "/opt/nsys/libToolsInjection64.so"}}), "LD_PRELOAD").verdict,
+        Verdict::warn);
     EXPECT_THAT(line_of(environment_with({{"LD_PRELOAD", "/x/libmptrace_preload.so"}}), "LD_PRELOAD").value,
                 HasSubstr("traced run already"));
 }
 
 TEST(EnvironmentSection, SwitchesOfTheCompilerAreReadAsSwitches) {
-    EXPECT_EQ(line_of(environment_with({{"TORCHDYNAMO_DISABLE", "1"}}), "TORCHDYNAMO_DISABLE").verdict, Verdict::ok);
+    EXPECT_EQ(line_of(environment_with({{"TORCHDYNAMO_DISABLE", "1"}}), "TORCHDYNAMO_DISABLE").verdict,
+              Verdict::ok);
     EXPECT_EQ(line_of(environment_with({{"TORCHDYNAMO_DISABLE", "0"}}), "TORCHDYNAMO_DISABLE").value, "0");
     EXPECT_EQ(line_of(environment_with({{"MP_TRACE_OPTIONS", "/r/options.1"}}), "MP_TRACE_OPTIONS").verdict,
               Verdict::warn);
@@ -104,7 +110,8 @@ TEST_F(Reach, AnInterpreterThatCleansItsEnvironmentIsFoundOut) {
     EXPECT_EQ(line.verdict, Verdict::no);
     EXPECT_TRUE(line.needed);
     EXPECT_THAT(line.hint, HasSubstr("static, setuid or cleans its environment"));
-    EXPECT_THAT(line_of(section, "Python shim (layer names)").value, HasSubstr("/other/sitecustomize.py comes first"));
+    EXPECT_THAT(line_of(section, "Python shim (layer names)").value,
+                HasSubstr("/other/sitecustomize.py comes first"));
 }
 
 // The script itself, in a real interpreter, with a shim that behaves as ours does.
@@ -124,7 +131,8 @@ TEST_F(Reach, ARealInterpreterTellsAShimThatRanFromOneThatCameTooLate) {
 }
 
 TEST_F(Reach, PartsThatAreNotInstalledAreSaid) {
-    const Section section = environment_section({}, probe_reach("python3", directory_ + "/a", directory_ + "/b"));
+    const Section section =
+        environment_section({}, probe_reach("python3", directory_ + "/a", directory_ + "/b"));
     EXPECT_EQ(line_of(section, "preload library").verdict, Verdict::no);
     EXPECT_EQ(line_of(section, "Python shim (layer names)").verdict, Verdict::warn);
     const std::string preload = file("libmptrace_preload.so", "");

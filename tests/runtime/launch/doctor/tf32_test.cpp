@@ -21,9 +21,7 @@ TorchFacts with_switch(const char* name, const char* value) {
     return torch;
 }
 
-EnvironmentFacts with_variable(const char* name, const char* value) {
-    return {.variables = {{name, value}}};
-}
+EnvironmentFacts with_variable(const char* name, const char* value) { return {.variables = {{name, value}}}; }
 
 TEST(Tf32, ASwitchThatIsOnWarnsOnlyWhereAGpuHasTf32) {
     const TorchFacts on = with_switch("cudnn.allow_tf32", "True");
@@ -32,9 +30,10 @@ TEST(Tf32, ASwitchThatIsOnWarnsOnlyWhereAGpuHasTf32) {
     EXPECT_THAT(ampere.hint, HasSubstr("NVIDIA_TF32_OVERRIDE=0"));
     EXPECT_EQ(line_of(tf32_section(on, {}, with_gpu(7)), "cudnn.allow_tf32").verdict, Verdict::note);
     EXPECT_EQ(line_of(tf32_section(on, {}, with_gpu(0)), "cudnn.allow_tf32").verdict, Verdict::note);
-    EXPECT_EQ(line_of(tf32_section(with_switch("cudnn.allow_tf32", "False"), {}, with_gpu(8)), "cudnn.allow_tf32")
-                  .verdict,
-              Verdict::ok);
+    EXPECT_EQ(
+        line_of(tf32_section(with_switch("cudnn.allow_tf32", "False"), {}, with_gpu(8)), "cudnn.allow_tf32")
+            .verdict,
+        Verdict::ok);
 }
 
 TEST(Tf32, TheNewSwitchesAreReadByTheirValues) {
@@ -54,7 +53,8 @@ TEST(Tf32, TheNewSwitchesAreReadByTheirValues) {
 
 TEST(Tf32, ASwitchOfTheCpuCountsWithoutAGpu) {
     const TorchFacts torch = with_switch("mkldnn.matmul.fp32_precision", "bf16");
-    EXPECT_EQ(line_of(tf32_section(torch, {}, with_gpu(0)), "mkldnn.matmul.fp32_precision").verdict, Verdict::warn);
+    EXPECT_EQ(line_of(tf32_section(torch, {}, with_gpu(0)), "mkldnn.matmul.fp32_precision").verdict,
+              Verdict::warn);
 }
 
 TEST(Tf32, TheOverrideOfTheLibrariesWinsOverTheProgram) {

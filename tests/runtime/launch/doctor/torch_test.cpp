@@ -6,6 +6,7 @@
 #include "runtime/launch/elf.hpp"
 #include "runtime/trace/cupti_probe.hpp"
 #include "scratch.hpp"
+#include "tests/fakes/source_dir.hpp"
 
 namespace mp::launch::doctor {
 namespace {
@@ -20,9 +21,9 @@ TEST(TorchAnswer, IsReadWhateverIsPrintedAroundIt) {
         R"({"found": true, "executable": "/e", "version": "2.11.0", "cuda_built": null, "cxx11_abi": true,
             "nccl_version": [2, 28, 9], "switches": {"a": "b"}, "library_dirs": ["/x"], "cudnn": 91900})"));
     EXPECT_EQ(facts.fault, "gave an answer that is not readable");  // JSON over several lines is not ours
-    const TorchFacts good = torch_from_output(
-        said(R"({"found": true, "executable": "/e", "version": "2.11.0", "cuda_built": null, "cxx11_abi": true,)"
-             R"( "nccl_version": [2, 28, 9], "switches": {"a": "b"}, "library_dirs": ["/x"], "cudnn": 91900})"));
+    const TorchFacts good = torch_from_output(said(
+        R"({"found": true, "executable": "/e", "version": "2.11.0", "cuda_built": null, "cxx11_abi": true,)"
+        R"( "nccl_version": [2, 28, 9], "switches": {"a": "b"}, "library_dirs": ["/x"], "cudnn": 91900})"));
     EXPECT_TRUE(good.found);
     EXPECT_EQ(good.fault, "");
     EXPECT_EQ(good.version, "2.11.0");
@@ -36,9 +37,10 @@ TEST(TorchAnswer, IsReadWhateverIsPrintedAroundIt) {
 
 TEST(TorchAnswer, OfTheWrongShapeGivesLessAndNeverCrashes) {
     for (const char* const json :
-         {"", "{", "[]", "null", "3", R"({"found": "yes"})", R"({"found": true, "version": 3, "switches": [1]})",
-          R"({"nccl_version": [1e400, "x", null, {}]})", R"({"library_dirs": {"a": 1}, "cudnn": {}})",
-          R"({"executable": "\ud800"})", R"({"nccl_version": [99999999999999999999]})"}) {
+         {"", "{", "[]", "null", "3", R"({"found": "yes"})",
+          R"({"found": true, "version": 3, "switches": [1]})", R"({"nccl_version": [1e400, "x", null, {}]})",
+          R"({"library_dirs": {"a": 1}, "cudnn": {}})", R"({"executable": "\ud800"})",
+          R"({"nccl_version": [99999999999999999999]})"}) {
         const TorchFacts facts = torch_from_output(said(json));
         EXPECT_EQ(facts.version, "") << json;
         torch_section(facts, {});
@@ -106,7 +108,8 @@ TEST(TorchSection, ATorchThatIsMissingOrBrokenIsNeeded) {
     EXPECT_TRUE(missing.needed);
     facts.found = true;
     facts.fault = "ImportError: libcudnn.so.9";
-    EXPECT_THAT(line_of(torch_section(facts, {}), "torch").value, HasSubstr("cannot be imported: ImportError"));
+    EXPECT_THAT(line_of(torch_section(facts, {}), "torch").value,
+                HasSubstr("cannot be imported: ImportError"));
 }
 
 TEST(TorchSection, AnAdapterIsThereOrWillBeBuiltOrCannotBe) {
@@ -187,7 +190,7 @@ class RealTorch : public testing::TestWithParam<const char*> {};
 
 TEST_P(RealTorch, AnswersEveryQuestionThatItHas) {
     std::string python = GetParam();
-    if (!python.starts_with('/')) python = std::string(MP_SOURCE_DIR) + "/" + python;
+    if (!python.starts_with('/')) python = std::string(mp_source_dir()) + "/" + python;
     if (!std::filesystem::exists(python)) GTEST_SKIP() << python << " is not installed";
     const TorchFacts facts = probe_torch(python, "");
     if (!facts.found) GTEST_SKIP() << python << " has no torch";

@@ -1,0 +1,161 @@
+#include "analyzer/analyses/accumulators.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+
+namespace mp::lint {
+namespace {
+
+// The rounding of so few terms stays near the format's own; as in MP401.
+constexpr std::uint64_t kFewTerms = 32;
+
+bool adds(const Accumulation& a) {
+    return (a.op == AccumulateOp::add || a.op == AccumulateOp::subtract) &&
+           (a.trips == 0 || a.trips > kFewTerms);
+}
+
+// Its two operands: the total, and what is added.
+struct Sides {
+    const Operand* total = nullptr;
+    const Operand* added = nullptr;
+};
+
+Sides sides_of(const Accumulation& a, const Call& call) {
+    if (call.args.size() < 2) return {};
+    const bool reversed = call.args[1].name == a.name && call.args[0].name != a.name;
+    return {&call.args[reversed ? 1 : 0], &call.args[reversed ? 0 : 1]};
+}
+
+// A loop that trains or evaluates: it steps, goes backward, or what is added is a loss.
+bool is_step_loop(const Function& f, const Call& addition) {
+    constexpr std::array<std::string_view, 4> kSteps{"backward", "zero_grad", "train_batch", "training_step"};
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return call.loop_depth > 0 && call.loop_depth <= addition.loop_depth &&
+               any_of(leaf(call.name.str()), kSteps);
+    });
+}
+
+bool is_loss(const Call& call) {
+    constexpr std::array<std::string_view, 5> kOthers{
+        "cross_entropy", "kl_div", "nll_loss2d", "binary_cross_entropy", "binary_cross_entropy_with_logits"};
+    return call.op.name().ends_with("_loss") || any_of(call.op.name(), kOthers);
+}
+
+class Finder {
+public:
+    explicit Finder(const RuleContext& context) : dtypes_(context) {}
+
+    void look_at(const Function& f, const Accumulation& a, std::vector<Accumulator>& out) {
+        const auto index = static_cast<std::size_t>(a.call);
+        if (!adds(a) || a.call == kNone || index >= f.calls.size()) return;
+        const Call& call = f.calls[index];
+        const Sides sides = sides_of(a, call);
+        if (!sides.total || computed_from_total(f, a, *sides.added)) return;
+        TensorDType is = dtype_of(f, a, call, sides);
+        // What only some caller passes is no evidence for a total.
+        const bool guessed = sides.added->param != kNone && !is.proven;
+        if (!is_low_precision(is.dtype) || guessed) return;
+        const bool steps =
+            a.form == AccumulateForm::member || is_step_loop(f, call) || origin(f, *sides.added, is_loss);
+        if (a.declared.known()) is.chain.insert(is.chain.begin(), {a.declared, "the total starts here"});
+        out.push_back({.function = &f,
+                       .fact = &a,
+                       .dtype = is.dtype,
+                       .proven = is.proven && is_proven_low(is.dtype),
+                       .over_steps = steps,
+                       .added = sides.added,
+                       .notes = std::move(is.chain)});
+    }
+
+private:
+    static bool computed_from_total(const Function& f, const Accumulation& a, const Operand& added) {
+        return derives_from(f, added, [&](const Operand& one) { return one.name == a.name; });
+    }
+
+    // In place the total decides. Otherwise the sum is the total of the next round, and it is as wide
+    // as its widest part; a total that starts as a number takes the dtype of what is added.
+    TensorDType dtype_of(const Function& f, const Accumulation& a, const Call& call, const Sides& sides) {
+        if (is_low_precision(a.dtype)) return {.dtype = a.dtype, .proven = true, .chain = {}};
+        if (a.dtype != DType::unknown) return {};
+        TensorDType total = dtypes_.of(f, *sides.total);
+        if (call.in_place && total.dtype != DType::unknown) return total;
+        TensorDType added = dtypes_.of(f, *sides.added);
+        const bool is_number = number_of(*sides.total).has_value() || a.shape == Shape::scalar;
+        if (is_number || total.dtype == added.dtype) return added;
+        return {};
+    }
+
+    TensorDTypes dtypes_;
+};
+
+bool is_builtin_sum(std::string_view name) { return name == "sum"; }
+bool is_sum_or_mean(std::string_view op) { return op == "mean" || op == "sum"; }
+
+// The list that the call adds up: torch.stack(values).mean(), torch.mean(torch.stack(values)),
+// sum(values).
+const Operand* added_list(const Function& f, const Call& call) {
+    if (call.args.empty()) return nullptr;
+    if (is_builtin_sum(call.name.str()) && call.kind == CallKind::function) return &call.args[0];
+    if (!is_sum_or_mean(call.op.name()) || keyword_argument(call, "dtype")) return nullptr;
+    const Call* stack = source_call(f, call.args[0]);
+    const bool stacks = stack && stack->op.name() == "stack" && !stack->args.empty();
+    return stacks ? &stack->args[0] : nullptr;
+}
+
+// What a loop puts into the list: by append, or as the elements of a comprehension.
+std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f, const Operand& list) {
+    std::vector<std::pair<const Call*, const Operand*>> found;
+    const Call* made = source_call(f, list);
+    if (!made || made->name.str() != "list") return found;
+    for (const Operand& item : made->args)
+        if (const Call* element = source_call(f, item); element && element->loop_depth > made->loop_depth)
+            found.emplace_back(element, &item);
+    for (const Call& call : f.calls)
+        if (leaf(call.name.str()) == "append" && call.args.size() == 2 &&
+            call.loop_depth > made->loop_depth && source_call(f, call.args[0]) == made)
+            found.emplace_back(&call, &call.args[1]);
+    return found;
+}
+
+}  // namespace
+
+std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
+    std::vector<CollectedTotal> totals;
+    TensorDTypes dtypes(context);
+    const auto look_at = [&](const Function& f, const Call& call) {
+        const Operand* list = is_python(f) ? added_list(f, call) : nullptr;
+        if (!list) return;
+        CollectedTotal total{.function = &f, .call = &call, .list = list->name, .notes = {}};
+        total.one_by_one = is_builtin_sum(call.name.str());
+        bool is_total = false;
+        for (const auto& [put, value] : collected(f, *list)) {
+            TensorDType is = dtypes.of(f, *value);
+            if (!is_low_precision(is.dtype) || !is.proven) return;
+            is_total = is_total || is_step_loop(f, *put) || origin(f, *value, is_loss);
+            total.dtype = is.dtype;
+            total.notes = std::move(is.chain);
+            total.notes.insert(total.notes.begin(),
+                               {put->span, "a " + std::string(label(is.dtype)) + " value is collected here"});
+        }
+        if (is_total) totals.push_back(std::move(total));
+    };
+    for_each_call_or_op(context.program, is_builtin_sum, is_sum_or_mean, look_at);
+    return totals;
+}
+
+std::vector<Accumulator> python_accumulators(const RuleContext& context) {
+    std::vector<Accumulator> found;
+    Finder finder(context);
+    for_each(context, &Function::accumulations, [&](const Function& f, const Accumulation& a) {
+        if (is_python(f)) finder.look_at(f, a, found);
+    });
+    return found;
+}
+
+}  // namespace mp::lint

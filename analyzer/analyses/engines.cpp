@@ -1,0 +1,269 @@
+#include "analyzer/analyses/engines.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+// "FSDP" of "torch.distributed.fsdp.FSDP".
+std::string_view last_name(const Call& call) {
+    const std::string_view name = call.name.str();
+    return name.substr(name.rfind('.') + 1);
+}
+
+// The library a dotted name comes from: "torch" of "torch.distributed.fsdp".
+std::string_view root(const Call& call) {
+    const std::string_view name = call.name.str();
+    return name.substr(0, name.find('.'));
+}
+
+bool is_from(const Call& call, std::initializer_list<std::string_view> roots) {
+    return std::ranges::find(roots, root(call)) != roots.end();
+}
+
+Engine engine(EngineKind kind, const Function& f, const Call& call) {
+    Engine made;
+    made.kind = kind;
+    made.function = &f;
+    made.call = &call;
+    made.at = call.span;
+    return made;
+}
+
+// What `precision=` says; an absent one is the library's default.
+void set_precision(Engine& made, const Operand* precision, DType absent) {
+    if (!precision) {
+        made.dtype = absent;
+        return;
+    }
+    const Precision is = precision_named(spelled(*precision));
+    made.dtype = is.dtype;
+    made.weights = is.weights;
+    made.autocasts = !is.weights && is.dtype != DType::fp32;
+    made.scales = made.autocasts;
+}
+
+std::optional<Engine> lightning_engine(const Function& f, const Call& call) {
+    if (!is_from(call, {"lightning", "pytorch_lightning", "lightning_fabric"})) return std::nullopt;
+    const bool is_trainer = last_name(call) == "Trainer";
+    if (!is_trainer && last_name(call) != "Fabric") return std::nullopt;
+    Engine made = engine(is_trainer ? EngineKind::lightning : EngineKind::fabric, f, call);
+    const DType absent = has_unpacked(call) ? DType::unknown : DType::fp32;
+    set_precision(made, keyword_argument(call, "precision"), absent);
+    return made;
+}
+
+std::optional<Engine> accelerate_engine(const Function& f, const Call& call) {
+    if (!is_from(call, {"accelerate"}) || last_name(call) != "Accelerator") return std::nullopt;
+    Engine made = engine(EngineKind::accelerate, f, call);
+    // Without the argument the launcher's configuration decides.
+    set_precision(made, keyword_argument(call, "mixed_precision"), DType::unknown);
+    made.autocasts = made.scales = made.dtype != DType::fp32;
+    made.weights = false;
+    return made;
+}
+
+std::optional<Engine> trainer_arguments(const Function& f, const Call& call) {
+    if (!is_from(call, {"transformers", "trl"}) || !last_name(call).ends_with("TrainingArguments"))
+        return std::nullopt;
+    Engine made = engine(EngineKind::hf_trainer, f, call);
+    const Operand* fp16 = keyword_argument(call, "fp16");
+    const Operand* bf16 = keyword_argument(call, "bf16");
+    const auto is_off = [](const Operand* value) { return !value || is_false(value); };
+    if (is_true(fp16))
+        made.dtype = DType::fp16;
+    else if (is_true(bf16))
+        made.dtype = DType::bf16;
+    else if (is_off(fp16) && is_off(bf16) && !has_unpacked(call))
+        made.dtype = DType::fp32;
+    made.autocasts = made.scales = made.dtype != DType::fp32;
+    return made;
+}
+
+std::optional<Engine> fsdp_policy(const Function& f, const Call& call) {
+    const bool is_first = last_name(call) == "MixedPrecision";
+    if (!is_from(call, {"torch", "fairscale"}) || (!is_first && last_name(call) != "MixedPrecisionPolicy"))
+        return std::nullopt;
+    Engine made = engine(is_first ? EngineKind::fsdp1 : EngineKind::fsdp2, f, call);
+    const auto dtype_of = [&](std::size_t position, std::string_view name, DType absent) {
+        const Operand* value = argument(call, position, name);
+        if (!value) return has_unpacked(call) ? DType::unknown : absent;
+        return value->constant.str() == "None" ? absent : value->dtype;
+    };
+    made.dtype = dtype_of(0, "param_dtype", DType::fp32);
+    made.reduce = dtype_of(1, "reduce_dtype", made.dtype);
+    if (is_first) made.buffer = dtype_of(2, "buffer_dtype", DType::fp32);
+    made.weights = true;  // gathered in dtype, whatever the shards are kept in
+    return made;
+}
+
+std::optional<Engine> apex_engine(const Function& f, const Call& call) {
+    if (!is_from(call, {"apex"}) || last_name(call) != "initialize") return std::nullopt;
+    Engine made = engine(EngineKind::apex, f, call);
+    const Operand* level = argument(call, 2, "opt_level");
+    const std::string_view name = level ? spelled(*level) : "O1";
+    made.dtype = name == "O0" ? DType::fp32 : name.starts_with('O') ? DType::fp16 : DType::unknown;
+    made.weights = name == "O2" || name == "O3";
+    return made;
+}
+
+std::optional<Engine> hmp_engine(const Function& f, const Call& call) {
+    if (last_name(call) != "convert" || !mentions(call.name.str(), "hmp.convert") ||
+        !is_from(call, {"habana_frameworks", "hmp"}))
+        return std::nullopt;
+    Engine made = engine(EngineKind::hmp, f, call);
+    made.dtype = DType::bf16;
+    return made;
+}
+
+// The names that all of the makers ask for.
+bool may_make_engine(std::string_view name) {
+    constexpr std::array<std::string_view, 7> kNames{
+        "Trainer",    "Fabric", "Accelerator", "MixedPrecision", "MixedPrecisionPolicy",
+        "initialize", "convert"};
+    const std::string_view last = name.substr(name.rfind('.') + 1);
+    return last.ends_with("TrainingArguments") || any_of(last, kNames);
+}
+
+constexpr std::array kMakers{lightning_engine, accelerate_engine, trainer_arguments,
+                             fsdp_policy,      apex_engine,       hmp_engine};
+
+// Whether a call that wraps a module takes an FSDP policy, and which.
+const Operand* policy_argument(const Call& call) {
+    if (!is_from(call, {"torch", "fairscale", "lightning"})) return nullptr;
+    if (const Operand* policy = keyword_argument(call, "mixed_precision")) return policy;
+    return keyword_argument(call, "mp_policy");
+}
+
+void mark_used(const Program& program, std::vector<Engine>& engines) {
+    const auto is_policy_engine = [](const Engine& made) {
+        return made.kind == EngineKind::fsdp1 || made.kind == EngineKind::fsdp2;
+    };
+    if (std::ranges::none_of(engines, is_policy_engine)) return;
+    bool open = false;
+    std::vector<const Call*> used;
+    for (const Function* f : program.functions()) {
+        for (const Call& call : f->calls) {
+            const Operand* policy = policy_argument(call);
+            if (!policy || policy->constant.str() == "None") continue;
+            const Call* made = source_call(*f, *policy);
+            const bool is_policy = made && made->kind == CallKind::constructor;
+            is_policy ? used.push_back(made) : void(open = true);
+        }
+    }
+    for (Engine& made : engines) {
+        if (!is_policy_engine(made)) continue;
+        const bool direct = std::ranges::find(used, made.call) != used.end();
+        made.used = direct ? Switch::on : open ? Switch::unknown : Switch::off;
+    }
+}
+
+// DeepSpeed's keys: in a file, or in a dictionary of a function.
+void add_deepspeed(const Function& f, std::vector<Engine>& engines) {
+    constexpr std::array<std::pair<std::string_view, DType>, 2> kKeys{
+        {{"fp16.enabled", DType::fp16}, {"bf16.enabled", DType::bf16}}};
+    for (const Setting& setting : f.settings) {
+        const auto* key =
+            std::ranges::find(kKeys, setting.key.str(), &std::pair<std::string_view, DType>::first);
+        if (key == kKeys.end() || is_false(&setting.value)) continue;
+        Engine made;
+        made.kind = EngineKind::deepspeed;
+        made.function = &f;
+        made.at = setting.span;
+        made.dtype = is_true(&setting.value) ? key->second : DType::unknown;
+        made.weights = true;
+        made.scales = key->second == DType::fp16;
+        engines.push_back(made);
+    }
+}
+
+// deepspeed.initialize without a configuration in sight: an engine of unknown dtype.
+Engine initialized(const Function& f, const Call& call) {
+    Engine made = engine(EngineKind::deepspeed, f, call);
+    made.weights = made.scales = true;
+    return made;
+}
+
+bool is_initialize(std::string_view name) { return name == "deepspeed.initialize"; }
+
+}  // namespace
+
+std::string_view name_of(EngineKind kind) {
+    switch (kind) {
+        case EngineKind::deepspeed:
+            return "DeepSpeed";
+        case EngineKind::fsdp1:
+            return "FSDP";
+        case EngineKind::fsdp2:
+            return "FSDP2";
+        case EngineKind::accelerate:
+            return "Accelerate";
+        case EngineKind::lightning:
+            return "Lightning";
+        case EngineKind::fabric:
+            return "Lightning Fabric";
+        case EngineKind::hf_trainer:
+            return "the Hugging Face Trainer";
+        case EngineKind::apex:
+            return "apex amp";
+        case EngineKind::hmp:
+            return "HMP";
+    }
+    return "";
+}
+
+std::vector<Engine> engines_of(const Program& program) {
+    std::vector<Engine> engines;
+    for (const Function* f : program.functions())
+        if (f->kind == FunctionKind::python) add_deepspeed(*f, engines);
+    for_each_call(program, may_make_engine, [&](const Function& f, const Call& call) {
+        if (f.kind != FunctionKind::python) return;
+        for (const auto make : kMakers)
+            if (auto made = make(f, call)) engines.push_back(*made);
+    });
+    std::ranges::sort(engines, {}, [](const Engine& made) {
+        const SourceSpan& in = made.function->span;
+        return std::tuple(in.file.str(), in.line, in.column, made.at.line, made.at.column);
+    });
+    for_each_call(program, is_initialize, [&](const Function& f, const Call& call) {
+        if (!find_engine(engines, EngineKind::deepspeed)) engines.push_back(initialized(f, call));
+    });
+    mark_used(program, engines);
+    return engines;
+}
+
+const std::vector<Engine>& engines_of(const RuleContext& context) {
+    return context.engines.get(
+        [&] { return std::make_shared<const std::vector<Engine>>(engines_of(context.program)); });
+}
+
+const Engine* find_engine(const std::vector<Engine>& engines, EngineKind kind) {
+    const auto found = std::ranges::find(engines, kind, &Engine::kind);
+    return found == engines.end() ? nullptr : &*found;
+}
+
+const Engine* scaling_engine(const std::vector<Engine>& engines) {
+    const auto found = std::ranges::find_if(engines, [](const Engine& made) {
+        return made.scales && (made.dtype == DType::fp16 || made.dtype == DType::unknown);
+    });
+    return found == engines.end() ? nullptr : &*found;
+}
+
+Precision precision_named(std::string_view spelling) {
+    if (spelling == "16" || spelling == "16-mixed" || spelling == "fp16") return {.dtype = DType::fp16};
+    if (spelling == "bf16" || spelling == "bf16-mixed") return {.dtype = DType::bf16};
+    if (spelling == "16-true") return {.dtype = DType::fp16, .weights = true};
+    if (spelling == "bf16-true") return {.dtype = DType::bf16, .weights = true};
+    const bool is_full = spelling == "32" || spelling == "32-true" || spelling == "64" ||
+                         spelling == "64-true" || spelling == "no" || spelling == "None";
+    return {.dtype = is_full ? DType::fp32 : DType::unknown};
+}
+
+}  // namespace mp::lint

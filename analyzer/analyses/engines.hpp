@@ -1,0 +1,62 @@
+#pragma once
+
+// Which precision engines a Python program has: the systems that cast, scale or shard for it.
+// DeepSpeed, FSDP, Accelerate, Lightning, the Hugging Face Trainer, apex, Habana's HMP.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/analyses/context.hpp"
+#include "analyzer/region/program.hpp"
+
+namespace mp::lint {
+
+enum class EngineKind : std::uint8_t {
+    deepspeed,   // deepspeed.initialize, or a DeepSpeed configuration
+    fsdp1,       // MixedPrecision(param_dtype=, reduce_dtype=, buffer_dtype=)
+    fsdp2,       // MixedPrecisionPolicy(...)
+    accelerate,  // Accelerator(mixed_precision=)
+    lightning,   // Trainer(precision=)
+    fabric,      // Fabric(precision=)
+    hf_trainer,  // TrainingArguments(fp16=, bf16=)
+    apex,        // apex.amp.initialize(opt_level=)
+    hmp,         // habana_frameworks hmp.convert()
+};
+
+std::string_view name_of(EngineKind);  // "DeepSpeed", as its users call it
+
+struct Engine {
+    EngineKind kind = EngineKind::deepspeed;
+    const Function* function = nullptr;  // where it is set up
+    const Call* call = nullptr;          // nullptr: a configuration file says so
+    SourceSpan at;
+    // What it computes in: fp16, bf16, fp32 when it does not lower anything, unknown when that is
+    // not a constant.
+    DType dtype = DType::unknown;
+    bool weights = false;           // the parameters themselves are in dtype: "16-true", DeepSpeed
+    bool autocasts = false;         // it opens torch.autocast itself: "16-mixed", Accelerate
+    bool scales = false;            // with fp16 it scales the loss itself
+    DType reduce = DType::unknown;  // FSDP: of gradient reduction; unknown: as the parameters
+    DType buffer = DType::unknown;  // FSDP1: of buffers
+    // FSDP: a wrapped module gets this policy. off: nothing in the program takes a policy.
+    Switch used = Switch::on;
+};
+
+// Every engine that the program sets up, in the order of its functions.
+std::vector<Engine> engines_of(const Program&);
+// The same, found at the first call for a context and kept with it.
+const std::vector<Engine>& engines_of(const RuleContext&);
+
+const Engine* find_engine(const std::vector<Engine>&, EngineKind);
+// One that may scale the loss: with fp16, or with a dtype that is not known.
+const Engine* scaling_engine(const std::vector<Engine>&);
+
+// "bf16" of the spellings of Lightning, Fabric and Accelerate ("bf16-mixed", "16", "fp16", ...).
+struct Precision {
+    DType dtype = DType::unknown;
+    bool weights = false;
+};
+Precision precision_named(std::string_view spelling);
+
+}  // namespace mp::lint

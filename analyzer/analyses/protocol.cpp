@@ -1,0 +1,188 @@
+#include "analyzer/analyses/protocol.hpp"
+
+#include <algorithm>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+Enabled enabled_of(const Function& f, const Call& made) {
+    const Operand* flag = keyword_argument(made, "enabled");
+    if (f.kind != FunctionKind::python || has_unpacked(made)) return {};
+    if (!flag || is_true(flag)) return {Switch::on, {}};
+    if (is_false(flag)) return {Switch::off, {}};
+    return {Switch::unknown, flag->name.empty() ? flag->text : flag->name};
+}
+
+bool is_scale_or_step(std::string_view name) {
+    const std::string_view leaf = last_part(name);
+    return leaf == "scale" || leaf == "step";
+}
+
+}  // namespace
+
+Protocol::Protocol(const Program& program) : program_(program), roles_(program) {
+    find_scalers();
+    connect_files();
+    paths_ = std::make_unique<Paths>(
+        program, roles_, [this](const Function& root, Symbol scaler) { return enabled(root, scaler); });
+}
+
+void Protocol::find_scalers() {
+    const auto may = [this](std::string_view name) { return roles_.may_make_either(name); };
+    for_each_call(program_, may, [this](const Function& f, const Call& c) {
+        if (roles_.makes_scaler(c)) scalers_.push_back({&f, &c, c.result.name, enabled_of(f, c)});
+        if (roles_.makes_optimizer(c) && !c.result.name.empty())
+            optimizers_[c.result.name].emplace_back(&f, &c);
+    });
+}
+
+void Protocol::connect_files() {
+    for_each_call(program_, is_scale_or_step, [this](const Function& f, const Call& c) {
+        const EventKind kind = roles_.event(f, c).kind;
+        if (kind == EventKind::scale || kind == EventKind::scaler_step) scaling_files_.insert(f.span.file);
+    });
+    for (const Function* f : program_.functions()) {
+        const Symbol file = f->span.file;
+        for (const Call& c : f->calls) {
+            const Function* callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
+            if (!callee || callee->span.file == file) continue;
+            auto& known = calls_[file];
+            if (std::ranges::find(known, callee->span.file) != known.end()) continue;
+            known.push_back(callee->span.file);
+            called_[callee->span.file].push_back(file);
+        }
+    }
+    for (const MadeScaler& s : scalers_) scaling_files_.insert(s.function->span.file);
+}
+
+const std::vector<Symbol>& Protocol::files_near(const Function& f) const {
+    const Symbol file = f.span.file;
+    return near_.get(file, [&] { return find_near(file); });
+}
+
+std::vector<Symbol> Protocol::find_near(Symbol from) const {
+    std::vector<Symbol> files{from};
+    std::unordered_set<Symbol> seen{from};
+    for (const Files* edges : {&called_, &calls_}) {
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            const auto next = edges->find(files[i]);
+            if (next == edges->end()) continue;
+            for (const Symbol file : next->second)
+                if (seen.insert(file).second) files.push_back(file);
+        }
+    }
+    return files;
+}
+
+bool Protocol::has_scaler_near(const Function& f) const {
+    return std::ranges::any_of(files_near(f), [&](Symbol file) { return scaling_files_.contains(file); });
+}
+
+Symbol Protocol::scaler_in(const Function& f) const {
+    Symbol found;
+    for (const Call& c : f.calls) {
+        if (c.kind != CallKind::method || !roles_.is_scaler(f, c)) continue;
+        const Symbol name = key_of(c.args[0]);
+        if (!found.empty() && name != found) return {};
+        found = name;
+    }
+    return found;
+}
+
+namespace {
+
+// `AdamW(model.parameters())`, `SGD(params=model.parameters())`.
+DType parameters_dtype(const Program& program, const Function& f, const Call& made) {
+    const Operand* params = argument(made, 0, "params");
+    if (!params) return DType::unknown;
+    if (const DType known = program.dtype_of(f, *params).dtype; known != DType::unknown)
+        return params->shape == Shape::tensor ? DType::unknown : known;
+    const Call* from = source_call(f, *params);
+    if (!from || from->args.empty() || last_part(from->name.str()) != "parameters") return DType::unknown;
+    return program.dtype_of(f, from->args[0]).dtype;
+}
+
+bool may_see(const Function& user, const Function& maker, Symbol name) {
+    if (&user == &maker) return true;
+    if (user.span.file != maker.span.file) return false;
+    const bool attribute = name.str().starts_with("self.");
+    return attribute ? user.parent_class == maker.parent_class && !user.parent_class.empty()
+                     : maker.name.str().ends_with(".<module>");
+}
+
+}  // namespace
+
+DType Protocol::parameters_of(const Function& user, Symbol optimizer) const {
+    DType found = DType::unknown;
+    if (optimizer.empty()) return found;
+    const auto made = optimizers_.find(optimizer);
+    if (made == optimizers_.end()) return found;
+    for (const auto& [f, call] : made->second) {
+        if (!may_see(user, *f, optimizer)) continue;
+        const DType dtype = parameters_dtype(program_, *f, *call);
+        if (found != DType::unknown && dtype != found) return DType::unknown;
+        found = dtype;
+    }
+    return found;
+}
+
+Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
+    const std::string_view name = scaler.str();
+    const Symbol leaf(last_part(name.substr(name.find('|') + 1)));
+    std::vector<const MadeScaler*> exact, alike;
+    for (const MadeScaler& s : scalers_) {
+        if (Symbol(last_part(s.name.str())) != leaf) continue;
+        alike.push_back(&s);
+        const bool same_class = name.starts_with("self.") && s.function->parent_class == root.parent_class;
+        const bool same_file = s.function->span.file == root.span.file;
+        if (s.name == scaler && same_file && (same_class || !name.starts_with("self."))) exact.push_back(&s);
+    }
+    const auto& best = exact.empty() ? alike : exact;
+    if (best.empty()) return {};
+    for (const MadeScaler* s : best)
+        if (s->enabled.always != best[0]->enabled.always || s->enabled.when != best[0]->enabled.when)
+            return {};
+    return best[0]->enabled;
+}
+
+const Protocol& protocol_of(const RuleContext& context) {
+    return context.protocol.get([&] { return std::make_shared<const Protocol>(context.program); });
+}
+
+std::string shown(Symbol key, std::string_view otherwise) {
+    const std::string_view text = key.str();
+    const std::string_view name = text.substr(text.rfind('|') + 1);
+    return name.empty() ? std::string(otherwise) : "'" + std::string(name) + "'";
+}
+
+std::vector<Violation> violations_of(const RuleContext& context, Defect defect) {
+    std::vector<Violation> found;
+    for (const Violation& v : protocol_of(context).violations())
+        if (v.defect == defect) found.push_back(v);
+    return found;
+}
+
+void add_note(std::vector<Note>& notes, const Site& site, std::string text) {
+    if (site.known()) notes.push_back({site.call().span, std::move(text)});
+}
+
+std::vector<Edit> line_before(const Site& site, const std::string& statement) {
+    const Call& call = site.call();
+    const Function& f = *site.function;
+    if (f.kind != FunctionKind::python || !call.span.known() || call.span.column == 0) return {};
+    const bool is_operand = std::ranges::any_of(f.calls, [&](const Call& c) {
+        return std::ranges::any_of(c.args, [&](const Operand& o) { return o.call == site.index; });
+    });
+    const bool is_returned =
+        std::ranges::any_of(f.returned, [&](const Operand& o) { return o.call == site.index; });
+    if (is_operand || is_returned || !call.result.name.empty()) return {};
+    SourceSpan at = call.span;
+    at.end_line = at.line;
+    at.end_column = at.column;
+    return {{at, statement + "\n" + std::string(at.column - 1, ' ')}};
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,223 @@
+// What the paths need to know about a function before they run it: what happens in which block,
+//        what
+// can still happen from there, and which conditions matter.
+
+#include <algorithm>
+
+#include "analyzer/analyses/protocol_paths.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/region/arguments.hpp"
+
+namespace mp::lint {
+namespace {
+
+using enum EventKind;
+
+std::size_t block_count(const Function& f) { return f.flow.empty() ? 1 : f.flow.size(); }
+
+// "train" of train.main and of train.Net.loss.
+std::string_view module_of(const Function& f) {
+    const std::string_view name = f.parent_class.empty() ? f.usr.str() : f.parent_class.str();
+    return name.substr(0, std::min(name.rfind('.'), name.size()));
+}
+
+// Two scripts of one name in different folders: what is called there by its name is not known here.
+bool is_of_a_namesake(const Function& f, const Function& callee) {
+    return is_python(f) && f.span.file != callee.span.file && module_of(f) == module_of(callee);
+}
+
+}  // namespace
+
+const std::array<DutyMasks, kDuties>& duty_masks() {
+    static constexpr std::array<DutyMasks, kDuties> kMasks{{
+        {mask_of(backward), mask_of(unscale) | mask_of(read_scale), mask_of(clip) | mask_of(inspect)},
+        {mask_of(scaler_step), mask_of(update), 0},
+        {mask_of(unscale), mask_of(scaler_step) | mask_of(update), 0},
+        {mask_of(backward), mask_of(scaler_step) | mask_of(unscale) | mask_of(read_scale),
+         mask_of(optimizer_step)},
+        {mask_of(backward), mask_of(scaler_step), mask_of(update)},
+    }};
+    return kMasks;
+}
+
+EventMask Paths::mask(const Function& f) const {
+    const auto found = masks_.find(&f);
+    return found == masks_.end() ? 0 : found->second;
+}
+
+void Paths::seed_masks() {
+    for_each_call(program_, Roles::may_be_event, [&](const Function& f, const Call& c) {
+        const EventKind kind = roles_.event(f, c).kind;
+        if (kind != none) masks_[&f] |= mask_of(kind);
+    });
+}
+
+// From the functions where something happens up to all that call them.
+void Paths::find_masks() {
+    seed_masks();
+    std::vector<const Function*> pending;
+    for (const auto& [f, own] : masks_) pending.push_back(f);
+    while (!pending.empty()) {
+        const Function* f = pending.back();
+        pending.pop_back();
+        const EventMask below = masks_[f];
+        for (const Call* c : program_.callers(f->usr)) {
+            const Function* caller = program_.owner(*c);
+            if (!caller || roles_.event(*caller, *c).kind != none) continue;
+            EventMask& known = masks_[caller];
+            if ((known | below) == known) continue;
+            known |= below;
+            pending.push_back(caller);
+        }
+    }
+}
+
+Paths::Body& Paths::body(const Function& f) {
+    const auto [entry, is_new] = bodies_.try_emplace(&f);
+    Body& made = entry->second;
+    if (!is_new) return made;
+    made.blocks.resize(block_count(f));
+    for (std::size_t i = 0; i < f.calls.size(); ++i) {
+        const Call& c = f.calls[i];
+        Item item{static_cast<std::int32_t>(i), roles_.event(f, c), nullptr, 0};
+        item.mask = mask_of(item.event.kind) & ~mask_of(none);
+        if (item.event.kind == none && !c.callee.empty()) {
+            item.callee = program_.definition(c.callee);
+            if (item.callee && is_of_a_namesake(f, *item.callee)) item.callee = nullptr;
+            if (item.callee) item.mask = mask(*item.callee);
+        }
+        if (c.block < made.blocks.size() && (item.mask || !c.result.name.empty()))
+            made.blocks[c.block].push_back(item);
+    }
+    find_dominators(f, made);
+    find_reach(f, made);
+    find_tracked(f, made);
+    return made;
+}
+
+bool Paths::dominates(const Body& body, std::uint32_t a, std::uint32_t b) {
+    if (a == Obligation::kOutside) return true;
+    for (std::size_t steps = 0; steps <= body.dominator.size(); ++steps) {
+        if (a == b) return true;
+        if (b == 0 || b >= body.dominator.size() || body.dominator[b] == Obligation::kOutside) return false;
+        b = body.dominator[b];
+    }
+    return false;
+}
+
+// Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm.
+void Paths::find_dominators(const Function& f, Body& body) const {
+    const std::size_t n = block_count(f);
+    body.dominator.assign(n, Obligation::kOutside);
+    std::vector<std::uint32_t> order, number(n, Obligation::kOutside);
+    std::vector<std::vector<std::uint32_t>> before(n);
+    std::vector<std::pair<std::uint32_t, std::size_t>> stack{{0, 0}};
+    std::vector<char> seen(n, 0);
+    seen[0] = 1;
+    while (!stack.empty() && !f.flow.empty()) {
+        auto& [b, at] = stack.back();
+        const std::uint32_t from = b;
+        if (at >= f.flow[from].to.size()) {
+            number[from] = static_cast<std::uint32_t>(order.size());
+            order.push_back(from);
+            stack.pop_back();
+            continue;
+        }
+        const Edge& e = f.flow[from].to[at++];
+        if (e.raises || e.to >= n) continue;
+        before[e.to].push_back(from);
+        if (!seen[e.to]) seen[e.to] = 1, stack.emplace_back(e.to, 0);
+    }
+    body.dominator[0] = 0;
+    const auto meet = [&](std::uint32_t a, std::uint32_t b) {
+        while (a != b) {
+            while (number[a] < number[b]) a = body.dominator[a];
+            while (number[b] < number[a]) b = body.dominator[b];
+        }
+        return a;
+    };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (auto b = order.rbegin(); b != order.rend(); ++b) {
+            if (*b == 0) continue;
+            std::uint32_t best = Obligation::kOutside;
+            for (const std::uint32_t p : before[*b])
+                if (body.dominator[p] != Obligation::kOutside)
+                    best = best == Obligation::kOutside ? p : meet(best, p);
+            if (best != body.dominator[*b]) body.dominator[*b] = best, changed = true;
+        }
+    }
+}
+
+namespace {
+
+// Per block: whether `wanted` can come before `stop` from its start.
+template <typename Blocks>
+std::vector<char> reachable(const Function& f, const Blocks& blocks, EventMask wanted, EventMask stop) {
+    std::vector<char> found(blocks.size(), 0), ends(blocks.size(), 0);
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        for (const auto& item : blocks[b]) {
+            if (item.mask & wanted) found[b] = 1;
+            if (item.mask & (wanted | stop)) {
+                ends[b] = 1;
+                break;
+            }
+        }
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t b = f.flow.size(); b-- > 0;) {
+            if (found[b] || ends[b]) continue;
+            for (const Edge& e : f.flow[b].to)
+                if (!e.raises && e.to < found.size() && found[e.to]) found[b] = 1, changed = true;
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+void Paths::find_reach(const Function& f, Body& body) const {
+    for (std::size_t d = 0; d < kDuties; ++d) {
+        const DutyMasks& m = duty_masks()[d];
+        body.settles[d] = reachable(f, body.blocks, m.settles, m.opens);
+        body.claims[d] = reachable(f, body.blocks, m.claims, m.opens);
+    }
+}
+
+// Only conditions that decide whether something happens are worth telling apart.
+void Paths::find_tracked(const Function& f, Body& body) const {
+    std::vector<Symbol> conditions;
+    for (const Block& b : f.flow)
+        for (const Edge& e : b.to)
+            if (!e.condition.empty() && std::ranges::find(conditions, e.condition) == conditions.end())
+                conditions.push_back(e.condition);
+    const auto eventful = [&](std::size_t b) {
+        return std::ranges::any_of(body.blocks[b], [](const Item& i) { return i.mask != 0; });
+    };
+    for (const Symbol condition : conditions) {
+        if (body.tracked.size() >= 16) return;
+        for (const bool when : {true, false}) {
+            std::vector<char> reached(f.flow.size(), 0);
+            std::vector<std::uint32_t> pending{0};
+            reached[0] = 1;
+            while (!pending.empty()) {
+                const Block& b = f.flow[pending.back()];
+                pending.pop_back();
+                for (const Edge& e : b.to) {
+                    if (e.to >= reached.size() || reached[e.to]) continue;
+                    if (e.condition == condition && e.when == when) continue;
+                    reached[e.to] = 1;
+                    pending.push_back(e.to);
+                }
+            }
+            bool matters = false;
+            for (std::size_t b = 0; b < reached.size() && !matters; ++b) matters = !reached[b] && eventful(b);
+            if (!matters) continue;
+            body.tracked.push_back(condition);
+            break;
+        }
+    }
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,313 @@
+// What each event does to the state of a path, and the defects it proves.
+
+#include <algorithm>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/protocol_paths.hpp"
+#include "analyzer/analyses/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+using enum EventKind;
+
+Site site_of(const Function* f, std::int32_t call) { return {f, call}; }
+
+// An operation on tensors: what comes out is as scaled as what goes in.
+bool passes_on(const Call& call) {
+    return call.kind == CallKind::op || call.kind == CallKind::method || call.kind == CallKind::constructor;
+}
+
+// `loss * 1024`: a loss scale of one's own.
+bool is_multiplied(const Function& f, const Operand& loss) {
+    const Call* from = source_call(f, loss);
+    if (!from || last_part(from->name.str()) != "__mul__") return false;
+    return std::ranges::any_of(from->args, [](const Operand& a) {
+        const std::optional<double> factor = number_of(a);
+        // Anything but a number is a scale that is kept elsewhere, or a weight; both are left
+        // alone.
+        return factor ? *factor > 1 : a.call == kNone && a.shape != Shape::tensor;
+    });
+}
+
+}  // namespace
+
+// Another method of the class does what this path lacks, and nobody sees when it runs.
+bool Paths::may_be_settled_elsewhere(const Violation& v) const {
+    const bool of_update = v.defect == Defect::no_update;
+    const bool of_unscale = v.defect == Defect::clip_scaled || v.defect == Defect::grads_inspected;
+    const EventMask wanted = mask_of(of_update ? update : unscale);
+    if ((!of_update && !of_unscale) || (mask(*root_) & wanted)) return false;
+    const Symbol owner = v.at.function->parent_class;
+    return std::ranges::any_of(masks_, [&](const auto& entry) {
+        const auto& [f, happens] = entry;
+        if (!(happens & wanted)) return false;
+        if (!owner.empty() && f->parent_class == owner) return true;
+        return of_update && !(happens & mask_of(scaler_step));
+    });
+}
+
+void Paths::report(Violation v) {
+    if (may_be_settled_elsewhere(v)) return;
+    const bool known = std::ranges::any_of(
+        violations_, [&](const Violation& old) { return old.defect == v.defect && old.at == v.at; });
+    if (!known) violations_.push_back(v);
+}
+
+ScalerState& Paths::slot(PathState& state, Symbol key) const {
+    const auto found = std::ranges::find(state.scalers, key, &ScalerState::key);
+    if (found != state.scalers.end()) return *found;
+    state.scalers.push_back({});
+    state.scalers.back().key = key;
+    return state.scalers.back();
+}
+
+bool Paths::disabled(Symbol scaler, const PathState& state) const {
+    const Enabled enabled = enabled_(*root_, scaler);
+    if (enabled.always == Switch::off) return true;
+    if (enabled.when.empty()) return false;
+    return std::ranges::any_of(state.assumed,
+                               [&](const Assumed& a) { return a.condition == enabled.when && !a.when; });
+}
+
+void Paths::open(ScalerState& scaler, Duty duty, std::uint32_t block, Site site) const {
+    scaler.duty(duty) = {.active = true, .block = block, .opened = site};
+}
+
+// The scaler whose scale() the loss went through on this path; nullptr when there is none.
+ScalerState* Paths::scaled_by(const Frame& frame, const Operand& loss, PathState& state, int depth) const {
+    const Function& f = *frame.function;
+    for (ScalerState& s : state.scalers)
+        for (ScaledLoss& p : s.pending) {
+            const bool direct = p.site.function == &f && loss.call == p.site.index;
+            if (!direct && (p.name.empty() || canonical(frame, key_of(loss)) != p.name)) continue;
+            p.used = true;
+            return &s;
+        }
+    const Call* from = source_call(f, loss);
+    if (!from || depth > 6 || !passes_on(*from)) return nullptr;
+    for (const Operand& a : from->args)
+        if (ScalerState* s = scaled_by(frame, a, state, depth + 1)) return s;
+    return nullptr;
+}
+
+// Who made the loss is not seen: it may be scaled already.
+bool Paths::is_open_question(const Frame& frame, const Operand& loss) const {
+    const Function& f = *frame.function;
+    if (frame.depth == 0 && loss.param != kNone) return true;
+    const std::string_view name = loss.name.str();
+    if (name.starts_with("self.") || name.starts_with("this->")) return true;
+    const Call* from = source_call(f, loss);
+    if (!from) return false;
+    if (roles_.event(f, *from).kind == scale) return false;
+    const Function* callee = from->callee.empty() ? nullptr : program_.definition(from->callee);
+    return callee && (mask(*callee) & mask_of(scale));
+}
+
+void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
+    const Function& f = *frame.function;
+    const Call& c = f.calls[static_cast<std::size_t>(item.call)];
+    const Event& e = item.event;
+    const Site here = site_of(&f, item.call);
+    const Symbol result = canonical(frame, c.result.name);
+    if (!result.empty())  // assigned anew
+        for (ScalerState& s : state.scalers)
+            std::erase_if(s.pending, [&](const ScaledLoss& p) { return p.name == result; });
+    switch (e.kind) {
+        case scale: {
+            const Symbol key = canonical(frame, e.subject);
+            if (!disabled(key, state)) slot(state, key).pending.push_back({result, here});
+            break;
+        }
+        case backward:
+            on_backward(frame, block, item, state);
+            break;
+        case clip:
+        case inspect:
+            on_gradients(frame, item, state);
+            break;
+        case unscale:
+            on_unscale(frame, block, item, state);
+            break;
+        case scaler_step:
+            on_scaler_step(frame, block, item, state);
+            break;
+        case update:
+            on_update(frame, item, state);
+            break;
+        case optimizer_step:
+            on_optimizer_step(frame, item, state);
+            break;
+        case zero_grad:
+            on_zero_grad(state);
+            break;
+        case managed:
+            state.plain = {};
+            break;
+        case region:
+            state.region = here;
+            break;
+        case penalty:
+            if (e.loss && !scaled_by(frame, *e.loss, state, 0)) state.penalty = here;
+            break;
+        case read_scale:
+            for (ScalerState& s : state.scalers) {
+                s.duty(Duty::unscale).active = s.duty(Duty::scaler_step).active = false;
+                s.just_stepped = {};
+            }
+            break;
+        case scheduler_step:
+            for (ScalerState& s : state.scalers)
+                if (s.just_stepped.known() && s.just_stepped.function == &f &&
+                    s.just_stepped.call().loop_depth == c.loop_depth)
+                    report({Defect::blind_scheduler, here, s.just_stepped, {}, s.key, {}});
+            break;
+        case none:
+            break;
+    }
+}
+
+void Paths::on_backward(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
+    const Site here = site_of(frame.function, item.call);
+    const Operand& loss = *item.event.loss;
+    for (ScalerState& s : state.scalers) {
+        for (Stepped& u : s.unscaled) u.again = true;
+        for (Stepped& t : s.stepped) t.again = true;
+    }
+    ScalerState* scaler = scaled_by(frame, loss, state, 0);
+    for (ScalerState& s : state.scalers)
+        for (ScaledLoss& p : s.pending) {
+            // Kept in a list, or returned by a helper: this may be it.
+            if (scaler || p.used || (!p.name.empty() && p.site.function == frame.function)) continue;
+            p.used = true;
+            scaler = &s;
+        }
+    if (!scaler) {
+        if (is_open_question(frame, loss) || is_multiplied(*frame.function, loss)) {
+            // Whatever these gradients are, they are not those of the backward before.
+            for (ScalerState& s : state.scalers)
+                s.duty(Duty::unscale).active = s.duty(Duty::scaler_step).active = false;
+            return;
+        }
+        state.plain = here;
+        state.plain_region = state.region;
+        return;
+    }
+    if (scaler->early_update.known() && scaler->early_scaled.known())
+        report({Defect::update_per_backward, scaler->early_update, here, {}, scaler->key, {}});
+    if (state.penalty.known() && state.region.known())
+        report({Defect::penalty_unscaled, state.penalty, here, {}, scaler->key, {}});
+    state.penalty = {};
+    std::erase_if(scaler->pending, [](const ScaledLoss& p) { return p.used && p.name.empty(); });
+    scaler->scaled = here;
+    scaler->early_update = scaler->early_scaled = scaler->just_stepped = {};
+    for (const Duty d : {Duty::unscale, Duty::scaler_step, Duty::step_first}) open(*scaler, d, block, here);
+}
+
+void Paths::on_gradients(Frame& frame, const Item& item, PathState& state) {
+    for (ScalerState& s : state.scalers) {
+        const Obligation& duty = s.duty(Duty::unscale);
+        if (!duty.due() || !s.scaled.known()) continue;
+        if (disabled(s.key, state)) continue;
+        // A guarded unscale_ may be guarded by what enables the scaler.
+        if (duty.skipped && enabled_(*root_, s.key).always != Switch::on) continue;
+        const Defect defect = item.event.kind == clip ? Defect::clip_scaled : Defect::grads_inspected;
+        report({defect, site_of(frame.function, item.call), s.scaled, {}, s.key, {}});
+    }
+}
+
+void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
+    const Site here = site_of(frame.function, item.call);
+    const Symbol key = canonical(frame, item.event.subject);
+    const Symbol optimizer = canonical(frame, item.event.optimizer);
+    if (disabled(key, state)) return;
+    ScalerState& s = slot(state, key);
+    for (const Stepped& u : s.unscaled)
+        if (u.optimizer == optimizer && u.again && !optimizer.empty() && s.duty(Duty::finish).due())
+            report({Defect::unscaled_twice, here, u.site, {}, key, optimizer});
+    std::erase_if(s.unscaled, [&](const Stepped& u) { return u.optimizer == optimizer; });
+    s.unscaled.push_back({optimizer, here});
+    s.duty(Duty::unscale).active = s.duty(Duty::scaler_step).active = false;
+    open(s, Duty::finish, block, here);
+}
+
+// Whether the plain backward is a defect of this path, and not the branch without a scaler.
+bool Paths::plain_is_proven(const Frame& frame, const ScalerState& s, const PathState& state) {
+    const EventMask all = mask(*root_);
+    if (!(all & mask_of(scale))) return true;
+    if (!s.scaled.known() || s.scaled.function != state.plain.function) return false;
+    if (all & mask_of(optimizer_step)) return false;
+    const Body& where = body(*s.scaled.function);
+    const std::uint32_t a = s.scaled.call().block, b = state.plain.call().block;
+    return frame.function && (dominates(where, a, b) || dominates(where, b, a));
+}
+
+void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
+    const Site here = site_of(frame.function, item.call);
+    const Symbol key = canonical(frame, item.event.subject);
+    const Symbol optimizer = canonical(frame, item.event.optimizer);
+    if (disabled(key, state)) {
+        state.plain = {};
+        return;
+    }
+    ScalerState& s = slot(state, key);
+    const Obligation& duty = s.duty(Duty::update);
+    const bool guarded = duty.skipped && enabled_(*root_, key).always != Switch::on;
+    for (const Stepped& t : s.stepped)
+        if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded)
+            report({Defect::no_update, t.site, here, {}, key, optimizer});
+    if (s.early_update.known() && !s.scaled.known())
+        report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
+    if (state.plain.known() && plain_is_proven(frame, s, state))
+        report({Defect::plain_backward, state.plain, here, s.scaled, key, optimizer});
+    state.plain = {};
+    s.early_update = s.early_scaled = {};
+    std::erase_if(s.unscaled, [&](const Stepped& u) { return u.optimizer == optimizer; });
+    std::erase_if(s.stepped, [&](const Stepped& t) { return t.optimizer == optimizer; });
+    if (item.event.certain) s.stepped.push_back({optimizer, here});
+    for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
+        s.duty(d).active = false;
+    open(s, Duty::update, block, here);
+    s.just_stepped = here;
+}
+
+void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
+    const Symbol key = canonical(frame, item.event.subject);
+    if (disabled(key, state)) return;
+    ScalerState& s = slot(state, key);
+    if (s.scaled.known() && s.duty(Duty::step_first).due()) {
+        s.early_update = site_of(frame.function, item.call);
+        s.early_scaled = s.scaled;
+    }
+    s.scaled = {};
+    s.pending.clear();  // whatever took them, their iteration is over
+    s.stepped.clear();
+    s.unscaled.clear();
+    for (Obligation& o : s.duties) o.active = false;
+}
+
+void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) {
+    const Site here = site_of(frame.function, item.call);
+    const Symbol optimizer = canonical(frame, item.event.optimizer);
+    for (ScalerState& s : state.scalers) {
+        const Obligation& duty = s.duty(Duty::scaler_step);
+        if (duty.due() && !duty.skipped && s.scaled.known() && !state.plain.known() &&
+            !disabled(s.key, state))
+            report({Defect::step_around, here, s.scaled, {}, s.key, optimizer});
+        for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
+            s.duty(d).active = false;
+    }
+    if (state.plain.known())
+        report({Defect::unscaled_training, state.plain, state.plain_region, here, {}, optimizer});
+    state.plain = state.plain_region = state.region = {};
+}
+
+void Paths::on_zero_grad(PathState& state) const {
+    state.plain = state.penalty = {};
+    for (ScalerState& s : state.scalers) {
+        s.scaled = s.early_update = s.early_scaled = {};
+        for (const Duty d : {Duty::unscale, Duty::scaler_step, Duty::step_first}) s.duty(d).active = false;
+    }
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,27 @@
+#pragma once
+
+// What rules ask of Python code besides its calls: whether it is a test, and whether a branch has
+// already asked for the dtype.
+
+#include <cstdint>
+#include <string_view>
+
+#include "analyzer/analyses/finding.hpp"
+#include "analyzer/facts/model.hpp"
+#include "analyzer/region/arguments.hpp"
+
+namespace mp::lint {
+
+// Tests compare precisions on purpose, benchmarks run without a training to protect.
+enum class CodeKind : std::uint8_t { product, test, benchmark };
+CodeKind code_kind(std::string_view path);
+// The same of a file; to ask for one file again and again, as loops over functions do, costs nothing.
+CodeKind code_kind(Symbol file);
+// One level lower in tests; in benchmarks an error is a warning.
+Severity severity_in(CodeKind, Severity);
+
+// The block runs only on one side of a branch that asks for a floating dtype or for a precision flag:
+// `if x.dtype == torch.float16`, `if self.fp16`. What stands there was written for that side.
+bool is_dtype_guarded(const Function&, std::uint32_t block);
+
+}  // namespace mp::lint

@@ -1,0 +1,66 @@
+#include "analyzer/analyses/regions.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "analyzer/analyses/support.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool calls_any(const Function& f, std::span<const std::string_view> names) {
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        // A constructor is named by its class or by class and constructor.
+        return any_of(leaf(c.name.str()), names) || any_of(c.name.str(), names);
+    });
+}
+
+}  // namespace
+
+const Policy* policy_of(const RuleContext& context, const Context& region) {
+    const std::string_view device = region.device.str();
+    if (!device.empty()) return context.policy(device);
+    // The region does not say: the device the user named, else CUDA's, the older interface.
+    return context.policy(context.device.empty() ? "cuda" : context.device);
+}
+
+bool casts_to_fp32(Category category) {
+    return category == Category::fp32 || category == Category::fp32_set_opt_dtype ||
+           category == Category::fp32_append_dtype;
+}
+
+std::string describe(const Context& region) {
+    std::string text;
+    if (region.dtype != DType::unknown) text += std::string(label(region.dtype)) + " ";
+    if (!region.device.empty()) text += std::string(region.device.str()) + " ";
+    return text + "autocast";
+}
+
+std::vector<Note> notes_of(const Context& region) {
+    std::vector<Note> notes;
+    const bool chain_opens = !region.chain.empty() && region.chain.front().span == region.opened;
+    if (region.opened.known() && !chain_opens) {
+        std::string text = "the region opens here";
+        if (!region.opener.empty()) text += ", by " + std::string(region.opener.str());
+        if (!region.condition.empty()) text += ", when " + std::string(region.condition.str());
+        notes.push_back({region.opened, std::move(text)});
+    }
+    notes.insert(notes.end(), region.chain.begin(), region.chain.end());
+    return notes;
+}
+
+bool reads_autocast_state(const Function& f) {
+    constexpr std::array<std::string_view, 7> kReads{"is_autocast_enabled",      "get_autocast_dtype",
+                                                     "get_autocast_gpu_dtype",   "get_autocast_cpu_dtype",
+                                                     "at::autocast::is_enabled", "is_autocast_cpu_enabled",
+                                                     "is_autocast_xla_enabled"};
+    return calls_any(f, kReads);
+}
+
+bool is_inference(const Function& f) {
+    constexpr std::array<std::string_view, 4> kGuards{"NoGradGuard", "InferenceMode", "no_grad",
+                                                      "inference_mode"};
+    return calls_any(f, kGuards);
+}
+
+}  // namespace mp::lint

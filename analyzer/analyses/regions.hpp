@@ -1,0 +1,29 @@
+#pragma once
+
+// What the autocast rules share: which policy a context obeys, and how it is shown.
+
+#include <string>
+#include <vector>
+
+#include "analyzer/analyses/context.hpp"
+
+namespace mp::lint {
+
+// The op list of the context's device; nullptr for a device whose list is not known.
+const Policy* policy_of(const RuleContext&, const Context&);
+
+// The list casts the inputs of such an op to fp32, always or unless the call says otherwise.
+bool casts_to_fp32(Category);
+
+// "fp16 autocast", "cuda autocast", "autocast": as much as is known.
+std::string describe(const Context&);
+
+// Where it opens, then the calls that lead from there.
+std::vector<Note> notes_of(const Context&);
+
+// The function asks for the autocast state itself, so it knows what it does.
+bool reads_autocast_state(const Function&);
+// A gradient-free scope (NoGradGuard, InferenceMode) is opened in the function.
+bool is_inference(const Function&);
+
+}  // namespace mp::lint

@@ -1,0 +1,86 @@
+#include "analyzer/analyses/support.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "analyzer/analyses/python_code.hpp"
+#include "analyzer/region/arguments.hpp"
+
+namespace mp::lint {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool is_statistic(const Operand& value) { return value.stat > Stat::sum; }
+
+}  // namespace
+
+std::string_view name_of(Severity severity) {
+    switch (severity) {
+        case Severity::note:
+            return "note";
+        case Severity::warning:
+            return "warning";
+        case Severity::error:
+            return "error";
+    }
+    return "note";
+}
+
+std::string_view leaf(std::string_view qualified) { return last_name(qualified); }
+
+bool is_within(std::string_view qualified, std::string_view scope) {
+    if (qualified.starts_with("::")) qualified.remove_prefix(2);
+    if (!qualified.starts_with(scope)) return false;
+    qualified.remove_prefix(scope.size());
+    return qualified.starts_with("::") || qualified.starts_with('.');
+}
+
+bool mentions(std::string_view text, std::string_view part) {
+    return !std::ranges::search(text, part, {}, lower, lower).empty();
+}
+
+bool any_of(std::string_view text, std::span<const std::string_view> names) {
+    return std::ranges::find(names, text) != names.end();
+}
+
+std::string_view label(DType d) { return d == DType::lowp ? "fp16 or bf16" : name_of(d); }
+
+bool is_proven_low(DType d) { return is_low_precision(d) && d != DType::lowp; }
+
+Severity error_if_proven(DType d) { return is_proven_low(d) ? Severity::error : Severity::warning; }
+
+bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64 || d == DType::tf32; }
+
+std::optional<double> number_of(const Operand& value) {
+    const std::string_view text = value.constant.str();
+    double number = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    if (!std::isfinite(number)) return std::nullopt;
+    return number;
+}
+
+std::string_view naming(const Operand& value) {
+    return value.name.empty() ? value.text.str() : value.name.str();
+}
+
+std::string quoted(std::string_view name) {
+    return name.empty() ? std::string() : " '" + std::string(name) + "'";
+}
+
+bool computes_statistics(const Function& function) {
+    const auto in_call = [](const Call& call) { return std::ranges::any_of(call.args, is_statistic); };
+    const auto in_cast = [](const Cast& cast) { return is_statistic(cast.source); };
+    return std::ranges::any_of(function.calls, in_call) || std::ranges::any_of(function.casts, in_cast);
+}
+
+void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
+    if (is_python(function)) finding.severity = severity_in(code_kind(finding.span.file), finding.severity);
+    finding.function = function.display.empty() ? function.name : function.display;
+    for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
+    out.push_back(std::move(finding));
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,76 @@
+#pragma once
+
+// What rules share: names, severities, and the one way a finding is finished.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "analyzer/analyses/context.hpp"
+
+namespace mp::lint {
+
+// "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
+std::string_view leaf(std::string_view qualified);
+// "cub" is the outermost scope of "cub::BlockReduce::Sum", also as "::cub::..."; "torch.nn" one of
+// "torch.nn.Linear.forward".
+bool is_within(std::string_view qualified, std::string_view scope);
+// Letter case ignored. Only for library vocabulary and for lowering a severity, never as evidence.
+bool mentions(std::string_view text, std::string_view part);
+bool any_of(std::string_view text, std::span<const std::string_view> names);
+
+// "fp16", "bf16"; "fp16 or bf16" when it is not known which.
+std::string_view label(DType);
+// A low-precision dtype that is known exactly: what an error needs.
+bool is_proven_low(DType);
+Severity error_if_proven(DType);
+
+// A scalar or packed floating value with more bits than any half.
+bool is_wide(DType);
+
+// The constant as a number; nothing when it is not one ("nullptr", "CUDA_R_16F", "inf").
+std::optional<double> number_of(const Operand&);
+
+// How an operand is named to the user: its name, else its text; empty when it has neither.
+std::string_view naming(const Operand&);
+// " 'acc'" or "" : for messages that read well with and without a name.
+std::string quoted(std::string_view name);
+
+// A variance, a mean, a sum of squares or an inverse root appears in this function.
+bool computes_statistics(const Function&);
+
+// Python tests and benchmarks are reported lower (severity_in). Adds the enclosing
+// function and, after the finding's own notes, why its dtypes are what they are.
+void emit(const RuleContext&, const Function&, Finding, Findings& out);
+
+// A rule that looks at calls of certain names or ops: `name` is asked once per name, `op` once per
+// op, and only the calls that one of them accepts are touched.
+template <typename Judge>
+void for_each_call_or_op(const Program& program, const NameQuestion& name, const NameQuestion& op,
+                         Judge judge) {
+    const std::span<const Function* const> functions = program.functions();
+    for (const CallAt& at : program.calls().select(name, op)) {
+        const Function& f = *functions[at.function];
+        judge(f, f.calls[at.call]);
+    }
+}
+
+template <typename Judge>
+void for_each_call(const Program& program, const NameQuestion& name, Judge judge) {
+    for_each_call_or_op(program, name, {}, judge);
+}
+
+template <typename Judge>
+void for_each_op(const Program& program, const NameQuestion& op, Judge judge) {
+    for_each_call_or_op(program, {}, op, judge);
+}
+
+// A rule that looks at one kind of fact of every function.
+template <typename Facts, typename Judge>
+void for_each(const RuleContext& context, Facts Function::* facts, Judge judge) {
+    for (const Function* function : context.program.functions())
+        for (const auto& fact : function->*facts) judge(*function, fact);
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,246 @@
+#include "analyzer/analyses/tensor_dtypes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "analyzer/analyses/regions.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/region/arguments.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Longer ways than this are not followed; the answer is then unknown.
+constexpr int kDeepest = 48;
+
+// Ops whose result has the dtype of their floating inputs, besides those that the policies list.
+constexpr std::array<std::string_view, 47> kKeeps{
+    "abs",     "add",       "sub",       "rsub",      "mul",          "div",         "neg",        "square",
+    "sqrt",    "clamp",     "clamp_min", "clamp_max", "clone",        "contiguous",  "detach",     "dropout",
+    "expand",  "expand_as", "flatten",   "gelu",      "index_select", "masked_fill", "max_pool2d", "narrow",
+    "permute", "relu",      "repeat",    "reshape",   "roll",         "select",      "sigmoid",    "silu",
+    "slice",   "squeeze",   "t",         "tanh",      "transpose",    "unsqueeze",   "unflatten",  "view",
+    "view_as", "where",     "mean",      "var",       "std",          "amax",        "pad"};
+
+// Ops whose second input may be a tensor too. In Python nothing tells a tensor from a number or a
+// dimension, so that the other ops are judged by their first input alone.
+constexpr std::array<std::string_view, 23> kSeveralInputs{
+    "add",     "sub",     "rsub",  "mul",     "div",     "pow",  "where",  "maximum",
+    "minimum", "atan2",   "dot",   "vdot",    "cross",   "lerp", "matmul", "mm",
+    "bmm",     "baddbmm", "addmm", "addcmul", "addcdiv", "cat",  "stack"};
+
+bool is_display(const Call& call) {
+    const std::string_view name = call.name.str();
+    return call.kind == CallKind::constructor && (name == "list" || name == "tuple");
+}
+
+bool is_number(const Operand& o) { return !o.constant.empty() || o.shape == Shape::scalar; }
+
+// Whether an argument of an op can be one of its inputs.
+bool may_be_input(const Function& f, const Call& call, std::size_t at, bool several) {
+    const Operand& argument = call.args[at];
+    if (argument.shape == Shape::tensor) return true;
+    if (!is_python(f) || argument.shape != Shape::other || !argument.keyword.empty() || is_number(argument))
+        return false;
+    const bool after_module = at == 1 && call.args[0].shape == Shape::module;
+    return at == 0 || after_module || several;
+}
+
+// Python's factories and moves that take the dtype of their first argument unless told otherwise.
+bool follows_first(const Function& f, const Call& call) {
+    constexpr std::array<std::string_view, 17> kNames{
+        "new_zeros",  "new_ones",   "new_full",  "new_empty",  "zeros_like",    "ones_like",
+        "full_like",  "empty_like", "rand_like", "randn_like", "cuda",          "cpu",
+        "contiguous", "clone",      "detach",    "pin_memory", "requires_grad_"};
+    if (!is_python(f) || call.args.empty() || !any_of(leaf(call.name.str()), kNames)) return false;
+    return std::ranges::none_of(call.args, [](const Operand& o) { return o.keyword.str() == "dtype"; });
+}
+
+bool is_known_op(const RuleContext& context, Op op) {
+    return any_of(op.name(), kKeeps) || context.cuda.category(op) != Category::unlisted ||
+           context.cpu.category(op) != Category::unlisted;
+}
+
+TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
+
+// The region is open on every known way to this call.
+bool always_open(const Program& program, const Function& f, const Call& call) {
+    const auto contexts = program.contexts(f, call);
+    return std::ranges::all_of(contexts,
+                               [](const Context& c) { return c.enabled == Switch::on && c.proven; });
+}
+
+}  // namespace
+
+const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
+    const auto [entry, is_new] = traits_.try_emplace(op.symbol());
+    if (is_new)
+        entry->second = {.is_known = is_known_op(context_, op),
+                         .takes_several = any_of(op.name(), kSeveralInputs)};
+    return entry->second;
+}
+
+template <typename Find>
+TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
+    const auto [entry, is_new] = known_.try_emplace({key, index}, unknown());
+    TensorDType& kept = entry->second;  // stays in its place while others are added
+    if (!is_new || depth_ >= kDeepest) return kept;
+    ++depth_;
+    TensorDType found = find();
+    --depth_;
+    return kept = std::move(found);
+}
+
+TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
+    ResolvedDType found = context_.program.dtype_of(f, operand);
+    if (found.dtype != DType::unknown)
+        return {.dtype = found.dtype, .proven = true, .chain = std::move(found.chain)};
+    if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
+        return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
+    if (operand.param != kNone) return of_parameter(f, operand.param);
+    return unknown();
+}
+
+TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
+    if (call.result.dtype != DType::unknown) return {.dtype = call.result.dtype, .proven = true, .chain = {}};
+    return once(&call, kNone, [&] {
+        if (call.op.known()) return of_op(f, call);
+        if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
+        if (const Item item = item_of(call); item.held) return of_item(f, item);
+        const Function* callee = context_.program.definition(call.callee);
+        return callee ? of_returned(*callee) : unknown();
+    });
+}
+
+// The dtype that all floating tensor inputs share; unknown when one is, or when they differ.
+TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::vector<DType>* inputs) {
+    TensorDType common = unknown();
+    bool first = true;
+    const auto take = [&](const Operand& operand) {
+        TensorDType input = of(f, operand);
+        inputs->push_back(input.dtype);
+        if (is_integer(input.dtype) || input.dtype == DType::boolean) return;
+        if (first)
+            common = std::move(input);
+        else if (input.dtype != common.dtype)
+            common = unknown();
+        else
+            common.proven = common.proven && input.proven;
+        first = false;
+    };
+    const bool several = is_python(f) && traits(call.op).takes_several;
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+        const Call* made = several ? call_of(f, call.args[i]) : nullptr;
+        if (made && is_display(*made)) {
+            for (const Operand& item : made->args) take(item);
+        } else if (may_be_input(f, call, i, several)) {
+            take(call.args[i]);
+        }
+    }
+    // Without autocast a module refuses inputs of another dtype than its parameters'.
+    const bool of_module = is_python(f) && !call.args.empty() && call.args[0].shape == Shape::module;
+    if (of_module && common.dtype == DType::unknown && inputs->size() <= 1)
+        return of_module_operand(f, call.args[0]);
+    return common;
+}
+
+// What the parameters of a module have: told by the facts, or, for a part of `self`, by whoever calls
+// the method on a module cast as a whole.
+TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module) {
+    TensorDType found = of(f, module);
+    if (found.dtype != DType::unknown || !module.name.str().starts_with("self.") || f.params.empty() ||
+        f.params[0].name.str() != "self")
+        return found;
+    Operand self;
+    self.param = 0;
+    self.shape = Shape::module;
+    found = of(f, self);
+    found.proven = false;  // the part may have been cast by itself
+    return found;
+}
+
+TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
+    if (!traits(call.op).is_known) return unknown();
+    if (call.in_place && !call.args.empty()) return of(f, call.args[0]);
+    std::vector<DType> inputs;
+    TensorDType common = of_inputs(f, call, &inputs);
+    const Context* region = context_.program.enabled_context(f, call);
+    if (!region) return common;
+    const Policy* policy = policy_of(context_, *region);
+    if (!policy) return unknown();
+    const DType low = region->dtype == DType::unknown ? DType::lowp : region->dtype;
+    const Category category = call.in_place ? Category::unlisted : policy->category(call.op);
+    const bool always = always_open(context_.program, f, call);
+    switch (category) {
+        case Category::lower:
+            return {.dtype = low, .proven = always, .chain = {}};
+        case Category::fp32:
+        case Category::fp32_set_opt_dtype:
+        case Category::fp32_append_dtype:
+            return {.dtype = DType::fp32, .proven = always, .chain = {}};
+        case Category::promote: {
+            const DType dtype = policy->dtype_of(call.op, inputs, false, region->dtype);
+            return {.dtype = dtype, .proven = always && common.proven, .chain = {}};
+        }
+        default:
+            return common;
+    }
+}
+
+// One item of what a function of the program returns.
+TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
+    const Call* made = call_of(f, *item.held);
+    const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
+    if (!callee) return unknown();
+    return of_returned(*callee, [&](const Operand& value) {
+        const Call* display = call_of(*callee, value);
+        const Operand* part = display ? item_of_display(*display, item.at) : nullptr;
+        return part ? of(*callee, *part) : unknown();
+    });
+}
+
+TensorDType TensorDTypes::of_returned(const Function& callee) {
+    return of_returned(callee, [&](const Operand& value) { return of(callee, value); });
+}
+
+// What all that it returns agree on.
+template <typename Find>
+TensorDType TensorDTypes::of_returned(const Function& callee, Find find) {
+    TensorDType common = unknown();
+    bool first = true;
+    for (const Operand& value : callee.returned) {
+        TensorDType found = find(value);
+        if (first)
+            common = std::move(found);
+        else if (found.dtype != common.dtype)
+            return unknown();
+        first = false;
+    }
+    return common;
+}
+
+// Any known caller that passes half makes it half there; proven only when all agree.
+TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
+    return once(&f, param, [&] {
+        TensorDType low = unknown();
+        bool agree = true, first = true;
+        for (const Call* call : context_.program.callers(f.usr)) {
+            const Function* caller = context_.program.owner(*call);
+            const Operand* argument = argument_for(*call, f, param);
+            TensorDType found = caller && argument ? of(*caller, *argument) : unknown();
+            agree = agree && (first || found.dtype == low.dtype);
+            if (first || (is_low_precision(found.dtype) && !is_low_precision(low.dtype))) {
+                low = std::move(found);
+                if (low.dtype != DType::unknown)
+                    low.chain.push_back({call->span, "passed here as " + std::string(label(low.dtype))});
+            }
+            first = false;
+        }
+        if (!agree && !is_low_precision(low.dtype)) return unknown();
+        low.proven = low.proven && agree;
+        return low;
+    });
+}
+
+}  // namespace mp::lint

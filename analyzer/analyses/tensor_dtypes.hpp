@@ -1,0 +1,58 @@
+#pragma once
+
+// The dtype of a tensor where it is used, as far as facts and policies tell: through ops that keep
+// their input's dtype, through ops that an autocast region casts, and through the program's own
+// functions.
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/analyses/context.hpp"
+#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/fact_key.hpp"
+
+namespace mp::lint {
+
+struct TensorDType {
+    DType dtype = DType::unknown;
+    bool proven = true;       // it holds on every path that is known
+    std::vector<Note> chain;  // the calls it came through, outermost first
+};
+
+class TensorDTypes {
+public:
+    explicit TensorDTypes(const RuleContext& context) : context_(context) {}
+
+    TensorDType of(const Function&, const Operand&);
+
+private:
+    TensorDType of_result(const Function&, const Call&);
+    TensorDType of_op(const Function&, const Call&);
+    TensorDType of_returned(const Function& callee);
+    template <typename Find>
+    TensorDType of_returned(const Function& callee, Find find);
+    TensorDType of_item(const Function&, const Item&);
+    TensorDType of_module_operand(const Function&, const Operand& module);
+    TensorDType of_parameter(const Function&, std::int32_t param);
+    TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
+
+    // Answers are kept, and one that is being looked for is unknown: recursion in the program ends
+    // there.
+    template <typename Find>
+    TensorDType once(const void* key, std::int32_t index, Find find);
+
+    // What an op's name alone tells, asked once per op.
+    struct OpTraits {
+        bool is_known = false;
+        bool takes_several = false;  // tensors
+    };
+    const OpTraits& traits(Op);
+
+    const RuleContext& context_;
+    std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
+    std::unordered_map<Symbol, OpTraits> traits_;
+    int depth_ = 0;
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/clang/extract.hpp"
+#include "analyzer/config/selection.hpp"
+#include "analyzer/python/extract.hpp"
+
+namespace mp::lint {
+
+// What a run is made of, as functions, so that tests can run the driver without a compiler.
+struct FrontEnds {
+    Invocation (*translate)(const CompileCommand&, const ExtractOptions&) = nullptr;
+    Unit (*extract)(const Invocation&, const ExtractOptions&) = nullptr;
+    std::string (*version)() = nullptr;  // of the extractor
+    CompileCommand (*default_command)(const std::string& file,
+                                      const std::vector<std::string>& flags) = nullptr;
+    Result<CompileDatabase> (*load_database)(const std::string& path) = nullptr;
+    std::string (*find_database)(const std::string& start) = nullptr;
+    // Python. Null: its files are not looked at.
+    Unit (*extract_python)(const python::Source&) = nullptr;
+    bool (*is_relevant)(std::string_view path, std::string_view text) = nullptr;
+    // Names of configuration files that the code of a unit gives, as written.
+    std::vector<std::string> (*configuration_files)(const Unit&) = nullptr;
+    std::string (*module_name)(const std::string& path, const std::string& root) = nullptr;
+    Rules rules;
+    std::string_view (*rule_page)(std::string_view id) = nullptr;
+};
+
+FrontEnds real_front_ends();
+
+// "0.1.0"
+std::string_view product_version();
+
+}  // namespace mp::lint

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/clang/extract.hpp"
+#include "analyzer/config/config.hpp"
+
+namespace mp::lint {
+
+// Everything a run depends on besides the files it reads. The command line fills it, then a
+// configuration fills what the command line left open (apply_config).
+struct LintOptions {
+    std::vector<std::string> inputs;  // files and directories; empty: the working directory
+    std::string working_directory;    // absolute
+    std::string database;             // -p: a compile_commands.json or its directory; empty: searched
+    // What follows `--`. Present, even empty: no compilation database is used.
+    std::optional<std::vector<std::string>> flags;
+
+    std::vector<std::string> select;
+    std::vector<std::string> ignore;
+    std::vector<std::string> exclude;
+    std::vector<PerFileIgnore> per_file_ignores;
+    std::string config_directory;  // `exclude` and `per_file_ignores` are relative to it
+    RegionConfig regions;
+
+    std::optional<CudaHeaders> cuda;
+    std::string cuda_path;
+    bool exact = false;
+    std::vector<std::string> extra_args;
+    std::string torch;   // version of the autocast lists; empty: the newest
+    std::string device;  // --device: what the program runs on when it does not say; empty: not told
+    std::vector<std::string> policy_files;  // --policy: op lists of the user's, in the policy format
+    HmpLists hmp;                           // [hmp] of the configuration: in the place of HMP's own lists
+    std::optional<bool> inference;
+
+    bool use_cache = true;
+    std::string cache_directory;    // empty: default_cache_directory()
+    std::optional<int> jobs;        // default: processors available
+    std::optional<double> timeout;  // seconds per unit, default 120
+
+    // Called as units finish, with the number done, the number in all, and the path of one.
+    std::function<void(std::size_t, std::size_t, const std::string&)> progress;
+};
+
+void apply_config(LintOptions& options, const Config& config);
+
+// "auto", "stubs" or the path of a toolkit.
+void set_cuda(LintOptions& options, const std::string& value);
+
+}  // namespace mp::lint

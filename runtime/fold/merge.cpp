@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "runtime/fold/partial.hpp"
+#include "runtime/fold/parts.hpp"
+
+namespace mp::trace {
+
+void Partial::merge_step(StepState& into, const StepState& other) {
+    if (other.restart < into.restart) return;
+    if (other.restart > into.restart) {
+        into = other;
+        return;
+    }
+    StepSummary& m = into.summary;
+    const StepSummary& o = other.summary;
+    m.wall_ns = std::max(m.wall_ns, o.wall_ns);
+    m.sampled = m.sampled || o.sampled;
+    add_coverage(m.coverage, o.coverage);
+    if (o.has_loss_scale && (!m.has_loss_scale || std::tuple(other.scale_rank, o.loss_scale) <
+                                                      std::tuple(into.scale_rank, m.loss_scale))) {
+        m.loss_scale = o.loss_scale;
+        m.has_loss_scale = true;
+        into.scale_rank = other.scale_rank;
+    }
+    into.loss.add(other.loss);
+    into.twin_loss.add(other.twin_loss);
+    into.losses += other.losses;
+    into.twins += other.twins;
+}
+
+void Partial::note_gradient(SkipState& skip, const SkipFacts::Gradient& g) {
+    const auto [at, fresh] = skip.gradients.try_emplace(g.name, g);
+    // One rank of each name: the lowest.
+    if (!fresh && std::tuple(g.rank, g.nonfinite) < std::tuple(at->second.rank, at->second.nonfinite))
+        at->second = g;
+    if (skip.gradients.size() > kMaxGradients) skip.gradients.erase(std::prev(skip.gradients.end()));
+}
+
+void Partial::merge_skip(const SkipState& other) {
+    const std::int64_t step = other.facts.step.value;
+    const auto [at, fresh] = skips_.try_emplace(step, other);
+    if (!fresh) {
+        SkipState& into = at->second;
+        SkipFacts& f = into.facts;
+        const SkipFacts& o = other.facts;
+        if (o.has_scale && (!f.has_scale || other.scale_rank < into.scale_rank)) {
+            f.has_scale = true;
+            f.loss_scale = o.loss_scale;
+            into.scale_rank = other.scale_rank;
+        }
+        if (!o.origin.op.empty() && (f.origin.op.empty() || origin_order(o.origin, other.facts.origin_rank) <
+                                                                origin_order(f.origin, f.origin_rank))) {
+            f.origin = o.origin;
+            f.origin_rank = o.origin_rank;
+        }
+        for (const auto& [name, gradient] : other.gradients) note_gradient(into, gradient);
+        f.forward_origins += o.forward_origins;
+        f.backward_origins += o.backward_origins;
+        f.reductions_made_nonfinite += o.reductions_made_nonfinite;
+        if (f.reduction_op.empty() || (!o.reduction_op.empty() && o.reduction_op < f.reduction_op))
+            f.reduction_op = o.reduction_op;
+        f.loss_finite = f.loss_finite && o.loss_finite;
+        f.twin_loss_finite = f.twin_loss_finite && o.twin_loss_finite;
+        merge_step(into.step, other.step);
+    }
+    // The first ones: a step that is left out here is not among the first of the whole run either.
+    if (skips_.size() > kMaxSkips) skips_.erase(std::prev(skips_.end()));
+}
+
+void Partial::merge(const Partial& other) {
+    ops_.merge(other.ops_, names_, other.names_);
+    tensors_.merge(other.tensors_, names_, other.names_);
+    steps_every_ = std::max(steps_every_, other.steps_every_);
+    for (const auto& [step, state] : other.steps_) {
+        const auto [at, fresh] = steps_.try_emplace(step, state);
+        if (!fresh) merge_step(at->second, state);
+    }
+    std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
+    thin();
+    for (const auto& [step, skip] : other.skips_) merge_skip(skip);
+    for (const auto& [key, from] : other.collectives_) {
+        const auto [at, fresh] = collectives_.try_emplace(key, from);
+        if (fresh) continue;
+        CollectiveTotal& into = at->second.total;
+        add_collective_counts(into.total, from.total.total);
+        for (std::size_t i = 0; i < from.sums.size(); ++i) at->second.sums[i].add(from.sums[i]);
+        keep_worst(into.worst_phi, into.worst_at, from.total.worst_phi, from.total.worst_at);
+        keep_earliest(into.first_nonfinite, from.total.first_nonfinite);
+    }
+    for (const auto& [their_key, place] : other.places_) {
+        PlaceKey key = their_key;
+        std::get<1>(key) = names_.id(other.names_.text(std::get<1>(key)));
+        const auto [at, fresh] = places_.try_emplace(key, place);
+        if (!fresh) merge_place(at->second, place);
+    }
+    for (const auto& [key, exponents] : other.exponents_) keep_exponents(key, exponents);
+    for (const auto& [dtype, count] : other.ops_by_dtype_) ops_by_dtype_[dtype] += count;
+    policies_.insert(other.policies_.begin(), other.policies_.end());
+    for (const auto& [key, note] : other.notes_) {
+        const auto [at, fresh] = notes_.try_emplace(key, note);
+        if (fresh) continue;
+        at->second.count += note.count;
+        at->second.processes += note.processes;
+        at->second.first = std::min(at->second.first, note.first);
+    }
+    while (notes_.size() > kMaxNotes) notes_.erase(std::prev(notes_.end()));
+    ranks_.insert(ranks_.end(), other.ranks_.begin(), other.ranks_.end());
+    unreadable_.insert(unreadable_.end(), other.unreadable_.begin(), other.unreadable_.end());
+    add_coverage(coverage_, other.coverage_);
+    seeds_after_first_ += other.seeds_after_first_;
+    external_after_first_ += other.external_after_first_;
+    total_wall_ns_ = std::max(total_wall_ns_, other.total_wall_ns_);
+}
+
+}  // namespace mp::trace

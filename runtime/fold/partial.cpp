@@ -1,0 +1,227 @@
+#include "runtime/fold/partial.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/fold/intervals.hpp"
+#include "runtime/fold/parts.hpp"
+#include "runtime/trace/bytes.hpp"
+#include "runtime/trace/encode.hpp"
+
+namespace mp::trace {
+void Partial::begin() {
+    names_.begin();
+    ops_.begin();
+    rank_ = {};
+    facts_ = {};
+    file_notes_.clear();
+    wall_ns_ = 0;
+    any_step_ = false;
+}
+
+void Partial::process(const ProcessRecord& p) {
+    rank_ = p.rank;
+    ops_.begin();
+    facts_.facts.process = p;
+}
+
+void Partial::note(const NoteRecord& n) {
+    if (n.kind == NoteKind::end) facts_.facts.ended = true;
+    if (n.kind == NoteKind::policy) {
+        if (policies_.size() < kMaxNotes) policies_.emplace(n.text, true);
+    } else if (n.kind != NoteKind::end) {
+        const auto [at, fresh] = file_notes_.try_emplace({n.kind, n.text}, n);
+        if (!fresh) at->second.count = n.count;  // the number so far
+    }
+    if (file_notes_.size() > kMaxNotes) file_notes_.erase(std::prev(file_notes_.end()));
+}
+
+void Partial::end(const Recording& told) {
+    RankFacts& f = facts_.facts;
+    if (told.has_process) f.process = told.process;
+    f.path = told.path;
+    f.problems = told.problems.size();
+    for (const Problem& p : told.problems) {
+        if (f.first_problems.size() == kMaxFirstProblems) break;
+        f.first_problems.push_back("byte " + std::to_string(p.offset) + ": " + p.why);
+    }
+    for (const auto& [key, n] : file_notes_) {
+        if (key.first == NoteKind::lossy) f.lost_records += n.count;
+        auto& note =
+            notes_.try_emplace(key, RunModel::Note{key.first, key.second, 0, 0, n.step}).first->second;
+        note.count += n.count;
+        ++note.processes;
+        note.first = std::min(note.first, n.step);
+    }
+    while (notes_.size() > kMaxNotes) notes_.erase(std::prev(notes_.end()));
+    total_wall_ns_ = std::max(total_wall_ns_, wall_ns_);
+    ranks_.push_back(std::move(facts_));
+    begin();
+}
+
+void Partial::step(const StepRecord& s) {
+    NameTable table;
+    std::string ops, bytes, names;
+    encode_ops(s, table, ops);
+    encode(s, table, true, bytes);
+    table.encode(0, names);
+    NameList list;
+    list.add(names);
+    StepDecoding how{.names = list, .room = ~std::size_t{0}};
+    StepRows rows;
+    OpColumns columns;
+    decode(ops, how, columns);
+    decode(bytes, how, rows);
+    // Its names have numbers of their own.
+    names_.begin();
+    ops_.begin();
+    step(rows, &columns, list);
+}
+
+void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& list) {
+    const StepRecord& s = rows.record;
+    RankFacts& f = facts_.facts;
+    ++f.steps;
+    f.last_step = std::max(f.last_step, s.step);
+    if (__builtin_add_overflow(wall_ns_, s.wall_ns, &wall_ns_)) wall_ns_ = 0;
+    add_coverage(coverage_, s.coverage);
+    if (any_step_) {
+        seeds_after_first_ += s.coverage.seeds;
+        external_after_first_ += s.coverage.external;
+    }
+    any_step_ = true;
+    if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
+    if (ops) ops_.add(*ops, names_, list, rank_);
+    if (ops) add_exponents(*ops, list);
+    for (std::size_t i = 0; i < s.tensors.size(); ++i)
+        tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step);
+    for (const CollectiveRecord& c : s.collectives) add(c, s.step);
+    add_places(rows, list);
+    for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;
+}
+
+Partial::StepState Partial::state_of(const StepRecord& s) const {
+    StepState state;
+    state.restart = facts_.facts.process.restart;
+    StepSummary& m = state.summary;
+    m.step = s.step;
+    m.wall_ns = s.wall_ns;
+    m.sampled = s.sampled;
+    m.coverage = s.coverage;
+    m.has_loss_scale = s.has_loss_scale;
+    m.loss_scale = s.loss_scale;
+    state.scale_rank = rank_;
+    if (s.losses.empty()) return state;
+    state.losses = 1;
+    state.loss.add(s.losses.back().real);
+    if (!s.losses.back().has_twin) return state;
+    state.twins = 1;
+    state.twin_loss.add(s.losses.back().twin);
+    return state;
+}
+
+void Partial::add_step(const StepRows& rows, const OpColumns* ops, const NameList& list) {
+    const StepRecord& s = rows.record;
+    insert(facts_.recorded, s.step.value, s.step.value);
+    if (s.step.value % steps_every_ == 0) {
+        const auto [at, fresh] = steps_.try_emplace(s.step.value, state_of(s));
+        if (!fresh) merge_step(at->second, state_of(s));
+        thin();
+    }
+    if (!s.skipped) return;
+    insert(facts_.skipped, s.step.value, s.step.value);
+    add_skip(rows, ops, list);
+}
+
+void Partial::thin() {
+    while (steps_.size() > std::max<std::size_t>(options_.steps, 1)) {
+        steps_every_ *= 2;
+        std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
+        if (steps_.size() == 1) break;
+    }
+}
+
+void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameList& list) {
+    const StepRecord& s = rows.record;
+    SkipState skip;
+    SkipFacts& f = skip.facts;
+    f.step = s.step;
+    f.has_scale = s.has_loss_scale;
+    f.loss_scale = s.loss_scale;
+    skip.scale_rank = rank_;
+    skip.step = state_of(s);
+    const char* const origins = ops ? ops->columns[column_of(&OpRecord::origins)] : nullptr;
+    for (std::size_t row = 0; origins && row < ops->rows.size(); ++row) {
+        if (load_little<std::uint64_t>(origins + 8 * row) == 0) continue;
+        OpRecord op = record_of(*ops, row, list);
+        f.forward_origins += op.phase == Phase::forward;
+        f.backward_origins += op.phase == Phase::backward;
+        if (!f.origin.op.empty() && origin_order(op, rank_) >= origin_order(f.origin, f.origin_rank))
+            continue;
+        f.origin = std::move(op);
+        f.origin_rank = rank_;
+    }
+    for (std::size_t i = 0; i < s.tensors.size(); ++i) {
+        const TensorRecord& t = s.tensors[i];
+        if (t.kind != TensorKind::gradient || t.nonfinite_real == 0) continue;
+        note_gradient(skip, {text_of(rows.tensors[i], list), rank_, t.dtype, t.nonfinite_real, t.elements,
+                             t.twin_amax, t.nonfinite_twin});
+    }
+    for (const CollectiveRecord& c : s.collectives) {
+        if (c.made_nonfinite == 0) continue;
+        f.reductions_made_nonfinite += c.made_nonfinite;
+        if (f.reduction_op.empty() || c.op < f.reduction_op) f.reduction_op = c.op;
+    }
+    for (const LossRecord& l : s.losses) {
+        f.loss_finite = f.loss_finite && std::isfinite(l.real);
+        f.twin_loss_finite = f.twin_loss_finite && (!l.has_twin || std::isfinite(l.twin));
+    }
+    merge_skip(skip);
+}
+
+void Partial::add(const CollectiveRecord& r, Step step) {
+    CollectiveState& state = collectives_[{r.op, r.reduction, r.dtype, r.group}];
+    CollectiveTotal& t = state.total;
+    t.total.op = r.op;
+    t.total.reduction = r.reduction;
+    t.total.dtype = r.dtype;
+    t.total.group = r.group;
+    add_collective_counts(t.total, r);
+    state.sums[0].add(r.error_squares);
+    state.sums[1].add(r.sum_squares);
+    keep_worst(t.worst_phi, t.worst_at, phi(r.error_squares, r.sum_squares, r.compared, r.dtype),
+               {rank_, step});
+    if (r.made_nonfinite) keep_earliest(t.first_nonfinite, step);
+}
+
+void Partial::add_exponents(const OpColumns& ops, const NameList& list) {
+    for (const auto& [at, exponents] : ops.exponents) {
+        const OpColumns::Row& row = ops.rows[at];
+        keep_exponents({text_of(row.layer, list), row.phase, row.dtype}, exponents);
+    }
+}
+
+// The first by name: what is left out here is not among the first of the whole run either.
+void Partial::keep_exponents(const ExponentsKey& key, const Exponents& exponents) {
+    exponents_[key].add(exponents);
+    if (exponents_.size() > kMaxExponents) exponents_.erase(std::prev(exponents_.end()));
+}
+
+// They come in the same order in most recordings.
+void Partial::add_places(const StepRows& rows, const NameList& list) {
+    const Step step = rows.record.step;
+    for (std::size_t i = 0; i < rows.places.size(); ++i) {
+        const DTypePlace& p = rows.record.places[i];
+        const PlaceKey key{p.role, names_.id(rows.places[i], list), p.phase, p.dtype};
+        if (i >= place_hints_.size() || place_hints_[i]->first != key) {
+            const auto [at, fresh] = places_.try_emplace(key);
+            if (fresh) at->second = {p, step, step}, at->second.place.layer = names_.text(std::get<1>(key));
+            place_hints_.resize(std::max(place_hints_.size(), i + 1), at);
+            place_hints_[i] = at;
+            if (fresh) continue;
+        }
+        merge_place(place_hints_[i]->second, {p, step, step});
+    }
+}
+
+}  // namespace mp::trace

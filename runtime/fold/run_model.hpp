@@ -1,0 +1,195 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/numerics/phase.hpp"
+#include "runtime/trace/reader.hpp"
+
+// A whole run in one value: the recordings of all ranks folded together. What reports and the gate read.
+// Its size depends on layers, ops and steps, not on ranks: ranks are merged as they are read.
+
+namespace mp::trace {
+
+// Where the extreme of a merged value was seen.
+struct Place {
+    Rank rank;
+    Step step;
+};
+
+// One step of the first optimizer, over all ranks. A step that was done again after a restart (torchelastic counts
+// them) is what it was the last time.
+struct StepSummary {
+    Step step;
+    int ranks = 0;    // that recorded it, in any attempt; each counts once
+    int skipped = 0;  // ranks that skipped it
+    bool has_loss = false, has_twin = false, has_loss_scale = false;
+    double loss = 0;  // mean over ranks, of each rank's last root
+    double twin_loss = 0;
+    double loss_scale = 0;     // of the lowest rank
+    std::int64_t wall_ns = 0;  // the slowest rank
+    bool sampled = false;
+    Coverage coverage;  // summed
+};
+
+// The results of one (layer, op, phase, dtype) over steps and ranks.
+struct OpSum {
+    OpRecord total;           // counts and sums added, extremes kept; `first` of the earliest step
+    std::uint64_t ranks = 0;  // that ran it
+    Step first_step;
+    Place first_origin;  // of a non-finite value; step unknown: none. total.first_origin is of this step
+    OpRecord at_origin;  // the record of that place
+    Place worst_loc;     // of the largest loc relative L2 in a step
+    double worst_loc_phi = 0;  // in one-rounding floors
+    Place worst_cum;
+    double worst_cum_phi = 0;
+};
+
+// One cell of the layer x step map: the worst over ranks and ops of a layer in a phase.
+struct Cell {
+    float cum_phi = -1;  // -1: not measured
+    float loc_phi = -1;
+    float flush = -1;             // share of the twin's magnitude flushed to zero
+    std::uint32_t nonfinite = 0;  // elements non-finite in the real run alone
+};
+
+// The map keeps at most `columns` columns; a longer run has several steps in one, of which the worst counts.
+struct LayerSteps {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    std::uint64_t order = 0;  // of its first op, for sorting along depth
+    std::vector<Cell> cells;  // one per column
+};
+
+struct TensorSum {
+    TensorKind kind = TensorKind::parameter;
+    std::string name;
+    TensorRecord last;  // summed over ranks at the last step that has it
+    Step last_step;
+    double worst = -1;  // relative L2
+    Place worst_at;
+    // Non-finite gradients of skipped steps, stagnation over sampled steps.
+    Place first_nonfinite;
+    std::uint64_t meant_to_move = 0, unmoved = 0, below_half_ulp = 0;
+    double wanted_squares = 0, moved_dot = 0;
+    std::uint64_t samples = 0;  // records with meant_to_move > 0
+    std::uint64_t frozen = 0;   // of those, nothing moved at all
+    Step first_stagnant;        // first sample with more than half of its elements unmoved; unknown: none
+    std::uint64_t hash_mismatches = 0;  // sampled steps on which ranks hold different bytes of the same size
+    Place first_mismatch;
+    // Sampled steps on which several ranks hold this size and the twins of all of them agree, and of those, the ones
+    // whose real bytes differ: precision has parted replicas.
+    std::uint64_t replicas = 0, replica_mismatches = 0;
+    Place first_replica_mismatch;
+};
+
+// What is known of one skipped step: everything the verdict is drawn from.
+struct SkipFacts {
+    Step step;
+    std::vector<Rank> skipped_by, stepped_by;
+    bool has_scale = false;
+    double loss_scale = 0;
+    // The first op that made a non-finite value: by phase (data, forward, backward, optimizer), then ordinal, then
+    // rank. Empty op: none was seen.
+    OpRecord origin;
+    Rank origin_rank;
+    // Gradients that are not finite, in the order of their names, at most 16.
+    struct Gradient {
+        std::string name;
+        Rank rank;
+        DType dtype = DType::unknown;
+        std::uint64_t nonfinite = 0, elements = 0;
+        double twin_amax = 0;  // with the loss scale in it, as the program's; 0: no twin
+        std::uint64_t nonfinite_twin = 0;
+    };
+    std::vector<Gradient> gradients;
+    std::uint64_t reductions_made_nonfinite = 0;
+    std::string reduction_op;
+    bool twin_loss_finite = true, loss_finite = true;
+    // Rows of ops of that phase that made a non-finite value, over ranks. Backward ones alone, under a loss scale:
+    // the scale was too high. A forward one has nothing to do with it.
+    std::uint64_t forward_origins = 0, backward_origins = 0;
+};
+
+struct CollectiveTotal {
+    CollectiveRecord total;  // summed over steps and ranks
+    double worst_phi = 0;    // of the error against the fp32 reduction, per step and rank
+    Place worst_at;
+    Step first_nonfinite;
+};
+
+struct PlaceTotal {
+    DTypePlace place;  // elements summed over ranks, of the last step that said it
+    Step first_step;
+    Step last_step;  // whose elements these are
+};
+
+// Exponents of the low-precision results of a layer, over its ops, steps and ranks.
+struct LayerExponents {
+    std::string layer;
+    Phase phase = Phase::unknown;
+    DType dtype = DType::unknown;
+    Exponents exponents;
+};
+
+// What one process told about itself.
+struct RankFacts {
+    ProcessRecord process;
+    std::string path;
+    std::int64_t steps = 0;
+    Step last_step;
+    bool ended = false;          // it said so; else it was killed, or is still running
+    std::uint64_t problems = 0;  // places that could not be read
+    std::uint64_t lost_records = 0;
+    std::vector<std::string> first_problems;
+};
+
+struct RunModel {
+    std::string directory;
+    std::vector<RankFacts> ranks;  // by rank, restart, host, pid
+    std::vector<Error> unreadable;
+    std::vector<Rank> missing;
+    Mode mode = Mode::watch;         // the strongest of all
+    std::vector<StepSummary> steps;  // by step; of the first optimizer. Long runs: see steps_every
+    std::int64_t steps_every = 1;    // n: `steps` holds every n-th, and every skipped one
+    std::int64_t step_count = 0;     // distinct steps recorded
+    std::int64_t skipped_steps = 0;
+    std::int64_t column_steps = 1;   // steps in one column of the map
+    std::vector<LayerSteps> map;     // by phase, then order
+    std::vector<OpSum> ops;          // by phase, then `first`
+    std::vector<TensorSum> tensors;  // by kind, then name
+    std::vector<SkipFacts> skips;    // at most 10,000; skipped_steps counts all
+    std::vector<CollectiveTotal> collectives;
+    std::vector<PlaceTotal> places;
+    std::vector<LayerExponents> exponents;  // by layer, phase, dtype
+    std::map<DType, std::uint64_t> ops_by_dtype;
+    std::vector<std::string> policies;  // texts of policy notes, sorted, once each
+    struct Note {
+        NoteKind kind = NoteKind::not_observed;
+        std::string text;
+        std::uint64_t count = 0, processes = 0;
+        Step first;
+    };
+    std::vector<Note> notes;
+    Coverage coverage;  // summed
+    std::uint64_t seeds_after_first = 0, external_after_first = 0;
+    std::int64_t total_wall_ns = 0;  // of the slowest rank
+};
+
+struct FoldOptions {
+    std::size_t columns = 512;   // of the map
+    std::size_t steps = 20'000;  // StepSummaries kept
+    int threads = 0;             // 0: as many as there are cores
+};
+
+// Reads every recording below `directory`, a few at a time, and folds it in. The result is the same for
+// every number of threads and every order of the files. Memory: the model, and one frame a thread.
+// Fails only as read_run does; damage is in the model. `kept`, if not null, gets what read_run gives, without ops, from
+// the same reading; what does not fit into four times the files and 256 MiB is left out there, and a problem says so.
+Result<RunModel> fold_run(const std::string& directory, const FoldOptions& = {}, Run* kept = nullptr);
+// The same of recordings already read; for tests.
+RunModel fold(const Run&, const FoldOptions& = {});
+
+}  // namespace mp::trace

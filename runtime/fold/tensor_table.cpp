@@ -1,0 +1,163 @@
+#include "runtime/fold/tensor_table.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+
+std::uint32_t TensorTable::slot_of(TensorKind kind, std::uint32_t name) {
+    const std::uint64_t key = std::uint64_t{name} << 8 | static_cast<std::uint64_t>(kind);
+    const auto [at, fresh] = slots_.try_emplace(key, static_cast<std::uint32_t>(states_.size()));
+    if (fresh) {
+        State& state = states_.emplace_back();
+        state.sum.kind = kind;
+        state.name = name;
+        // Before any step, the unknown one included.
+        state.sum.last_step = Step{std::numeric_limits<std::int64_t>::min()};
+    }
+    return at->second;
+}
+
+void TensorTable::keep_last(State& state, const TensorRecord& r, Step step) {
+    TensorSum& s = state.sum;
+    if (step < s.last_step) return;
+    if (step > s.last_step) {
+        s.last = r;
+        s.last_step = step;
+        state.last = {};
+    } else {
+        add_tensor_counts(s.last, r);
+    }
+    for (std::size_t i = 0; i < kTensorSums.size(); ++i) state.last[i].add(r.*kTensorSums[i]);
+}
+
+// Tensors come in the same order in most steps and recordings.
+void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name, Rank rank, Step step) {
+    if (row >= hints_.size() || states_[hints_[row]].name != name ||
+        states_[hints_[row]].sum.kind != r.kind) {
+        const std::uint32_t slot = slot_of(r.kind, name);
+        if (row >= hints_.size()) hints_.resize(row + 1, slot);
+        hints_[row] = slot;
+    }
+    State& state = states_[hints_[row]];
+    TensorSum& s = state.sum;
+    const Place here{rank, step};
+    keep_last(state, r, step);
+    if (r.compared) keep_worst(s.worst, s.worst_at, relative_l2(r), here);
+    if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
+    if (r.meant_to_move) {
+        s.meant_to_move += r.meant_to_move;
+        s.unmoved += r.unmoved;
+        s.below_half_ulp += r.below_half_ulp;
+        state.moved[0].add(r.wanted_squares);
+        state.moved[1].add(r.moved_dot);
+        ++s.samples;
+        s.frozen += r.unmoved >= r.meant_to_move;
+        if (r.unmoved > r.meant_to_move / 2) keep_earliest(s.first_stagnant, step);
+    }
+    const double twin = r.compared ? r.twin_squares : 0;
+    if (r.hash) note_hash(state, {step.value, r.elements, {rank, r.hash}, false, {}, twin, twin, false});
+}
+
+void TensorTable::note_hash(State& state, const Hashes& other) {
+    std::vector<Hashes>& all = state.hashes;
+    const auto key = [](const Hashes& h) { return std::tuple(h.step, h.elements); };
+    auto at = all.begin() + static_cast<std::ptrdiff_t>(std::min(state.next_hash, all.size()));
+    if (at == all.end() || key(*at) != key(other))
+        at = std::lower_bound(all.begin(), all.end(), other,
+                              [&](const Hashes& a, const Hashes& b) { return key(a) < key(b); });
+    state.next_hash = static_cast<std::size_t>(at - all.begin()) + 1;
+    if (at == all.end() || key(*at) != key(other)) {
+        all.insert(at, other);
+        // The first steps: whole steps are left out, the last first.
+        if (all.size() <= kMaxHashedSteps) return;
+        std::size_t steps = 1;
+        for (std::size_t i = 1; i < all.size(); ++i) steps += all[i].step != all[i - 1].step;
+        if (steps > kMaxHashedSteps) {
+            const std::int64_t last = all.back().step;
+            while (all.back().step == last) all.pop_back();
+        }
+        return;
+    }
+    at->twin_low = std::min(at->twin_low, other.twin_low);
+    at->twin_high = std::max(at->twin_high, other.twin_high);
+    at->several = at->several || other.several || at->lowest.first != other.lowest.first;
+    if (!other.mismatch && other.lowest.second == at->lowest.second && other.lowest.first >= at->lowest.first)
+        return;
+    // Of both sides the lowest rank, and the lowest of those that differ from it.
+    std::vector seen{at->lowest, other.lowest};
+    if (at->mismatch) seen.push_back(at->differs);
+    if (other.mismatch) seen.push_back(other.differs);
+    std::sort(seen.begin(), seen.end());
+    const auto differs = std::find_if(seen.begin(), seen.end(),
+                                      [&seen](const auto& s) { return s.second != seen.front().second; });
+    at->lowest = seen.front();
+    at->mismatch = differs != seen.end();
+    if (at->mismatch) at->differs = *differs;
+}
+
+void TensorTable::merge_state(State& into, const State& other) {
+    TensorSum& s = into.sum;
+    const TensorSum& o = other.sum;
+    if (o.last_step > s.last_step) {
+        s.last = o.last;
+        s.last_step = o.last_step;
+        into.last = other.last;
+    } else if (o.last_step == s.last_step) {
+        add_tensor_counts(s.last, o.last);
+        for (std::size_t i = 0; i < into.last.size(); ++i) into.last[i].add(other.last[i]);
+    }
+    keep_worst(s.worst, s.worst_at, o.worst, o.worst_at);
+    keep_earliest(s.first_nonfinite, o.first_nonfinite);
+    s.meant_to_move += o.meant_to_move;
+    s.unmoved += o.unmoved;
+    s.below_half_ulp += o.below_half_ulp;
+    for (std::size_t i = 0; i < into.moved.size(); ++i) into.moved[i].add(other.moved[i]);
+    s.samples += o.samples;
+    s.frozen += o.frozen;
+    keep_earliest(s.first_stagnant, o.first_stagnant);
+    for (const Hashes& h : other.hashes) note_hash(into, h);
+}
+
+void TensorTable::merge(const TensorTable& other, Interner& names, const Interner& theirs) {
+    for (const State& state : other.states_)
+        merge_state(states_[slot_of(state.sum.kind, names.id(theirs.text(state.name)))], state);
+}
+
+void TensorTable::put(RunModel& m, const Interner& names) const {
+    for (const State& state : states_) {
+        TensorSum& t = m.tensors.emplace_back(state.sum);
+        t.name = t.last.name = names.text(state.name);
+        for (std::size_t i = 0; i < kTensorSums.size(); ++i) t.last.*kTensorSums[i] = state.last[i].value();
+        t.wanted_squares = state.moved[0].value();
+        t.moved_dot = state.moved[1].value();
+        // One mismatch a step; of several sizes the lowest rank names it.
+        for (std::size_t i = 0; i < state.hashes.size();) {
+            const std::int64_t step = state.hashes[i].step;
+            const Hashes* named = nullptr;
+            bool replicas = false, parted = false;
+            for (; i < state.hashes.size() && state.hashes[i].step == step; ++i) {
+                const Hashes& h = state.hashes[i];
+                if (h.mismatch && (!named || h.differs < named->differs)) named = &h;
+                const bool agree = h.several && h.twin_low > 0 && h.twin_low == h.twin_high;
+                replicas = replicas || agree;
+                parted = parted || (agree && h.mismatch);
+            }
+            t.replicas += replicas;
+            if (!named) continue;
+            const Place here{named->differs.first, Step{step}};
+            ++t.hash_mismatches;
+            keep_earliest(t.first_mismatch, here);
+            t.replica_mismatches += parted;
+            if (parted) keep_earliest(t.first_replica_mismatch, here);
+        }
+    }
+    std::sort(m.tensors.begin(), m.tensors.end(), [](const TensorSum& a, const TensorSum& b) {
+        return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
+    });
+}
+
+}  // namespace mp::trace

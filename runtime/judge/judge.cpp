@@ -1,0 +1,162 @@
+#include "runtime/judge/judge.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "kernels/base/figures.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/policy_check.hpp"
+#include "runtime/judge/rule_pack.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+
+std::string_view name_of(Severity severity) {
+    switch (severity) {
+        case Severity::error:
+            return "error";
+        case Severity::warning:
+            return "warning";
+        case Severity::note:
+            break;
+    }
+    return "note";
+}
+
+Finding finding(std::string_view rule, Severity severity) {
+    Finding f;
+    f.rule = rule;
+    if (const RuleInfo* info = rule_called(rule)) f.name = info->name;
+    f.severity = severity;
+    return f;
+}
+
+Finding finding_at(std::string_view rule, Severity severity, const OpRecord& op) {
+    Finding f = finding(rule, severity);
+    f.layer = op.layer;
+    f.op = op.op;
+    f.phase = op.phase;
+    f.source = op.source;
+    return f;
+}
+
+std::string place_text(const OpRecord& op) {
+    std::string out = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
+    for (const std::string& word :
+         {shown(base_name(op.op)), std::string(name_of(op.phase)), std::string(name_of(op.dtype))})
+        out += " " + word;
+    return out;
+}
+
+bool has_twin(const RunModel& model) { return model.mode == Mode::step || model.mode == Mode::trajectory; }
+
+std::string step_list(const std::vector<Step>& steps) {
+    constexpr std::size_t kMost = 6;
+    std::string out = steps.size() == 1 ? "step " : "steps ";
+    for (std::size_t i = 0; i < steps.size() && i < kMost; ++i)
+        out += (i ? ", " : "") + std::to_string(steps[i].value);
+    if (steps.size() > kMost) out += " and " + std::to_string(steps.size() - kMost) + " more";
+    return out;
+}
+
+namespace {
+
+int rank_of(Phase phase) {
+    switch (phase) {
+        case Phase::data:
+            return 0;
+        case Phase::forward:
+            return 1;
+        case Phase::backward:
+            return 2;
+        case Phase::optimizer:
+            return 3;
+        case Phase::unknown:
+            break;
+    }
+    return 4;
+}
+
+std::vector<Rung> ladder_of(const RunModel& model) {
+    std::vector<Rung> out;
+    for (const OpSum& sum : model.ops) {
+        const OpRecord& op = sum.total;
+        if (!is_low_precision(op.dtype) || (op.compared == 0 && op.loc_compared == 0)) continue;
+        out.push_back({.layer = op.layer,
+                       .op = op.op,
+                       .phase = op.phase,
+                       .dtype = op.dtype,
+                       .introduced = introduced_phi(op),
+                       .inherited = inherited_phi(op),
+                       .total = total_phi(op),
+                       .order = op.first});
+    }
+    std::ranges::sort(out, {}, [](const Rung& r) {
+        return std::tuple(rank_of(r.phase), r.order, std::string_view(r.layer), std::string_view(r.op),
+                          r.dtype);
+    });
+    return out;
+}
+
+// One that a lower loss scale would have cured comes last: GradScaler makes some on purpose.
+FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVerdict>& skips) {
+    const OpSum* first = nullptr;
+    auto key = [&](const OpSum& s) {
+        return std::tuple(left_to_the_skips(s, skips), s.first_origin.step, s.at_origin.first_origin);
+    };
+    for (const OpSum& sum : model.ops) {
+        if (!sum.first_origin.step.known() || shared_with_twin(sum, model)) continue;
+        if (!first || key(sum) < key(*first)) first = &sum;
+    }
+    FirstOverflow out;
+    if (!first) return out;
+    const OpRecord& op = first->at_origin;
+    out.found = true;
+    out.layer = first->total.layer;
+    out.op = first->total.op;
+    out.source = first->total.source;
+    out.phase = first->total.phase;
+    out.dtype = first->total.dtype;
+    out.rank = first->first_origin.rank;
+    out.step = first->first_origin.step;
+    out.nonfinite =
+        op.compared > 0 || op.nonfinite_real > 0 ? op.nonfinite_real : op.nan + op.pos_inf + op.neg_inf;
+    out.elements = op.elements;
+    out.input_amax = op.input_amax;
+    out.twin_amax = op.twin_amax;
+    return out;
+}
+
+void sort_findings(std::vector<Finding>& findings) {
+    std::ranges::sort(findings, {}, [](const Finding& f) {
+        return std::tuple(-static_cast<int>(f.severity), -f.importance, std::string_view(f.rule), f.step,
+                          std::string_view(f.layer), std::string_view(f.op), std::string_view(f.message));
+    });
+}
+
+}  // namespace
+
+Judgement judge(const RunModel& model, const Limits& limits, const std::vector<std::string>& policies) {
+    Judgement out;
+    for (const SkipFacts& facts : model.skips) out.skips.push_back(verdict_of(facts));
+    if (model.step_count > 0)
+        out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);
+    out.ladder = ladder_of(model);
+    out.first_overflow = first_overflow_of(model, out.skips);
+    Case c{model, limits, out};
+    judge_nonfinite(c);
+    judge_skips(c);
+    judge_sums(c);
+    judge_ops(c);
+    judge_amplified(c);
+    judge_range(c);
+    judge_updates(c);
+    judge_reductions(c);
+    judge_policies(c, policies);
+    judge_coverage(c);
+    sort_findings(out.findings);
+    return out;
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/fold/run_model.hpp"
+#include "runtime/judge/finding.hpp"
+#include "runtime/judge/skips.hpp"
+
+namespace mp::trace {
+
+// The default rule pack's numbers; the gate reads them from mp-gate.toml. docs/measures.md says where each
+// comes from.
+struct Limits {
+    double loc_warn_phi = 1.5, loc_fail_phi = 2.0;  // MPT010; widened by 3/sqrt(n) below 1,024 elements
+    double gain_bias_u = 0.25;                      // MPT011, in unit roundoffs
+    double skips_per_1000 = 1;                      // MPT002, after warm-up
+    int consecutive_skips = 3;
+    int warm_up_skips = 6;                                    // GradScaler's first halvings are normal
+    int scale_halvings = 4;                                   // MPT003
+    double flush_gradients = 0.01, flush_activations = 0.05;  // MPT030
+    double near_overflow_bits = 2;                            // MPT031
+    double stagnation_warn = 0.3, stagnation_fail = 0.7;      // MPT040
+    double reduction_phi = 3;                                 // MPT050
+    double coverage_ops = 0.95;                               // MPT090
+    double absorbed = 0.1;  // MPT012: share of a running sum's addends swallowed
+    // MPT013, relative L2 of the inherited error: what one rounding to two significant bits, and to one, would leave.
+    double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
+};
+
+// One (layer, op, phase) as the divergence ladder shows it, in one-rounding floors of its dtype.
+struct Rung {
+    std::string layer, op;
+    Phase phase = Phase::unknown;
+    DType dtype = DType::unknown;
+    double introduced = -1;  // LOC; -1: not sampled
+    double inherited = -1;   // PROP
+    double total = -1;       // CUM
+    std::uint64_t order = 0;
+};
+
+struct FirstOverflow {
+    bool found = false;
+    std::string layer, op, source;
+    Phase phase = Phase::unknown;
+    DType dtype = DType::unknown;
+    Rank rank;
+    Step step;
+    std::uint64_t nonfinite = 0, elements = 0;
+    double input_amax = 0, twin_amax = 0;
+};
+
+// One checked sentence: "the reduction runs in fp32", true or not, or not observed.
+struct Check {
+    enum class Answer : std::uint8_t { yes, no, not_observed } answer = Answer::not_observed;
+    std::string sentence;
+    std::string evidence;   // "reduce_scatter in bf16, 240 calls"
+    bool violated = false;  // answered no, and a policy says otherwise
+};
+
+struct Judgement {
+    std::vector<Finding> findings;  // by severity, then importance; the first is the first cause
+    std::vector<Rung> ladder;       // along depth: forward, then backward, then optimizer
+    std::vector<SkipVerdict> skips;
+    FirstOverflow first_overflow;
+    std::vector<Check> checks;              // of declared and found policies
+    double samples_lost = 0;                // share of steps skipped
+    std::vector<std::string> inconclusive;  // why a verdict cannot be given: coverage, missing ranks
+    struct NotRun {
+        std::string rule, why;
+    };
+    std::vector<NotRun> not_run;  // rules that had nothing to judge: no twin, no baseline
+};
+
+// `policies` as --policy takes them (runtime/judge/policy_check.hpp), beside those that the program itself declares.
+Judgement judge(const RunModel&, const Limits& = {}, const std::vector<std::string>& policies = {});
+
+}  // namespace mp::trace

@@ -1,0 +1,279 @@
+#include "runtime/judge/policy_check.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/float_format.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/policy_text.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+using Kind = DeclaredPolicy::Kind;
+using Counts = std::map<DType, std::uint64_t>;
+
+int precision_of(DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    return format ? format->mantissa_bits : -1;
+}
+
+// Stored or reduced with fewer bits than the policy says; fp16 for bf16 has more bits and less range.
+bool is_below(DType found, DType wanted) {
+    if (!format_of(found) || !format_of(wanted) || found == wanted) return false;
+    return precision_of(found) < precision_of(wanted) || (is_half(found) && is_half(wanted));
+}
+
+bool reduces(const CollectiveRecord& r) {
+    return !r.reduction.empty() || r.op.starts_with("all_reduce") || r.op.starts_with("reduce");
+}
+
+std::string text_of(const Counts& counts, std::string_view unit) {
+    std::string out;
+    for (const auto& [dtype, n] : counts)
+        out += (out.empty() ? "" : ", ") + std::string(name_of(dtype)) + " " + counted(n, unit);
+    return out;
+}
+
+// --- checked sentences ---
+
+// All of `counts` in fp32 or wider; nothing counted: not observed.
+void answer(Case& c, std::string sentence, const Counts& counts, std::string_view unit) {
+    Check check;
+    check.sentence = std::move(sentence);
+    check.evidence = text_of(counts, unit);
+    if (!counts.empty()) {
+        const bool all =
+            std::ranges::none_of(counts, [](const auto& e) { return is_low_precision(e.first); });
+        check.answer = all ? Check::Answer::yes : Check::Answer::no;
+    }
+    c.out.checks.push_back(std::move(check));
+}
+
+Counts elements_of(const RunModel& model, TensorRole role) {
+    Counts out;
+    for (const PlaceTotal& p : model.places) {
+        if (p.place.role == role && is_float(p.place.dtype)) out[p.place.dtype] += p.place.elements;
+    }
+    return out;
+}
+
+Counts reductions_of(const RunModel& model) {
+    Counts out;
+    for (const CollectiveTotal& t : model.collectives) {
+        if (reduces(t.total) && is_float(t.total.dtype)) out[t.total.dtype] += t.total.calls;
+    }
+    return out;
+}
+
+Counts calls_of(const RunModel& model, const std::function<bool(const OpRecord&)>& chosen) {
+    Counts out;
+    for (const OpSum& s : model.ops) {
+        if (s.total.phase == Phase::forward && is_float(s.total.dtype) && chosen(s.total))
+            out[s.total.dtype] += s.total.calls;
+    }
+    return out;
+}
+
+void answer_sentences(Case& c) {
+    const RunModel& m = c.model;
+    answer(c, "parameters are stored in fp32", elements_of(m, TensorRole::parameter), "element");
+    answer(c, "buffers are stored in fp32", elements_of(m, TensorRole::buffer), "element");
+    answer(c, "gradients are stored in fp32", elements_of(m, TensorRole::gradient), "element");
+    answer(c, "optimizer state is fp32", elements_of(m, TensorRole::optimizer_state), "element");
+    answer(c, "checkpoints are fp32", elements_of(m, TensorRole::checkpoint), "element");
+    answer(c, "the reduction runs in fp32", reductions_of(m), "call");
+    answer(c, "BatchNorm and LayerNorm run in fp32",
+           calls_of(m, [](const OpRecord& o) { return is_norm(o.op); }), "call");
+    answer(c, "softmax runs in fp32",
+           calls_of(m, [](const OpRecord& o) { return base_name(o.op).ends_with("softmax"); }), "call");
+    answer(
+        c, "losses are computed in fp32",
+        calls_of(m, [](const OpRecord& o) { return o.layer == "(loss)" || o.op.find("_loss") != o.op.npos; }),
+        "call");
+}
+
+void answer_tf32(Case& c, const DeclaredPolicy& p) {
+    for (const auto& [what, on] :
+         {std::pair{"matrix products", p.tf32_matmul}, {"convolutions", p.tf32_cudnn}}) {
+        c.out.checks.push_back({.answer = on ? Check::Answer::no : Check::Answer::yes,
+                                .sentence = std::string("fp32 ") + what + " may not use TF32",
+                                .evidence = shown(p.text)});
+    }
+}
+
+// --- MPT060 ---
+
+Finding off_policy(Severity severity, const DeclaredPolicy& p) {
+    Finding f = finding("MPT060", severity);
+    f.importance = p.declared ? 0.3 : 0.2;
+    return f;
+}
+
+void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, const Counts& counts,
+                    DType wanted, std::string_view unit) {
+    Check check;
+    check.sentence = std::move(sentence);
+    check.evidence = text_of(counts, unit);
+    if (!counts.empty()) {
+        const bool good =
+            std::ranges::none_of(counts, [&](const auto& e) { return is_below(e.first, wanted); });
+        check.answer = good ? Check::Answer::yes : Check::Answer::no;
+        check.violated = !good;
+    }
+    check.evidence += (check.evidence.empty() ? "" : "; ") + shown(p.text);
+    c.out.checks.push_back(std::move(check));
+}
+
+void judge_reduce(Case& c, const DeclaredPolicy& p) {
+    const DType wanted = p.reduce != DType::unknown ? p.reduce : p.param;
+    if (wanted == DType::unknown) return;
+    declared_check(c, p, "gradients are reduced in " + std::string(name_of(wanted)), reductions_of(c.model),
+                   wanted, "call");
+    for (const CollectiveTotal& t : c.model.collectives) {
+        if (!reduces(t.total) || !is_below(t.total.dtype, wanted)) continue;
+        Finding f = off_policy(Severity::error, p);
+        f.op = t.total.op;
+        f.value = static_cast<double>(t.total.calls);
+        f.unit = "calls";
+        f.message = shown(t.total.op) + " in " + std::string(name_of(t.total.dtype)) + ", the policy says " +
+                    std::string(name_of(wanted)) + " (" + shown(p.text) + "), " +
+                    counted(t.total.calls, "call");
+        f.advice = "set reduce_dtype to " + std::string(name_of(wanted)) + ", or correct the policy";
+        c.out.findings.push_back(std::move(f));
+    }
+}
+
+bool covers(const DeclaredPolicy& p, const std::string& layer) {
+    return p.layer.empty() || layer == p.layer || layer.starts_with(p.layer + ".");
+}
+
+void judge_role(Case& c, const DeclaredPolicy& p, TensorRole role, DType wanted, const std::string& noun) {
+    if (wanted == DType::unknown) return;
+    const PlaceTotal* worst = nullptr;
+    std::uint64_t layers = 0;
+    for (const PlaceTotal& t : c.model.places) {
+        if (t.place.role != role || !covers(p, t.place.layer) || !is_below(t.place.dtype, wanted)) continue;
+        ++layers;
+        if (!worst || t.place.elements > worst->place.elements) worst = &t;
+    }
+    declared_check(c, p, noun + " are " + std::string(name_of(wanted)), elements_of(c.model, role), wanted,
+                   "element");
+    if (!worst) return;
+    Finding f = off_policy(Severity::error, p);
+    f.layer = worst->place.layer;
+    f.step = worst->first_step;
+    f.value = static_cast<double>(worst->place.elements);
+    f.unit = "elements";
+    f.message = noun + " of " + shown(f.layer) + " are " + std::string(name_of(worst->place.dtype)) +
+                ", the policy says " + std::string(name_of(wanted)) + " (" + shown(p.text) + ")";
+    if (layers > 1) f.message += "; so in " + counted(layers - 1, "other layer");
+    f.advice = "keep them in " + std::string(name_of(wanted)) + ", or correct the policy";
+    c.out.findings.push_back(std::move(f));
+}
+
+// In which dtype the list wants `op`, when it has it in one that breaks the list; unknown: nothing to say. An
+// op of the low list in fp32 is more precise, and where autocast was switched off by hand it is meant to be.
+DType broken_wish(const DeclaredPolicy& p, const OpRecord& op) {
+    if (op.phase != Phase::forward || !is_low_precision(op.dtype)) return DType::unknown;
+    if (is_in_place_name(op.op) || is_backward_op(op.op)) return DType::unknown;
+    const Category category = p.list->category(op_from_name(base_name(op.op)));
+    if (category == Category::fp32 || category == Category::fp32_set_opt_dtype) return DType::fp32;
+    if (category == Category::lower && p.low != DType::unknown && is_half(op.dtype) && op.dtype != p.low)
+        return p.low;
+    return DType::unknown;
+}
+
+void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPolicy>& all) {
+    const OpSum* first = nullptr;
+    std::uint64_t others = 0;
+    for (const OpSum& s : c.model.ops) {
+        const DType wanted = broken_wish(p, s.total);
+        if (wanted == DType::unknown || !covers(p, s.total.layer)) continue;
+        // Two regions of different dtypes: either may have run this op.
+        const bool allowed = std::ranges::any_of(all, [&](const DeclaredPolicy& q) {
+            return q.list && broken_wish(q, s.total) == DType::unknown;
+        });
+        if (allowed) continue;
+        if (first) ++others;
+        if (!first || s.total.first < first->total.first) first = &s;
+    }
+    if (!first) return;
+    const DType wanted = broken_wish(p, first->total);
+    const bool certain = p.declared || is_half(wanted);
+    Finding f = off_policy(certain ? Severity::error : Severity::warning, p);
+    f.layer = first->total.layer;
+    f.op = first->total.op;
+    f.phase = first->total.phase;
+    f.source = first->total.source;
+    f.step = first->first_step;
+    f.value = static_cast<double>(first->total.calls);
+    f.unit = "calls";
+    f.message = place_text(first->total) + ": the policy says " + std::string(name_of(wanted)) + " (" +
+                shown(p.text) + ")";
+    if (others > 0) f.message += "; so do " + counted(others, "other op");
+    f.advice = is_half(wanted)
+                   ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
+                   : "call it inside the autocast region, or convert its inputs to fp32";
+    c.out.findings.push_back(std::move(f));
+}
+
+std::vector<DeclaredPolicy> all_policies(Case& c, const std::vector<std::string>& declared) {
+    std::vector<DeclaredPolicy> out;
+    const std::string version = torch_version_of(c.model);
+    auto add = [&](const std::string& text, bool by_user) {
+        Result<DeclaredPolicy> p = parse_policy(text, version);
+        if (!p) {
+            // What a newer adapter may say in a note is not ours to complain about.
+            if (by_user) c.out.inconclusive.push_back(p.error().message);
+            return;
+        }
+        p->declared = by_user;
+        out.push_back(std::move(*p));
+    };
+    for (const std::string& text : declared) add(text, true);
+    for (const std::string& text : c.model.policies) {
+        // A note may name any file; only the user's own command line may have one read.
+        if (std::ranges::find(declared, text) == declared.end() && !text.starts_with("hmp:") &&
+            text.substr(0, text.find('@')).find('/') == text.npos && !text.ends_with(".txt"))
+            add(text, false);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string torch_version_of(const RunModel& model) {
+    for (const RankFacts& r : model.ranks) {
+        const std::string& framework = r.process.framework;
+        if (framework.starts_with("torch ")) return framework.substr(6);
+    }
+    return {};
+}
+
+void judge_policies(Case& c, const std::vector<std::string>& declared) {
+    const std::vector<DeclaredPolicy> policies = all_policies(c, declared);
+    if (!c.model.places.empty() || !c.model.ops.empty()) answer_sentences(c);
+    if (policies.empty()) c.out.not_run.push_back({"MPT060", "no precision policy was declared or found"});
+    bool reduction_judged = false;
+    std::vector<std::string> lists;
+    for (const DeclaredPolicy& p : policies) {
+        if (p.kind == Kind::tf32) answer_tf32(c, p);
+        if (p.kind == Kind::fsdp) {
+            // One policy a layer: the reductions are not told apart by layer, so the first one speaks for all.
+            if (!reduction_judged) judge_reduce(c, p);
+            reduction_judged = true;
+            judge_role(c, p, TensorRole::buffer, p.buffer, "buffers");
+            judge_role(c, p, TensorRole::parameter, p.param, "parameters");
+        }
+        const std::string key = p.list ? std::string(p.list->name()) + std::string(name_of(p.low)) : "";
+        if (!p.list || std::ranges::find(lists, key) != lists.end()) continue;
+        if (p.layer.empty()) lists.push_back(key);
+        judge_list(c, p, policies);
+    }
+}
+
+}  // namespace mp::trace

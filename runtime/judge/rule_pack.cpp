@@ -1,0 +1,41 @@
+#include "runtime/judge/rule_pack.hpp"
+
+#include <array>
+
+namespace mp::trace {
+namespace {
+
+constexpr RuleInfo kRules[] = {
+    {"MPT001", "nonfinite-value", "a value left the format and the fp32 twin stayed finite", Needs::nothing},
+    {"MPT002", "skipped-steps", "steps skipped after warm-up", Needs::nothing},
+    {"MPT003", "loss-scale-collapse", "the loss scale keeps falling", Needs::nothing},
+    {"MPT004", "skip-not-by-scale", "skipped step not caused by the loss scale", Needs::nothing},
+    {"MPT010", "introduced-error", "an op introduces more error than its roundings cost", Needs::local},
+    {"MPT011", "rounding-bias", "an op's rounding errors do not cancel", Needs::local},
+    {"MPT012", "swallowed-addends", "a running sum swallows its addends", Needs::nothing},
+    {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::local},
+    {"MPT020", "layer-divergence", "total error per layer against the baseline", Needs::baseline},
+    {"MPT021", "loss-divergence", "divergence of the loss against the baseline", Needs::baseline},
+    {"MPT022", "gradient-bias", "bias of the gradients against their noise", Needs::baseline},
+    {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
+    {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
+    {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
+    {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
+    {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},
+    {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
+    {"MPT070", "decision-flips", "decisions that differ in the twin, against the baseline", Needs::baseline},
+    {"MPT090", "coverage", "what was not observed", Needs::nothing},
+};
+
+}  // namespace
+
+std::span<const RuleInfo> rule_pack() { return kRules; }
+
+const RuleInfo* rule_called(std::string_view id) {
+    for (const RuleInfo& rule : kRules) {
+        if (rule.id == id) return &rule;
+    }
+    return nullptr;
+}
+
+}  // namespace mp::trace

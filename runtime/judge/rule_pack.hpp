@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "runtime/judge/finding.hpp"
+
+namespace mp::trace {
+
+// What a rule must have measured to say anything.
+enum class Needs : unsigned char {
+    nothing,
+    twin,        // mode step or trajectory
+    local,       // LOC: mode local and stronger, on sampled steps
+    baseline,    // a recorded run to compare with
+    policy,      // a declared or found precision policy
+    collective,  // reductions compared with fp32
+    ddp,         // replicated parameters with hashes
+};
+
+// The rules of the gate, by id. Ids are never reused. What each judges, and why its default is what it is:
+// docs/gate.md.
+struct RuleInfo {
+    std::string_view id, name, title;
+    Needs needs = Needs::nothing;
+};
+std::span<const RuleInfo> rule_pack();
+const RuleInfo* rule_called(std::string_view id);  // null: there is none
+
+}  // namespace mp::trace

@@ -1,0 +1,66 @@
+// MPT013: an op that turns a small error of its inputs into a large one. Each op may round once and well, and the
+// result be lost: the cosine of an angle of 600 that is off by 0.2 %, a difference of two near values.
+
+#include <algorithm>
+#include <map>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;
+constexpr double kNearClean = 3;  // floors of the inputs: about what one or two roundings leave
+
+double inherited(const OpRecord& op) { return relative(op.prop_error_squares, op.loc_squares); }
+
+// Inputs of an fp32 result were rounded to 16 bits before, if they were rounded at all.
+double clean_limit(DType dtype) {
+    return kNearClean * one_rounding_floor(is_low_precision(dtype) ? dtype : DType::bf16);
+}
+
+bool amplifies(const OpRecord& op, double limit) {
+    return op.phase == Phase::forward && op.loc_compared >= kFewest && op.input_error > 0 &&
+           op.input_error <= clean_limit(op.dtype) && inherited(op) >= limit;
+}
+
+Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
+    const OpSum& worst =
+        **std::ranges::max_element(ops, {}, [](const OpSum* s) { return inherited(s->total); });
+    const OpRecord& op = worst.total;
+    const double error = inherited(op);
+    const bool fails = error >= c.limits.amplified_fail;
+    Finding f = finding_at("MPT013", fails ? Severity::error : Severity::warning, op);
+    f.step = worst.worst_cum.step.known() ? worst.worst_cum.step : worst.first_step;
+    f.rank = worst.worst_cum.rank;
+    f.value = error;
+    f.limit = fails ? c.limits.amplified_fail : c.limits.amplified_warn;
+    f.unit = "share";
+    f.importance = std::min(error, 1.0);
+    const std::string layer = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
+    f.message = shown(base_name(op.op)) + " of " + layer + " turns an input error of " +
+                percent(op.input_error) + " into " + percent(error) + " (limit " + percent(f.limit) +
+                "), over " + counted(op.loc_compared, "element");
+    for (const OpSum* s : ops) {
+        if (s != &worst) f.message += "; so does " + shown(base_name(s->total.op));
+    }
+    f.advice = "compute the inputs of " + shown(base_name(op.op)) +
+               " in fp32 from their beginning: its own " + "roundings are not the cause";
+    return f;
+}
+
+}  // namespace
+
+void judge_amplified(Case& c) {
+    std::map<std::string, std::vector<const OpSum*>> layers;
+    for (const OpSum& sum : c.model.ops) {
+        if (amplifies(sum.total, c.limits.amplified_warn)) layers[sum.total.layer].push_back(&sum);
+    }
+    for (const auto& [layer, ops] : layers) c.out.findings.push_back(amplified(c, ops));
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,192 @@
+// MPT001. The first op that made a non-finite value from finite inputs while its twin stayed finite, in each
+// layer. What only passes such a value on is inherited and silent, as are masks, whose twin has them too, and
+// gradients that overflow by the loss scale, which is how GradScaler finds its scale. A NaN that the twin has too is
+// not precision's; the op that first made it is named when the loss of both is lost with it.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/float_format.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::size_t kMostPlaces = 20;  // a run that is lost overflows everywhere
+
+bool lost_in_both(const StepSummary& s) {
+    return s.has_loss && s.has_twin && !std::isfinite(s.loss) && !std::isfinite(s.twin_loss);
+}
+
+enum class Shared : std::uint8_t { no, harmless, lost };
+
+// Whether the twin has the NaN too, and whether the loss of that step or of the next one went with it. Padding that
+// nothing reads may well be NaN. Steps that are not kept are not known: then it is judged as the run's own.
+Shared share_of(const OpSum& sum, const RunModel& m) {
+    if (!has_twin(m) || sum.at_origin.nan == 0 || sum.at_origin.nonfinite_real > 0) return Shared::no;
+    const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
+    if (at == m.steps.end() || !at->has_twin) return Shared::no;
+    if (lost_in_both(*at)) return Shared::lost;
+    const auto next = at + 1;
+    if (next != m.steps.end() && lost_in_both(*next)) return Shared::lost;
+    return sum.at_origin.compared > 0 ? Shared::harmless : Shared::no;
+}
+
+Finding shared_nan(const OpSum& sum) {
+    Finding f = finding_at("MPT001", Severity::error, sum.total);
+    const OpRecord& op = sum.at_origin;
+    f.rank = sum.first_origin.rank;
+    f.step = sum.first_origin.step;
+    f.message =
+        (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") + shown(base_name(sum.total.op)) +
+        " gave " + counted(op.nan, "NaN") + " of " + figure(static_cast<double>(op.elements)) + " in " +
+        std::string(name_of(sum.total.dtype)) +
+        " out of inputs without one, and the loss is lost; the fp32 twin has it too: precision is not the "
+        "cause";
+    f.advice = "look at the data of step " + std::to_string(f.step.value) + " and guard " +
+               shown(base_name(sum.total.op)) +
+               " against 0 / 0, the root or logarithm of a negative, and infinities";
+    f.value = static_cast<double>(op.nan);
+    f.importance = 1.45;
+    return f;
+}
+
+std::string what_happened(const OpSum& sum) {
+    const OpRecord& op = sum.at_origin;
+    const bool only_nan = op.nan > 0 && op.pos_inf + op.neg_inf == 0;
+    const std::uint64_t bad = op.nonfinite_real > 0 ? op.nonfinite_real : op.nan + op.pos_inf + op.neg_inf;
+    std::string out =
+        (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") + shown(base_name(sum.total.op)) +
+        " gave " + counted(bad, only_nan ? "NaN" : "non-finite value") + " of " +
+        figure(static_cast<double>(op.elements)) + " in " + std::string(name_of(sum.total.dtype));
+    if (op.input_amax > 0) out += " from finite inputs of at most " + figure(op.input_amax);
+    const FloatFormat* format = format_of(sum.total.dtype);
+    if (op.twin_amax > 0) out += "; the fp32 twin reaches " + figure(op.twin_amax);
+    if (op.twin_amax > 0 && format) out += " and the format ends at " + figure(max_finite(*format));
+    return out;
+}
+
+std::string what_to_do(const OpSum& sum) {
+    const OpRecord& op = sum.at_origin;
+    const FloatFormat* format = format_of(sum.total.dtype);
+    const std::string layer = sum.total.layer.empty() ? "this op" : shown(sum.total.layer);
+    const std::string formats =
+        sum.total.dtype == DType::fp16 || is_fp8(sum.total.dtype) ? "fp32 or bf16" : "fp32";
+    if (sum.total.phase == Phase::backward)
+        return "use a loss scale with GradScaler, or run the backward of " + layer + " in " + formats;
+    std::string out = "run " + layer + " in " + formats;
+    if (sum.total.phase == Phase::optimizer) return out + ", or keep the optimizer's values in fp32";
+    out += "; lowering the loss scale does not help";
+    if (format && op.twin_amax > max_finite(*format))
+        out += ": the forward value itself is " + figure(op.twin_amax);
+    return out;
+}
+
+Finding overflow_of(const OpSum& sum, std::size_t order) {
+    Finding f = finding_at("MPT001", Severity::error, sum.total);
+    f.rank = sum.first_origin.rank;
+    f.step = sum.first_origin.step;
+    f.message = what_happened(sum);
+    f.advice = what_to_do(sum);
+    f.value = sum.at_origin.twin_amax;
+    const FloatFormat* format = format_of(sum.total.dtype);
+    f.limit = format ? max_finite(*format) : 0;
+    f.importance = 2 - 0.01 * static_cast<double>(order);
+    return f;
+}
+
+// The weights are lost and no op is known to have begun it.
+void judge_lost_weights(Case& c) {
+    const TensorSum* first = nullptr;
+    std::uint64_t others = 0;
+    for (const TensorSum& t : c.model.tensors) {
+        const bool kept = t.kind == TensorKind::parameter || t.kind == TensorKind::optimizer_state;
+        if (!kept || t.last.nonfinite_real <= t.last.nonfinite_twin) continue;
+        if (first) {
+            ++others;
+        } else {
+            first = &t;
+        }
+    }
+    if (!first) return;
+    Finding f = finding("MPT001", Severity::error);
+    f.layer = first->name.substr(0, first->name.rfind('.') == std::string::npos ? 0 : first->name.rfind('.'));
+    f.phase = Phase::optimizer;
+    f.step = first->first_nonfinite.step.known() ? first->first_nonfinite.step : first->last_step;
+    f.rank = first->first_nonfinite.rank;
+    f.message = std::string(name_of(first->kind)) + " " + shown(first->name) + " holds " +
+                counted(first->last.nonfinite_real, "non-finite value") + " of " +
+                figure(static_cast<double>(first->last.elements)) + " that the twin does not have";
+    if (others > 0) f.message += ", as do " + counted(others, "other tensor");
+    f.advice = "no operation was seen to begin it: record every step with --mode trajectory";
+    f.value = static_cast<double>(first->last.nonfinite_real);
+    f.importance = 1.5;
+    c.out.findings.push_back(std::move(f));
+}
+
+// Losses that end as NaN in both: the run is lost, and precision is not the reason.
+void judge_lost_loss(Case& c) {
+    constexpr std::size_t kLast = 3;
+    const auto& steps = c.model.steps;
+    if (steps.size() < kLast) return;
+    for (std::size_t i = steps.size() - kLast; i < steps.size(); ++i) {
+        if (!steps[i].has_loss || std::isfinite(steps[i].loss)) return;
+        if (steps[i].has_twin && std::isfinite(steps[i].twin_loss)) return;
+    }
+    const bool twin = steps.back().has_twin;
+    std::size_t first = steps.size();
+    while (first > 0 && steps[first - 1].has_loss && !std::isfinite(steps[first - 1].loss)) --first;
+    Finding f = finding("MPT001", Severity::error);
+    f.layer = "(loss)";
+    f.step = steps[first].step;
+    f.message = "the loss is not finite from step " + std::to_string(f.step.value) + " to the end" +
+                (twin ? ", in the fp32 twin too: precision is not the cause" : "");
+    f.advice = twin ? "look at the data and at the learning rate"
+                    : "find the first operation with --mode trajectory";
+    f.value = static_cast<double>(steps.size() - first);
+    f.unit = "steps";
+    f.importance = 1.4;
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
+
+bool shared_with_twin(const OpSum& sum, const RunModel& model) { return share_of(sum, model) != Shared::no; }
+
+bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) {
+    const std::string& layer = sum.total.layer;
+    const bool scaled = sum.total.phase == Phase::backward || layer == "(scaler)" || layer == "(clipping)" ||
+                        layer == "(update)";
+    return scaled && std::ranges::find(skips, sum.first_origin.step, &SkipVerdict::step) != skips.end();
+}
+
+void judge_nonfinite(Case& c) {
+    std::vector<const OpSum*> origins;
+    for (const OpSum& sum : c.model.ops) {
+        if (sum.first_origin.step.known() && !left_to_the_skips(sum, c.out.skips)) origins.push_back(&sum);
+    }
+    std::ranges::sort(origins, {}, [](const OpSum* s) {
+        return std::tuple(s->first_origin.step, s->at_origin.first_origin, s);
+    });
+    std::set<std::pair<std::string, Phase>> places;
+    const OpSum* lost = nullptr;  // what comes after it may be its consequence
+    for (const OpSum* sum : origins) {
+        if (places.size() >= kMostPlaces) break;
+        const Shared shared = share_of(*sum, c.model);
+        if (shared == Shared::lost && !lost && places.empty()) lost = sum;
+        if (shared != Shared::no) continue;
+        if (places.emplace(sum->total.layer, sum->total.phase).second)
+            c.out.findings.push_back(overflow_of(*sum, places.size() - 1));
+    }
+    if (lost) c.out.findings.push_back(shared_nan(*lost));
+    if (lost || !places.empty()) return;
+    judge_lost_weights(c);
+    if (c.out.findings.empty()) judge_lost_loss(c);
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,273 @@
+// MPT010, MPT011, MPT012: what an op itself introduces. Only results in 16 bits and less are judged: in fp32
+// the order of a sum differs between kernels, and TF32 is a choice.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/divergence.hpp"
+#include "kernels/numerics/float_format.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;  // compared elements below which an op is not judged
+constexpr std::uint64_t kFewestForBias = 4096;
+constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
+constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
+constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
+constexpr std::size_t kNamedLayers = 3;
+constexpr double kLongChain = 16;          // additions a step from which on a sum is a running sum
+constexpr double kChainWithoutProof = 64;  // the same, when neither bias nor divergence was measured
+constexpr std::uint64_t kFewestAddends = 256;
+constexpr double kOneSided = 0.15;  // gain bias in unit roundoffs; random signs give about 0
+constexpr double kFarAbove = 4;     // CUM of the sum over CUM of what came before it
+constexpr double kFarAbovePhi = 8;
+
+double unit_of(DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    return format ? unit_roundoff(*format) : 0;
+}
+
+double gain_of(const OpRecord& op) { return op.loc_squares > 0 ? op.loc_dot / op.loc_squares : 0; }
+
+bool found_at(const Case& c, std::string_view rule, const OpRecord& op) {
+    return std::ranges::any_of(c.out.findings, [&](const Finding& f) {
+        return f.rule == rule && f.layer == op.layer && f.op == op.op && f.phase == op.phase;
+    });
+}
+
+// Share of all that the ops introduced, in squares of relative error: what is gained by curing this one.
+double share_of_error(const Case& c, const OpRecord& op) {
+    double all = 0;
+    for (const OpSum& s : c.model.ops) {
+        if (s.total.loc_compared > 0 && is_low_precision(s.total.dtype) && s.total.loc_squares > 0)
+            all += s.total.loc_error_squares / s.total.loc_squares;
+    }
+    const double own = op.loc_squares > 0 ? op.loc_error_squares / op.loc_squares : 0;
+    return all > 0 && std::isfinite(own / all) ? own / all : 0;
+}
+
+bool is_judged(const OpRecord& op) {
+    return is_low_precision(op.dtype) && op.loc_compared >= kFewest && op.loc_squares > 0 &&
+           !near_subnormal(op) && !is_fill(op.op);
+}
+
+// Stochastic rounding makes about two floors of one, and its errors cancel.
+bool may_be_stochastic(const OpRecord& op, const Limits& limits) {
+    return (is_elementwise(op.op) || op.phase == Phase::optimizer) &&
+           std::fabs(gain_of(op)) < limits.gain_bias_u * unit_of(op.dtype);
+}
+
+double floor_for(const OpRecord& op, const Limits& limits) {
+    double floor = expected_phi(op.op);
+    if (may_be_stochastic(op, limits)) floor = std::max(floor, 2.0);
+    return floor;
+}
+
+// One magnitude many times over, or few values that carry nearly all of the energy (a rare token's, repeated), have
+// few rounding errors: they neither average to one floor nor cancel.
+bool few_values(const OpRecord& op) {
+    const double spread = op.amax > 0 ? op.loc_squares / (op.amax * op.amax) : 0;
+    return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
+}
+
+struct Introduced {
+    const OpSum* sum = nullptr;
+    double floors = 0, floor = 0, limit = 0;
+    Severity severity = Severity::warning;
+};
+
+std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    const double floors = introduced_phi(op);
+    const double floor = floor_for(op, c.limits);
+    const double warn = widened(c.limits.loc_warn_phi, op.loc_compared) * floor;
+    const double fail = widened(c.limits.loc_fail_phi, op.loc_compared) * floor;
+    if (!(floors > warn)) return std::nullopt;
+    // One rounding error many times over: up to 2.35 floors are honest.
+    if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
+    const bool fails = floors > fail;
+    return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
+}
+
+std::string advice_for(const OpRecord& op) {
+    if (is_matrix_product(op.op)) return "accumulate in fp32: allow no reduced-precision reduction here";
+    const std::string name = base_name(op.op);
+    // Their backward sums the gradients of weight and bias over all rows in the results' dtype.
+    if (is_norm(op.op) && is_backward_op(op.op))
+        return "keep the module that runs " + shown(name) + " in fp32";
+    return "run " + shown(name) + " of " + (op.layer.empty() ? std::string("this layer") : shown(op.layer)) +
+           " in fp32, or sum in fp32 inside it";
+}
+
+// "; and 4 more layers: a, b, c, ..."
+std::string others_text(const std::vector<std::string>& layers) {
+    if (layers.empty()) return {};
+    std::string out = "; and " + counted(layers.size(), "more layer") + ":";
+    for (std::size_t i = 0; i < layers.size() && i < kNamedLayers; ++i)
+        out += (i ? ", " : " ") + shown(layers[i]);
+    return layers.size() > kNamedLayers ? out + ", ..." : out;
+}
+
+// From the map of layers and steps where it has a column for each step; else the worst step.
+Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
+    const Step worst = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
+    const auto row = std::ranges::find_if(model.map, [&](const LayerSteps& r) {
+        return r.layer == sum.total.layer && r.phase == sum.total.phase;
+    });
+    if (row == model.map.end() || model.column_steps != 1) return worst;
+    const auto cell =
+        std::ranges::find_if(row->cells, [&](const Cell& each) { return each.loc_phi > limit; });
+    return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
+}
+
+// One op in several layers is one finding: the worst layer, and the others by name.
+Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
+    const Introduced& worst = *std::ranges::max_element(
+        group, {}, [](const Introduced& i) { return std::tuple(i.severity, i.floors); });
+    const OpRecord& op = worst.sum->total;
+    Finding f = finding_at("MPT010", worst.severity, op);
+    f.step = first_step_above(c.model, *worst.sum, worst.limit);
+    f.rank = worst.sum->worst_loc.rank;
+    f.value = worst.floors;
+    f.limit = worst.limit;
+    f.unit = "phi";
+    for (const Introduced& i : group) {
+        f.importance += share_of_error(c, i.sum->total);
+        if (&i != &worst) f.more_layers.push_back(i.sum->total.layer);
+    }
+    f.message = place_text(op) + " introduces " + phi(f.value) + ", its roundings cost " + phi(worst.floor) +
+                " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
+                others_text(f.more_layers);
+    if (f.importance > 0.005) f.message += "; " + percent(f.importance) + " of the error that ops introduced";
+    f.advice = advice_for(op);
+    return f;
+}
+
+bool is_scaling(std::string_view op) {
+    const std::string name = base_name(op);
+    return name == "mul" || name == "div" || name == "foreach_mul" || name == "foreach_div";
+}
+
+void judge_bias(Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    if (op.loc_compared < kFewestForBias) return;
+    const double u = unit_of(op.dtype);
+    const double gain = gain_of(op);
+    const double error = relative(op.loc_error_squares, op.loc_squares);
+    if (u <= 0 || error <= 0) return;
+    const double sigmas = std::fabs(gain) * std::sqrt(static_cast<double>(op.loc_compared)) / error;
+    if (std::fabs(gain) <= c.limits.gain_bias_u * u || sigmas <= kBiasSigmas) return;
+    // A single rounding errs by a unit roundoff at most. Few values may have the same one, and so has a constant
+    // that everything is multiplied with.
+    if ((few_values(op) || is_scaling(op.op)) && std::fabs(gain) <= 1.01 * u) return;
+    Finding f = finding_at("MPT011", Severity::error, op);
+    f.step = sum.first_step;
+    f.value = std::fabs(gain) / u;
+    f.limit = c.limits.gain_bias_u;
+    f.unit = "u";
+    f.importance = share_of_error(c, op);
+    f.message = place_text(op) + " makes its results " + (gain < 0 ? "smaller" : "larger") + " by " +
+                percent(std::fabs(gain)) + " on average, " + figure(f.value) + " unit roundoffs (limit " +
+                figure(f.limit) + ", " + figure(std::round(sigmas)) + " standard errors)";
+    f.advice = "round to nearest: results are truncated, or a sum inside loses its small addends";
+    c.out.findings.push_back(std::move(f));
+}
+
+// --- running sums ---
+
+double calls_a_step(const RunModel& model, const OpSum& sum) {
+    const auto steps = static_cast<double>(std::max<std::int64_t>(model.step_count, 1));
+    return static_cast<double>(sum.total.calls) /
+           (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
+}
+
+// Total error of the low-precision op just before, in the same layer where there is one; 1 at least.
+double phi_before(const RunModel& model, const OpRecord& op) {
+    const OpRecord* best = nullptr;
+    auto key = [&](const OpRecord& o) { return std::tuple(o.layer == op.layer, o.first); };
+    for (const OpSum& s : model.ops) {
+        const OpRecord& o = s.total;
+        if (o.phase != op.phase || o.first >= op.first || o.compared == 0 || !is_low_precision(o.dtype))
+            continue;
+        if (o.layer == op.layer && o.op == op.op) continue;
+        if (!best || key(o) > key(*best)) best = &o;
+    }
+    return best ? std::max(total_phi(*best), 1.0) : 1.0;
+}
+
+bool far_above_its_inputs(const RunModel& model, const OpRecord& op) {
+    const double total = total_phi(op);
+    return total >= kFarAbovePhi && total >= kFarAbove * phi_before(model, op);
+}
+
+// Whether the swallowed addends are missed. Where signs are random what is swallowed cancels.
+bool is_harmful(const Case& c, const OpSum& sum, double chain) {
+    const OpRecord& op = sum.total;
+    const bool has_loc = op.loc_compared > 0, has_total = op.compared > 0;
+    if (has_loc && std::fabs(gain_of(op)) >= kOneSided * unit_of(op.dtype)) return true;
+    if (has_total && far_above_its_inputs(c.model, op)) return true;
+    return !has_loc && !has_total && chain >= kChainWithoutProof;
+}
+
+// The sum stands while its twin grows; seen without counts of addends.
+bool stalls(const Case& c, const OpRecord& op) {
+    const bool healthy_steps = op.loc_compared == 0 || introduced_phi(op) <= kOneRoundingAtMost;
+    return op.added == 0 && healthy_steps && total_phi(op) >= 2 * kFarAbovePhi &&
+           op.amax < 0.9 * op.twin_amax && total_phi(op) >= 4 * kFarAbove * phi_before(c.model, op);
+}
+
+void judge_sum(Case& c, const OpSum& sum) {
+    const OpRecord& op = sum.total;
+    if (op.phase == Phase::optimizer || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return;
+    const double chain = calls_a_step(c.model, sum);
+    if (chain < kLongChain) return;
+    const double share = op.added > 0 ? static_cast<double>(op.absorbed) / static_cast<double>(op.added) : 0;
+    const bool swallows =
+        op.added >= kFewestAddends && share > c.limits.absorbed && is_harmful(c, sum, chain);
+    if (!swallows && !stalls(c, op)) return;
+    const std::string dtype(name_of(op.dtype));
+    Finding f = finding_at("MPT012", Severity::error, op);
+    f.step = sum.first_step;
+    f.value = share;
+    f.limit = c.limits.absorbed;
+    f.unit = "share";
+    f.importance = 1 + share;
+    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step ";
+    f.message +=
+        swallows ? "leaves " + percent(share) + " of them without effect (limit " + percent(f.limit) + ")"
+                 : "stands at " + figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
+    if (swallows && op.compared > 0)
+        f.message += "; the sum is off by " + percent(relative(op.error_squares, op.twin_squares));
+    f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
+               " sum cannot take addends below half its last place";
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
+
+void judge_sums(Case& c) {
+    for (const OpSum& sum : c.model.ops) judge_sum(c, sum);
+}
+
+void judge_ops(Case& c) {
+    std::map<std::tuple<std::string, Phase, DType>, std::vector<Introduced>> groups;
+    for (const OpSum& sum : c.model.ops) {
+        const OpRecord& op = sum.total;
+        if (!is_judged(op) || found_at(c, "MPT012", op)) continue;
+        if (const auto introduced = introduced_by(c, sum))
+            groups[{op.op, op.phase, op.dtype}].push_back(*introduced);
+        else
+            judge_bias(c, sum);
+    }
+    for (const auto& [key, group] : groups) c.out.findings.push_back(introduced_finding(c, group));
+}
+
+}  // namespace mp::trace

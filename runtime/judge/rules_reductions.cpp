@@ -1,0 +1,183 @@
+// MPT050, MPT051, and what keeps a verdict from being given (MPT090).
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/rule_pack.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 1024;
+
+bool explained_by_scale(const Case& c, Step step) {
+    return std::ranges::any_of(c.out.skips, [&](const SkipVerdict& v) { return v.step == step; });
+}
+
+void judge_reduction(Case& c, const CollectiveTotal& t) {
+    const CollectiveRecord& r = t.total;
+    const std::string name = shown(r.op) + " in " + std::string(name_of(r.dtype));
+    // A sum that left the format in a skipped step is that step's verdict.
+    if (r.made_nonfinite > 0 && t.first_nonfinite.known() && !explained_by_scale(c, t.first_nonfinite)) {
+        Finding f = finding("MPT050", Severity::error);
+        f.op = r.op;
+        f.step = t.first_nonfinite;
+        f.value = static_cast<double>(r.made_nonfinite);
+        f.message = name + " made " + counted(r.made_nonfinite, "non-finite value") +
+                    " from inputs that are finite on every rank";
+        f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
+        f.importance = 1.1;
+        c.out.findings.push_back(std::move(f));
+    }
+    if (r.compared < kFewest || !is_low_precision(r.dtype)) return;
+    const double floors = floor_ratio(relative(r.error_squares, r.sum_squares), r.dtype);
+    if (!(floors > c.limits.reduction_phi)) return;
+    Finding f = finding("MPT050", Severity::error);
+    f.op = r.op;
+    f.rank = t.worst_at.rank;
+    f.step = t.worst_at.step;
+    f.value = floors;
+    f.limit = c.limits.reduction_phi;
+    f.unit = "phi";
+    f.importance = 0.5;
+    f.message = name + " errs by " + phi(floors) + " against the fp32 reduction of the same inputs (limit " +
+                phi(f.limit) + "), over " + counted(r.calls, "call");
+    f.advice = "reduce in fp32 (FSDP: MixedPrecision(reduce_dtype=torch.float32))";
+    c.out.findings.push_back(std::move(f));
+}
+
+bool runs_ddp(const RunModel& model) {
+    bool ddp = false;
+    for (const std::string& text : model.policies) {
+        if (text.starts_with("fsdp")) return false;
+        ddp = ddp || text == "ddp" || text.starts_with("ddp:") || text.starts_with("ddp@");
+    }
+    return ddp;
+}
+
+struct Mismatch {
+    std::uint64_t steps = 0;
+    Place first;
+};
+
+// Under DDP the bytes must agree. Elsewhere shards differ by design, and so do their twins: where the twins of all
+// ranks agree and the bytes do not, precision has parted replicas.
+Mismatch mismatch_of(const TensorSum& t, bool ddp) {
+    if (t.kind != TensorKind::parameter) return {};
+    return ddp ? Mismatch{t.hash_mismatches, t.first_mismatch}
+               : Mismatch{t.replica_mismatches, t.first_replica_mismatch};
+}
+
+void judge_replicas(Case& c) {
+    const bool ddp = runs_ddp(c.model);
+    const TensorSum* first = nullptr;
+    Mismatch worst;
+    std::uint64_t others = 0;
+    for (const TensorSum& t : c.model.tensors) {
+        const Mismatch m = mismatch_of(t, ddp);
+        if (m.steps == 0) continue;
+        if (first) ++others;
+        if (!first || m.first.step < worst.first.step) first = &t, worst = m;
+    }
+    if (!first) return;
+    Finding f = finding("MPT051", Severity::error);
+    const std::size_t dot = first->name.rfind('.');
+    f.layer = dot == std::string::npos ? first->name : first->name.substr(0, dot);
+    f.phase = Phase::optimizer;
+    f.rank = worst.first.rank;
+    f.step = worst.first.step;
+    f.value = static_cast<double>(worst.steps);
+    f.unit = "steps";
+    f.importance = 0.8;
+    f.message =
+        "ranks hold different bytes of " + shown(first->name) + " on " + counted(worst.steps, "sampled step");
+    if (!ddp) f.message += " where their fp32 twins hold the same values";
+    if (others > 0) f.message += ", and of " + counted(others, "other parameter");
+    f.advice =
+        "find what only some ranks do: a skipped step, a clip by a local norm, an unsynchronised update";
+    c.out.findings.push_back(std::move(f));
+}
+
+void judge_observed(Case& c) {
+    const RunModel& m = c.model;
+    auto& out = c.out.inconclusive;
+    if (m.ranks.empty()) out.push_back("no recording was found");
+    if (m.step_count == 0) out.push_back("no step was recorded");
+    if (!m.missing.empty()) {
+        std::string list;
+        for (std::size_t i = 0; i < m.missing.size() && i < 8; ++i)
+            list += (i ? ", " : "") + std::to_string(m.missing[i].value);
+        out.push_back(counted(m.missing.size(), "rank") + " left no recording: " + list +
+                      (m.missing.size() > 8 ? ", ..." : ""));
+    }
+    for (const Error& error : m.unreadable) out.push_back("unreadable: " + shown(error.message));
+    std::uint64_t problems = 0, lost = 0;
+    for (const RankFacts& r : m.ranks) problems += r.problems, lost += r.lost_records;
+    if (problems > 0) out.push_back("recordings are damaged in " + counted(problems, "place"));
+    if (lost > 0) out.push_back(counted(lost, "record") + " were dropped while recording");
+    const std::uint64_t asked = m.coverage.shadowed + m.coverage.unshadowed;
+    if (!has_twin(m) || asked == 0) return;
+    const double share = static_cast<double>(m.coverage.shadowed) / static_cast<double>(asked);
+    if (share < c.limits.coverage_ops)
+        out.push_back("the twin followed " + percent(share) + " of the float ops (at least " +
+                      percent(c.limits.coverage_ops) + " wanted)");
+}
+
+bool any_op(const RunModel& m, bool (*has)(const OpRecord&)) {
+    return std::ranges::any_of(m.ops, [&](const OpSum& s) { return has(s.total); });
+}
+
+std::string why_not_run(const Case& c, Needs needs) {
+    const RunModel& m = c.model;
+    switch (needs) {
+        case Needs::nothing:
+            return {};
+        case Needs::baseline:
+            return "needs a baseline, and there is none";
+        case Needs::twin:
+            return any_op(m, [](const OpRecord& o) { return o.compared > 0; })
+                       ? ""
+                       : "needs a twin (--mode trajectory)";
+        case Needs::local:
+            return any_op(m, [](const OpRecord& o) { return o.loc_compared > 0; })
+                       ? ""
+                       : "needs sampled steps with --mode local, step or trajectory";
+        case Needs::collective:
+            return std::ranges::any_of(m.collectives,
+                                       [](const CollectiveTotal& t) { return t.total.compared > 0; })
+                       ? ""
+                       : "no low-precision reduction was compared";
+        case Needs::ddp: {
+            const bool replicas =
+                std::ranges::any_of(m.tensors, [](const TensorSum& t) { return t.replicas > 0; });
+            return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
+        }
+        case Needs::policy:
+            return {};  // judge_policies has said so
+    }
+    return {};
+}
+
+}  // namespace
+
+void judge_reductions(Case& c) {
+    for (const CollectiveTotal& t : c.model.collectives) judge_reduction(c, t);
+    judge_replicas(c);
+}
+
+void judge_coverage(Case& c) {
+    judge_observed(c);
+    for (const RuleInfo& rule : rule_pack()) {
+        std::string why = why_not_run(c, rule.needs);
+        const bool found =
+            std::ranges::any_of(c.out.findings, [&](const Finding& f) { return f.rule == rule.id; });
+        if (!why.empty() && !found) c.out.not_run.push_back({std::string(rule.id), std::move(why)});
+    }
+}
+
+}  // namespace mp::trace

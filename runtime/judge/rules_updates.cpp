@@ -1,0 +1,170 @@
+// MPT040: updates that are too small for the format they are added to.
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+
+#include "kernels/base/figures.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;
+// Of what was wanted, this much arrived: stochastic rounding moves few elements, each far enough, and a 16-bit
+// copy of fp32 master weights catches up in jumps. Nothing is lost there.
+constexpr double kArrives = 0.8;
+constexpr double kOneRounding = 1.25;  // floors; stochastic rounding makes about two
+constexpr double kBelowHalfUlp = 0.9;  // of the unmoved: rounding is the reason
+
+double share_of(const TensorSum& t) {
+    return t.meant_to_move > 0 ? static_cast<double>(t.unmoved) / static_cast<double>(t.meant_to_move) : 0;
+}
+
+bool is_measured(const TensorSum& t) { return t.wanted_squares > 0; }
+double arrived(const TensorSum& t) { return is_measured(t) ? t.moved_dot / t.wanted_squares : 0; }
+
+bool in_optimizer(const OpRecord& op, DType dtype) {
+    return op.phase == Phase::optimizer && op.dtype == dtype && op.layer != "(clipping)";
+}
+
+// Whether each update is rounded to nearest where it is added. What stochastic rounding and fp32 masters write comes
+// in as a copy; hardware that rounds stochastically leaves a larger error in the addition itself.
+bool adds_to_nearest(const RunModel& model, DType dtype) {
+    bool adds = false;
+    for (const OpSum& s : model.ops) {
+        const OpRecord& op = s.total;
+        if (!in_optimizer(op, dtype)) continue;
+        const std::string name = base_name(op.op);
+        if (name == "copy" || name == "foreach_copy") return false;
+        if (!is_in_place_name(op.op) || op.loc_compared == 0) continue;
+        if (introduced_phi(op) > kOneRounding) return false;
+        adds = true;
+    }
+    return adds;
+}
+
+// A few elements with large updates hide that most of the others stand: what arrives is nearly all of the energy.
+bool stands_unseen(const RunModel& model, const TensorSum& t, double fail) {
+    return share_of(t) > fail && t.samples >= 2 && t.unmoved > 0 &&
+           static_cast<double>(t.below_half_ulp) > kBelowHalfUlp * static_cast<double>(t.unmoved) &&
+           adds_to_nearest(model, t.last.dtype);
+}
+
+bool is_stuck(const Case& c, const TensorSum& t) {
+    const double limit = c.limits.stagnation_warn;
+    if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest || !(share_of(t) > limit)) return false;
+    if (is_measured(t)) return arrived(t) < kArrives || stands_unseen(c.model, t, c.limits.stagnation_fail);
+    // Without a twin, one sample may be a warm-up step with a learning rate of 0.
+    return t.samples >= 2;
+}
+
+// Averages of weights have no gradient. Where no gradient was recorded, nothing tells them apart.
+bool is_trained(const RunModel& model, const TensorSum& t) {
+    bool any = false;
+    for (const TensorSum& g : model.tensors) {
+        if (g.kind != TensorKind::gradient) continue;
+        if (g.name == t.name) return true;
+        any = true;
+    }
+    return !any;
+}
+
+Severity severity_of(const TensorSum& t, const Limits& limits) {
+    if (!(share_of(t) > limits.stagnation_fail)) return Severity::warning;
+    // Without a twin, stochastic rounding looks the same as long as something moves.
+    return is_measured(t) || t.frozen == t.samples ? Severity::error : Severity::warning;
+}
+
+std::string layer_of(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string::npos ? name : name.substr(0, dot);
+}
+
+std::string half_ulp_text(const TensorSum& t) {
+    if (t.unmoved == 0 || t.below_half_ulp == 0) return {};
+    return ", " + percent(static_cast<double>(t.below_half_ulp) / static_cast<double>(t.unmoved)) +
+           " of these because the update is below half an ulp";
+}
+
+bool writes_in_place(std::string_view op) { return is_in_place_name(op) || op.find("fused_") != op.npos; }
+
+// The op that writes such tensors: the last of its kind in the optimizer, which for a parameter is the update.
+std::string update_op(const RunModel& model, const TensorSum& t) {
+    static constexpr std::string_view kUpdates[] = {
+        "addcdiv",    "add",       "sub",  "foreach_addcdiv", "foreach_add", "foreach_sub", "fused_adamw",
+        "fused_adam", "fused_sgd", "lerp", "foreach_lerp"};
+    static constexpr std::string_view kAverages[] = {
+        "lerp", "addcmul", "mul", "add", "foreach_lerp", "foreach_addcmul", "foreach_mul", "foreach_add"};
+    const auto names = t.kind == TensorKind::parameter ? std::span<const std::string_view>(kUpdates)
+                                                       : std::span<const std::string_view>(kAverages);
+    std::pair<std::ptrdiff_t, const OpRecord*> best{std::ssize(names), nullptr};
+    for (const OpSum& s : model.ops) {
+        if (!in_optimizer(s.total, t.last.dtype) || !writes_in_place(s.total.op)) continue;
+        const std::ptrdiff_t at = std::ranges::find(names, base_name(s.total.op)) - names.begin();
+        if (at < best.first) best = {at, &s.total};
+    }
+    return best.second ? best.second->op : std::string();
+}
+
+struct Kind {
+    TensorKind kind = TensorKind::parameter;
+    bool trained = true;      // of parameters
+    std::string_view noun;    // of the worst
+    std::string_view others;  // of the rest
+    std::string_view advice;
+    double weight = 1;  // among the findings of this rule: the weights come first
+};
+
+void judge_kind(Case& c, const Kind& kind) {
+    std::vector<const TensorSum*> stuck;
+    for (const TensorSum& t : c.model.tensors) {
+        if (t.kind != kind.kind || !is_stuck(c, t)) continue;
+        if (t.kind != TensorKind::parameter || is_trained(c.model, t) == kind.trained) stuck.push_back(&t);
+    }
+    if (stuck.empty()) return;
+    // The worst is where most is lost: the share, then the number of elements.
+    const TensorSum& worst = **std::ranges::max_element(
+        stuck, {}, [](const TensorSum* t) { return std::pair(share_of(*t), t->meant_to_move); });
+    Finding f = finding("MPT040", severity_of(worst, c.limits));
+    f.layer = layer_of(worst.name);
+    f.op = update_op(c.model, worst);
+    f.phase = Phase::optimizer;
+    f.step = worst.first_stagnant;
+    f.value = share_of(worst);
+    f.limit = f.severity == Severity::error ? c.limits.stagnation_fail : c.limits.stagnation_warn;
+    f.unit = "share";
+    const bool lost = is_measured(worst) && arrived(worst) < kArrives;
+    f.importance = kind.weight * (lost ? std::clamp(1 - arrived(worst), 0.0, 1.0) : share_of(worst));
+    f.message = std::string(kind.noun) + " " + shown(worst.name) + " (" +
+                std::string(name_of(worst.last.dtype)) + "): " + percent(f.value) +
+                " of the elements that were meant to move stay as they are" + half_ulp_text(worst);
+    if (lost) f.message += "; " + percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives";
+    if (is_measured(worst) && !lost) f.message += "; the few others take nearly all of the wanted update";
+    if (stuck.size() > 1)
+        f.message += "; " + counted(stuck.size() - 1, std::string(kind.others)) + " as well";
+    f.advice = kind.advice;
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace
+
+void judge_updates(Case& c) {
+    static constexpr Kind kKinds[] = {
+        {TensorKind::parameter, true, "parameter", "other parameter",
+         "keep master weights in fp32 (autocast instead of a 16-bit model, or an optimizer with fp32 copies)",
+         1},
+        {TensorKind::parameter, false, "parameter without a gradient", "other such parameter",
+         "keep the average of weights in fp32: its updates are below half an ulp of 16 bits", 0.9},
+        {TensorKind::optimizer_state, true, "optimizer state", "other state",
+         "keep the optimizer's state in fp32: a decaying average moves by less than half an ulp of 16 bits",
+         0.6},
+        {TensorKind::buffer, true, "buffer", "other buffer",
+         "keep running averages in fp32: their updates are below half an ulp of 16 bits", 0.5}};
+    for (const Kind& kind : kKinds) judge_kind(c, kind);
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/fold/run_model.hpp"
+
+namespace mp::trace {
+
+// Why a step was thrown away.
+enum class SkipCause : std::uint8_t {
+    unknown,             // nothing non-finite was observed
+    scale_too_high,      // finite at a lower loss scale: GradScaler does its work
+    forward_overflow,    // a forward value left the format; the loss scale cannot help
+    reduction_overflow,  // local gradients are finite, their sum is not
+    invalid_op,          // 0/0, inf-inf, log of a negative ...: the twin has it too
+    bad_data,            // the inputs were not finite
+};
+std::string_view name_of(SkipCause);  // "scale too high", ...
+
+struct SkipVerdict {
+    Step step;
+    SkipCause cause = SkipCause::unknown;
+    std::string parameter;  // culprit: the first whose gradient is not finite; empty: unknown
+    std::string layer, op;  // where it began
+    Rank rank;
+    double loss_scale = 0;
+    bool ranks_disagree = false;
+    std::string why;  // one sentence with the figures
+};
+
+SkipVerdict verdict_of(const SkipFacts&);
+
+}  // namespace mp::trace

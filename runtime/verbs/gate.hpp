@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/result.hpp"
+
+namespace mp::trace {
+
+// `mp-trace gate`, without the command line.
+struct GateRequest {
+    std::string directory;
+    std::string rules;  // empty: mp-gate.toml of the working directory, where there is one
+    std::vector<std::string> lint;
+    std::vector<std::string> policies;
+    std::vector<std::string> outputs;  // "junit=gate.xml", "text"; empty: text
+    bool strict = false;
+    bool color = false;  // of text on standard output
+};
+
+struct GateRun {
+    int exit = 0;                                            // exit_code()
+    std::vector<std::pair<std::string, std::string>> texts;  // file (empty: standard output), content
+};
+
+// Errors are the user's: a rule file, an option, a directory that is not there.
+Result<GateRun> run_gate(const GateRequest&);
+
+}  // namespace mp::trace

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/result.hpp"
+
+namespace mp::trace {
+
+// `mp-trace report`, without the command line.
+struct ReportRequest {
+    std::string directory;
+    bool text = false;              // also taken when neither html nor json is asked for
+    std::string html, json;         // a file; "-": standard output; empty: not asked for
+    std::vector<std::string> lint;  // reports of mp-lint, whose findings confirm those of the run
+    std::vector<std::string> policies;
+};
+
+struct ReportRun {
+    std::vector<std::pair<std::string, std::string>> texts;  // file (empty: standard output), content
+    std::vector<Error> warnings;                             // recordings that are not readable
+};
+
+// Fails when there is nothing to report on: no directory, no recording in it.
+Result<ReportRun> run_report(const ReportRequest&);
+
+// `mp-trace summary`: run_summary() of a directory.
+Result<std::string> summary_of(const std::string& directory);
+
+// Errors of the command line rather than of the run: --policy and --lint.
+Status check_report(const ReportRequest&);
+
+}  // namespace mp::trace

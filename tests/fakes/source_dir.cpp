@@ -1,0 +1,3 @@
+#include "tests/fakes/source_dir.hpp"
+
+const char* mp_source_dir() { return MP_SOURCE_DIR; }

@@ -1,0 +1,322 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "runtime/fold/partial.hpp"
+#include "runtime/trace/dump.hpp"
+#include "tests/fakes/synthetic_run.hpp"
+#include "tests/runtime/fold/model_text.hpp"
+#include "tests/runtime/trace/samples.hpp"
+
+namespace mp::trace {
+namespace {
+
+using fakes::Plan;
+using test::text_of;
+
+const OpSum* find(const RunModel& m, const std::string& layer, Phase phase) {
+    for (const OpSum& op : m.ops) {
+        if (op.total.layer == layer && op.total.phase == phase) return &op;
+    }
+    return nullptr;
+}
+
+Plan rich() {
+    Plan plan{.ranks = 7,
+              .layers = 5,
+              .steps = 13,
+              .dtype = DType::fp16,
+              .skipped = {0, 1, 9},
+              .stagnating = 2,
+              .low_reduction = true,
+              .absorbing_sum = true,
+              .off_policy = 4,
+              .missing = {5}};
+    plan.overflow = Plan::Overflow{.layer = 3, .op = "aten::addmm", .step = 6, .rank = 2};
+    plan.disagreement = Plan::Disagreement{.step = 10, .rank = 4};
+    return plan;
+}
+
+void add(Partial& into, const Recording& r) {
+    into.begin();
+    if (r.has_process) into.process(r.process);
+    for (const StepRecord& s : r.steps) into.step(s);
+    for (const NoteRecord& n : r.notes) into.note(n);
+    into.end(r);
+}
+
+TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
+    trace::Run run = fakes::run_of(rich());
+    for (StepRecord& s : run.recordings[1].steps) {
+        s.ops[0].loc_dot = std::nan("");
+        s.tensors[0].error_squares = std::numeric_limits<double>::infinity();
+        s.step = Step{s.step.value * 100};  // wide: the map has several steps in a column
+    }
+    run.recordings.push_back(run.recordings[2]);
+    run.recordings.back().process.restart = 1;
+    run.recordings.back().steps.pop_back();
+    const FoldOptions options{.columns = 16, .steps = 10};
+    const std::string expected = text_of(fold(run, options));
+    std::mt19937 random(1);
+    for (int trial = 0; trial < 40; ++trial) {
+        std::shuffle(run.recordings.begin(), run.recordings.end(), random);
+        std::vector<Partial> parts;
+        for (std::size_t n = 1 + random() % 4; n > 0; --n) parts.emplace_back(options);
+        for (const Recording& r : run.recordings) add(parts[random() % parts.size()], r);
+        while (parts.size() > 1) {
+            const std::size_t from = random() % parts.size();
+            std::swap(parts[from], parts.back());
+            const std::size_t into = random() % (parts.size() - 1);
+            parts[into].merge(parts.back());
+            parts.pop_back();
+        }
+        ASSERT_EQ(text_of(parts[0].model(run.directory)), expected) << "trial " << trial;
+    }
+}
+
+TEST(Fold, FilesGiveWhatRecordingsGiveOnAnyNumberOfThreads) {
+    const test::TemporaryDirectory directory;
+    ASSERT_TRUE(fakes::write(rich(), directory.path()));
+    const auto run = read_run(directory.path());
+    ASSERT_TRUE(run);
+    const std::string expected = text_of(fold(*run));
+    for (const int threads : {1, 2, 3, 8, 64}) {
+        const auto model = fold_run(directory.path(), {.threads = threads});
+        ASSERT_TRUE(model);
+        EXPECT_EQ(text_of(*model), expected) << threads;
+    }
+}
+
+// What tables of each process need comes from the same reading.
+TEST(Fold, KeepsTheRecordingsWithoutTheirOps) {
+    const test::TemporaryDirectory directory;
+    ASSERT_TRUE(fakes::write(rich(), directory.path()));
+    auto run = read_run(directory.path());
+    ASSERT_TRUE(run);
+    trace::Run kept;
+    const auto model = fold_run(directory.path(), {.threads = 3}, &kept);
+    ASSERT_TRUE(model);
+    EXPECT_EQ(text_of(*model), text_of(fold(*run)));
+    EXPECT_EQ(kept.directory, run->directory);
+    EXPECT_EQ(kept.missing, run->missing);
+    ASSERT_EQ(kept.recordings.size(), run->recordings.size());
+    for (std::size_t i = 0; i < kept.recordings.size(); ++i) {
+        for (StepRecord& s : run->recordings[i].steps) s.ops.clear();
+        EXPECT_EQ(dump_text(kept.recordings[i]), dump_text(run->recordings[i]));
+    }
+}
+
+TEST(Fold, APlantedOverflowIsFoundWithItsPlace) {
+    const RunModel m = fold(fakes::run_of(rich()));
+    const OpSum* op = find(m, fakes::layer_name(3), Phase::forward);
+    ASSERT_TRUE(op);
+    EXPECT_EQ(op->first_origin.step, Step{6});
+    EXPECT_EQ(op->first_origin.rank, Rank{2});
+    EXPECT_EQ(op->at_origin.input_amax, 301.5);
+    EXPECT_EQ(op->ranks, 6u);
+    ASSERT_EQ(m.skips.size(), 5u);
+    const SkipFacts& skip = m.skips[2];
+    EXPECT_EQ(skip.step, Step{6});
+    EXPECT_EQ(skip.origin.layer, fakes::layer_name(3));
+    EXPECT_EQ(skip.origin_rank, Rank{2});
+    EXPECT_EQ(skip.skipped_by.size(), 6u);
+    EXPECT_TRUE(skip.stepped_by.empty());
+    EXPECT_FALSE(skip.loss_finite);
+    EXPECT_EQ(m.skipped_steps, 5);
+    ASSERT_EQ(m.missing.size(), 1u);
+    EXPECT_EQ(m.missing[0], Rank{5});
+}
+
+TEST(Fold, RanksThatDisagreeAreNamedOnBothSides) {
+    const RunModel m = fold(fakes::run_of(rich()));
+    const SkipFacts& skip = m.skips.back();
+    EXPECT_EQ(skip.step, Step{10});
+    EXPECT_EQ(skip.skipped_by, std::vector<Rank>{Rank{4}});
+    EXPECT_EQ(skip.stepped_by.size(), 5u);
+    ASSERT_EQ(skip.gradients.size(), 1u);
+    EXPECT_EQ(skip.gradients[0].rank, Rank{4});
+    const TensorSum& weight = m.tensors.front();
+    EXPECT_EQ(weight.hash_mismatches, 2u) << "steps 10 and 12 are sampled";
+    EXPECT_EQ(weight.first_mismatch.step, Step{10});
+    EXPECT_EQ(weight.first_mismatch.rank, Rank{4});
+}
+
+Exponents exponents(unsigned lowest, const std::vector<std::uint64_t>& counts) {
+    Exponents e;
+    e.add(lowest, counts);
+    return e;
+}
+
+TEST(Fold, ExponentsOfALayerAreThoseOfItsOpsStepsAndRanks) {
+    trace::Run run = fakes::run_of({.ranks = 2, .layers = 2, .steps = 2, .dtype = DType::fp16});
+    EXPECT_TRUE(fold(run).exponents.empty());
+    const std::string layer = fakes::layer_name(1);
+    for (Recording& r : run.recordings) {
+        for (StepRecord& s : r.steps) {
+            for (OpRecord& op : s.ops) {
+                if (op.layer == layer && op.phase == Phase::forward)
+                    op.exponents.add(exponents(120, {1, 0, 5}));
+            }
+        }
+    }
+    run.recordings[1].steps[1].ops[0].exponents = exponents(254, {9});
+    const OpRecord& odd = run.recordings[1].steps[1].ops[0];
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.exponents.size(), 2u);
+    std::uint64_t rows = 0;
+    for (const OpRecord& op : run.recordings[0].steps[0].ops)
+        rows += op.layer == layer && op.phase == Phase::forward;
+    for (const LayerExponents& e : m.exponents) {
+        EXPECT_EQ(e.layer, e.phase == Phase::forward && e.layer == layer ? layer : odd.layer);
+        EXPECT_EQ(e.exponents,
+                  e.layer == layer ? exponents(120, {4 * rows, 0, 20 * rows}) : exponents(254, {9}));
+    }
+}
+
+TEST(Fold, ExponentsGrowToBothSides) {
+    Exponents e = exponents(120, {0, 0, 3, 0});
+    EXPECT_EQ(e.lowest, 122u);
+    EXPECT_EQ(e.counts, std::vector<std::uint64_t>{3});
+    e.add(exponents(118, {7}));
+    e.add(exponents(123, {1, 1}));
+    e.add(exponents(0, {}));
+    EXPECT_EQ(e, exponents(118, {7, 0, 0, 0, 3, 1, 1}));
+}
+
+// Steps 2 and 3 are done again after a restart; rank 1 does not get as far as step 3.
+TEST(Fold, AStepDoneAgainAfterARestartIsWhatItWasTheLastTime) {
+    trace::Run run = fakes::run_of({.ranks = 2, .steps = 4, .dtype = DType::bf16});
+    const auto set_losses = [](Recording& r, double loss) {
+        for (StepRecord& s : r.steps) {
+            s.losses = {{.dtype = DType::fp32, .real = loss, .twin = loss, .has_twin = true}};
+            s.coverage = {.ops = 10};
+        }
+    };
+    for (int rank = 0; rank < 2; ++rank) {
+        set_losses(run.recordings[static_cast<std::size_t>(rank)], 1 + 2 * rank);
+        Recording again = run.recordings[static_cast<std::size_t>(rank)];
+        again.process.restart = 1;
+        again.steps.erase(again.steps.begin(), again.steps.begin() + 2);
+        if (rank == 1) again.steps.pop_back();
+        set_losses(again, 10 + 10 * rank);
+        run.recordings.push_back(again);
+    }
+    for (int turn = 0; turn < 2; ++turn) {
+        const RunModel m = fold(run);
+        ASSERT_EQ(m.steps.size(), 4u);
+        EXPECT_EQ(m.steps[1].loss, 2);
+        EXPECT_EQ(m.steps[2].loss, 15);
+        EXPECT_EQ(m.steps[2].twin_loss, 15);
+        EXPECT_EQ(m.steps[3].loss, 10);
+        EXPECT_EQ(m.steps[2].coverage.ops, 20u);
+        EXPECT_EQ(m.steps[3].ranks, 2);
+        std::reverse(run.recordings.begin(), run.recordings.end());
+    }
+}
+
+// Two ranks hold a parameter of the same size: replicas that part, replicas, and shards.
+TEST(Fold, ReplicasAreWhereTheTwinsAgree) {
+    const auto parameter = [](std::string name, std::uint64_t hash, double twin_squares) {
+        TensorRecord t;
+        t.name = std::move(name);
+        t.elements = t.compared = 64;
+        t.twin_squares = twin_squares;
+        t.hash = hash;
+        return t;
+    };
+    trace::Run run = fakes::run_of({.ranks = 2, .layers = 1, .steps = 2});
+    for (std::uint64_t rank = 0; rank < 2; ++rank) {
+        for (StepRecord& s : run.recordings[rank].steps) {
+            const std::uint64_t later = s.step.value > 0 ? rank : 0;
+            s.tensors = {parameter("parted", 7 + later, 4), parameter("replica", 7, 4),
+                         parameter("shard", 7 + rank, 4 + static_cast<double>(rank)),
+                         parameter("unseen", 7 + rank, 0)};
+        }
+    }
+    const RunModel m = fold(run);
+    ASSERT_EQ(m.tensors.size(), 4u);
+    EXPECT_EQ(m.tensors[0].replicas, 2u);
+    EXPECT_EQ(m.tensors[0].replica_mismatches, 1u);
+    EXPECT_EQ(m.tensors[0].first_replica_mismatch.step, Step{1});
+    EXPECT_EQ(m.tensors[0].first_replica_mismatch.rank, Rank{1});
+    EXPECT_EQ(m.tensors[1].replicas, 2u);
+    EXPECT_EQ(m.tensors[1].replica_mismatches, 0u);
+    for (const std::size_t other : {2u, 3u}) {
+        EXPECT_EQ(m.tensors[other].replicas, 0u) << m.tensors[other].name;
+        EXPECT_EQ(m.tensors[other].replica_mismatches, 0u) << m.tensors[other].name;
+        EXPECT_EQ(m.tensors[other].hash_mismatches, 2u) << m.tensors[other].name;
+    }
+}
+
+TEST(Fold, TotalErrorGrowsWithDepthAndIntroducedErrorIsAFloor) {
+    const RunModel m = fold(fakes::run_of({.ranks = 2, .layers = 9, .steps = 4}));
+    const OpSum* first = find(m, fakes::layer_name(0), Phase::forward);
+    const OpSum* last = find(m, fakes::layer_name(8), Phase::forward);
+    ASSERT_TRUE(first && last);
+    EXPECT_NEAR(first->worst_loc_phi, 1, 0.15);
+    EXPECT_NEAR(last->worst_loc_phi, 1, 0.15);
+    EXPECT_GT(last->worst_cum_phi, 2.4 * first->worst_cum_phi);
+    EXPECT_EQ(m.map.front().layer, fakes::layer_name(0));
+    EXPECT_EQ(m.map.front().cells.size(), 4u);
+    EXPECT_EQ(m.map.front().cells[1].loc_phi, -1) << "step 1 is not sampled";
+}
+
+TEST(Fold, StagnationAndReductionsAreCounted) {
+    const RunModel m = fold(fakes::run_of(rich()));
+    const auto weight = std::find_if(m.tensors.begin(), m.tensors.end(), [](const TensorSum& t) {
+        return t.name == fakes::layer_name(2) + ".weight" && t.kind == TensorKind::parameter;
+    });
+    ASSERT_NE(weight, m.tensors.end());
+    EXPECT_EQ(weight->first_stagnant, Step{2});
+    EXPECT_GT(weight->samples, 10u);
+    EXPECT_EQ(weight->unmoved * 16, weight->meant_to_move * 15);
+    ASSERT_EQ(m.collectives.size(), 1u);
+    EXPECT_NEAR(m.collectives[0].worst_phi, 12, 0.1);
+}
+
+TEST(Fold, ALongRunKeepsItsBoundsAndItsWorstColumns) {
+    Plan plan{.ranks = 2, .layers = 1, .steps = 1000, .dtype = DType::fp16};
+    plan.overflow = Plan::Overflow{.layer = 0, .op = "aten::addmm", .step = 777, .rank = 1};
+    const RunModel m = fold(fakes::run_of(plan), {.columns = 16, .steps = 100});
+    EXPECT_EQ(m.step_count, 1000);
+    EXPECT_EQ(m.column_steps, 64);
+    EXPECT_LE(m.map.front().cells.size(), 16u);
+    EXPECT_EQ(m.map.front().cells[777 / 64].nonfinite, 3u);
+    EXPECT_EQ(m.steps_every, 16);
+    EXPECT_LE(m.steps.size(), 101u);
+    EXPECT_TRUE(std::any_of(m.steps.begin(), m.steps.end(),
+                            [](const StepSummary& s) { return s.step == Step{777} && s.skipped == 2; }));
+}
+
+TEST(Fold, EdgesOfARun) {
+    EXPECT_EQ(fold(trace::Run{}).step_count, 0);
+    trace::Run run = fakes::run_of({.ranks = 3, .layers = 1, .steps = 4});
+    run.recordings[0].steps.clear();
+    run.recordings[1].process.rank = {};
+    run.recordings[2].steps.erase(run.recordings[2].steps.begin() + 1);
+    Recording restarted = run.recordings[2];
+    restarted.process.restart = 1;
+    run.recordings.push_back(restarted);
+    StepRecord second = run.recordings[2].steps[0];
+    second.optimizer = 1;
+    run.recordings[2].steps.push_back(second);
+    StepRecord nowhere = second;
+    nowhere.optimizer = 0;
+    nowhere.step = Step{-9};
+    run.recordings[2].steps.push_back(nowhere);
+    nowhere.step = Step{std::numeric_limits<std::int64_t>::max()};
+    run.recordings[2].steps.push_back(nowhere);
+    const RunModel m = fold(run);
+    EXPECT_EQ(m.step_count, 5);
+    EXPECT_EQ(m.steps.front().ranks, 2)
+        << "a restart counts once; the second optimizer is no step of the first";
+    EXPECT_EQ(m.ranks.size(), 4u);
+    EXPECT_FALSE(m.ranks.back().process.rank.known()) << "without a rank: last";
+    EXPECT_LE(m.map.front().cells.size(), 512u);
+}
+
+}  // namespace
+}  // namespace mp::trace

@@ -1,0 +1,236 @@
+// Errors that ops introduce or amplify, and the range of values: a run that has the defect, and its twin that has not.
+
+#include "runtime/judge/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/judge/models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+TEST(Judge, MPT010IntroducedError) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT010");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].layer, "blocks.1.norm");
+    EXPECT_EQ(j.findings[0].step, Step{3});
+    EXPECT_NEAR(j.findings[0].value, 8, 1e-6);
+    EXPECT_GT(j.findings[0].importance, 0.8) << "most of what all ops introduced";
+    EXPECT_THAT(j.findings[0].message, HasSubstr("introduces 8.0 φ, its roundings cost 1.4 φ"));
+}
+
+TEST(Judge, MPT010NamesTheFirstStepAboveTheLimit) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
+    m.map = {{.layer = "blocks.1.norm", .phase = Phase::forward, .order = 5, .cells = {}}};
+    for (const float phi : {1.F, -1.F, 7.F, 9.F}) m.map[0].cells.push_back({.cum_phi = 1, .loc_phi = phi});
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{2});
+    m.column_steps = 2;
+    EXPECT_EQ(judge(m).findings.at(0).step, Step{3}) << "columns of several steps: the worst";
+}
+
+TEST(Judge, MPT010WarnsBelowTheFailure) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("blocks.1.fc", "aten::bmm", Phase::forward, DType::bf16, 1.7, 5));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u);
+    EXPECT_EQ(j.findings[0].severity, Severity::warning);
+    m.ops.back() = op_sum("blocks.1.fc", "aten::bmm", Phase::forward, DType::bf16, 1.4, 5);
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+TEST(Judge, MPT010OneOpInSeveralLayersIsOneFinding) {
+    RunModel m = healthy();
+    const std::string op = "aten::native_layer_norm_backward";
+    for (int i = 0; i < 6; ++i)
+        m.ops.push_back(op_sum("blocks." + std::to_string(i) + ".norm", op, Phase::backward, DType::bf16,
+                               i == 2 ? 12 : 8, 10 + static_cast<std::uint64_t>(i)));
+    m.ops.push_back(op_sum("blocks.0.norm", op, Phase::backward, DType::fp16, 9, 20));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 2u) << "two dtypes:\n" << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.layer, "blocks.2.norm") << "the worst";
+    EXPECT_EQ(f.more_layers.size(), 5u);
+    EXPECT_THAT(f.message,
+                HasSubstr("; and 5 more layers: blocks.0.norm, blocks.1.norm, blocks.3.norm, ...; "));
+    EXPECT_THAT(f.advice, HasSubstr("keep the module that runs layer_norm in fp32"));
+    EXPECT_GT(f.importance, 0.5) << "of all layers";
+}
+
+// 8 occurrences of one token carry nearly all of the energy of 16,384 results.
+OpSum repeated_value(double phi, double gain_u) {
+    OpSum s = op_sum("layers.1.wi", "aten::mm", Phase::forward, DType::fp16, phi, 5);
+    s.total.loc_squares = s.total.twin_squares = 8.0 * 548 * 548;
+    s.total.amax = 548;
+    const double floor = one_rounding_floor(DType::fp16);
+    s.total.loc_error_squares = phi * phi * floor * floor * s.total.loc_squares;
+    s.total.loc_dot = gain_u * 0.00048828125 * s.total.loc_squares;
+    return s;
+}
+
+TEST(Judge, ARepeatedValuesRoundingIsNoBias) {
+    RunModel m = healthy();
+    m.ops.push_back(repeated_value(1.6, -0.58));
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.back() = repeated_value(4, -1.6);
+    EXPECT_NE(find(judge(m), "MPT010"), nullptr) << "more than one rounding can cost";
+    m.ops.back() = repeated_value(2, -1.2);
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "more than one rounding to nearest can err";
+    OpSum spread = op_sum("layers.1.wi", "aten::mm", Phase::forward, DType::fp16, 1.3, 5);
+    spread.total.loc_dot = -0.5 * 0.00048828125 * spread.total.loc_squares;
+    m.ops.back() = spread;
+    EXPECT_NE(find(judge(m), "MPT011"), nullptr) << "over many values";
+}
+
+TEST(Judge, MPT011Truncation) {
+    RunModel m = healthy();
+    OpSum s = op_sum("blocks.1.act", "aten::sub", Phase::forward, DType::bf16, 1.3, 5);
+    s.total.loc_dot = -2.8e-3 * s.total.loc_squares;  // metrics.md 3.2: bf16 by truncation
+    m.ops.push_back(s);
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT011");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("smaller"));
+    m.ops.back().total.loc_dot = 1e-5 * s.total.loc_squares;  // to nearest
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+// 512 additions a step, as the loss of peers-measured.md A.3 does them.
+OpSum running_sum() {
+    OpSum s = op_sum("lossf", "aten::add", Phase::forward, DType::bf16, 1.1, 9);
+    OpRecord& o = s.total;
+    o.calls = o.elements = o.compared = o.loc_compared = 512 * 8;
+    o.added = o.calls;
+    o.absorbed = o.added * 46 / 100;
+    o.amax = 1024;
+    o.twin_amax = 1890;
+    o.loc_dot = -0.4 * 0.00390625 * o.loc_squares;
+    o.error_squares = 0.09 * o.twin_squares;
+    return s;
+}
+
+TEST(Judge, MPT012ARunningSumThatSwallows) {
+    RunModel m = healthy();
+    m.ops.push_back(running_sum());
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT012");
+    EXPECT_EQ(f.layer, "lossf");
+    EXPECT_EQ(f.op, "aten::add");
+    EXPECT_EQ(f.phase, Phase::forward);
+    EXPECT_EQ(f.step, Step{0});
+    EXPECT_THAT(f.message, HasSubstr("46 %"));
+    EXPECT_THAT(f.advice, HasSubstr("fp32"));
+}
+
+TEST(Judge, MPT012ASumThatStandsIsSeenWithoutCounts) {
+    RunModel m = healthy();
+    m.ops.push_back(running_sum());
+    m.ops.back().total.added = m.ops.back().total.absorbed = 0;
+    m.ops.back().total.loc_compared = 0;
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT012"), nullptr) << text_of(j);
+    EXPECT_THAT(find(j, "MPT012")->message, HasSubstr("stands at 1,024 where the fp32 twin reaches 1,890"));
+}
+
+// The angles of a rotary embedding: positions above 256 in bf16.
+OpSum amplified(std::string op, double input_error, double inherited, std::uint64_t first) {
+    OpSum s = op_sum("attention", std::move(op), Phase::forward, DType::bf16, 0.8, first);
+    s.total.input_error = input_error;
+    s.total.prop_error_squares = inherited * inherited * s.total.loc_squares;
+    s.worst_cum = {Rank{0}, Step{2}};
+    return s;
+}
+
+TEST(Judge, MPT013AmplifiedError) {
+    RunModel m = healthy();
+    m.ops.push_back(amplified("aten::cos", 0.002, 0.23, 5));
+    m.ops.push_back(amplified("aten::sin", 0.002, 0.28, 6));
+    m.ops.push_back(amplified("aten::mul", 0.3, 0.3, 7));  // hands on what it got
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT013");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.op, "aten::sin");
+    EXPECT_EQ(f.phase, Phase::forward);
+    EXPECT_EQ(f.step, Step{2});
+    EXPECT_THAT(f.message,
+                HasSubstr("sin of attention turns an input error of 0.2 % into 28 % (limit 21 %)"));
+    EXPECT_THAT(f.message, HasSubstr("so does cos"));
+    EXPECT_THAT(f.advice, HasSubstr("fp32"));
+}
+
+TEST(Judge, MPT013IsSilentWithoutAmplification) {
+    RunModel m = healthy();
+    m.ops.push_back(amplified("aten::cos", 0.002, 0.21, 5));
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning) << "a rounding to one bit errs by 0.2125";
+    m.ops.back() = amplified("aten::cos", 0.002, 0.105, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "a small result";
+    m.ops.back() = amplified("aten::cos", 0.006, 0.5, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "inputs of 3.6 floors";
+    m.ops.back() = amplified("aten::cos", 0.002, 0.5, 5);
+    m.ops.back().total.loc_compared = 63;
+    EXPECT_EQ(text_of(judge(m)), "") << "too few elements";
+    m.ops.back() = amplified("aten::cos", 0.002, 0.5, 5);
+    m.ops.back().total.phase = Phase::backward;
+    EXPECT_EQ(text_of(judge(m)), "") << "gradients cancel on their own";
+    m.ops.back() = amplified("aten::cos", 0, 0.5, 5);
+    EXPECT_EQ(text_of(judge(m)), "") << "inputs were not compared";
+}
+
+TEST(Judge, MPT030GradientsFlushedToZero) {
+    RunModel m = healthy();
+    OpSum s = op_sum("blocks.1.fc", "aten::mm", Phase::backward, DType::fp16, 1, 6);
+    s.total.twin_abs = 0.02;
+    s.total.flushed_abs = 0.04 * s.total.twin_abs;
+    s.total.subnormals = s.total.zeros = s.total.elements / 4;
+    m.ops[2] = s;
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT030"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT030")->phase, Phase::backward);
+    EXPECT_THAT(find(j, "MPT030")->message, HasSubstr("4 %"));
+    m.ops[2].total.flushed_abs = 0.005 * s.total.twin_abs;
+    EXPECT_EQ(find(judge(m), "MPT030"), nullptr);
+    m.ops[2].total.twin_abs = 9;
+    m.ops[2].total.flushed_abs = 3;
+    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the twin's values there fit: the run has drifted";
+}
+
+TEST(Judge, MPT030AParametersGradient) {
+    RunModel m = healthy();
+    TensorRecord& r = m.tensors[1].last;
+    r.dtype = DType::fp16;
+    r.twin_abs = 2e-3;
+    r.flushed_abs = 0.5 * r.twin_abs;
+    r.zeros = r.elements / 2;
+    r.subnormals = r.elements / 8;
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT030"), nullptr);
+    EXPECT_EQ(find(j, "MPT030")->layer, "blocks.0.fc");
+}
+
+TEST(Judge, MPT031NearTheLargest) {
+    RunModel m = healthy();
+    m.ops[1].total.dtype = DType::fp16;
+    m.ops[1] = op_sum("blocks.1.fc", "aten::addmm", Phase::forward, DType::fp16, 1, 3);
+    m.ops[1].total.amax = 40'000;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT031");
+    EXPECT_EQ(j.findings[0].severity, Severity::warning);
+    m.ops[1].total.amax = 16'000;
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+}  // namespace
+}  // namespace mp::trace

@@ -1,0 +1,206 @@
+// Values that are not finite, and skipped steps: a run that has the defect, and its twin that has not.
+
+#include "runtime/judge/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/judge/models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+using testing::Not;
+
+OpSum overflowing(std::string layer, Phase phase, std::int64_t step, std::uint64_t first) {
+    OpSum s = op_sum(std::move(layer), phase == Phase::backward ? "aten::mm" : "aten::addmm", phase,
+                     DType::fp16, 1, first);
+    s.first_origin = {Rank{1}, Step{step}};
+    s.at_origin = s.total;
+    s.at_origin.pos_inf = s.at_origin.nonfinite_real = 3;
+    s.at_origin.elements = 4096;
+    s.at_origin.input_amax = 301;
+    s.at_origin.twin_amax = 71'304;
+    s.at_origin.first_origin = first;
+    return s;
+}
+
+TEST(Judge, MPT001TheFirstOverflowComesFirst) {
+    RunModel m = healthy();
+    m.ops.push_back(overflowing("blocks.3.fc2", Phase::forward, 5, 40));
+    m.ops.push_back(overflowing("blocks.2.fc2", Phase::forward, 5, 30));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 2u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT001");
+    EXPECT_EQ(f.name, "nonfinite-value");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "blocks.2.fc2");
+    EXPECT_EQ(f.op, "aten::addmm");
+    EXPECT_EQ(f.phase, Phase::forward);
+    EXPECT_EQ(f.step, Step{5});
+    EXPECT_EQ(f.rank, Rank{1});
+    EXPECT_EQ(f.source, "train.py:88");
+    EXPECT_THAT(f.message, HasSubstr("3 non-finite values of 4,096"));
+    EXPECT_THAT(f.advice,
+                HasSubstr("run blocks.2.fc2 in fp32 or bf16; lowering the loss scale does not help: the "
+                          "forward value itself is 71,304"));
+    EXPECT_TRUE(j.first_overflow.found);
+    EXPECT_EQ(j.first_overflow.layer, "blocks.2.fc2");
+    EXPECT_EQ(j.first_overflow.nonfinite, 3u);
+    EXPECT_EQ(j.first_overflow.input_amax, 301);
+}
+
+TEST(Judge, MPT001WhatIsOnlyPassedOnIsSilent) {
+    RunModel m = healthy();
+    m.ops[1].total.nan = m.ops[1].total.nonfinite_real = 100;  // no origin: its inputs were not finite
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr);
+}
+
+TEST(Judge, MPT001LostWeightsWithoutAnOrigin) {
+    RunModel m = healthy();
+    m.tensors[0].last.nonfinite_real = 7;
+    m.tensors[0].first_nonfinite = {Rank{0}, Step{4}};
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT001"), nullptr);
+    EXPECT_EQ(find(j, "MPT001")->layer, "blocks.0.fc");
+    EXPECT_EQ(find(j, "MPT001")->step, Step{4});
+    m.tensors[0].last.nonfinite_twin = 7;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "the twin has them too";
+}
+
+TEST(Judge, MPT001ALossThatStaysNaNInBothIsNotPrecision) {
+    RunModel m = healthy();
+    for (std::size_t k = 4; k < 8; ++k) m.steps[k].loss = m.steps[k].twin_loss = std::nan("");
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT001"), nullptr);
+    EXPECT_EQ(find(j, "MPT001")->step, Step{4});
+    EXPECT_THAT(find(j, "MPT001")->message, HasSubstr("precision is not the cause"));
+    m.steps[7].loss = 2;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "a loss that comes back is masking";
+}
+
+// 0 / 0 in a mean of nothing, at step 4; what follows is its consequence.
+OpSum invalid(std::string layer, std::int64_t step, std::uint64_t first) {
+    OpSum s = op_sum(std::move(layer), "aten::div", Phase::forward, DType::fp32, 1, first);
+    s.first_origin = {Rank{0}, Step{step}};
+    s.at_origin = s.total;
+    s.at_origin.nan = 2;
+    s.at_origin.elements = 64;
+    s.at_origin.first_origin = first;
+    return s;
+}
+
+TEST(Judge, MPT001ANaNThatTheTwinHasTooIsNamedWhereItBegan) {
+    RunModel m = healthy();
+    m.ops.push_back(invalid("head", 4, 9));
+    m.ops.push_back(invalid("pool", 4, 7));
+    for (std::size_t k = 4; k < 8; ++k) m.steps[k].loss = m.steps[k].twin_loss = std::nan("");
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT001");
+    EXPECT_EQ(f.layer, "pool");
+    EXPECT_EQ(f.op, "aten::div");
+    EXPECT_EQ(f.step, Step{4});
+    EXPECT_THAT(f.message, HasSubstr("2 NaNs of 64 in fp32"));
+    EXPECT_THAT(f.message, HasSubstr("precision is not the cause"));
+    EXPECT_THAT(f.advice, HasSubstr("data of step 4"));
+    EXPECT_FALSE(j.first_overflow.found);
+    m.steps[4].loss = m.steps[4].twin_loss = 3;
+    EXPECT_EQ(judge(m).findings.at(0).layer, "pool") << "a gradient that is NaN shows in the next loss";
+}
+
+TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
+    RunModel m = healthy();
+    m.ops.push_back(invalid("attention", 4, 7));
+    EXPECT_EQ(text_of(judge(m)), "") << "padding";
+    m.ops.back().at_origin.nonfinite_real = 2;
+    EXPECT_THAT(judge(m).findings.at(0).message, Not(HasSubstr("precision is not the cause")));
+    m.ops.back().at_origin.nonfinite_real = 0;
+    m.mode = Mode::watch;
+    EXPECT_EQ(judge(m).findings.at(0).layer, "attention") << "without a twin nothing is shared";
+}
+
+TEST(Judge, MPT002SkipsAfterWarmUp) {
+    RunModel m = healthy();
+    scaled(m, 1000, {0, 1, 2, 400, 700});
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT002"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT002")->value, 2);
+    EXPECT_EQ(find(j, "MPT002")->step, Step{400});
+    RunModel good = healthy();
+    scaled(good, 1000, {0, 1, 2, 400});
+    EXPECT_EQ(text_of(judge(good)), "");
+}
+
+TEST(Judge, MPT002ManyInARow) {
+    RunModel m = healthy();
+    scaled(m, 10'000, {500, 501, 502, 503});
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT002"), nullptr);
+    EXPECT_THAT(find(j, "MPT002")->message, HasSubstr("4 in a row from step 500"));
+    RunModel good = healthy();
+    scaled(good, 10'000, {500, 501, 502});
+    EXPECT_EQ(text_of(judge(good)), "");
+}
+
+TEST(Judge, MPT003AScaleThatOnlyFalls) {
+    RunModel m = healthy();
+    scaled(m, 10'000, {200, 600, 1200, 2200, 3300});
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT003"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT003")->value, 5);
+    EXPECT_EQ(find(j, "MPT003")->step, Step{3301});
+    RunModel good = healthy();
+    scaled(good, 10'000, {200, 600, 1200, 2200});
+    EXPECT_EQ(text_of(judge(good)), "");
+}
+
+TEST(Judge, MPT004AForwardOverflowIsNotTheScales) {
+    RunModel m = healthy();
+    scaled(m, 60, {17, 34, 35, 36});
+    const OpSum op = overflowing("blocks.2.mlp.up", Phase::forward, 17, 30);
+    for (SkipFacts& s : m.skips)
+        s.origin = op.at_origin, s.origin.layer = "blocks.2.mlp.up", s.origin_rank = Rank{1};
+    const Judgement j = judge(m);
+    const Finding* f = find(j, "MPT004");
+    ASSERT_NE(f, nullptr) << text_of(j);
+    EXPECT_EQ(f->layer, "blocks.2.mlp.up");
+    EXPECT_EQ(f->phase, Phase::forward);
+    EXPECT_EQ(f->step, Step{17});
+    EXPECT_THAT(f->message, HasSubstr("4 steps of 60 skipped by forward overflow (steps 17, 34, 35, 36)"));
+    EXPECT_EQ(find(j, "MPT002"), nullptr) << "these skips are judged once";
+    EXPECT_NEAR(j.samples_lost, 4.0 / 60, 1e-12);
+}
+
+TEST(Judge, MPT004RanksDisagree) {
+    RunModel m = healthy();
+    scaled(m, 60, {17});
+    m.skips[0].stepped_by = {Rank{1}};
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT004"), nullptr);
+    EXPECT_THAT(find(j, "MPT004")->message, HasSubstr("ranks disagree on skipping step 17"));
+    EXPECT_EQ(find(j, "MPT004")->phase, Phase::optimizer);
+    EXPECT_EQ(&j.findings[0], find(j, "MPT004"));
+    m.ops.push_back(overflowing("blocks.2.fc2", Phase::forward, 19, 30));
+    EXPECT_EQ(judge(m).findings[0].rule, "MPT004") << "what overflows later is a consequence";
+    m.ops.back() = overflowing("blocks.2.fc2", Phase::forward, 9, 30);
+    EXPECT_EQ(judge(m).findings[0].rule, "MPT001") << "it began earlier";
+}
+
+TEST(Judge, MPT001ScaledGradientsOfSkippedStepsAreTheScales) {
+    RunModel m = healthy();
+    scaled(m, 60, {0, 1});
+    m.ops.push_back(overflowing("(update)", Phase::optimizer, 0, 30));  // p.grad.div_() behind an all_reduce
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.push_back(overflowing("blocks.2.fc2", Phase::forward, 5, 40));
+    EXPECT_EQ(judge(m).first_overflow.layer, "blocks.2.fc2") << "the first that a lower scale does not cure";
+    m.ops.back() = overflowing("(update)", Phase::optimizer, 5, 40);
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "nobody skipped that step";
+}
+
+}  // namespace
+}  // namespace mp::trace

@@ -1,0 +1,190 @@
+// Weights that stand still, reductions and replicas: a run that has the defect, and its twin that has not.
+
+#include "runtime/judge/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/judge/models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+
+TensorSum stuck(std::string name, double share, double arrives) {
+    TensorSum t = tensor_sum(TensorKind::parameter, std::move(name), DType::bf16);
+    t.samples = 4;
+    t.meant_to_move = 4 * kElements;
+    t.unmoved = t.below_half_ulp = static_cast<std::uint64_t>(share * static_cast<double>(t.meant_to_move));
+    t.wanted_squares = 1e-4;
+    t.moved_dot = arrives * t.wanted_squares;
+    t.first_stagnant = Step{0};
+    return t;
+}
+
+TEST(Judge, MPT040StagnatingWeights) {
+    RunModel m = healthy();
+    m.tensors = {stuck("head.weight", 0.4, 0.6), stuck("blocks.1.fc.weight", 0.94, 0.06),
+                 stuck("tok.weight", 0.2, 0.9)};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT040");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "blocks.1.fc");
+    EXPECT_EQ(f.phase, Phase::optimizer);
+    EXPECT_EQ(f.step, Step{0});
+    EXPECT_THAT(f.message, HasSubstr("94 %"));
+    EXPECT_THAT(f.message, HasSubstr("below half an ulp"));
+    EXPECT_THAT(f.message, HasSubstr("1 other parameter as well"));
+    m.tensors = {stuck("head.weight", 0.4, 0.6)};
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning);
+    m.tensors = {stuck("head.weight", 0.2, 0.6)};
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+TEST(Judge, MPT040NamesTheUpdatingOp) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1, 8));
+    m.ops.push_back(op_sum("(optimizer)", "aten::addcdiv_", Phase::optimizer, DType::bf16, 1, 9));
+    m.tensors = {stuck("head.weight", 0.9, 0.1)};
+    EXPECT_EQ(judge(m).findings.at(0).op, "aten::addcdiv_");
+}
+
+// Weight decay below half an ulp: the few rows with a gradient take nearly all of the wanted update.
+RunModel decayed() {
+    RunModel m = healthy();
+    m.tensors = {stuck("embedding.weight", 0.92, 1.01)};
+    m.ops.push_back(op_sum("(optimizer)", "aten::add", Phase::optimizer, DType::bf16, 1, 8));
+    m.ops.push_back(op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 0.9, 9));
+    return m;
+}
+
+TEST(Judge, MPT040FewElementsTakeTheWholeUpdate) {
+    RunModel m = decayed();
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT040");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].layer, "embedding");
+    EXPECT_EQ(j.findings[0].op, "aten::add_");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("92 %"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("the few others take nearly all of the wanted update"));
+}
+
+TEST(Judge, MPT040WhatArrivesInJumpsIsNotLost) {
+    RunModel m = decayed();
+    m.ops.push_back(op_sum("(optimizer)", "aten::copy_", Phase::optimizer, DType::bf16, 1, 10));
+    EXPECT_EQ(text_of(judge(m)), "") << "a copy of fp32 masters";
+    m = decayed();
+    m.ops.back() = op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1.9, 9);
+    EXPECT_EQ(text_of(judge(m)), "") << "hardware that rounds stochastically";
+    m = decayed();
+    m.ops.pop_back();
+    EXPECT_EQ(text_of(judge(m)), "") << "how the weights are written was not seen";
+    m = decayed();
+    m.tensors[0].samples = 1;
+    EXPECT_EQ(text_of(judge(m)), "") << "one sample";
+    m = decayed();
+    m.tensors[0].below_half_ulp = m.tensors[0].unmoved / 2;
+    EXPECT_EQ(text_of(judge(m)), "") << "rounding does not explain it";
+    m = decayed();
+    m.tensors = {stuck("embedding.weight", 0.6, 1.01)};
+    EXPECT_EQ(text_of(judge(m)), "") << "most move";
+}
+
+TEST(Judge, MPT040AnAverageOfWeights) {
+    RunModel m = healthy();
+    m.tensors = {tensor_sum(TensorKind::gradient, "student.0.weight", DType::fp32),
+                 stuck("teacher.0.weight", 0.98, 0.02)};
+    m.tensors[1].first_stagnant = Step{1};
+    m.ops.push_back(op_sum("(update)", "aten::mul_", Phase::optimizer, DType::bf16, 1, 9));
+    m.ops.push_back(op_sum("(update)", "aten::lerp_", Phase::optimizer, DType::bf16, 1, 10));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "teacher.0");
+    EXPECT_EQ(j.findings[0].op, "aten::lerp_");
+    EXPECT_EQ(j.findings[0].phase, Phase::optimizer);
+    EXPECT_EQ(j.findings[0].step, Step{1});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("parameter without a gradient teacher.0.weight"));
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("average"));
+    m.tensors[1] = stuck("teacher.0.weight", 0.1, 0.95);
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+TEST(Judge, MPT040FrozenState) {
+    RunModel m = healthy();
+    TensorSum t = stuck("blocks.1.fc.weight.exp_avg_sq", 1, 0);
+    t.kind = TensorKind::optimizer_state;
+    m.tensors = {t};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("optimizer state"));
+    m.tensors = {stuck("blocks.1.fc.weight", 0.94, 0.06), t};
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("parameter")) << "the weights come first";
+}
+
+TEST(Judge, MPT050ReductionError) {
+    RunModel m = healthy();
+    CollectiveTotal c;
+    c.total = {.op = "reduce_scatter",
+               .reduction = "avg",
+               .dtype = DType::bf16,
+               .group = "0",
+               .calls = 24,
+               .bytes = 1,
+               .compared = kElements,
+               .error_squares = 0,
+               .sum_squares = 1,
+               .made_nonfinite = 0};
+    c.total.error_squares = std::pow(12 * one_rounding_floor(DType::bf16), 2);
+    c.worst_at = {Rank{1}, Step{2}};
+    m.collectives = {c};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT050");
+    EXPECT_EQ(j.findings[0].op, "reduce_scatter");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("12.0 φ"));
+    m.collectives[0].total.error_squares /= 36;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.collectives[0].total.made_nonfinite = 5;
+    m.collectives[0].first_nonfinite = Step{3};
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("made 5 non-finite values"));
+}
+
+TEST(Judge, MPT051ReplicasOnlyUnderDDP) {
+    RunModel m = healthy();
+    m.tensors[0].hash_mismatches = 3;
+    m.tensors[0].first_mismatch = {Rank{1}, Step{4}};
+    EXPECT_EQ(text_of(judge(m)), "") << "shards differ by design";
+    m.policies = {"ddp"};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT051");
+    EXPECT_EQ(j.findings[0].step, Step{4});
+    m.policies = {"ddp", "fsdp:param=bf16"};
+    EXPECT_EQ(find(judge(m), "MPT051"), nullptr);
+}
+
+TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
+    RunModel m = healthy();
+    m.tensors[0].hash_mismatches = 8;
+    m.tensors[0].replicas = 8;
+    m.tensors[0].replica_mismatches = 7;
+    m.tensors[0].first_replica_mismatch = {Rank{1}, Step{1}};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT051");
+    EXPECT_EQ(j.findings[0].layer, "blocks.0.fc");
+    EXPECT_EQ(j.findings[0].phase, Phase::optimizer);
+    EXPECT_EQ(j.findings[0].step, Step{1});
+    EXPECT_THAT(j.findings[0].message,
+                HasSubstr("on 7 sampled steps where their fp32 twins hold the same values"));
+    m.tensors[0].replica_mismatches = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "shards, whose twins differ";
+}
+
+}  // namespace
+}  // namespace mp::trace
