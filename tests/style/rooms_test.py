@@ -45,7 +45,7 @@ FENCED = [
 ROOMS = ("kernels", "analyzer", "runtime", "instrument")
 DATA = ("analyzer/stubs",)  # headers we ship, not code we build
 TOP = {"CMakeLists.txt", "analyzer", "instrument", "runtime", "kernels", "testdata", "tests", "README.md",
-       "docs", "script", "cmake", "CMakePresets.json"}
+       "docs", "script", "cmake", "CMakePresets.json", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md"}
 STD_ONLY = "kernels/numerics"
 
 
