@@ -110,6 +110,7 @@ extern constinit const Rule kAutocastFp32Dtype{.id = "MP106",
                                                .severity = Severity::warning,
                                                .on_by_default = true,
                                                .confirmed_by = "MPT060",
+                                               .triggers = {kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

@@ -92,6 +92,7 @@ extern constinit const Rule kBackwardUnderAutocast{.id = "MP107",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kLossScaling, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

@@ -170,6 +170,7 @@ extern constinit const Rule kBackwardUnscaled{.id = "MP202",
                                               .severity = Severity::error,
                                               .on_by_default = true,
                                               .confirmed_by = "",
+                                              .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
                                               .check = check};
 
 }  // namespace mp::lint

@@ -139,13 +139,17 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"device_capability"};
+
 }  // namespace
 
-extern constinit const Rule kBf16WithoutSupportCheck{.id = "MP604",
-                                                     .name = "bf16-without-support-check",
-                                                     .severity = Severity::warning,
-                                                     .on_by_default = true,
-                                                     .confirmed_by = "",
-                                                     .check = check};
+extern constinit const Rule kBf16WithoutSupportCheck{
+    .id = "MP604",
+    .name = "bf16-without-support-check",
+    .severity = Severity::warning,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .triggers = {kLowDtypes, kRegions, kEngines, kOwnTriggers},
+    .check = check};
 
 }  // namespace mp::lint

@@ -128,6 +128,8 @@ void check(const RuleContext& context, Findings& out) {
     for (const auto& [f, call] : buffers) check_buffer(context, classes, *f, *call, out);
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"register_buffer"};
+
 }  // namespace
 
 extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
@@ -135,6 +137,7 @@ extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "",
+                                                    .triggers = {kOwnTriggers},
                                                     .check = check};
 
 }  // namespace mp::lint

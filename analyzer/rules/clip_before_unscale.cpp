@@ -77,6 +77,7 @@ extern constinit const Rule kClipBeforeUnscale{.id = "MP203",
                                                .severity = Severity::error,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kLossScaling, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

@@ -133,6 +133,9 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+// custom_fwd without custom_bwd is wrong in any region.
+constexpr std::array<std::string_view, 2> kOwnTriggers{"custom_fwd", "custom_bwd"};
+
 }  // namespace
 
 extern constinit const Rule kCustomFunctionWithoutCustomFwd{.id = "MP114",
@@ -140,6 +143,7 @@ extern constinit const Rule kCustomFunctionWithoutCustomFwd{.id = "MP114",
                                                             .severity = Severity::warning,
                                                             .on_by_default = true,
                                                             .confirmed_by = "MPT060",
+                                                            .triggers = {kRegions, kEngines, kOwnTriggers},
                                                             .check = check};
 
 }  // namespace mp::lint

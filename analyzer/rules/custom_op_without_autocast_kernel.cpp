@@ -231,6 +231,9 @@ void check(const RuleContext& context, Findings& out) {
     check_cpp(context, known, out);
 }
 
+// The op may be called by its name, through torch.ops: no call leads to its definition.
+constexpr std::array<std::string_view, 1> kOwnTriggers{"custom_op"};
+
 }  // namespace
 
 extern constinit const Rule kCustomOpWithoutAutocastKernel{.id = "MP115",
@@ -238,6 +241,7 @@ extern constinit const Rule kCustomOpWithoutAutocastKernel{.id = "MP115",
                                                            .severity = Severity::warning,
                                                            .on_by_default = true,
                                                            .confirmed_by = "MPT060",
+                                                           .triggers = {kRegions, kEngines, kOwnTriggers},
                                                            .check = check};
 
 }  // namespace mp::lint

@@ -110,6 +110,7 @@ extern constinit const Rule kEmaInHalf{.id = "MP502",
                                        .severity = Severity::error,
                                        .on_by_default = true,
                                        .confirmed_by = "MPT040",
+                                       .triggers = {kLowDtypes, kRegions, kEngines},
                                        .check = check};
 
 }  // namespace mp::lint

@@ -252,6 +252,7 @@ extern constinit const Rule kFp32OpInLowPrecision{.id = "MP102",
                                                   .severity = Severity::error,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT060",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines},
                                                   .check = check};
 
 }  // namespace mp::lint

@@ -59,6 +59,7 @@ extern constinit const Rule kHalfAtomic{.id = "MP403",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT010",
+                                        .triggers = Triggers::cpp_only(),
                                         .check = check};
 
 }  // namespace mp::lint

@@ -134,6 +134,7 @@ extern constinit const Rule kHalfReduceCall{.id = "MP402",
                                             .severity = Severity::error,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT010",
+                                            .triggers = Triggers::cpp_only(),
                                             .check = check};
 
 }  // namespace mp::lint

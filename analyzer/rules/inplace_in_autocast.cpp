@@ -105,6 +105,7 @@ extern constinit const Rule kInplaceInAutocast{.id = "MP116",
                                                .severity = Severity::warning,
                                                .on_by_default = true,
                                                .confirmed_by = "MPT060",
+                                               .triggers = {kLowDtypes, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

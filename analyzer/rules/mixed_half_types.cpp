@@ -130,6 +130,7 @@ extern constinit const Rule kMixedHalfTypes{.id = "MP117",
                                             .severity = Severity::error,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kLowDtypes, kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -133,6 +133,7 @@ extern constinit const Rule kNestedPrecisionEngine{.id = "MP118",
                                                    .severity = Severity::warning,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kLowDtypes, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

@@ -182,6 +182,7 @@ extern constinit const Rule kOptimizerStepInRegion{.id = "MP108",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

@@ -195,13 +195,17 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{".all_reduce("};
+
 }  // namespace
 
-extern constinit const Rule kReduceInHalf{.id = "MP409",
-                                          .name = "reduce-in-half",
-                                          .severity = Severity::error,
-                                          .on_by_default = true,
-                                          .confirmed_by = "MPT050",
-                                          .check = check};
+extern constinit const Rule kReduceInHalf{
+    .id = "MP409",
+    .name = "reduce-in-half",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "MPT050",
+    .triggers = {kLowDtypes, kRegions, kEngines, kConfigurationFiles, kOwnTriggers},
+    .check = check};
 
 }  // namespace mp::lint

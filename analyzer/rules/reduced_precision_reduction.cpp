@@ -223,6 +223,7 @@ extern constinit const Rule kReducedPrecisionReduction{.id = "MP408",
                                                        .severity = Severity::warning,
                                                        .on_by_default = true,
                                                        .confirmed_by = "MPT010",
+                                                       .triggers = {kLowDtypes, kRegions, kEngines},
                                                        .check = check};
 
 }  // namespace mp::lint

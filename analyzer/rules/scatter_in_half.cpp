@@ -110,6 +110,7 @@ extern constinit const Rule kScatterInHalf{.id = "MP404",
                                            .severity = Severity::warning,
                                            .on_by_default = true,
                                            .confirmed_by = "MPT010",
+                                           .triggers = {kLowDtypes, kRegions, kEngines},
                                            .check = check};
 
 }  // namespace mp::lint

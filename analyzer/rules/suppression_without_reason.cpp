@@ -6,6 +6,8 @@
 // Silent Any words, in front of the suppression or behind it; comments for other tools.
 // Tests  testdata/lint/MP002.md, tests/analyzer/suppress/suppress_test.cpp
 
+#include <array>
+
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -15,6 +17,8 @@ namespace {
 // be selected, ignored and explained like any other.
 void check(const RuleContext&, Findings&) {}
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"mp-lint"};
+
 }  // namespace
 
 extern constinit const Rule kSuppressionWithoutReason{.id = "MP002",
@@ -22,6 +26,7 @@ extern constinit const Rule kSuppressionWithoutReason{.id = "MP002",
                                                       .severity = Severity::note,
                                                       .on_by_default = true,
                                                       .confirmed_by = "",
+                                                      .triggers = {kOwnTriggers},
                                                       .check = check};
 
 }  // namespace mp::lint

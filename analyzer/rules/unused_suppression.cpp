@@ -7,6 +7,8 @@
 // Silent Rules that did not run; comments for other tools; files that did not parse.
 // Tests  testdata/lint/MP001.md, tests/analyzer/suppress/suppress_test.cpp
 
+#include <array>
+
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -16,6 +18,8 @@ namespace {
 // be selected, ignored and explained like any other.
 void check(const RuleContext&, Findings&) {}
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"mp-lint"};
+
 }  // namespace
 
 extern constinit const Rule kUnusedSuppression{.id = "MP001",
@@ -23,6 +27,7 @@ extern constinit const Rule kUnusedSuppression{.id = "MP001",
                                                .severity = Severity::note,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kOwnTriggers},
                                                .check = check};
 
 }  // namespace mp::lint
