@@ -17,7 +17,7 @@ namespace mp::lint {
 //   mp-lint: disable=MP405,MP401 why     its line; alone on its line, the next one
 //   mp-lint: disable-next-line=MP405 why
 //   mp-lint: disable-begin=MP405 why     up to disable-end, or disable-end=MP405
-// the whole file, on any line
+//   mp-lint: disable-file=MP405 why      the whole file, from any line
 //   NOLINT(MP405) why, NOLINTNEXTLINE(MP405) why; in Python also noqa: MP405 why
 // A comment on the first or last line of a statement applies to all lines of the statement. NOLINT and noqa
 // without a rule of mp-lint belong to other tools.
