@@ -16,6 +16,8 @@ using Rules = std::span<const Rule* const>;
 // names (half-accumulator), families (MP4, MP), ALL, and patterns of either (MP4*, half-*). ASCII
 // case ignored.
 bool names_rule(std::string_view word, const Rule& rule);
+// Is the word its id or name, and so no other rule's?
+bool is_rule(std::string_view word, const Rule& rule);
 
 // An Error with a suggestion when the word means no rule at all.
 Status check_rule_word(std::string_view word, Rules rules);
