@@ -25,8 +25,8 @@ bool is_family(std::string_view word) {
 
 constexpr std::size_t kExact = 1000;
 
-// How exactly a word means a rule: 0 not at all, 1 ALL, then by length of a family or pattern, and kExact for its id
-// or name.
+// How specifically a word names a rule: 0 not at all, 1 for ALL, then the length of the family or pattern;
+// an id or a name is the most specific.
 std::size_t exactness(std::string_view word, const Rule& rule) {
     const std::string w = lowered(word), id = lowered(rule.id), name = lowered(rule.name);
     if (w == "all") return 1;
@@ -48,7 +48,7 @@ bool names_rule(std::string_view word, const Rule& rule) { return exactness(word
 bool is_rule(std::string_view word, const Rule& rule) { return exactness(word, rule) == kExact; }
 
 Status check_rule_word(std::string_view word, Rules rules) {
-    // A family may have no rule yet: the numbering is fixed, its rules come later.
+    // A family may still be without rules, because the numbering is fixed in advance.
     if (lowered(word) == "all" || is_family(lowered(word))) return Done{};
     for (const Rule* rule : rules) {
         if (names_rule(word, *rule)) return Done{};

@@ -28,7 +28,7 @@ Status replace_unchanged(const std::string& path, std::string_view before, std::
         return Error{path + ": is no longer a file that can be read", ""};
     if (now != before)
         return Error{path + ": changed since it was analysed, left alone", "run mp-lint again"};
-    // A file nobody may write stays as it is, though its directory would allow to replace it.
+    // A file without write permission is not changed, even if its directory would allow to replace it.
     if (::access(target.c_str(), W_OK) != 0) return unwritable(path);
     const NewFile same_mode{.mode = info.st_mode & 07777, .sync = true};
     if (!replace_file(target, after, same_mode)) return unwritable(path);
@@ -36,7 +36,7 @@ Status replace_unchanged(const std::string& path, std::string_view before, std::
 }
 
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name) {
-    // Of an absolute path too the part behind "a/" is what `patch -p1` looks for, from the root.
+    // For an absolute path too, `patch -p1` looks for the part after "a/", relative to the root.
     const std::string shown = escape_controls(name.substr(name.starts_with('/') ? 1 : 0));
     const Result<ChildEnd> diff = run_tool(
         {"diff", "-u", "--text", "--label", "a/" + shown, "--label", "b/" + shown, "--", file.path, "-"}, {},
