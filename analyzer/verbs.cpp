@@ -14,6 +14,7 @@
 #include "analyzer/facts/text.hpp"
 #include "analyzer/report/display.hpp"
 #include "kernels/base/suggest.hpp"
+#include "kernels/base/version.hpp"
 
 namespace mp::lint {
 namespace {
@@ -97,7 +98,7 @@ int print_version(const CommandLine& line, const FrontEnds& parts) {
                                  .project_root = {},
                                  .extra_args = {}};
     const Invocation cuda = parts.translate(parts.default_command("version.cu", {}), extract);
-    std::string out = "mp-lint " + std::string(product_version()) + "\n";
+    std::string out = "mp-lint " + std::string(kVersion) + "\n";
     out += "front end: " + parts.version() + "\n";
     out += "CUDA headers: " + cuda.headers + "\n";
     return print(out) ? kClean : kUsage;

@@ -26,7 +26,8 @@ Status save(const Baseline& baseline, const std::string& path) {
     return file->commit(print_baseline(baseline));
 }
 
-// A report that is not one of everything would make a baseline that is not either.
+// Lints everything. An incomplete report would make an incomplete baseline, so it is an error when nothing
+// was analysed.
 Result<Report> whole_run(const LintOptions& options, const FrontEnds& parts) {
     Result<Report> report = run_lint(options, parts);
     if (report && !report->analysed_anything)
@@ -82,7 +83,7 @@ Result<Report> run_adopted(const LintOptions& options, const FrontEnds& parts, c
         if (!report) return report;
         if (baseline) apply_baseline(*report, *baseline, adopt.baseline);
         if (adopt.diff_base.empty()) return report;
-        // Asked again after a fix: lines have moved.
+        // Computed again after a fix, because lines have moved.
         const Result<ChangedLines> lines = ChangedLines::since(adopt.diff_base, options.working_directory);
         if (!lines) return lines.error();
         lines->filter(*report);

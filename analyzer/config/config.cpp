@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kLargestConfig = 1 << 20;
 
-// Reads one table key by key; the first thing wrong is kept and everything after it is skipped.
+// Reads one table key by key. Keeps the first error; after an error all reads are skipped.
 class TableReader {
 public:
     TableReader(const toml::table& table, std::string path, std::string prefix)
@@ -288,7 +288,7 @@ Result<Config> find_config(const std::string& directory, Rules rules) {
         for (const char* name : {"mp-lint.toml", ".mp-lint.toml"}) {
             if (is_file(at / name)) return load_config((at / name).string(), rules);
         }
-        // Somebody else's broken pyproject.toml is not our user's error unless it speaks of us.
+        // A broken pyproject.toml is an error only if it mentions mp-lint.
         if (is_file(at / "pyproject.toml")) {
             const auto text = read_small_file((at / "pyproject.toml").string());
             if (text && text->find("mp-lint") != std::string::npos) {

@@ -20,6 +20,7 @@
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
+#include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
@@ -193,7 +194,7 @@ private:
             if (u.state == UnitState::ok || u.state == UnitState::partial) files.insert(u.path);
         }
         report_.files = files.size();
-        report_.tool_version = product_version();
+        report_.tool_version = std::string(kVersion);
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
         report_.analysed_anything = !files.empty();
@@ -222,8 +223,6 @@ std::string shell_line(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-
-std::string_view product_version() { return MP_VERSION; }
 
 Result<Report> run_lint(const LintOptions& options, const FrontEnds& parts) {
     return Linter(options, parts).run();

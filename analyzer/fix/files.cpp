@@ -22,7 +22,7 @@ Error unwritable(const std::string& path) {
     return {path + ": cannot be written: " + std::strerror(errno), ""};
 }
 
-// The file a path leads to through symbolic links.
+// The file that a path names, with symbolic links resolved.
 std::string target_of(const std::string& path) {
     const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
     return real ? real.get() : path;
@@ -50,7 +50,7 @@ Status replace_file(const std::string& path, std::string_view before, std::strin
         return Error{path + ": is no longer a file that can be read", ""};
     if (now != before)
         return Error{path + ": changed since it was analysed, left alone", "run mp-lint again"};
-    // A file nobody may write stays as it is, though its directory would allow to replace it.
+    // A file without write permission is not changed, even if its directory would allow to replace it.
     if (::access(target.c_str(), W_OK) != 0) return unwritable(path);
     const std::string beside = target + ".mp-lint-" + std::to_string(::getpid());
     const Status written = written_beside(beside, after, info.st_mode & 07777);
@@ -62,7 +62,7 @@ Status replace_file(const std::string& path, std::string_view before, std::strin
 }
 
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name) {
-    // Of an absolute path too the part behind "a/" is what `patch -p1` looks for, from the root.
+    // For an absolute path too, `patch -p1` looks for the part after "a/", relative to the root.
     const std::string shown = escape_controls(name.substr(name.starts_with('/') ? 1 : 0));
     const Result<ChildOutput> diff = run_child(
         {"diff", "-u", "--text", "--label", "a/" + shown, "--label", "b/" + shown, "--", file.path, "-"}, {},

@@ -11,7 +11,7 @@
 namespace mp::lint {
 namespace {
 
-// Did every unit of this file parse cleanly?
+// Whether every unit of this file parsed without errors.
 bool is_clean(const Report& report, const std::string& path) {
     return std::ranges::none_of(
         report.units, [&](const UnitResult& u) { return u.path == path && u.state != UnitState::ok; });

@@ -1,5 +1,5 @@
-// What a library call gives: see library.hpp. A name is looked up once (Known); what depends on
-// operands is decided call by call.
+// The results of library calls: see library.hpp. The result of a name lookup is memoised (Known); the part
+// that depends on operands is decided per call.
 
 #include "analyzer/python/library.hpp"
 
@@ -15,10 +15,10 @@
 namespace mp::lint::python {
 namespace {
 
-// What a name alone says of the result.
+// The kind of result that a name alone implies.
 enum class Gives : std::uint8_t {
     nothing,
-    floats,  // tensors, by the sections of the table
+    floats,  // tensors; the next ones follow the sections of the table
     integers,
     values,
     like,
@@ -30,14 +30,14 @@ enum class Gives : std::uint8_t {
     retype,
     same,     // the receiver
     element,  // x[i]
-    keeps,    // ops, by what they do to dtypes
+    keeps,    // the next ones are ops, by their effect on dtypes
     promotes,
     sums,
     truths,
     indices,
     extremes,
     several,
-    op,    // an op of which only that is known
+    op,    // an op whose result is unknown
     made,  // an object of class Known::made
     parameters,
 };
@@ -48,7 +48,7 @@ struct Known {
     DType dtype = DType::unknown;
     Symbol made;
     bool in_place = false;
-    bool is_method = false;  // of a tensor, or of what may be one
+    bool is_method = false;  // of a tensor, or of an object that may be a tensor
     bool is_operator = false;
     bool of_module = false;  // a method of modules
 };
@@ -99,7 +99,7 @@ bool drop_prefix(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-// jnp.exp and paddle.exp are torch.exp by another name.
+// jnp.exp and paddle.exp have the op torch.exp.
 Op op_of(std::string_view name) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTwins{
         {{"jax.numpy.", "torch."},
@@ -199,7 +199,7 @@ const Known& known_name(Symbol name) {
     return entry->second;
 }
 
-// Whether some autocast list, of any device and version, casts the inputs of an op.
+// Whether an autocast list of any device and version casts the inputs of an op.
 struct Listed {
     bool lower = false;
     bool fp32 = false;
@@ -224,7 +224,7 @@ std::map<Op, Listed> read_lists() {
     return lists;
 }
 
-// The dtype stays `natural` whether or not a region is open around the op.
+// Whether the dtype is `natural` inside and outside of every autocast region.
 bool is_certain(Op op, DType natural) {
     static const std::map<Op, Listed> lists = read_lists();
     const auto found = lists.find(op);
@@ -271,14 +271,14 @@ bool Completion::has_tensor() const {
     return std::ranges::any_of(call_.args, [](const Operand& o) { return o.shape == Shape::tensor; });
 }
 
-// A method of an unknown receiver gives something unknown, not a proven tensor.
+// A method of an unknown receiver has an unknown result, not a proven tensor.
 Shape Completion::tensor_or_other() const {
     if (!known_.is_method) return Shape::tensor;
     return has_tensor() && (known_.is_operator || call_.args[0].shape == Shape::tensor) ? Shape::tensor
                                                                                         : Shape::other;
 }
 
-// a + b of numbers, of arrays of NumPy, of strings: no tensor is there.
+// a + b of numbers, NumPy arrays or strings: no tensor is involved.
 bool Completion::is_python_arithmetic() const {
     if (!known_.is_method || call_.args.empty()) return false;
     const auto is_plain = [](const Operand& o) {
@@ -291,7 +291,7 @@ DType Completion::first() const {
     const bool is_forward = call_.op.known() && call_.kind == CallKind::method;
     for (const Operand& argument : call_.args) {
         const std::string_view keyword = argument.keyword.str();
-        if (is_forward && argument.shape == Shape::module) continue;  // its input is what counts
+        if (is_forward && argument.shape == Shape::module) continue;  // only its input counts
         if (keyword.empty() || keyword == "input" || keyword == "x" || keyword == "self")
             return argument.dtype;
     }
@@ -347,14 +347,14 @@ void Completion::sums() {
     of_op(is_whole ? DType::int64 : input);
 }
 
-// x.max(), torch.max(a, b), x.max(dim): the last is a pair.
+// x.max(), torch.max(a, b), x.max(dim): the last one returns a pair.
 void Completion::extremes() {
     if (call_.args.size() < 2) return of_op(first());
     if (call_.args[1].shape == Shape::tensor) return of_op(of_inputs());
     give(Shape::other, DType::unknown);
 }
 
-// nn.Sequential(a, b): the dtype that all of them have.
+// nn.Sequential(a, b): the dtype that all arguments share.
 DType Completion::container_dtype() const {
     DType common = DType::unknown;
     for (const Operand& argument : call_.args) {
