@@ -58,12 +58,9 @@ Unit extract(const Invocation&, const ExtractOptions&);
 struct CompileDatabase {
     std::string path;
     std::vector<CompileCommand> commands;
-    std::vector<std::string> real_paths;  // of each command's file; load fills it, commands_for reads it
 
     static Result<CompileDatabase> load(const std::string& path_or_directory);
     static std::string find(const std::string& start);
-    // Every command for the file (a file may be built more than once, with other macros).
-    std::vector<const CompileCommand*> commands_for(const std::string& file) const;
 };
 
 // The command used when there is no database: C++20 or CUDA by extension, with the file's own

@@ -16,9 +16,6 @@ struct HeaderPlaces {
 // from. Decided once.
 const HeaderPlaces& header_places();
 
-// For tests: these places from now on. Not thread-safe.
-void use_header_places(HeaderPlaces);
-
 // What to install when clang's headers are missing.
 std::string resource_hint();
 
