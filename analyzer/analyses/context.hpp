@@ -24,7 +24,7 @@ struct RuleContext {
     TorchVersion torch{};                // in use; not known: the newest
     std::string_view device{};           // --device, of a program that does not say; empty: not told
 
-    // Of protocol_of(), engines_of() and constant_uses().
+    // Results of protocol_of(), engines_of() and constant_uses(), computed once per run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};

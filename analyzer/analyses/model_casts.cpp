@@ -52,7 +52,7 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// What made it tells its class, or it is a library's: no model of this program.
+// A constructor or a library function made it: its class is known, or it is not a model of this program.
 bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))

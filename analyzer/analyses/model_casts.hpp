@@ -17,7 +17,7 @@ struct ModelCast {
     const Call* call = nullptr;
 };
 
-// Only where a fact, never a name, says that it is a torch.nn.Module: isinstance(), or a method that
+// Only where a fact, never a name, proves that it is a torch.nn.Module: isinstance(), or a method that
 // tensors lack (parameters, train, eval, state_dict), here, in the other methods of the class, in
 // callers, or where it is passed; or its annotation, where the function also runs it. Not those of
 // tests and benchmarks.

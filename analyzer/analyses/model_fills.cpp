@@ -42,7 +42,7 @@ bool is_beyond_fp16(const Operand& value) {
            std::isfinite(rounded(DType::bf16, *number));
 }
 
-// What the call fills with; nullptr when fp16 holds it. What is assigned to items stands last.
+// The value that the call fills with; nullptr when fp16 holds it. An item assignment has it last.
 const Operand* overflowing_fill(const Call& call) {
     std::size_t first = call.args.size();
     if (const FillOp* fill = fill_op(call.op.name()))

@@ -185,7 +185,7 @@ Paths::States Paths::call(Frame& frame, std::uint32_t block, const Item& item, c
 Paths::Bindings Paths::bind(const Frame& frame, const Call& call, const Function& callee) const {
     Bindings bound(callee.params.size());
     const bool python = callee.kind == FunctionKind::python;
-    // A C++ receiver is no parameter; a Python constructor's object is no argument.
+    // A C++ receiver is not a parameter; a Python constructor's object is not an argument.
     std::size_t arg = !python && call.kind == CallKind::method ? 1 : 0;
     std::size_t param = python && call.kind == CallKind::constructor ? 1 : 0;
     for (; arg < call.args.size(); ++arg) {

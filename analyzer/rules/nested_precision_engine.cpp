@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    // Several engines of a kind with different dtypes: nobody can tell which one it is.
+    // False for several engines of a kind with different dtypes: it is not known which one has the module.
     bool is_only(const Engine& engine) const {
         return std::ranges::all_of(engines_, [&](const Engine& other) {
             return other.kind != engine.kind || other.dtype == engine.dtype;

@@ -55,7 +55,7 @@ Collective nccl(const Call& call) {
     return c;
 }
 
-// MPI has no half type of its own, so the buffer tells: (send, receive, count, type, operation,
+// MPI has no half type of its own: the dtype is that of the buffer. (send, receive, count, type, operation,
 // ...).
 Collective mpi(const Call& call) {
     constexpr std::array<std::string_view, 6> kNames{

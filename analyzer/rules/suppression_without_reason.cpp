@@ -1,7 +1,7 @@
 // MP002 suppression-without-reason
 //
-// What   A comment silences a finding and does not say why.
-// Why    Whoever changes the line later cannot know whether the reason still holds.
+// What   A comment silences a finding without a reason.
+// Why    The next author of the line cannot know whether the suppression is still needed.
 // Fix    Write the reason behind the rule.
 // Silent Any words, in front of the suppression or behind it; comments for other tools.
 // Tests  testdata/lint/MP002.md, tests/analyzer/suppress/suppress_test.cpp
@@ -13,7 +13,7 @@
 namespace mp::lint {
 namespace {
 
-// Comments are no facts: the driver, which sees them, reports this one. It is a rule so that it can
+// Facts hold no comments, so the driver reports this rule. It is listed here so that it can
 // be selected, ignored and explained like any other.
 void check(const RuleContext&, Findings&) {}
 
