@@ -14,7 +14,7 @@ struct Rule {
     Severity severity = Severity::warning;  // the highest it reports
     bool on_by_default = true;              // false: only with --select
     std::string_view confirmed_by;          // ids of the run's findings that would confirm it, "MPT004"
-    Triggers triggers;                      // what Python code must contain for a finding
+    Triggers triggers{};  // what Python code must contain for a finding; every rule declares it
     void (*check)(const RuleContext&, Findings&) = nullptr;
 };
 
