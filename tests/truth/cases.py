@@ -1,4 +1,4 @@
-"""The table of the truth suite: which program, which options, what is expected of the twin."""
+"""The table of the truth suite: programs, options, and what is expected of the twin."""
 from dataclasses import dataclass
 
 BOTH = ("2.11", "debian")

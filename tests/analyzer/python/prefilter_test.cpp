@@ -41,7 +41,7 @@ TEST(Prefilter, PackagesThatHandNamesOnBesideWhatTheyDefineAreKept) {
     EXPECT_FALSE(is_relevant("pkg/__init__.py", "def g():\n    return 1\n")) << "nothing to hand on";
 }
 
-// Far below the bound on any machine; what it catches is a scan per word or worse.
+// Far below the bound on any machine; it fails when there is one scan per word, or worse.
 TEST(Prefilter, ReadsAMegabyteInMilliseconds) {
     std::string text = "def f():\n";
     while (text.size() < 8'000'000) text += "    handle = open(path, encoding='utf-8')  # all the rest\n";
