@@ -48,8 +48,8 @@ def cpp(name, *options, ranks=2, **more):
 FREE = ("--free-ints",)  # the twin picks its own maxima, as an fp32 run would
 ROUTING = Inexact("tokens are routed by the real run's indices; near a tie, fp32 would choose others", "flips")
 # Seen by gradients and later losses that differ in their last bits, alike on all ranks.
-BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's casts change that order; with three ranks "
-                  "the place in the bucket decides which two values are added first", "")
+BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's casts change that order; with three "
+                  "ranks the place in the bucket decides which two values are added first", "")
 
 CASES = [
     amp("bf16-adamw"), amp("bf16-foreach"), amp("bf16-fused", NEW),

@@ -8,19 +8,19 @@ import runs
 
 INTRODUCTION = """# Truth
 
-Written by `tests/truth/truth.py`; do not edit. Each case runs a user's script three times: in low precision; the same
-under `mp-trace --mode trajectory`; and in plain fp32 (no autocast, no scaler, no 16-bit tensor, with the same steps
-skipped as in the first run). Untraced runs with one process are forks of a Python that has imported torch. The traced run
-is always a new process.
+Written by `tests/truth/truth.py`; do not edit. Each case runs a user's script three times: in low precision; the
+same under `mp-trace --mode trajectory`; and in plain fp32 (no autocast, no scaler, no 16-bit tensor, with the same
+steps skipped as in the first run). Untraced runs with one process are forks of a Python that has imported torch. The
+traced run is always a new process.
 
 - **T=P**: exit status, stdout and saved files of the traced run are equal to those of the untraced run, byte for byte.
-- **W=F**: the twin's losses, parameters, gradients and optimizer state are equal to those of the fp32 run, byte for byte.
-  `k/n` counts losses and tensors over all ranks. Elements that differ only in the sign of a zero are counted under
-  *zero signs*, not as differences.
-- *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision run and the fp32
-  run. The case proves nothing if it is 0.
-- *seeded*: seeded shadows after step 0, for values that come from outside of torch (a Python number in `torch.tensor`).
-  *lost*: seeded shadows that had a history; there must be none.
+- **W=F**: the twin's losses, parameters, gradients and optimizer state are equal to those of the fp32 run, byte for
+  byte. `k/n` counts losses and tensors over all ranks. Elements that differ only in the sign of a zero are counted
+  under *zero signs*, not as differences.
+- *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision run and the
+  fp32 run. The case proves nothing if it is 0.
+- *seeded*: seeded shadows after step 0, for values that come from outside of torch (a Python number in
+  `torch.tensor`). *lost*: seeded shadows that had a history; there must be none.
 - *failed*: ops of the twin that threw. *flips*: integer and boolean results that differ in the twin.
 """
 
