@@ -14,7 +14,8 @@ class Protocol;
 struct ConstantUse;
 struct Engine;
 
-// What a rule may look at: the linked program and the policies. No source text, no clock, no files.
+// The inputs of a rule: the linked program and the policies. Rules read no source text, no clock and no
+// files.
 struct RuleContext {
     const Program& program;
     const Policy& cuda;  // autocast list of the torch version in use, by device
@@ -22,9 +23,9 @@ struct RuleContext {
     bool inference = false;  // profile: no training, so master weights and scalers are not expected
     const Policies* policies = nullptr;  // the lists of the other devices
     TorchVersion torch{};                // in use; not known: the newest
-    std::string_view device{};           // --device, of a program that does not say; empty: not told
+    std::string_view device{};           // --device, for a program that names no device; empty: not given
 
-    // Of protocol_of(), engines_of() and constant_uses().
+    // Results shared by rules: protocol_of(), engines_of() and constant_uses().
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};

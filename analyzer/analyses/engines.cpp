@@ -37,7 +37,7 @@ Engine engine(EngineKind kind, const Function& f, const Call& call) {
     return made;
 }
 
-// What `precision=` says; an absent one is the library's default.
+// Sets the dtype from `precision=`; an absent argument means the library's default.
 void set_precision(Engine& made, const Operand* precision, DType absent) {
     if (!precision) {
         made.dtype = absent;

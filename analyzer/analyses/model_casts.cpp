@@ -33,8 +33,8 @@ bool is_same(const Operand& a, const Operand& b) {
 
 bool casts_to_fp16(std::string_view method) { return method == "half" || method == "to" || method == "type"; }
 
-// The call that gave this module back: `model.cuda()` of the value model.cuda(). Calls stand in
-// evaluation order, so that going on from one ends.
+// The call that returned this module: `model.cuda()` for the value model.cuda(). Calls are in evaluation
+// order, so following such calls ends.
 const Call* passed_on(const Function& f, const Operand& value, const Call* before = nullptr) {
     const Call* call = source_call(f, value);
     const bool earlier = call && (!before || call < before);
@@ -52,7 +52,8 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// What made it tells its class, or it is a library's: no model of this program.
+// Whether the value's class is known from the call that made it, or that call is a library's; then it is
+// not a model of this program.
 bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))
@@ -107,7 +108,7 @@ private:
         return is_module_elsewhere(f, value, left) || is_passed_as_module(f, value.param, left);
     }
 
-    // Another method of the class shows what the attribute is.
+    // Another method of the class shows that the attribute is a module.
     bool is_module_elsewhere(const Function& f, const Operand& value, int left) const {
         if (f.parent_class.empty() || !value.name.str().starts_with("self.")) return false;
         Operand attribute;
@@ -138,7 +139,7 @@ private:
         return is_annotated(*callee, inside) || is_used_as_module(*callee, inside, left - 1);
     }
 
-    // Some caller passes what is a module there.
+    // Some caller passes a module for the parameter.
     bool is_passed_as_module(const Function& f, std::int32_t param, int left) const {
         if (param == kNone || left == 0) return false;
         return std::ranges::any_of(program_.callers(f.usr), [&](const Call* call) {

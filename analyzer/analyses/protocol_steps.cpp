@@ -1,4 +1,4 @@
-// What each event does to the state of a path, and the defects it proves.
+// The effect of each event on the state of a path, and the defects that it proves.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ using enum EventKind;
 
 Site site_of(const Function* f, std::int32_t call) { return {f, call}; }
 
-// An operation on tensors: what comes out is as scaled as what goes in.
+// An op on tensors whose result has the scale of its input.
 bool passes_on(const Call& call) {
     return call.kind == CallKind::op || call.kind == CallKind::method || call.kind == CallKind::constructor;
 }
@@ -32,7 +32,7 @@ bool is_multiplied(const Function& f, const Operand& loss) {
 
 }  // namespace
 
-// Another method of the class does what this path lacks, and nobody sees when it runs.
+// Another method of the class does the missing step, and it is unknown when that method runs.
 bool Paths::may_be_settled_elsewhere(const Violation& v) const {
     const bool of_update = v.defect == Defect::no_update;
     const bool of_unscale = v.defect == Defect::clip_scaled || v.defect == Defect::grads_inspected;
