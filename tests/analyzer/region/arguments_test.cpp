@@ -17,7 +17,7 @@ TEST(LastName, IsWhatFollowsTheLastSeparator) {
     EXPECT_EQ(last_name("a_name_without_any_separator"), "a_name_without_any_separator");
 }
 
-// Wherever the separators stand among eight characters, and whatever stands beside them.
+// Separators at every position among eight characters, with various neighbours.
 TEST(LastName, FindsEverySeparatorAtEveryPlace) {
     for (const char separator : {'.', ':'}) {
         for (const char filler : {'a', '/', '-', ';', '9', '\xae', '\xba', '\x7f', '\0'}) {
