@@ -8,8 +8,8 @@
 
 #include "analyzer/adopt/baseline.hpp"
 #include "analyzer/adopt/changed_lines.hpp"
-#include "analyzer/driver/output.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
 
 namespace mp::lint {
@@ -22,8 +22,9 @@ bool file_exists(const std::string& path) {
 
 Status save(const Baseline& baseline, const std::string& path) {
     Result<OutputFile> file = OutputFile::open(path);
-    if (!file) return file.error();
-    return file->commit(print_baseline(baseline));
+    if (!file) return Error{path + ": cannot be written: " + file.error().message, ""};
+    const Status saved = file->commit(print_baseline(baseline));
+    return saved ? saved : Error{path + ": " + saved.error().message, ""};
 }
 
 // Lints everything. An incomplete report would make an incomplete baseline, so it is an error when nothing

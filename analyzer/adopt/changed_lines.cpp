@@ -7,7 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "analyzer/driver/child.hpp"
+#include "kernels/base/child.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace mp::lint {
 namespace {
@@ -57,9 +58,9 @@ Result<std::string> git(std::vector<std::string> arguments, const std::string& d
     // Hooks, helpers and drivers in the repository's configuration must not run.
     std::vector<std::string> words{"git", "-c", "core.quotepath=off", "-c", "core.fsmonitor=false"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const Result<ChildOutput> child = run_child(words, directory);
+    const Result<ChildEnd> child = run_tool(words, directory);
     if (!child) return Error{"--diff-base: " + child.error().message, "it needs git"};
-    if (child->code == 0) return child->out;
+    if (child->good()) return child->out;
     std::string_view said = child->err;
     return Error{"--diff-base: git: " + std::string(take_line(said)), ""};
 }
@@ -67,12 +68,6 @@ Result<std::string> git(std::vector<std::string> arguments, const std::string& d
 std::string without_line_end(std::string text) {
     while (text.ends_with('\n')) text.pop_back();
     return text;
-}
-
-std::string real_path(std::string_view path) {
-    const std::string name(path);
-    const std::unique_ptr<char, void (*)(void*)> real(::realpath(name.c_str(), nullptr), std::free);
-    return real ? real.get() : name;
 }
 
 }  // namespace
@@ -142,7 +137,7 @@ void ChangedLines::filter(Report& report) const {
     const std::size_t before = report.findings.size();
     std::erase_if(report.findings, [&](const Finding& f) {
         const auto [at, added] = real.try_emplace(f.span.file.str());
-        if (added) at->second = real_path(f.span.file.str());
+        if (added) at->second = real_path(std::string(f.span.file.str()));
         return !contains(at->second, f.span.line, f.span.end_line);
     });
     report.outside_diff = before - report.findings.size();

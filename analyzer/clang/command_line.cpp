@@ -157,15 +157,4 @@ std::vector<std::string> expand_response_files(const std::vector<std::string>& a
     return std::move(expander.out);
 }
 
-std::string absolute_path(const std::string& path, const std::string& directory) {
-    std::error_code failed;
-    fs::path full = fs::path(directory) / path;
-    if (full.is_relative()) full = fs::absolute(full, failed);
-    const fs::path tidy = full.lexically_normal();
-    // Removing ".." after a symbolic link would name another file.
-    const bool climbs = std::find(full.begin(), full.end(), "..") != full.end();
-    if (!climbs || !fs::exists(full, failed) || fs::equivalent(tidy, full, failed)) return tidy.string();
-    return full.string();
-}
-
 }  // namespace mp::lint

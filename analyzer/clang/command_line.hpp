@@ -27,7 +27,4 @@ std::vector<std::string> split_command(std::string_view command);
 std::vector<std::string> expand_response_files(const std::vector<std::string>& arguments,
                                                const std::string& directory, bool is_nvcc, CommandNotes&);
 
-// `path` below `directory` unless absolute. "a/../b" becomes "b" when that is the same file.
-std::string absolute_path(const std::string& path, const std::string& directory);
-
 }  // namespace mp::lint

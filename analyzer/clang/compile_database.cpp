@@ -9,6 +9,7 @@
 
 #include "analyzer/clang/command_line.hpp"
 #include "analyzer/clang/extract.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -32,7 +33,7 @@ std::string real_path(const fs::path& path) {
 }
 
 std::string real_path(const CompileCommand& command) {
-    return real_path(absolute_path(command.file, absolute_path(command.directory, "")));
+    return real_path(absolute_file(command.file, absolute_file(command.directory, "")));
 }
 
 Result<std::string> read(const fs::path& path) {
@@ -175,7 +176,7 @@ Result<CompileDatabase> CompileDatabase::load(const std::string& path_or_directo
         auto command = command_of(all[i], path.string() + ": entry " + std::to_string(i + 1));
         if (!command) return command.error();
         if (has_nul(*command)) return not_one("entry " + std::to_string(i + 1) + " has a NUL byte");
-        command->directory = absolute_path(command->directory, base);
+        command->directory = absolute_file(command->directory, base);
         database.real_paths.push_back(real_path(*command));
         database.commands.push_back(std::move(*command));
     }
@@ -206,7 +207,7 @@ std::vector<const CompileCommand*> CompileDatabase::commands_for(const std::stri
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
-    const std::string full = absolute_path(file, directory.string());
+    const std::string full = absolute_file(file, directory.string());
     CompileCommand command{
         .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
     const std::string extension = fs::path(full).extension().string();

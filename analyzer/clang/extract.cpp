@@ -20,6 +20,7 @@
 #include "analyzer/clang/merge.hpp"
 #include "analyzer/clang/observers.hpp"
 #include "analyzer/clang/visitor.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 
@@ -150,7 +151,7 @@ public:
     void apply(SourceSpan& span) {
         if (span.file.empty()) return;
         auto [at, is_new] = names_.try_emplace(span.file);
-        if (is_new) at->second = Symbol(absolute_path(std::string(span.file.str()), directory_));
+        if (is_new) at->second = Symbol(absolute_file(std::string(span.file.str()), directory_));
         span.file = at->second;
     }
 

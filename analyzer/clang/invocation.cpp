@@ -11,6 +11,7 @@
 #include "analyzer/clang/headers.hpp"
 #include "analyzer/clang/nvcc.hpp"
 #include "analyzer/clang/parse_options.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 using std::string_view;
@@ -100,8 +101,8 @@ std::vector<std::string> toolkit_candidates(const ExtractOptions& options, const
 class Builder {
 public:
     Builder(const CompileCommand& command, const ExtractOptions& options) : options_(options) {
-        invocation_.directory = absolute_path(command.directory, "");
-        invocation_.file = absolute_path(command.file, invocation_.directory);
+        invocation_.directory = absolute_file(command.directory, "");
+        invocation_.file = absolute_file(command.file, invocation_.directory);
         read(command);
     }
 

@@ -10,6 +10,7 @@
 #include "llvm/Option/OptTable.h"
 
 #include "analyzer/clang/nvcc.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace options = clang::driver::options;
 using llvm::opt::Arg;
@@ -148,7 +149,7 @@ private:
 
     void include_dir(string_view key, const std::string& value) {
         // "=dir" is below the sysroot, which only clang can resolve.
-        const auto dir = value.starts_with("=") ? value : absolute_path(value, directory_);
+        const auto dir = value.starts_with("=") ? value : absolute_file(value, directory_);
         out.arguments.emplace_back(key);
         out.arguments.push_back(dir);
         out.include_dirs.push_back(dir);

@@ -1,18 +1,15 @@
 #include "analyzer/config/config.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include <toml++/toml.h>
 
+#include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
 #include "kernels/numerics/dtype.hpp"
 
@@ -21,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kLargestConfig = 1 << 20;
+constexpr std::uint64_t kLargestConfig = 1 << 20;
 
 // Reads one table key by key. Keeps the first error; after an error all reads are skipped.
 class TableReader {
@@ -245,16 +242,10 @@ const toml::table* tool_table(const toml::table& root) {
 bool is_pyproject(const std::string& path) { return fs::path(path).filename() == "pyproject.toml"; }
 
 Result<std::string> read_small_file(const std::string& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
-        return Error{path + ": not a readable file", ""};
-    }
-    if (static_cast<std::uintmax_t>(info.st_size) > kLargestConfig) {
-        return Error{path + ": larger than 1 MiB, which no configuration is", ""};
-    }
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{path + ": cannot be read", ""};
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    const Result<std::string> text =
+        read_named_file(path, kLargestConfig, "1 MiB, which no configuration is");
+    if (!text) return Error{path + ": " + text.error().message, ""};
+    return *text;
 }
 
 bool is_file(const fs::path& path) {

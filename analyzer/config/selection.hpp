@@ -16,6 +16,8 @@ using Rules = std::span<const Rule* const>;
 // (half-accumulator), families (MP4, MP), ALL, and patterns of ids or names (MP4*, half-*). ASCII case is
 // ignored.
 bool names_rule(std::string_view word, const Rule& rule);
+// Is the word its id or name, and so no other rule's?
+bool is_rule(std::string_view word, const Rule& rule);
 
 // An Error with a suggestion when the word names no rule.
 Status check_rule_word(std::string_view word, Rules rules);

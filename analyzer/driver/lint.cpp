@@ -20,6 +20,7 @@
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
+#include "kernels/base/escape.hpp"
 #include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
@@ -207,18 +208,9 @@ private:
     Report report_;
 };
 
-std::string shell_quoted(std::string_view word) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
-    std::string out = "'";
-    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
-
 std::string shell_line(const std::vector<std::string>& words) {
     std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_quoted(word);
+    for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_word(word);
     return out + "\n";
 }
 

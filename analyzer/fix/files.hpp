@@ -8,10 +8,10 @@
 
 namespace mp::lint {
 
-// Replaces the content of a file by `after`, if the file still contains `before`. Writes a new file beside
-// it and renames, so that readers see the old or the new text. Keeps the mode and symbolic links. Returns
-// an Error and leaves the file unchanged if it was modified or cannot be written.
-Status replace_file(const std::string& path, std::string_view before, std::string_view after);
+// Replaces the content of a file by `after`, if the file still contains `before`. Readers see the old or the new
+// text. Keeps the mode and symbolic links. Returns an Error and leaves the file unchanged if it was modified or
+// cannot be written.
+Status replace_unchanged(const std::string& path, std::string_view before, std::string_view after);
 
 // The change in the format of `diff -u`, for `patch -p1` and `git apply`; `name` is the path in its header.
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name);

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <optional>
 
+#include "kernels/base/text.hpp"
+
 namespace mp {
 namespace {
 
@@ -64,10 +66,9 @@ Result<std::string> read_file(const std::string& path) {
 
 std::string printable(std::string_view text) {
     constexpr std::size_t kShown = 40;
-    std::string shown;
-    for (const char c : text.substr(0, kShown)) shown += c >= ' ' && c <= '~' ? c : '?';
-    if (text.size() > kShown) shown += "...";
-    return shown;
+    std::size_t end = std::min(text.size(), kShown);
+    while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // no part of a character
+    return escape_controls(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
 // A line without comment and blanks, with its place.
