@@ -17,7 +17,6 @@ function(mp_print_features)
   endforeach()
 endfunction()
 
-include(GoogleTest)
 find_package(Threads REQUIRED)
 if(MP_BUILD_TESTS)
   find_package(GTest REQUIRED)

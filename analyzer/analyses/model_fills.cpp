@@ -67,7 +67,7 @@ const Operand* filled_tensor(const Call& call) {
 
 // An argument about which nothing is known: an item assignment to it may be to a dict.
 bool may_be_dict(const Function& f, const Operand& value) {
-    return value.shape != Shape::tensor && !source_call(f, value);
+    return value.shape != Shape::tensor && !call_of(f, value);
 }
 
 bool is_self(const Function& f, std::int32_t param) {
@@ -141,7 +141,7 @@ private:
     bool follows(const Function& f, const Operand& value) {
         const Operand* at = &value;
         for (std::size_t step = 0; step < kFarthest; ++step) {
-            const Call* call = source_call(f, *at);
+            const Call* call = call_of(f, *at);
             if (!call) return at->param != kNone && !is_self(f, at->param);
             if (call->args.empty()) return false;
             if (is_layer(f, *call)) return true;
