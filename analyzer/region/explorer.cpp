@@ -158,7 +158,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
     if (f_.flow.empty()) return exit(state, {});
     const Block& from = f_.flow[block];
     if (from.leaves) {
-        // If there is one edge, leaving means that the edge's condition is false.
+        // If there is one edge, leaving means that the edge is not taken.
         State after = state;
         const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
         if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
