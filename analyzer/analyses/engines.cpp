@@ -249,13 +249,6 @@ const Engine* find_engine(const std::vector<Engine>& engines, EngineKind kind) {
     return found == engines.end() ? nullptr : &*found;
 }
 
-const Engine* scaling_engine(const std::vector<Engine>& engines) {
-    const auto found = std::ranges::find_if(engines, [](const Engine& made) {
-        return made.scales && (made.dtype == DType::fp16 || made.dtype == DType::unknown);
-    });
-    return found == engines.end() ? nullptr : &*found;
-}
-
 Precision precision_named(std::string_view spelling) {
     if (spelling == "16" || spelling == "16-mixed" || spelling == "fp16") return {.dtype = DType::fp16};
     if (spelling == "bf16" || spelling == "bf16-mixed") return {.dtype = DType::bf16};
