@@ -55,7 +55,7 @@ public:
         const Sides sides = sides_of(a, call);
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
-        // What only some caller passes is no evidence for a total.
+        // A dtype that only some caller passes is not evidence for a total.
         const bool guessed = sides.added->param != kNone && !is.proven;
         if (!is_low_precision(is.dtype) || guessed) return;
         const bool steps =

@@ -19,7 +19,7 @@ const Operand* argument(const Call&, std::size_t position, std::string_view name
 // Something unknown may be passed: *args or **kwargs.
 bool has_unpacked(const Call&);
 
-// "16-mixed" for the constant '16-mixed', "16" for 16; empty when the operand is not a constant.
+// "16-mixed" of the constant '16-mixed', "16" of 16; empty when it is not a constant.
 std::string_view spelled(const Operand&);
 // Whether the operand is the constant True; false for nullptr and for operands that are not constant.
 bool is_true(const Operand*);

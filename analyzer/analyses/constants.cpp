@@ -53,7 +53,7 @@ void from_casts(const Function& f, std::vector<ConstantUse>& out) {
     }
 }
 
-// The dtype of the tensor that is combined with the scalar: the first tensor operand, or the result of a
+// The dtype of the tensor beside the scalar: the first tensor operand, or the result of a
 // factory.
 TensorDType tensor_dtype(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {

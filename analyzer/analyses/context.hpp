@@ -23,7 +23,7 @@ struct RuleContext {
     TorchVersion torch{};       // in use; not known: the newest
     std::string_view device{};  // --device, for a program that names no device; empty: not given
 
-    // Results shared by rules: protocol_of(), engines_of() and constant_uses().
+    // Results of protocol_of(), engines_of() and constant_uses(), computed once per run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};

@@ -31,7 +31,7 @@ Engine engine(EngineKind kind, const Function& f, const Call& call) {
     return made;
 }
 
-// Sets the dtype from `precision=`; an absent argument means the library's default.
+// Reads `precision=`; `absent` is the library's default.
 void set_precision(Engine& made, const Operand* precision, DType absent) {
     if (!precision) {
         made.dtype = absent;

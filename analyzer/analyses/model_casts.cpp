@@ -52,8 +52,7 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// Whether the value's class is known from the call that made it, or that call is a library's; then it is
-// not a model of this program.
+// A constructor or a library function made it: its class is known, or it is not a model of this program.
 bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))

@@ -17,10 +17,10 @@ struct ModelCast {
     const Call* call = nullptr;
 };
 
-// Only values that facts prove to be a torch.nn.Module; names are no evidence. Facts are isinstance(), or a
-// method that tensors lack (parameters, train, eval, state_dict), here, in other methods of the class, in
-// callers, or in callees; or an annotation, if the function also runs the module. Tests and benchmarks are
-// excluded.
+// Only where a fact, never a name, proves that it is a torch.nn.Module: isinstance(), or a method that
+// tensors lack (parameters, train, eval, state_dict), here, in the other methods of the class, in
+// callers, or where it is passed; or its annotation, where the function also runs it. Not those of
+// tests and benchmarks.
 std::vector<ModelCast> fp16_model_casts(const Program&, const Classes&);
 
 // The models that a generic trainer may receive: those in the folder of the file's top-level package, or in

@@ -42,8 +42,7 @@ bool is_beyond_fp16(const Operand& value) {
            std::isfinite(rounded(DType::bf16, *number));
 }
 
-// The operand that the call fills with; nullptr when fp16 can represent it. For an item assignment it is
-// the last operand.
+// The value that the call fills with; nullptr when fp16 holds it. An item assignment has it last.
 const Operand* overflowing_fill(const Call& call) {
     std::size_t first = call.args.size();
     if (const FillOp* fill = fill_op(call.op.name()))

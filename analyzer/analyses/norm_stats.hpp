@@ -11,8 +11,8 @@ namespace mp::lint {
 // mean(x * x), x.pow(2).mean()
 bool is_mean_of_squares(const Function&, const Call&);
 
-// The var or std under this square root or inverse root, possibly with an epsilon added; nullptr when the
-// call is not such a root.
+// The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr
+// when the call is not such a root.
 const Call* variance_under_root(const Function&, const Call& root);
 
 // Whether calls of this op can be such a mean or such a root.

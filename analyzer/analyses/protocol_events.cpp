@@ -225,7 +225,7 @@ std::uint32_t Roles::methods_of(const Function& f, const Call& call) const {
         return found == classes_.end() ? 0 : found->second;
     }
     if (call.args.empty() || key_of(call.args[0]).empty()) return 0;
-    // `self.step()` of an unknown class is no evidence.
+    // `self.step()` of an unknown class proves nothing about an object.
     if (key_of(call.args[0]).str() == "self") return 0;
     const auto found = receivers_.find(key(f, call.args[0]));
     if (found != receivers_.end()) methods |= found->second;

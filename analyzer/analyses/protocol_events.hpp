@@ -42,7 +42,7 @@ struct Event {
     Symbol subject;                 // the receiver, as the function names it: "self.scaler"
     Symbol optimizer;               // of step and unscale_
     const Operand* loss = nullptr;  // of scale and backward
-    // region: the dtype is fp16 whatever the options say; scaler_step: the scaler has an update()
+    // region: the dtype is fp16 with any options; scaler_step: the scaler has an update()
     bool certain = true;
 };
 

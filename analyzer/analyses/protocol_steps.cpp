@@ -32,7 +32,7 @@ bool is_multiplied(const Function& f, const Operand& loss) {
 
 }  // namespace
 
-// Another method of the class does the missing step, and it is unknown when that method runs.
+// Another method of the class does what this path lacks; when it runs is not known.
 bool Paths::may_be_settled_elsewhere(const Violation& v) const {
     const bool of_update = v.defect == Defect::no_update;
     const bool of_unscale = v.defect == Defect::clip_scaled || v.defect == Defect::grads_inspected;

@@ -133,7 +133,7 @@ private:
         return true;
     }
 
-    // Whether a region protects the op, or may protect it.
+    // A region that protects the op, or that has an unknown op list.
     bool runs_in_fp32(const Call& call, std::string_view op) const {
         const Context* region = context_.program.enabled_context(f_, call);
         if (!region) return false;
@@ -141,7 +141,7 @@ private:
         return !policy || policy->category(Op(op)) != Category::unlisted;
     }
 
-    // The tensor that an op combines with its scalar. The first operand of where() is a condition.
+    // The tensor beside the scalar of an op. The first of where() is a condition.
     static const Operand* tensor_of(const Call& call) {
         const bool conditional = call.op.name() == "where" && call.kind != CallKind::method;
         for (std::size_t i = conditional ? 1 : 0; i < call.args.size(); ++i)

@@ -30,7 +30,7 @@ bool is_size(const Call& call, const Operand& value) {
 }
 
 // The largest number of the positional arguments bounds arange and randint; nothing when one of them is
-// not a number, and a value that is no integer makes no positions.
+// not a number, and a value that is not an integer makes no positions.
 struct Bound {
     bool integers = true;
     std::optional<double> largest;

@@ -132,7 +132,7 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
     return common;
 }
 
-// What the parameters of a module have: told by the facts, or, for a part of `self`, by whoever calls
+// What the parameters of a module have: from the facts, or, for a part of `self`, from the callers of
 // the method on a module cast as a whole.
 TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module) {
     TensorDType found = of(f, module);

@@ -136,6 +136,7 @@ extern constinit const Rule kAutocastCacheNotCleared{.id = "MP111",
                                                      .severity = Severity::error,
                                                      .on_by_default = true,
                                                      .confirmed_by = "MPT060",
+                                                     .triggers = {kRegions, kEngines},
                                                      .check = check};
 
 }  // namespace mp::lint

@@ -165,6 +165,7 @@ extern constinit const Rule kAutocastDeviceMismatch{.id = "MP105",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "MPT060",
+                                                    .triggers = {kRegions, kEngines},
                                                     .check = check};
 
 }  // namespace mp::lint

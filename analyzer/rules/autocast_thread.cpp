@@ -92,6 +92,7 @@ extern constinit const Rule kAutocastThread{.id = "MP113",
                                             .severity = Severity::warning,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -29,7 +29,7 @@ bool may_be_backward(std::string_view name) {
     constexpr std::array<std::string_view, 2> kFunctions{"backward", "grad"};
     if (is_of_autograd(name)) return any_of(leaf(name), kFunctions);
     if (leaf(name) == "manual_backward") return true;
-    // Of a tensor, of an object that nobody knows, or of an engine that runs it on a loss.
+    // The owner is a tensor, an object of unknown class, or an engine that runs backward on a loss.
     constexpr std::array<std::string_view, 9> kOwners{"at::Tensor", "torch::Tensor",    "torch.Tensor",
                                                       "?",          "accelerate",       "deepspeed",
                                                       "lightning",  "lightning_fabric", "at::TensorBase"};
@@ -37,7 +37,7 @@ bool may_be_backward(std::string_view name) {
            std::ranges::any_of(kOwners, [&](std::string_view owner) { return is_within(name, owner); });
 }
 
-// Of a call with such a name.
+// Only for calls that may_be_backward() accepts by name.
 bool is_backward(const Program& program, const Call& call) {
     const bool is_function = is_of_autograd(call.name.str());
     return call.kind == (is_function ? CallKind::function : CallKind::method) &&
@@ -92,6 +92,7 @@ extern constinit const Rule kBackwardUnderAutocast{.id = "MP107",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kLossScaling, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

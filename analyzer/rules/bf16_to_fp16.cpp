@@ -175,6 +175,7 @@ extern constinit const Rule kBf16ToFp16{.id = "MP305",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT001",
+                                        .triggers = {kLowDtypes, kRegions, kEngines},
                                         .check = check};
 
 }  // namespace mp::lint

@@ -157,6 +157,7 @@ extern constinit const Rule kDisabledRegionWithoutUpcast{.id = "MP104",
                                                          .severity = Severity::warning,
                                                          .on_by_default = true,
                                                          .confirmed_by = "MPT060",
+                                                         .triggers = {kLowDtypes, kRegions, kEngines},
                                                          .check = check};
 
 }  // namespace mp::lint

@@ -151,6 +151,7 @@ extern constinit const Rule kDoubleCast{.id = "MP601",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT010",
+                                        .triggers = {kLowDtypes, kRegions, kEngines},
                                         .check = check};
 
 }  // namespace mp::lint

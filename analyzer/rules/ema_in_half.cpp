@@ -20,7 +20,7 @@
 namespace mp::lint {
 namespace {
 
-// Of 1 - decay: below it nothing that is added to the average survives its rounding.
+// The smallest 1 - decay: below it, what is added to the average is lost to rounding.
 double smallest_weight(DType d) { return std::exp2(-significant_bits(d)); }
 
 // How much of the new value an update takes, for an in-place update of an average.
@@ -110,6 +110,7 @@ extern constinit const Rule kEmaInHalf{.id = "MP502",
                                        .severity = Severity::error,
                                        .on_by_default = true,
                                        .confirmed_by = "MPT040",
+                                       .triggers = {kLowDtypes, kRegions, kEngines},
                                        .check = check};
 
 }  // namespace mp::lint

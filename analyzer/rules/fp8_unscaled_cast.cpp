@@ -124,6 +124,7 @@ extern constinit const Rule kFp8UnscaledCast{.id = "MP307",
                                              .severity = Severity::error,
                                              .on_by_default = true,
                                              .confirmed_by = "MPT001",
+                                             .triggers = {kLowDtypes},
                                              .check = check};
 
 }  // namespace mp::lint

@@ -218,6 +218,7 @@ extern constinit const Rule kHalfOptimizerEps{.id = "MP303",
                                               .severity = Severity::error,
                                               .on_by_default = true,
                                               .confirmed_by = "MPT040",
+                                              .triggers = {kLowDtypes, kRegions, kEngines},
                                               .check = check};
 
 }  // namespace mp::lint

@@ -191,6 +191,7 @@ extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
                                                               .severity = Severity::error,
                                                               .on_by_default = true,
                                                               .confirmed_by = "MPT040",
+                                                              .triggers = {kLowDtypes, kRegions, kEngines},
                                                               .check = check};
 
 }  // namespace mp::lint

@@ -216,6 +216,7 @@ extern constinit const Rule kManualCastInAutocast{.id = "MP101",
                                                   .severity = Severity::warning,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT060",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines},
                                                   .check = check};
 
 }  // namespace mp::lint

@@ -1,6 +1,6 @@
 // MP117 mixed-half-types
 //
-// What   fp16 and bf16 meet: as inputs of one op, beside a region of the other type in an op that
+// What   fp16 and bf16 are mixed: as inputs of one op, beside a region of the other type in an op that
 //        promotes, or as buffer and type argument of one collective.
 // Why    Neither holds the other's values. Matrix products throw, promoting autocast ops refuse the
 //        half that is not the region's, and a collective reads the bits as another format.
@@ -130,6 +130,7 @@ extern constinit const Rule kMixedHalfTypes{.id = "MP117",
                                             .severity = Severity::error,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kLowDtypes, kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -190,6 +190,9 @@ private:
 
 void check(const RuleContext& context, Findings& out) { Lists(context, out).run(); }
 
+// Paddle, and what TensorFlow reads from the environment; the engines bring apex and HMP.
+constexpr std::array<std::string_view, 2> kOwnTriggers{".amp", "ALLOWLIST_ADD"};
+
 }  // namespace
 
 extern constinit const Rule kOpListOverride{.id = "MP109",
@@ -197,6 +200,7 @@ extern constinit const Rule kOpListOverride{.id = "MP109",
                                             .severity = Severity::warning,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kEngines, kConfigurationFiles, kOwnTriggers},
                                             .check = check};
 
 }  // namespace mp::lint

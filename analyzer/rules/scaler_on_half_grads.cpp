@@ -88,6 +88,7 @@ extern constinit const Rule kScalerOnHalfGrads{.id = "MP207",
                                                .severity = Severity::error,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

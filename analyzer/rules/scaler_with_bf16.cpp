@@ -79,6 +79,7 @@ extern constinit const Rule kScalerWithBf16{.id = "MP208",
                                             .severity = Severity::note,
                                             .on_by_default = false,
                                             .confirmed_by = "",
+                                            .triggers = {kLossScaling, kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -147,11 +147,13 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kStaticLossScaleNoOverflowCheck{.id = "MP213",
-                                                            .name = "static-loss-scale-no-overflow-check",
-                                                            .severity = Severity::warning,
-                                                            .on_by_default = true,
-                                                            .confirmed_by = "",
-                                                            .check = check};
+extern constinit const Rule kStaticLossScaleNoOverflowCheck{
+    .id = "MP213",
+    .name = "static-loss-scale-no-overflow-check",
+    .severity = Severity::warning,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
+    .check = check};
 
 }  // namespace mp::lint

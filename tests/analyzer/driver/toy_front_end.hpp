@@ -88,7 +88,9 @@ inline void complain(const RuleContext& context, Findings& out) {
     }
 }
 
-inline constexpr Rule kToy{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = complain};
+inline constexpr std::array<std::string_view, 5> kToyTriggers{"<half>", "float16", "bf16", "autocast", "-#e"};
+inline constexpr Rule kToy{
+    .id = "MP901", .name = "toy-rule", .confirmed_by = "", .triggers = {kToyTriggers}, .check = complain};
 inline constexpr const Rule* kRules[] = {&kToy};
 
 // The same language in Python files; "module" makes a function named as the file's module.
