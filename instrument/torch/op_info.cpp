@@ -1,8 +1,9 @@
 #include "instrument/torch/op_info.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
+
+#include "instrument/torch/test_hooks.hpp"
 
 namespace mp::twin {
 namespace {
@@ -128,7 +129,7 @@ Argument describe_argument(const c10::Argument& argument, std::size_t position, 
     return a;
 }
 
-// Ops that touch no element: metadata in place, and memory whose content is not yet anybody's.
+// Ops that touch no element: they change metadata in place, or allocate memory without content.
 bool touches_no_element(std::string_view base) {
     return in({"as_strided",
                "transpose",
@@ -178,11 +179,6 @@ OpInfo describe(const c10::OperatorHandle& op) {
     info.is_view = touches_no_element(info.base) || (!info.writes && declared_view(schema));
     info.moves_bytes = moves_bytes(info.base) && !rule_disabled("bytes");
     return info;
-}
-
-bool rule_disabled(std::string_view rule) noexcept {
-    static const char* const disabled = std::getenv("MP_TRACE_TEST_DISABLE_RULE");
-    return disabled && rule == disabled;
 }
 
 }  // namespace mp::twin
