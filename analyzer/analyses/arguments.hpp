@@ -25,7 +25,4 @@ std::string_view spelled(const Operand&);
 bool is_true(const Operand*);
 bool is_false(const Operand*);
 
-// The call whose result the operand is; nullptr when that is not known.
-const Call* source_call(const Function&, const Operand&);
-
 }  // namespace mp::lint

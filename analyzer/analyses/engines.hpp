@@ -49,8 +49,6 @@ std::vector<Engine> engines_of(const Program&);
 const std::vector<Engine>& engines_of(const RuleContext&);
 
 const Engine* find_engine(const std::vector<Engine>&, EngineKind);
-// One that may scale the loss: with fp16, or with a dtype that is not known.
-const Engine* scaling_engine(const std::vector<Engine>&);
 
 // "bf16" of the spellings of Lightning, Fabric and Accelerate ("bf16-mixed", "16", "fp16", ...).
 struct Precision {

@@ -6,7 +6,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/object_classes.hpp"
 
 namespace mp::lint {
@@ -36,7 +36,7 @@ bool casts_to_fp16(std::string_view method) { return method == "half" || method 
 // The call that gave this module back: `model.cuda()` of the value model.cuda(). Calls stand in
 // evaluation order, so that going on from one ends.
 const Call* passed_on(const Function& f, const Operand& value, const Call* before = nullptr) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     const bool earlier = call && (!before || call < before);
     if (!earlier || call->kind != CallKind::method || call->args.empty()) return nullptr;
     return passes_itself_on(leaf(call->name.str())) ? call : nullptr;
@@ -57,7 +57,7 @@ bool has_known_maker(const Program& program, const Function& f, const Operand& v
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))
         object = &call->args.front();
-    const Call* made = source_call(f, *object);
+    const Call* made = call_of(f, *object);
     if (!made) return false;
     if (made->kind == CallKind::constructor) return true;
     return !made->name.str().starts_with("?.") && !program.definition(made->callee);

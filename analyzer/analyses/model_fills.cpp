@@ -66,7 +66,7 @@ const Operand* filled_tensor(const Call& call) {
 
 // An argument of which nothing is known: what is assigned to its items need not go into a tensor.
 bool may_be_dict(const Function& f, const Operand& value) {
-    return value.shape != Shape::tensor && !source_call(f, value);
+    return value.shape != Shape::tensor && !call_of(f, value);
 }
 
 bool is_self(const Function& f, std::int32_t param) {
@@ -140,7 +140,7 @@ private:
     bool follows(const Function& f, const Operand& value) {
         const Operand* at = &value;
         for (std::size_t step = 0; step < kFarthest; ++step) {
-            const Call* call = source_call(f, *at);
+            const Call* call = call_of(f, *at);
             if (!call) return at->param != kNone && !is_self(f, at->param);
             if (call->args.empty()) return false;
             if (is_layer(f, *call)) return true;

@@ -6,7 +6,7 @@
 
 #include "analyzer/analyses/protocol_paths.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {

@@ -114,7 +114,7 @@ const Operand* dtype_argument(const Call& made) {
 // A dtype taken from a table by an option: fp16 is one of the choices.
 bool may_be_fp16(const Function& f, const Operand& o, int depth = 0) {
     if (o.dtype == DType::fp16) return true;
-    const Call* from = source_call(f, o);
+    const Call* from = call_of(f, o);
     if (!from || depth > 3) return false;
     return std::ranges::any_of(from->args, [&](const Operand& a) { return may_be_fp16(f, a, depth + 1); });
 }
@@ -137,7 +137,7 @@ std::string_view owner_of(std::string_view name) {
 bool is_gradient(const Function& f, const Operand& o) {
     const std::string_view name = o.name.str();
     if (name.ends_with(".grad") || name.ends_with(".grad.data")) return true;
-    const Call* from = source_call(f, o);
+    const Call* from = call_of(f, o);
     const std::string_view leaf = from ? last_part(from->name.str()) : "";
     return from && from->kind == CallKind::method && (leaf == "grad" || leaf == "mutable_grad");
 }
@@ -205,7 +205,7 @@ void Roles::learn(const Function& f, const Call& call) {
     const Name& n = name(call.name);
     std::uint32_t bit = method_bit(n.leaf.str());
     if (n.leaf.str() == "backward") {
-        const Call* scaled = source_call(f, call.args[0]);
+        const Call* scaled = call_of(f, call.args[0]);
         if (scaled && scaled->args.size() > 1 && name(scaled->name).leaf.str() == "scale" &&
             !scaled->args[0].name.empty())
             receivers_[key(f, scaled->args[0])] |= kScaledBackward;
@@ -310,7 +310,7 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (!opens_region(text) || call.args.empty()) return {};
     if (text.starts_with("at::"))
         return is_true(&call.args[0]) ? Event{region, {}, {}, nullptr, false} : Event{};
-    const Call* made = source_call(f, call.args[0]);
+    const Call* made = call_of(f, call.args[0]);
     if (!made) return {};
     const Operand* enabled = keyword_argument(*made, "enabled");
     if (is_false(enabled)) return {};

@@ -8,7 +8,7 @@
 
 #include "analyzer/analyses/finding.hpp"
 #include "analyzer/facts/model.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 

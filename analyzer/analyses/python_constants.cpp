@@ -202,7 +202,7 @@ void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, std:
 }
 
 Limit limit_of(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     if (!call) call = begins_with(f, value);
     if (!call || call->name.str() != "torch.finfo" || call->args.empty()) return {};
     const std::string_view spelling = naming(value);

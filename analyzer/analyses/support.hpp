@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "analyzer/analyses/context.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 
-// "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
-std::string_view leaf(std::string_view qualified);
 // "cub" is the outermost scope of "cub::BlockReduce::Sum", also as "::cub::..."; "torch.nn" one of
 // "torch.nn.Linear.forward".
 bool is_within(std::string_view qualified, std::string_view scope);

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
 
-// "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA" all end in the device.
+// The device is the end of "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA".
 std::string enumerator(std::string_view constant) {
-    std::string_view text = last_name(unquoted(constant));
+    std::string_view text = leaf(unquoted(constant));
     if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
         text.remove_prefix(1);
     std::string lower(text);
@@ -42,7 +42,7 @@ bool names(const std::vector<std::string>& list, std::string_view qualified) {
     });
 }
 
-// Which device an excluded dispatch key stands for: Autocast is CUDA's, AutocastCPU is CPU's.
+// The device of an excluded dispatch key: Autocast is CUDA's, AutocastCPU is CPU's.
 Device excluded_device(const Function& f, const Operand& operand, bool& is_autocast) {
     Symbol key = operand.constant;
     const auto index = static_cast<std::size_t>(operand.call);
@@ -94,7 +94,7 @@ std::string_view class_of(std::string_view name) {
     if (colon == std::string_view::npos) return name.starts_with('~') ? name.substr(1) : name;
     std::string_view last = name.substr(colon + 2), before = name.substr(0, colon);
     if (last.starts_with('~')) return before;
-    return last_name(before) == last ? before : name;
+    return leaf(before) == last ? before : name;
 }
 
 DType dtype_of_constant(const Operand& operand) {
@@ -147,7 +147,7 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     if (names(config_.guards, owner)) return {.kind = ApiKind::guard};
     if (names(config_.enter, name)) return {.kind = ApiKind::enter};
     if (names(config_.leave, name)) return {.kind = ApiKind::leave};
-    const std::string_view guard = last_name(owner);
+    const std::string_view guard = leaf(owner);
     if (guard == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
     if (name.find("::") == std::string_view::npos) return look_up_python(name);
     if (guard == "NoGradGuard" || guard == "InferenceMode")
@@ -180,7 +180,7 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
                 .negated = is.negated,
                 .manager = is.manager};
     if (is.kind == ApiKind::none) return api;
-    // `with torch.set_grad_enabled(x)` makes an object, whose __enter__ tells.
+    // `with torch.set_grad_enabled(x)` makes an object; its __enter__ is classified instead.
     if (is.kind == ApiKind::set_enabled && call.kind == CallKind::constructor) return {};
     if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude || is.kind == ApiKind::no_grad) {
         if (call.kind != CallKind::constructor && call.kind != CallKind::destructor) return {};
@@ -193,7 +193,7 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
         if (!is_autocast) return {};
     }
     if (is.device_argument) {
-        // The form without a device is CUDA's.
+        // Without a device argument, the call is about CUDA.
         const bool setter = is.kind == ApiKind::set_enabled || is.kind == ApiKind::set_dtype;
         const bool has_device = call.args.size() > (setter ? 1u : 0u);
         api.device = has_device ? device_of_constant(call.args[0]) : kCuda;

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
@@ -17,8 +17,9 @@ std::optional<std::string_view> after(std::string_view text, std::string_view pr
     return text.substr(prefix.size());
 }
 
-// "ns" of what TORCH_LIBRARY(ns, m), _FRAGMENT and _IMPL(ns, key, m) name their functions, in libtorch
-// ("TORCH_LIBRARY_IMPL_init_ns_CUDA_12") and in our stubs ("mp_library_CUDA_ns"); and the key.
+// Namespace and dispatch key of TORCH_LIBRARY(ns, m), _FRAGMENT and _IMPL(ns, key, m), read from
+// the name of the function that the macro defines: "TORCH_LIBRARY_IMPL_init_ns_CUDA_12" in
+// libtorch, "mp_library_CUDA_ns" in our stubs.
 struct Library {
     std::string_view space;
     std::string_view key;
@@ -40,7 +41,7 @@ std::optional<Library> library_of(std::string_view name) {
     return Library{stub->substr(at + 1), tag == "lib" || tag == "fragment" ? "" : tag};
 }
 
-// The module of "pybind11_init_NAME"; empty when the build system names it.
+// The module of "pybind11_init_NAME"; empty when the name is a macro that the build system defines.
 std::optional<std::string_view> module_exported_by(std::string_view name) {
     const auto module = after(name, "pybind11_init_");
     if (!module) return std::nullopt;
@@ -71,26 +72,26 @@ public:
     void connect(const Function& f, Call& call) const {
         const std::string_view name = call.name.str();
         if (const auto op = after(name, "torch.ops.")) return connect_op(*op, call);
-        const std::string_view leaf = last_name(name);
-        if (leaf.size() == name.size()) return;
-        std::string_view module = name.substr(0, name.size() - leaf.size() - 1);
+        const std::string_view own = leaf(name);
+        if (own.size() == name.size()) return;
+        std::string_view module = name.substr(0, name.size() - own.size() - 1);
         if (module == "?") {
             module = loaded_by(f, call);
             if (module.empty()) return;
         } else if (module == "torch" || module.starts_with("torch.")) {
             return;
         }
-        Symbol target = find(std::string(last_name(module)) + "." + std::string(leaf));
-        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(leaf));
+        Symbol target = find(std::string(leaf(module)) + "." + std::string(own));
+        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(own));
         if (!target.empty()) call.callee = target;
     }
 
 private:
     void read(Function& f) {
-        const std::string_view name = last_name(f.name.str());
+        const std::string_view name = leaf(f.name.str());
         if (const auto module = module_exported_by(name)) {
             for (Call& c : f.calls)
-                if (last_name(c.name.str()) == "def" && c.args.size() > 1)
+                if (leaf(c.name.str()) == "def" && c.args.size() > 1)
                     add(std::string(*module) + "." + std::string(exported_name(c.args[1])), c, {});
         } else if (const auto library = library_of(name)) {
             for (Call& c : f.calls)
@@ -106,7 +107,8 @@ private:
         const Symbol usr = call.lambdas.front();
         call.lambdas.clear();  // registering a function does not call it
         const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});
-        // Of several kernels of one op, CUDA's stands for all: its regions are the usual ones.
+        // If an op has several kernels, the CUDA kernel is used, because regions are mostly for
+        // CUDA.
         if (!is_new && key == "CUDA" && !entry->second.cuda)
             entry->second = {usr, true};
         else if (!is_new && name.front() == '.' && entry->second.usr != usr)
@@ -141,14 +143,15 @@ private:
         Symbol usr;
         bool cuda = false;
     };
-    std::unordered_map<std::string, Export> exports_;  // "ext.f", ".f" of a nameless one
+    std::unordered_map<std::string, Export> exports_;  // key: "ext.f", or ".f" for a module without a known
+                                                       // name
 };
 
 }  // namespace
 
 std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
     if (!is_within_library(call.name.str()) || call.args.size() < 2) return std::nullopt;
-    const auto library = library_of(last_name(f.name.str()));
+    const auto library = library_of(leaf(f.name.str()));
     if (!library) return std::nullopt;
     return RegisteredOp{library->space, library->key, exported_name(call.args[1])};
 }

@@ -1,15 +1,12 @@
 // mp-lint's JSON (version 1) and SARIF 2.1.0.
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/files.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -18,14 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr off_t kLargestFile = 256 << 20;
+constexpr std::uint64_t kLargestFile = 256 << 20;
 constexpr int kDeepest = 64;  // mp-lint's own files are 12 deep
 
 Error wrong(const std::string& path, const std::string& what) {
-    return Error{shown(path) + ": " + what, "mp-lint --format json or --format sarif writes such a file"};
+    return Error{shown(path) + ": " + what, "mp-lint --output json or --output sarif writes such a file"};
 }
 
-// Building a value recurses where it is destroyed, so depth is limited while reading.
+// Destroying a deeply nested value recurses, so depth is limited while reading.
 Result<Json> parsed(const std::string& path, const std::string& text) {
     bool deep = false;
     const Json::parser_callback_t limit = [&deep](int depth, Json::parse_event_t, Json&) {
@@ -78,7 +75,7 @@ int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The path of a uri: "file://" dropped, %20 decoded.
+// The path in a uri: without "file://", with %20 decoded.
 std::string path_of(std::string_view uri) {
     if (uri.starts_with("file://")) uri.remove_prefix(7);
     std::string out;
@@ -148,14 +145,14 @@ Spot spot_of(std::string_view source) {
     return {source.substr(0, colon), line};
 }
 
-// Without "." and "..", what leads out of the working directory included: its name is not known here.
+// Removes "." and "..", also a ".." that leaves the working directory, whose name is not known here.
 std::string plain(std::string_view path) {
     std::string out = std::filesystem::path(path).lexically_normal().string();
     while (out.starts_with("../")) out.erase(0, 3);
     return out;
 }
 
-// Either path ends in all of the other's parts: "/src/train.py" and "train.py", not "retrain.py".
+// Whether one path ends with all components of the other: "/src/train.py" and "train.py", not "retrain.py".
 bool same_file(std::string_view one, std::string_view other) {
     std::string a = plain(one), b = plain(other);
     if (a.size() < b.size()) std::swap(a, b);
@@ -166,14 +163,9 @@ bool same_file(std::string_view one, std::string_view other) {
 }  // namespace
 
 Result<std::vector<LintFinding>> read_lint(const std::string& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
-        return Error{shown(path) + ": not a readable file", ""};
-    if (info.st_size > kLargestFile) return Error{shown(path) + ": larger than 256 MiB", ""};
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{shown(path) + ": cannot be read", ""};
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    const Result<Json> root = parsed(path, text);
+    const Result<std::string> text = read_named_file(path, kLargestFile, "256 MiB");
+    if (!text) return Error{shown(path) + ": " + text.error().message, ""};
+    const Result<Json> root = parsed(path, *text);
     if (!root) return root.error();
     if (member(*root, "runs").is_array()) return from_sarif(*root);
     if (member(*root, "findings").is_array()) return from_json(*root);

@@ -25,7 +25,7 @@ OP = os.path.join(HERE, "op_cost.py")
 
 
 def start(program, mode, arguments, folder):
-    """What the last line of a program's output says, as JSON; mode "" is untraced."""
+    """The last line of a program's output, as JSON; mode "" is untraced."""
     command = [PYTHON, program, *arguments]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     adapters = []
@@ -41,7 +41,7 @@ def start(program, mode, arguments, folder):
 
 
 def run(mode, arguments, keep):
-    """CPU seconds a step, loss and parameters of one process; `keep` gets what only a recording says."""
+    """CPU seconds per step, loss and parameters of one process; `keep` receives values from the recording."""
     folder = tempfile.mkdtemp(prefix="mp-bench-")
     result = start(STEP, mode, arguments, folder)
     if mode and glob.glob(folder + "/run/*.mpt"):  # one that disarms itself before its first step records nothing

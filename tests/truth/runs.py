@@ -1,4 +1,4 @@
-"""Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges what is left."""
+"""Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges the results."""
 import glob
 import json
 import os
@@ -50,7 +50,7 @@ class Result:
 
 
 def environment(extra=None):
-    """One thread, no bytecode, Open MPI as root: what is the same in all three runs."""
+    """One thread, no bytecode, Open MPI as root: settings that all three runs share."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "OMPI_", "TORCHELASTIC", "SLURM_"))}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PYTHONPATH", "LD_PRELOAD"):
         env.pop(name, None)

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_doctor_scripts.hpp"
+#include "kernels/base/child.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/json_values.hpp"
 #include "runtime/launch/doctor/probe.hpp"
-#include "runtime/launch/doctor/process.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/launch/torch_finder.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 constexpr ChildLimits kStartLimits{.milliseconds = 20'000};
 
-// What our script printed behind `marker`; a program that prints in its sitecustomize is not in the way.
+// The output of our script after `marker`. Output of the program's sitecustomize does not matter.
 std::string_view said(std::string_view out, std::string_view marker) {
     const std::string line = "\nmp-trace-doctor:" + std::string(marker) + " ";
     const std::size_t at = out.find(line);
@@ -59,7 +59,9 @@ ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_
     if (isolated) argv.push_back("-I");
     argv.insert(argv.end(), {"-c", std::string(embedded_doctor_scripts("torch_probe.py"))});
     if (!cupti_probe.empty()) argv.insert(argv.end(), {cupti_probe, std::to_string(sizeof(MpCuptiProbe))});
-    return run_program(argv, untraced(Variables::of_this_process()).entries(), limits);
+    return run_child({.arguments = argv,
+                      .environment = untraced(Variables::of_this_process()).entries(),
+                      .limits = limits});
 }
 
 bool is_another(const TorchFacts& isolated, const std::string& python) {
@@ -137,15 +139,15 @@ TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe
     const ChildLimits limits{.milliseconds = milliseconds};
     const auto read = [&](const ChildEnd& end) {
         TorchFacts facts = torch_from_output(end.out);
-        // A child that dies after its answer (in CUPTI, or while it exits) has answered.
+        // The answer is valid even if the child dies after it (in CUPTI, or at exit).
         if (!facts.executable.empty()) return facts;
         facts.fault = end.good() ? facts.fault : describe(end, limits);
         facts.fault_text = last_line(end.err);
         return facts;
     };
     TorchFacts facts = read(ask(python, true, cupti_probe, limits));
-    // With -I nothing of the user's runs, but the program is started without it: PYTHONPATH or the user's
-    // site-packages may lead it to a torch where -I sees none, or to another one.
+    // With -I no code of the user runs, but the program itself is started without -I. PYTHONPATH or the
+    // user's site-packages may then lead to a different torch, or to one where -I finds none.
     const bool answered = facts.fault.empty() && !facts.executable.empty();
     if (answered && (!facts.found || is_another(facts, python))) {
         TorchFacts open = read(ask(python, false, cupti_probe, limits));
@@ -169,7 +171,9 @@ ReachFacts probe_reach(const std::string& python, const std::string& preload, co
     variables.set("LD_PRELOAD", with_preload(before("LD_PRELOAD"), preload));
     if (facts.shim_there) variables.set("PYTHONPATH", with_shim(before("PYTHONPATH"), shim));
     const std::string script(embedded_doctor_scripts("reach_probe.py"));
-    const ChildEnd end = run_program({python, "-c", script, shim}, variables.entries(), kStartLimits);
+    const ChildEnd end = run_child({.arguments = {python, "-c", script, shim},
+                                    .environment = variables.entries(),
+                                    .limits = kStartLimits});
     const nlohmann::json json = nlohmann::json::parse(said(end.out, "reach"), nullptr, false);
     if (!json.is_object()) {
         facts.fault = end.good() ? "gave no answer" : describe(end, kStartLimits);
@@ -199,7 +203,8 @@ AdapterFacts probe_adapter(const TorchFacts& torch, const std::vector<std::strin
     }
     facts.id = *id;
     facts.path = find_adapter(directories, *id);
-    // Those in the cache were built on demand and are built again; others came with mp-trace.
+    // Adapters in the cache were built on demand and can be built again; the others are installed with
+    // mp-trace.
     const std::string cache =
         adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
     const bool cached = !facts.path.empty() && parent_of(facts.path) == cache;
