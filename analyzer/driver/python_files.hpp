@@ -19,7 +19,7 @@ namespace mp::lint {
 // What the text of a file says before anything is parsed.
 struct Scan {
     bool unreadable = false;
-    bool relevant = false;  // a tree would show anything
+    bool relevant = false;  // its facts can matter
     bool wanted = false;    // it is a seed file of the slice
     bool may_suppress = false;
     std::vector<std::uint64_t> imports;  // hashes of the names it imports, sorted

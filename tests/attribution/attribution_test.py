@@ -16,6 +16,8 @@ import tempfile
 import unittest
 
 MP_TRACE, TORCHRUN, PROGRAMS = sys.argv[1:4]
+# Only a test adapter writes the list of ops (instrument/torch/test_hooks.hpp).
+TEST_ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(MP_TRACE))), "test-adapters")
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = 2
 # Ops that the dispatcher shows below the ops that a mode sees: FSDP2's own ops, and that of a cast.
@@ -96,7 +98,7 @@ class Attribution(unittest.TestCase):
 
     def check(self, *options):
         run = os.path.join(self.folder, "run")
-        traced = self.run_it("traced", [MP_TRACE, "--mode", "trajectory", "-o", run, "--"], options)
+        traced = self.run_it("traced", [MP_TRACE, "--mode", "trajectory", "--adapters", TEST_ADAPTERS, "-o", run, "--"], options)
         self.assertEqual(traced, self.run_it("truth", [], options))  # the same training
         totals = {phase: Share() for phase in GOAL}
         for rank in range(RANKS):

@@ -3,8 +3,8 @@
 Usage: whole_tree_test.py MP_LINT ROOT                        the Python examples of every rule's page, and PROGRAMS
        whole_tree_test.py MP_LINT ROOT --wheel NAME --into DIR --python PYTHON    a wheel of PyPI
 
-Each program is a tree of its own, made large by one file without code. A rule whose triggers (analyzer/rules/triggers.hpp)
-lack a word loses findings in its slice.
+Each program is a tree of its own, made large by one file without code. When the triggers of a rule
+(analyzer/rules/triggers.hpp) lack a word, its findings are lost in the slice.
 """
 import argparse
 import concurrent.futures
@@ -187,7 +187,7 @@ def arguments():
 
 
 def examples_of(page):
-    """[files by name], as lint_pages_test.cpp reads them: fences that name their files are one program of their section."""
+    """[files by name], as lint_pages_test.cpp reads them: fences that name files are one program of their section."""
     programs, joins, end = [], False, 0
     for match in FENCE.finditer(page):
         language, named, text = match[1], match[2], match[3]
@@ -201,8 +201,9 @@ def examples_of(page):
 
 
 def lint(binary, folder, *flags):
-    done = subprocess.run([binary, "--isolated", "--no-cache", "--cuda", "stubs", "--select", "ALL", "--output", "json",
-                           *flags, "."], cwd=folder, capture_output=True, text=True, timeout=1200)
+    command = [binary, "--isolated", "--no-cache", "--cuda", "stubs", "--select", "ALL", "--output", "json",
+               *flags, "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
     if done.returncode not in (0, 1):
         sys.exit(f"{folder}: exit {done.returncode}: {done.stderr[-500:]}")
     report = json.loads(done.stdout)
@@ -213,7 +214,8 @@ def difference(sliced, whole):
     lines = []
     for part, (some, all_of_it) in zip(("", " (suppressed)"), zip(sliced, whole)):
         for what, here, there in (("lost in the slice", all_of_it, some), ("only in the slice", some, all_of_it)):
-            lines += [f"{what}{part}: {f['file']}:{f['line']} {f['rule']} {f['message']}" for f in here if f not in there]
+            lines += [f"{what}{part}: {f['file']}:{f['line']} {f['rule']} {f['message']}"
+                      for f in here if f not in there]
     return lines or (["in another order"] if sliced != whole else [])
 
 
@@ -251,8 +253,9 @@ def wheel(binary, options):
     os.makedirs(options.into, exist_ok=True)
     found = glob.glob(os.path.join(options.into, f"{options.wheel}-*.whl"))
     if not found:
-        done = subprocess.run([options.python, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
-                               "--dest", options.into, options.wheel], capture_output=True, text=True)
+        command = [options.python, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest",
+                   options.into, options.wheel]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             print(f"skipped: {options.wheel} cannot be downloaded: {done.stderr.strip()[-300:]}")
             sys.exit(77)

@@ -233,8 +233,10 @@ def run_case(setting, case, seed, work, rule=""):
         result.faults.append(f"fp32 run: exit {fp32[0]}: {tail(fp32[2])}")
         return result
     check_discriminates(result, case, folders["plain"], folders["fp32"])
+    # Only the test adapters have rules that can be switched off; they lie beside bin/.
+    test_adapters = os.path.join(os.path.dirname(os.path.dirname(setting.mp_trace)), "test-adapters")
     prefix = [setting.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", *case.trace,
-              *setting.options, "--"]
+              *(["--adapters", test_adapters] if rule else []), *setting.options, "--"]
     traced = run(prefix + low, folders["traced"],
                  environment({"MP_TRACE_TEST_DISABLE_RULE": rule} if rule else None))
     check_transparent(result, folders["plain"], folders["traced"], plain, traced)

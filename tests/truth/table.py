@@ -72,7 +72,7 @@ def cases(results):
 
 
 def mutations(found, unreachable):
-    lines = ["Each row is a run with one rule of the adapter switched off (`MP_TRACE_TEST_DISABLE_RULE`).", "",
+    lines = ["Each row is a run with one rule of the test adapter switched off (`MP_TRACE_TEST_DISABLE_RULE`).", "",
              "| rule | case | noticed | by |", "|---|---|---|---|"]
     for rule, (case, red, why) in found.items():
         lines.append(f"| {rule} | {case} | {'yes' if red else '**no**'} | {why[:140].replace('|', '/')} |")
