@@ -7,8 +7,8 @@ function(mp_add_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE mp_warnings ${ARG_PRIVATE_LINK})
 endfunction()
 
-# mp_add_test(NAME SOURCES ... LINK ... [LABELS ...]): a GoogleTest program; every case is a ctest test.
-# Label `fast` unless told otherwise.
+# mp_add_test(NAME SOURCES ... LINK ... [LABELS ...]): a GoogleTest program; every case is a ctest test. The
+# default label is `fast`.
 function(mp_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)

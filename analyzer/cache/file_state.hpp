@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 
@@ -44,20 +45,11 @@ private:
     std::unordered_map<std::string, std::vector<std::string>> names_;
 };
 
-std::uint64_t hash_bytes(std::string_view);
-
 // The identity of the file a stat() result describes.
 FileId id_of(const struct stat&);
 // `mtime_ns`, or 0 if the file is so young that it can change again within the same clock tick.
 std::int64_t trusted_mtime(std::int64_t mtime_ns);
 // `id` with a trusted time. A file with the time 0 is compared by its content.
 FileId trusted(FileId id);
-
-// Writes a file that appears complete or not at all: into a temporary file in `directory`, then renamed.
-// On failure errno holds the reason.
-bool replace_file(const std::string& directory, const std::string& path, std::string_view bytes);
-
-// The whole of a regular file; false when it cannot be read or is larger than `limit`.
-bool read_file(const std::string& path, std::string& into, std::uint64_t limit = std::uint64_t{1} << 32);
 
 }  // namespace mp::lint

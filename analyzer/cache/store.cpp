@@ -201,7 +201,7 @@ bool FactStore::rewrite() {
     }
     std::string bytes = out.take();
     for (const std::string& segment : added_) bytes += segment;
-    return replace_file(directory_, path_, bytes);
+    return replace_file(path_, bytes);
 }
 
 }  // namespace mp::lint

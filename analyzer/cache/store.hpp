@@ -41,8 +41,7 @@ StoredHead read_head(RecordReader&);
 class FactStore {
 public:
     // Opened by the first question. Never an error: a store that is damaged or missing is empty.
-    FactStore(std::string directory, std::string path)
-        : directory_(std::move(directory)), path_(std::move(path)) {}
+    explicit FactStore(std::string path) : path_(std::move(path)) {}
     ~FactStore();
     FactStore(const FactStore&) = delete;
     FactStore& operator=(const FactStore&) = delete;
@@ -79,7 +78,6 @@ private:
     bool append();
     bool rewrite();
 
-    std::string directory_;
     std::string path_;
     bool opened_ = false;
     void* mapping_ = nullptr;

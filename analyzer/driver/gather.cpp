@@ -25,12 +25,11 @@ constexpr int kLevels = 4;
 
 // Hash of everything in a head that decides which files are in the slice.
 std::uint64_t links_of(const StoredHead& head) {
-    SegmentWriter out;
-    out.value(head.is_relevant);
-    out.value(head.is_seed);
-    out.value(head.imports);
-    out.value(head.mentions);
-    return hash_bytes(out.take());
+    std::string bytes{head.is_relevant ? 'r' : '-', head.is_seed ? 's' : '-'};
+    bytes.append(reinterpret_cast<const char*>(head.imports.data()),
+                 head.imports.size() * sizeof head.imports[0]);
+    for (const std::string& name : head.mentions) bytes.append(1, '\0').append(name);
+    return hash_bytes(bytes);
 }
 
 }  // namespace
@@ -137,8 +136,13 @@ void Gatherer::look_for(const std::string& name, const std::string& from) {
 
 void Gatherer::gather_slice(const LastSlice* last) {
     if (!last || !slice_holds(*last)) find_slice();
-    for (std::size_t i = first_python_; i < units_.size(); ++i)
-        if (!units_[i].in_program) leave_out(units_[i]);
+    for (std::size_t i = first_python_; i < units_.size(); ++i) {
+        GatheredUnit& unit = units_[i];
+        if (!unit.in_program)
+            leave_out(unit);
+        else if (!unit.has_unit)
+            describe_stored(unit);
+    }
 }
 
 // True if the files in the slice of the last run have the same facts, and no other file has come into
@@ -232,12 +236,17 @@ void Gatherer::extract_missing(std::size_t first) {
         if (!unit.is_known || !unit.head.has_facts) {
             missing.push_back(i);
         } else {
-            unit.result = result_of(unit.planned, store_->read_shell(unit.planned.key));
-            unit.result.cached = true;
-            finish(unit);
+            describe_stored(unit);
         }
     }
     extract(missing);
+}
+
+// Fills the result of a unit whose facts stay in the store for now.
+void Gatherer::describe_stored(GatheredUnit& unit) {
+    unit.result = result_of(unit.planned, store_->read_shell(unit.planned.key));
+    unit.result.cached = true;
+    finish(unit);
 }
 
 void Gatherer::extract(const std::vector<std::size_t>& units) {

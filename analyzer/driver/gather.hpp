@@ -77,6 +77,7 @@ private:
     void find_slice();
     void scan(GatheredUnit&);
     void leave_out(GatheredUnit&);
+    void describe_stored(GatheredUnit&);
     bool stays_outside(const LastSlice::File& then, const StoredHead& now) const;
 
     void extract_missing(std::size_t first);

@@ -362,7 +362,7 @@ std::optional<Findings> read_findings(RecordReader& in, const std::vector<Gather
 
 ResultCache::ResultCache(UnitPlanner& planner, const std::vector<const Rule*>& rules,
                          const std::string& directory)
-    : planner_(planner), rules_(rules), directory_(directory) {
+    : planner_(planner), rules_(rules) {
     if (!directory.empty()) path_ = directory + "/" + key_of(planner.plan, planner.options, rules) + ".run";
 }
 
@@ -422,7 +422,7 @@ void ResultCache::save(const std::vector<PlannedUnit>& commands, const Gatherer&
     write_slice(out, gatherer.slice());
     write_units(out, gatherer.units());
     write_findings(out, gatherer, findings);
-    replace_file(directory_, path_, out.take());  // on failure the next run is only slower
+    replace_file(path_, out.take());  // on failure the next run is only slower
 }
 
 }  // namespace mp::lint

@@ -38,7 +38,6 @@ private:
 
     UnitPlanner& planner_;
     const std::vector<const Rule*>& rules_;
-    std::string directory_;
     std::string path_;  // empty: nothing is kept
     std::string bytes_;
     Segment segment_;  // of bytes_

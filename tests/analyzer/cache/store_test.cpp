@@ -28,7 +28,7 @@ protected:
         fs::create_directories(root_);
     }
     void TearDown() override { fs::remove_all(root_); }
-    FactStore open() const { return {root_.string(), (root_ / "facts.pack").string()}; }
+    FactStore open() const { return FactStore(file()); }
 
     std::string file() const { return (root_ / "facts.pack").string(); }
     std::string key(int number) const {
