@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analyzer/cache/file_state.hpp"
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/gather.hpp"
@@ -21,6 +20,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "analyzer/cache/file_state.hpp"
 #include "analyzer/driver/python_scan.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {

@@ -5,7 +5,7 @@
 #include <bitset>
 #include <cstring>
 
-#include "analyzer/cache/file_state.hpp"
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 namespace {
