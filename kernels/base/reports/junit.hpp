@@ -12,7 +12,7 @@ namespace mp::junit {
 
 struct Suite {
     std::string name;
-    std::string cases;
+    std::string cases{};
     std::size_t tests = 0;
     std::size_t failures = 0;
     std::size_t errors = 0;
