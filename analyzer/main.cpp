@@ -82,6 +82,7 @@ constexpr cli::Option kOptions[] = {
     {"color", "WHEN", "auto (default), always or never"},
     {"version", nullptr, "versions of mp-lint, clang and CUDA headers"},
     {"help,h", nullptr, "this text"},
+    {"whole-tree", nullptr, nullptr},  // for tests: no slice, no cache
 };
 
 cli::Command command() {
@@ -184,7 +185,8 @@ Status fill(const cli::Values& map, CommandLine& line) {
     text("color", line.color);
     if (map.has("cuda")) set_cuda(line.lint, map.text("cuda"));
     line.lint.exact = map.has("exact");
-    line.lint.use_cache = !map.has("no-cache");
+    line.lint.whole_tree = map.has("whole-tree");
+    line.lint.use_cache = !map.has("no-cache") && !line.lint.whole_tree;
     line.isolated = map.has("isolated");
     line.strict = map.has("strict");
     line.exit_zero = map.has("exit-zero");

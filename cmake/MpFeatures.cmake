@@ -1,5 +1,5 @@
-# What this machine offers. Required parts stop the configuration with the package to install;
-# optional ones are detected, and the summary names what turns each missing one on.
+# Detects the parts of this machine. A missing required part stops the configuration with the package to
+# install. For a missing optional part, the summary says how to enable it.
 set_property(GLOBAL PROPERTY MP_FEATURES "")
 function(mp_feature name found detail how)
   if(found)
@@ -17,7 +17,6 @@ function(mp_print_features)
   endforeach()
 endfunction()
 
-include(GoogleTest)
 find_package(Threads REQUIRED)
 if(MP_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -7,14 +7,19 @@ function(mp_add_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE mp_warnings ${ARG_PRIVATE_LINK})
 endfunction()
 
-# mp_add_test(NAME SOURCES ... LINK ... [LABELS ...]): a GoogleTest program; every case is a ctest test.
-# Label `fast` unless told otherwise.
+# mp_add_test(NAME SOURCES ... LINK ... [LABELS ...]): a GoogleTest program. It is one ctest test, because starting a
+# process costs more than most of our cases. Label `quick` unless told otherwise; tests/CMakeLists.txt lists the labels.
+# The target mp_quick_tests builds all programs with that label.
 function(mp_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
-    set(ARG_LABELS fast)
+    set(ARG_LABELS quick)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE mp_warnings GTest::gmock GTest::gtest_main mp_source_dir ${ARG_LINK})
-  gtest_discover_tests(${name} PROPERTIES LABELS "${ARG_LABELS}" DISCOVERY_TIMEOUT 60)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if(ARG_LABELS STREQUAL quick)
+    add_dependencies(mp_quick_tests ${name})
+  endif()
 endfunction()

@@ -11,17 +11,17 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 // Calls whose result counts or points: its values are as large as the data is long.
 bool counts(const Call& call) {
-    constexpr std::array<std::string_view, 6> kOps{"argmax",   "argmin",        "argsort",
-                                                   "bincount", "count_nonzero", "nonzero"};
     constexpr std::array<std::string_view, 3> kNames{"torch.arange", "torch.randint", "torch.randperm"};
-    return any_of(call.op.name(), kOps) || any_of(call.name.str(), kNames);
+    const bool is_count = traits_of(call.op).has(Trait::indices) && call.op.name() != "one_hot";
+    return is_count || any_of(call.name.str(), kNames);
 }
 
 // The size of torch.randint(low, high, size): its last positional argument.
@@ -30,7 +30,7 @@ bool is_size(const Call& call, const Operand& value) {
 }
 
 // The largest number of the positional arguments bounds arange and randint; nothing when one of them is
-// not a number, and a value that is no integer makes no positions.
+// not a number, and a value that is not an integer makes no positions.
 struct Bound {
     bool integers = true;
     std::optional<double> largest;

@@ -26,16 +26,6 @@ bool regular(const fs::path& path) {
     return fs::is_regular_file(path, failed);
 }
 
-std::string real_path(const fs::path& path) {
-    std::error_code failed;
-    const auto real = fs::weakly_canonical(path, failed);
-    return failed ? path.lexically_normal().string() : real.string();
-}
-
-std::string real_path(const CompileCommand& command) {
-    return real_path(absolute_file(command.file, absolute_file(command.directory, "")));
-}
-
 Result<std::string> read(const fs::path& path) {
     std::error_code failed;
     if (!regular(path)) {
@@ -170,14 +160,13 @@ Result<CompileDatabase> CompileDatabase::load(const std::string& path_or_directo
     if (all.is_discarded()) return not_one("not JSON");
     if (!all.is_array()) return not_one("not a list of commands");
 
-    CompileDatabase database{.path = path.string(), .commands = {}, .real_paths = {}};
+    CompileDatabase database{.path = path.string(), .commands = {}};
     const std::string base = fs::absolute(path, failed).parent_path().string();
     for (std::size_t i = 0; i < all.size(); ++i) {
         auto command = command_of(all[i], path.string() + ": entry " + std::to_string(i + 1));
         if (!command) return command.error();
         if (has_nul(*command)) return not_one("entry " + std::to_string(i + 1) + " has a NUL byte");
         command->directory = absolute_file(command->directory, base);
-        database.real_paths.push_back(real_path(*command));
         database.commands.push_back(std::move(*command));
     }
     return database;
@@ -191,17 +180,6 @@ std::string CompileDatabase::find(const std::string& start) {
         if (auto found = database_in(dir); !found.empty()) return found;
         if (dir == dir.root_path() || dir.empty()) return {};
     }
-}
-
-std::vector<const CompileCommand*> CompileDatabase::commands_for(const std::string& file) const {
-    std::error_code failed;
-    const std::string wanted = real_path(fs::absolute(file, failed));
-    std::vector<const CompileCommand*> found;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        const bool known = i < real_paths.size();
-        if ((known ? real_paths[i] : real_path(commands[i])) == wanted) found.push_back(&commands[i]);
-    }
-    return found;
 }
 
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {

@@ -62,12 +62,9 @@ Unit extract(const Invocation&, const ExtractOptions&);
 struct CompileDatabase {
     std::string path;
     std::vector<CompileCommand> commands;
-    std::vector<std::string> real_paths;  // of each command's file; load fills it, commands_for reads it
 
     static Result<CompileDatabase> load(const std::string& path_or_directory);
     static std::string find(const std::string& start);
-    // All commands for the file. A file may be built more than once, with different macros.
-    std::vector<const CompileCommand*> commands_for(const std::string& file) const;
 };
 
 // The command when there is no database: C++20, or CUDA by the file's extension, with the file's own

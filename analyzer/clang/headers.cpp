@@ -44,11 +44,6 @@ HeaderPlaces find_places() {
     return {.resource = complete ? MP_CLANG_RESOURCE_DIR : "", .ours = find_ours()};
 }
 
-HeaderPlaces& places() {
-    static HeaderPlaces found = find_places();
-    return found;
-}
-
 // "#define CUDART_VERSION 13000" is 13.0, and 12040 is 12.4.
 std::string toolkit_version(const fs::path& include) {
     const std::string text = read(include / "cuda_runtime_api.h");
@@ -65,9 +60,10 @@ std::string toolkit_version(const fs::path& include) {
 
 }  // namespace
 
-const HeaderPlaces& header_places() { return places(); }
-
-void use_header_places(HeaderPlaces chosen) { places() = std::move(chosen); }
+const HeaderPlaces& header_places() {
+    static const HeaderPlaces found = find_places();
+    return found;
+}
 
 std::string resource_hint() {
     return "clang's headers are missing from " MP_CLANG_RESOURCE_DIR ": install libclang-common-19-dev";

@@ -16,9 +16,6 @@ struct HeaderPlaces {
 // build. Computed once.
 const HeaderPlaces& header_places();
 
-// For tests: uses these places from now on. Not thread-safe.
-void use_header_places(HeaderPlaces);
-
 // A hint that names the package to install when clang's headers are missing.
 std::string resource_hint();
 

@@ -73,7 +73,6 @@ private:
     Value eval_display(Node node, std::string_view name);
     Value eval_dictionary(Node node);
     Value eval_comprehension(Node node);
-    void eval_clauses(Node node, Node body, Value* result);
     Value eval_lambda(Node node);
     Value eval_string(Node node);
     Value eval_named(Node node);

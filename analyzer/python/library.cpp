@@ -9,6 +9,7 @@
 
 #include "analyzer/python/library_dtypes.hpp"
 #include "analyzer/python/library_tables.hpp"
+#include "kernels/numerics/op_traits.hpp"
 #include "kernels/numerics/policy.hpp"
 
 namespace mp::lint::python {
@@ -66,17 +67,28 @@ constexpr std::array<Section, 8> kFunctions{{{"floats", Gives::floats},
                                              {"counts", Gives::counts},
                                              {"objects", Gives::objects}}};
 
-constexpr std::array<Section, 7> kOps{{{"keeps", Gives::keeps},
-                                       {"promotes", Gives::promotes},
-                                       {"sums", Gives::sums},
-                                       {"truths", Gives::truths},
-                                       {"indices", Gives::indices},
-                                       {"extremes", Gives::extremes},
-                                       {"several", Gives::several}}};
+struct OpResult {
+    Trait trait;
+    Gives gives;
+};
 
-template <std::size_t N>
-Gives find(const std::array<Section, N>& sections, std::string_view name) {
-    for (const Section& section : sections)
+constexpr std::array<OpResult, 7> kOps{{{Trait::keeps, Gives::keeps},
+                                        {Trait::promotes, Gives::promotes},
+                                        {Trait::sums_integers, Gives::sums},
+                                        {Trait::truths, Gives::truths},
+                                        {Trait::indices, Gives::indices},
+                                        {Trait::extremes, Gives::extremes},
+                                        {Trait::several, Gives::several}}};
+
+Gives result_of(Op op) {
+    const Traits traits = traits_of(op);
+    for (const OpResult& result : kOps)
+        if (traits.has(result.trait)) return result.gives;
+    return Gives::nothing;
+}
+
+Gives find(std::string_view name) {
+    for (const Section& section : kFunctions)
         if (holds(names_in(section.name), name)) return section.gives;
     return Gives::nothing;
 }
@@ -125,8 +137,8 @@ void look_up_method(Known& known, std::string_view leaf) {
     else if (holds(names_in("same tensor"), leaf))
         known.gives = Gives::same;
     else
-        known.gives = find(kFunctions, spelling);
-    if (known.gives == Gives::nothing && known.op.known()) known.gives = find(kOps, known.op.name());
+        known.gives = find(spelling);
+    if (known.gives == Gives::nothing && known.op.known()) known.gives = result_of(known.op);
 }
 
 void look_up_module_method(Known& known, std::string_view name, std::string_view leaf) {
@@ -141,13 +153,13 @@ void look_up_module_method(Known& known, std::string_view name, std::string_view
     else if (holds(names_in("same module"), leaf))
         known.gives = Gives::same;
     else
-        known.gives = find(kFunctions, name);
+        known.gives = find(name);
 }
 
 void look_up_function(Known& known, Symbol symbol) {
     const std::string_view name = symbol.str();
-    known.gives = find(kFunctions, name);
-    if (known.gives == Gives::nothing) known.gives = find(kFunctions, short_name(name));
+    known.gives = find(name);
+    if (known.gives == Gives::nothing) known.gives = find(short_name(name));
     if (known.gives != Gives::nothing) return;
     Call named;
     named.name = symbol;
@@ -163,7 +175,7 @@ void look_up_function(Known& known, Symbol symbol) {
     }
     known.op = op_of(name);
     known.in_place = known.op.known() && is_in_place(name);
-    if (known.op.known()) known.gives = find(kOps, known.op.name());
+    if (known.op.known()) known.gives = result_of(known.op);
     if (known.op.known() && known.gives == Gives::nothing) known.gives = Gives::op;
 }
 
@@ -325,7 +337,7 @@ void Completion::cast(DType dtype) {
 void Completion::of_op(DType natural) {
     if (call_.in_place) return give(tensor_or_other(), first());
     if (const auto asked = dtype_argument(call_)) return give(tensor_or_other(), *asked);
-    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name())) natural = default_;
+    if (is_integer(natural) && traits_of(call_.op).has(Trait::floats_integers)) natural = default_;
     give(tensor_or_other(), is_certain(call_.op, natural) ? natural : DType::unknown);
 }
 

@@ -176,12 +176,6 @@ Node Node::child(std::uint32_t n) const {
     return {};
 }
 
-bool Node::has_token(std::string_view text) const {
-    for (const Node node : children())
-        if (node.is_token() && node.text() == text) return true;
-    return false;
-}
-
 Node Node::operator_token() const {
     for (const Node node : children())
         if (node.is_token()) return node;

@@ -92,11 +92,10 @@ public:
     std::uint32_t index() const { return index_; }  // in the tree, in the order of the text
     std::uint32_t end_index() const;                // of the first node after it
 
-    Node part(Part) const;                   // the first of this name; null when absent
-    Children children() const;               // named ones and operators, comments left out
-    Node child(std::uint32_t n) const;       // the n-th named child; null when there are fewer
-    bool has_token(std::string_view) const;  // an unnamed child: "async", "from", "*"
-    Node operator_token() const;             // the unnamed child that is the operator
+    Node part(Part) const;              // the first of this name; null when absent
+    Children children() const;          // named ones and operators, comments left out
+    Node child(std::uint32_t n) const;  // the n-th named child; null when there are fewer
+    Node operator_token() const;        // the unnamed child that is the operator
     bool is_part(Part) const;
     bool is_token() const;  // an operator or keyword
     Node parent() const;

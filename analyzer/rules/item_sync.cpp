@@ -9,19 +9,16 @@
 //        default: sometimes the answer is worth the wait.
 // Tests  testdata/lint/MP605.md, tests/analyzer/rules/item_sync_test.cpp
 
-#include <array>
-
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 4> kFiniteTests{"isnan", "isinf", "isfinite", "isneginf"};
-
-bool is_finite_test(const Call& call) { return any_of(call.op.name(), kFiniteTests); }
+bool is_finite_test(const Call& call) { return traits_of(call.op).has(Trait::finite_test); }
 
 bool reads_scale(std::string_view name) { return name.ends_with("GradScaler.get_scale"); }
 
@@ -61,6 +58,8 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+constexpr std::array<std::string_view, 4> kOwnTriggers{"isnan", "isinf", "isfinite", "isneginf"};
+
 }  // namespace
 
 extern constinit const Rule kItemSync{.id = "MP605",
@@ -68,6 +67,7 @@ extern constinit const Rule kItemSync{.id = "MP605",
                                       .severity = Severity::note,
                                       .on_by_default = false,
                                       .confirmed_by = "",
+                                      .triggers = {kLossScaling, kOwnTriggers},
                                       .check = check};
 
 }  // namespace mp::lint

@@ -18,15 +18,18 @@
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-// Ops that need range or a long sum and that neither vendor list names. A saturated sigmoid is 1,
-// and log(1 - p) of it is -inf.
-constexpr std::array<std::string_view, 14> kNeedFp32{
-    "cumprod", "cumsum", "erfinv", "index_add", "logsumexp",   "mean", "norm",
-    "prod",    "sum",    "var",    "std",       "scatter_add", "exp",  "sigmoid"};
+// Ops that need range or a long sum, although no vendor's list may name them.
+bool needs_fp32(Op op) {
+    // A saturated sigmoid is 1, and log(1 - p) of it is -inf.
+    constexpr std::array<std::string_view, 3> kOthers{"erfinv", "scatter_add", "sigmoid"};
+    const Traits traits = traits_of(op);
+    return traits.has(Trait::needs_fp32) || traits.has(Trait::fp32_inside) || any_of(op.name(), kOthers);
+}
 
 bool is_wide_list(Category category) { return casts_to_fp32(category) || category == Category::banned; }
 
@@ -104,7 +107,7 @@ private:
             return;
         }
         const Operand* list = keyword_argument(call, "custom_white_list");
-        const Call* display = list ? source_call(f, *list) : nullptr;
+        const Call* display = list ? call_of(f, *list) : nullptr;
         if (!display) return;
         for (const Operand& op : display->args)
             if (!op.constant.empty()) others_.push_back({&f, call.span, spelled(op)});
@@ -124,8 +127,8 @@ private:
     void check_low(const Entry& entry, bool vendor_keeps) {
         const Op op = op_of(entry);
         if (!op.known()) return;
-        const bool torch_keeps = is_wide_list(context_.cuda.category(op));
-        if (!vendor_keeps && !torch_keeps && !any_of(op.name(), kNeedFp32)) return;
+        const bool torch_keeps = is_wide_list(context_.policy("cuda")->category(op));
+        if (!vendor_keeps && !torch_keeps && !needs_fp32(op)) return;
         report(entry, Severity::warning,
                std::string(op.name()) + " is put on the low-precision list, " +
                    (vendor_keeps  ? "and the default list keeps it in fp32"
@@ -187,6 +190,9 @@ private:
 
 void check(const RuleContext& context, Findings& out) { Lists(context, out).run(); }
 
+// Paddle, and what TensorFlow reads from the environment; the engines bring apex and HMP.
+constexpr std::array<std::string_view, 2> kOwnTriggers{".amp", "ALLOWLIST_ADD"};
+
 }  // namespace
 
 extern constinit const Rule kOpListOverride{.id = "MP109",
@@ -194,6 +200,7 @@ extern constinit const Rule kOpListOverride{.id = "MP109",
                                             .severity = Severity::warning,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kEngines, kConfigurationFiles, kOwnTriggers},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -1,7 +1,7 @@
 // MP404 scatter-in-half
 //
 // What   scatter_add, index_add, index_put(accumulate=True) and their kin sum into a half tensor.
-// Why    Every addition rounds to the target's few bits: a thousand ones that meet in one bf16 element
+// Why    Every addition rounds to the target's few bits: a thousand ones added into one bf16 element
 //        give 256. The order of the additions changes from run to run.
 // Fix    Scatter into an fp32 tensor and cast the result.
 // Silent fp32 targets; maximum and minimum; writes that replace.
@@ -16,6 +16,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,12 +42,7 @@ bool is_scatter_package(const Call& call) {
 }
 
 // The ops of torch that summed() knows.
-bool may_sum(std::string_view op) {
-    constexpr std::array<std::string_view, 9> kOps{"scatter_add",  "index_add",      "scatter_reduce",
-                                                   "index_reduce", "scatter",        "index_put",
-                                                   "put",          "segment_reduce", "bincount"};
-    return any_of(op, kOps);
-}
+bool may_sum(std::string_view op) { return traits_of(op).has(Trait::adds_by_index); }
 
 // What the call adds into or, when it makes its result, what it adds. nullptr: it adds nothing.
 const Operand* summed(const Call& call) {
@@ -110,6 +106,7 @@ extern constinit const Rule kScatterInHalf{.id = "MP404",
                                            .severity = Severity::warning,
                                            .on_by_default = true,
                                            .confirmed_by = "MPT010",
+                                           .triggers = {kLowDtypes, kRegions, kEngines},
                                            .check = check};
 
 }  // namespace mp::lint

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::twin {
 
-// How the twin follows an op. Each rule is one function of rules.cpp or collectives.cpp.
+// How the twin follows an op. Each rule is one function of twin.cpp, rules.cpp or collective_rule.cpp.
 enum class Rule : std::uint8_t {
     generic,       // the same op on the shadows
     sampler,       // draws numbers and nothing else: the shadow takes over the real sample
@@ -40,6 +41,7 @@ struct Argument {
 struct OpInfo {
     std::string name;  // "aten::mm"
     std::string base;  // "mm": no namespace, overload or trailing underscore
+    Traits traits;
     Rule rule = Rule::generic;
     bool writes = false;
     bool is_view = false;      // every result is declared an alias and nothing is written
@@ -48,9 +50,5 @@ struct OpInfo {
 };
 
 OpInfo describe(const c10::OperatorHandle&);
-
-// Rules and single traits that a test switches off, one at a time, to show that the truth test needs them
-// (MP_TRACE_TEST_DISABLE_RULE). Empty in use. "measure" is measuring as a whole: what it costs is benched so.
-bool rule_disabled(std::string_view rule) noexcept;
 
 }  // namespace mp::twin

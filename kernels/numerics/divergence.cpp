@@ -42,19 +42,7 @@ void Divergence::merge(const Divergence& other) {
 
 double relative_l2(const Divergence& d) { return std::sqrt(ratio(d.ee, d.yy)); }
 
-double sqnr_db(const Divergence& d) { return -20 * std::log10(relative_l2(d)); }
-
-double cosine(const Divergence& d) {
-    if (d.xx == 0 && d.yy == 0) return 1;
-    if (d.xx == 0 || d.yy == 0) return 0;
-    return std::clamp(d.xy / (std::sqrt(d.xx) * std::sqrt(d.yy)), -1.0, 1.0);
-}
-
 double gain_bias(const Divergence& d) { return ratio(d.xy - d.yy, d.yy); }
-
-double one_sidedness(const Divergence& d) { return std::min(1.0, ratio(std::fabs(d.e), d.abs_e)); }
-
-double flush_loss(const Divergence& d) { return ratio(d.flushed_abs, d.abs_y); }
 
 double one_rounding_floor(DType dtype) {
     const FloatFormat* format = format_of(dtype);

@@ -30,11 +30,7 @@ struct Divergence {
 
 // Metrics of docs/measures.md. 0/0 is 0; a positive error relative to zero is infinity.
 double relative_l2(const Divergence&);  // sqrt(ee / yy)
-double sqnr_db(const Divergence&);      // -20 log10 relative_l2; +inf for no error
-double cosine(const Divergence&);       // of x and y; 1 when both are zero. For display, never for a verdict
 double gain_bias(const Divergence&);    // (xy - yy) / yy; bf16: about 1e-5 to nearest, -2.8e-3 by truncation
-double one_sidedness(const Divergence&);  // |e| / abs_e in [0, 1]
-double flush_loss(const Divergence&);     // flushed_abs / abs_y
 
 // The relative L2 error of one rounding to nearest into a format: 0.425 x its unit roundoff (measured on
 // N(0,1) for fp16, bf16, e4m3, e5m2: 0.423 to 0.426). 0 for a dtype without a format.

@@ -33,11 +33,6 @@ void merge_moments(TensorStats& into, const TensorStats& other) {
     if (std::isnan(into.m2)) into.m2 = std::numeric_limits<double>::infinity();
 }
 
-constexpr int kExponentOffset = 127;
-constexpr int kBins = 256;
-
-int bin_of(int exponent) { return std::clamp(exponent + kExponentOffset, 0, kBins); }
-
 }  // namespace
 
 void TensorStats::merge(const TensorStats& other) {
@@ -57,18 +52,6 @@ void TensorStats::merge(const TensorStats& other) {
 
 void ExponentHistogram::merge(const ExponentHistogram& other) {
     for (std::size_t i = 0; i < bins.size(); ++i) bins[i] += other.bins[i];
-}
-
-std::uint64_t ExponentHistogram::at_least(int exponent) const {
-    std::uint64_t total = 0;
-    for (int i = bin_of(exponent); i < kBins; ++i) total += bins[static_cast<std::size_t>(i)];
-    return total;
-}
-
-std::uint64_t ExponentHistogram::below(int exponent) const {
-    std::uint64_t total = 0;
-    for (int i = 0; i < bin_of(exponent); ++i) total += bins[static_cast<std::size_t>(i)];
-    return total;
 }
 
 }  // namespace mp

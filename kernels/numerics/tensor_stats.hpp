@@ -37,8 +37,6 @@ struct ExponentHistogram {
     std::array<std::uint64_t, 256> bins{};
 
     void merge(const ExponentHistogram&);
-    std::uint64_t at_least(int exponent) const;  // values of magnitude >= 2^exponent
-    std::uint64_t below(int exponent) const;     // values of magnitude < 2^exponent, without zeros
 };
 
 }  // namespace mp

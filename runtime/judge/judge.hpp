@@ -70,7 +70,7 @@ struct Judgement {
     struct NotRun {
         std::string rule, why;
     };
-    std::vector<NotRun> not_run;  // rules that had nothing to judge: no twin, no baseline
+    std::vector<NotRun> not_run;  // rules that had nothing to judge: no twin, no sampled step
 };
 
 // `policies` as --policy takes them (runtime/judge/policy_check.hpp), beside those that the program itself declares.

@@ -14,16 +14,12 @@ constexpr RuleInfo kRules[] = {
     {"MPT011", "rounding-bias", "an op's rounding errors do not cancel", Needs::local},
     {"MPT012", "swallowed-addends", "a running sum swallows its addends", Needs::nothing},
     {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::local},
-    {"MPT020", "layer-divergence", "total error per layer against the baseline", Needs::baseline},
-    {"MPT021", "loss-divergence", "divergence of the loss against the baseline", Needs::baseline},
-    {"MPT022", "gradient-bias", "bias of the gradients against their noise", Needs::baseline},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
     {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
     {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},
     {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
-    {"MPT070", "decision-flips", "decisions that differ in the twin, against the baseline", Needs::baseline},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

@@ -12,7 +12,6 @@ enum class Needs : unsigned char {
     nothing,
     twin,        // mode step or trajectory
     local,       // LOC: mode local and stronger, on sampled steps
-    baseline,    // a recorded run to compare with
     policy,      // a declared or found precision policy
     collective,  // reductions compared with fp32
     ddp,         // replicated parameters with hashes

@@ -137,8 +137,6 @@ std::string why_not_run(const Case& c, Needs needs) {
     switch (needs) {
         case Needs::nothing:
             return {};
-        case Needs::baseline:
-            return "needs a baseline, and there is none";
         case Needs::twin:
             return any_op(m, [](const OpRecord& o) { return o.compared > 0; })
                        ? ""

@@ -13,9 +13,9 @@ namespace mp::launch {
 // A libtorch on this machine.
 struct Torch {
     std::string library;  // libtorch_cpu.so; symbolic links are not resolved
-    std::string root;  // contains include/ATen: site-packages/torch, or /usr; empty: headers are not
-                       // installed
-    std::string id;    // adapter_id(library)
+    std::string root;     // contains include/ATen: site-packages/torch, or /usr; empty: headers are not
+                          // installed
+    std::string id;       // adapter_id(library)
     std::string version;  // "2.11.0+cu130"; empty: unknown
 };
 

@@ -1,6 +1,6 @@
 # The fuzzer of recordings: the sources of the reader and the fold again, with coverage and sanitizers.
 set(reader_sources)
-foreach(pair mp_trace_record:trace mp_trace:trace mp_fold:shard)
+foreach(pair mp_trace_record:trace mp_trace:trace mp_fold:fold)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 library)
   list(GET pair 1 room)

@@ -22,16 +22,18 @@ std::string_view long_name(const Option& option) {
     return names.substr(0, names.find(','));
 }
 
-po::options_description described(const Command& command) {
+po::options_description described(const Command& command, bool with_hidden) {
     po::options_description all(command.heading);
     for (const Option& o : command.options) {
+        if (!o.help && !with_hidden) continue;
+        const char* help = o.help ? o.help : "";
         if (o.repeats) {
             auto* list = po::value<std::vector<std::string>>()->composing()->value_name(o.value);
-            all.add_options()(o.names, list, o.help);
+            all.add_options()(o.names, list, help);
         } else if (o.value) {
-            all.add_options()(o.names, po::value<std::string>()->value_name(o.value), o.help);
+            all.add_options()(o.names, po::value<std::string>()->value_name(o.value), help);
         } else {
-            all.add_options()(o.names, o.help);
+            all.add_options()(o.names, help);
         }
     }
     return all;
@@ -39,7 +41,9 @@ po::options_description described(const Command& command) {
 
 Error unknown_option(const Command& command, const std::string& option) {
     std::vector<std::string> names;
-    for (const Option& o : command.options) names.push_back("--" + std::string(long_name(o)));
+    for (const Option& o : command.options) {
+        if (o.help) names.push_back("--" + std::string(long_name(o)));
+    }
     const std::vector<std::string_view> views(names.begin(), names.end());
     std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
     if (hint.empty()) hint = "'" + command.help_command + "' lists the options" + command.more_help;
@@ -77,12 +81,12 @@ std::vector<std::string> Values::list(const std::string& name) const {
 
 std::string help_of(const Command& command) {
     std::ostringstream out;
-    out << described(command);
+    out << described(command, false);
     return out.str();
 }
 
 Result<Values> parse(const Command& command, const std::vector<std::string>& words) {
-    po::options_description all = described(command);
+    po::options_description all = described(command, true);
     all.add_options()(kWord, po::value<std::vector<std::string>>(), "");
     po::positional_options_description positional;
     if (command.takes_words) positional.add(kWord, -1);

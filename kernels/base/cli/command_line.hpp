@@ -17,6 +17,7 @@
 namespace mp::cli {
 
 // One line of --help. Without a value name the option is a switch; an option that `repeats` may be given again.
+// Without help it is accepted and not listed: tests use it.
 struct Option {
     const char* names = "";  // "output" or "output,o"
     const char* value = nullptr;

@@ -138,6 +138,15 @@ TEST_F(LintTest, EveryCommandOfTheDatabaseIsAUnit) {
     EXPECT_THAT(run().units, SizeIs(1)) << "flags after -- win over the database";
 }
 
+TEST_F(LintTest, ACommandIsFoundByAnyNameOfItsFile) {
+    write("p/src/a.cu", "fn one\n");
+    fs::create_directory_symlink("src", path("p/link"));
+    g_database.commands = {
+        {.file = "../src/./a.cu", .directory = path("p/build"), .arguments = {"nvcc", "-DA", "../src/a.cu"}},
+        {.file = "link/a.cu", .directory = path("p"), .arguments = {"nvcc", "-DB", "link/a.cu"}}};
+    EXPECT_THAT(run().units, SizeIs(2));
+}
+
 TEST_F(LintTest, AFileTheDatabaseMissesBorrowsItsNeighboursCommand) {
     write("p/src/a.cu", "fn one\n");
     write("p/src/b.cu", "fn two\n");

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -41,15 +40,12 @@ TEST(Prefilter, PackagesThatHandNamesOnBesideWhatTheyDefineAreKept) {
     EXPECT_FALSE(is_relevant("pkg/__init__.py", "def g():\n    return 1\n")) << "nothing to hand on";
 }
 
-// Far below the bound on any machine; what it catches is a scan per word or worse.
-TEST(Prefilter, ReadsAMegabyteInMilliseconds) {
+// The text has eight megabytes, so that a scan per word would exceed the time limit of ctest.
+TEST(Prefilter, ReadsALargeFileToItsEnd) {
     std::string text = "def f():\n";
     while (text.size() < 8'000'000) text += "    handle = open(path, encoding='utf-8')  # all the rest\n";
-    const std::clock_t start = std::clock();  // CPU time: other tests run beside this one
     EXPECT_FALSE(is_relevant("m.py", text));
-    const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    RecordProperty("MB_per_s", std::to_string(8.0 / took));
-    EXPECT_LT(took, 0.5);
+    EXPECT_TRUE(is_relevant("m.py", text + "    torch.autocast('cuda')\n"));
 }
 
 class ModuleName : public testing::Test {

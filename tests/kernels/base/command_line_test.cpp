@@ -7,7 +7,8 @@ namespace {
 
 constexpr Option kOptions[] = {{"output,o", "FILE", "where it goes"},
                                {"lint", "FILE", "may be given again", true},
-                               {"strict", nullptr, "a switch"}};
+                               {"strict", nullptr, "a switch"},
+                               {"hidden", nullptr, nullptr}};
 
 Command command() {
     return {.heading = "Options of gate",
@@ -22,6 +23,7 @@ TEST(CommandLine, ValuesListsSwitchesAndWordsAreKeptApart) {
     EXPECT_EQ(values->text("output"), "x");
     EXPECT_EQ(values->list("lint"), (std::vector<std::string>{"a", "b"}));
     EXPECT_TRUE(values->has("strict"));
+    EXPECT_TRUE(parse(command(), {"--hidden"})->has("hidden")) << "accepted, though not in the help";
     EXPECT_EQ(values->words(), (std::vector<std::string>{"run", "more"}));
     const auto none = parse(command(), {});
     ASSERT_TRUE(none);

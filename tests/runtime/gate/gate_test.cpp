@@ -22,8 +22,8 @@ TEST(Gate, NothingFoundPasses) {
     EXPECT_EQ(g.verdict, Verdict::pass);
     EXPECT_EQ(exit_code(g), 0);
     EXPECT_EQ(g.rules.size(), rule_pack().size());
-    EXPECT_EQ(rule(g, "MPT020").state, State::not_run);
-    EXPECT_EQ(rule(g, "MPT020").why, "needs a baseline, and there is none");
+    EXPECT_EQ(rule(g, "MPT030").state, State::not_run);
+    EXPECT_EQ(rule(g, "MPT030").why, "needs a twin (--mode trajectory)");
 }
 
 TEST(Gate, AnErrorFailsAWarningDoesNot) {

@@ -25,7 +25,7 @@ inline Finding finding(std::string rule, Severity severity, std::string layer) {
 inline Judgement judged(std::vector<Finding> findings = {}) {
     Judgement j;
     j.findings = std::move(findings);
-    j.not_run = {{"MPT020", "needs a baseline, and there is none"}};
+    j.not_run = {{"MPT030", "needs a twin (--mode trajectory)"}};
     return j;
 }
 
