@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "analyzer/cache/directory.hpp"
-#include "analyzer/cache/file_state.hpp"
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/gather.hpp"
@@ -23,6 +22,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 

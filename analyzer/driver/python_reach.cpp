@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzer/cache/file_state.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {

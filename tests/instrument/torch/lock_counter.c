@@ -22,7 +22,8 @@ static int is_of_adapter(void* address) {
     const size_t at = ((uintptr_t)address >> 2) % kSites;
     if (atomic_load(&sites[at].address) != (uintptr_t)address) {
         Dl_info info;
-        const int ours = dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libmptrace_torch_");
+        const int ours =
+            dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libmptrace_torch_");
         if (atomic_load(&sites[at].address) != 0) return ours;
         atomic_store(&sites[at].ours, ours ? 1 : 2);
         atomic_store(&sites[at].address, (uintptr_t)address);
