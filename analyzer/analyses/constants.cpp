@@ -12,7 +12,7 @@
 namespace mp::lint {
 namespace {
 
-// Tensor ops whose scalar argument becomes an element, and what the scalar is there for.
+// Tensor ops whose scalar argument becomes an element, with the role of the scalar.
 struct ScalarOp {
     std::string_view op;
     Role role;

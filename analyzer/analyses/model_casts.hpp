@@ -23,8 +23,8 @@ struct ModelCast {
 // tests and benchmarks.
 std::vector<ModelCast> fp16_model_casts(const Program&, const Classes&);
 
-// What a trainer that takes any model can meet: the folder of the file's top-level package, or the file
-// itself when it is in none.
+// The models that a generic trainer may receive: those in the folder of the file's top-level package, or in
+// the file itself when it is in no package.
 std::string_view package_root(const Function&);
 
 }  // namespace mp::lint

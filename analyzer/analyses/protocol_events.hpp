@@ -23,7 +23,7 @@ enum class EventKind : std::uint8_t {
     unscale,         // scaler.unscale_(optimizer)
     clip,            // writes gradients as a function of their size
     inspect,         // reads .grad
-    read_scale,      // scaler.get_scale(): whoever asks may unscale by hand
+    read_scale,      // scaler.get_scale(): the caller may unscale by hand
     scaler_step,     // scaler.step(optimizer)
     update,          // scaler.update()
     optimizer_step,  // optimizer.step()

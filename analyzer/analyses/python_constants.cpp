@@ -12,8 +12,8 @@
 namespace mp::lint {
 namespace {
 
-// Ops whose scalar becomes an element of the result, the first argument that can be it, and what it is
-// there for. Scalars of div and pow are not converted: the quotient is rounded, not they.
+// Ops whose scalar becomes an element of the result, with the first argument that can be the scalar and its
+// role. Scalars of div and pow are not converted: only the quotient is rounded.
 struct ScalarOp {
     std::string_view op;
     Role role = Role::none;
@@ -38,7 +38,7 @@ struct Factory {
     std::string_view name;
     std::size_t value = 0;
     std::string_view keyword;
-    bool of_receiver = false;  // its dtype is that of args[0] unless the call says another
+    bool of_receiver = false;  // its dtype is that of args[0] unless the call gives another
 };
 constexpr std::array<Factory, 6> kFactories{{{"torch.full", 1, "fill_value", false},
                                              {"torch.full_like", 1, "fill_value", true},
@@ -202,7 +202,7 @@ void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, std:
 }
 
 Limit limit_of(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     if (!call) call = begins_with(f, value);
     if (!call || call->name.str() != "torch.finfo" || call->args.empty()) return {};
     const std::string_view spelling = naming(value);

@@ -6,7 +6,7 @@
 
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
@@ -45,7 +45,8 @@ bool follows_first(const Function& f, const Call& call) {
 bool is_known_op(const RuleContext& context, Op op) {
     const Traits traits = traits_of(op);
     return traits.has(Trait::keeps) || traits.has(Trait::promotes) ||
-           context.cuda.category(op) != Category::unlisted || context.cpu.category(op) != Category::unlisted;
+           context.policy("cuda")->category(op) != Category::unlisted ||
+           context.policy("cpu")->category(op) != Category::unlisted;
 }
 
 TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }

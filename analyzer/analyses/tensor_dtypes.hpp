@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/fact_key.hpp"
 
 namespace mp::lint {

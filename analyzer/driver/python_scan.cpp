@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/cache/file_state.hpp"
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 namespace {

@@ -87,11 +87,11 @@ constexpr std::array<std::string_view, 4> kOwnTriggers{"8bit", "StableEmbedding"
 }  // namespace
 
 extern constinit const Rule k8bitOptimizerEmbedding{.id = "MP504",
-                                                        .name = "8bit-optimizer-embedding",
-                                                        .severity = Severity::note,
-                                                        .on_by_default = false,
-                                                        .confirmed_by = "",
-                                                        .triggers = {kOwnTriggers},
-                                                        .check = check};
+                                                    .name = "8bit-optimizer-embedding",
+                                                    .severity = Severity::note,
+                                                    .on_by_default = false,
+                                                    .confirmed_by = "",
+                                                    .triggers = {kOwnTriggers},
+                                                    .check = check};
 
 }  // namespace mp::lint

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -51,7 +51,7 @@ bool is_compiled(const Program& program, const Function& f, const Call& call) {
             }))
             return true;
     if (call.args.empty() || call.args[0].call == kNone) return false;
-    const Call* made = source_call(f, call.args[0]);
+    const Call* made = call_of(f, call.args[0]);
     return made && made->name.str() == "torch.compile";
 }
 

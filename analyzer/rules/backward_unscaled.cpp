@@ -13,7 +13,6 @@
 
 #include <algorithm>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/protocol.hpp"

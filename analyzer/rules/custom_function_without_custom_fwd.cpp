@@ -23,8 +23,9 @@ namespace mp::lint {
 namespace {
 
 bool multiplies(const RuleContext& context, const Function& f) {
-    return std::ranges::any_of(
-        f.calls, [&](const Call& call) { return context.cuda.category(call.op) == Category::lower; });
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return context.policy("cuda")->category(call.op) == Category::lower;
+    });
 }
 
 bool calls_leaf(const Function& f, std::span<const std::string_view> names) {

@@ -108,7 +108,7 @@ bool is_exact(const Function& f, const Operand& value, DType dtype) {
     if (const auto number = number_of(value)) return rounded(low, *number) == *number;
     if (value.constant.str() == "true" || value.constant.str() == "false") return true;
     if (value.constant.str().ends_with("inf") || limit_of(f, value).finfo) return true;
-    const Call* display = source_call(f, value);
+    const Call* display = call_of(f, value);
     if (display && display->name.str() == "float") return true;  // float("-inf")
     return display && display->kind == CallKind::constructor &&
            (display->name.str() == "list" || display->name.str() == "tuple") &&

@@ -48,7 +48,7 @@ Halves halves_of(TensorDTypes& dtypes, const Function& f, const Call& call, std:
 // The op computes on all of its inputs together; a cat or a dict does not.
 bool combines(const RuleContext& context, Op op) {
     const std::string_view name = op.name();
-    const Category listed = context.cuda.category(op);
+    const Category listed = context.policy("cuda")->category(op);
     return listed == Category::lower || listed == Category::promote || name == "add" || name == "sub" ||
            name == "mul" || name == "div";
 }
@@ -70,7 +70,7 @@ void report(const RuleContext& context, const Function& f, const Call& call, Sev
 void check_plain(const RuleContext& context, const Function& f, const Call& call, const Halves& is,
                  Findings& out) {
     if (!is.fp16 || !is.bf16) return;
-    const bool throws = context.cuda.category(call.op) == Category::lower;
+    const bool throws = context.policy("cuda")->category(call.op) == Category::lower;
     report(context, f, call, throws ? Severity::error : Severity::warning,
            std::string(call.op.name()) + " meets fp16" + quoted(naming(*is.fp16)) + " and bf16" +
                quoted(naming(*is.bf16)) +

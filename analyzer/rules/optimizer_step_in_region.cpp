@@ -15,7 +15,6 @@
 #include <array>
 #include <cmath>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -23,6 +22,7 @@
 #include "analyzer/analyses/python_constants.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {

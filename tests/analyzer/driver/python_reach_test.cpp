@@ -180,7 +180,7 @@ TEST_F(Reach, AManagerOfAnotherKindLeadsNowhere) {
     EXPECT_THAT(reach_.next(), IsEmpty());
 }
 
-// `from .a import a` in a package: "pkg.a" stands for "pkg.a.a".
+// `from .a import a` in a package: "pkg.a" means "pkg.a.a".
 TEST_F(Reach, ReExportsInACircleEnd) {
     add("m", true);
     add("pkg", false);

@@ -17,9 +17,9 @@ namespace mp::lint {
 
 namespace fs = std::filesystem;
 
-// A front end for a toy language: "fn name" makes a function, "include path" reads a file, "crash",
-// "hang" and "fail" do what they say. It runs in worker processes as the real one does, so it
-// leaves its mark in a file: one line per extraction.
+// A front end for a toy language: "fn name" makes a function, "include path" reads a file, and "crash",
+// "hang" and "fail" do so. It runs in worker processes like the real front end, so it logs each extraction
+// as one line in a file.
 inline std::string g_log;
 
 inline std::string content_of(const std::string& path) {

@@ -1,4 +1,4 @@
-"""script/new-rule in a copy of the tree: what it writes compiles, and what it must refuse it refuses.
+"""script/new-rule in a copy of the tree: the files that it writes compile, and it rejects invalid input.
 
 Usage: new_rule_test.py REPOSITORY COMPILER
 """
