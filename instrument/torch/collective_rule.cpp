@@ -30,7 +30,7 @@ std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
         Stack results(exact.shadow.begin(), exact.shadow.end());
         call.op.callBoxed(&results);
         wait_for_work(results);
-        if (!prepared || parts_.control.attends_only()) return nullptr;  // nobody would collect the figures
+        if (!prepared || parts_.control.attends_only()) return nullptr;  // the figures would not be used
         auto reduction = std::make_shared<Reduction>();
         reduction->like = like;
         for (const Call::Pair& pair : exact.written_floats) {
@@ -61,8 +61,8 @@ std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     };
 }
 
-// Makes the shadow arguments of a collective. If this rank has none to give, they are blank and false is returned. Widened
-// real inputs always exist.
+// Makes the shadow arguments of a collective. If this rank has none to give, they are blank and false is returned.
+// Widened real inputs always exist.
 bool Twin::prepare_or_blank(Call& call) {
     try {
         if (call.local || !parts_.control.attends_only()) {

@@ -134,8 +134,8 @@ void Twin::follow_real(Call& call) {
     }
 }
 
-// Values picked by indices: by default the program's indices pick from the twin's values, so that both runs use the same
-// tokens and experts. With free integers the twin picks for itself.
+// Values picked by indices: by default the program's indices pick from the twin's values, so that both runs use the
+// same tokens and experts. With free integers the twin picks for itself.
 void Twin::by_index(Call& call) {
     const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
     if (parts_.control.local() || parts_.control.options().free_ints || !pairs || rule_disabled("locked"))

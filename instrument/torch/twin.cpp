@@ -177,8 +177,8 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
     parts_.shadows.bind(real, shadow);
 }
 
-// Booleans that differ follow the twin. Indices follow the program, because they decide which samples, experts or tokens
-// the rest of the step uses; with free integers they follow the twin too.
+// Booleans that differ follow the twin. Indices follow the program, because they decide which samples, experts or
+// tokens the rest of the step uses; with free integers they follow the twin too.
 void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
     if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes())
         return;

@@ -35,8 +35,8 @@ void ask_for_large_pages(void* block, std::size_t bytes) {
     if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-// In front of torch's own allocator of the CPU. A block of the pool comes from that allocator, so freeing it with the raw
-// deleter does no harm. Torch has changed whether allocate() is const; one of the two overrides.
+// In front of torch's own allocator of the CPU. A block of the pool comes from that allocator, so freeing it with the
+// raw deleter does no harm. Torch has changed whether allocate() is const; one of the two overrides.
 class TwinAllocator final : public c10::Allocator {
 public:
     TwinAllocator(c10::Allocator* plain, Pool& pool) : plain_(plain), pool_(pool) {}

@@ -98,7 +98,8 @@ class Attribution(unittest.TestCase):
 
     def check(self, *options):
         run = os.path.join(self.folder, "run")
-        traced = self.run_it("traced", [MP_TRACE, "--mode", "trajectory", "--adapters", TEST_ADAPTERS, "-o", run, "--"], options)
+        traced = self.run_it("traced", [MP_TRACE, "--mode", "trajectory", "--adapters", TEST_ADAPTERS, "-o", run,
+                                        "--"], options)
         self.assertEqual(traced, self.run_it("truth", [], options))  # the same training
         totals = {phase: Share() for phase in GOAL}
         for rank in range(RANKS):

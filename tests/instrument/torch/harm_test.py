@@ -111,7 +111,7 @@ step()
 """)
 
     def test_a_twin_op_that_fails_is_counted_and_the_program_goes_on(self):
-        # Ops that are defined after the import of torch are not followed, so the test adapter makes one of torch's fail.
+        # Ops that are defined after the import of torch are not followed: the test adapter makes one of torch's fail.
         self.env["MP_TRACE_TEST_DISABLE_RULE"] = "gelu"
         self.same(TRAIN + "step(); step(); step()", ("--mode", "trajectory", "--adapters", TEST_ADAPTERS))
         self.assertEqual(self.report()["coverage"]["failed"], 3)
