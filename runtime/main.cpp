@@ -186,8 +186,9 @@ int report_verb(const po::variables_map& map, const std::vector<std::string>& wo
                                        .json = text_of(map, "json"),
                                        .lint = list_of(map, "lint"),
                                        .policies = list_of(map, "policy")};
-    if (const Status good = trace::check_report(request); !good) return fail(kUsage, good.error());
-    const Result<trace::ReportRun> done = trace::run_report(request);
+    const Result<trace::ReportInputs> inputs = trace::read_inputs(request);
+    if (!inputs) return fail(kUsage, inputs.error());
+    const Result<trace::ReportRun> done = trace::run_report(request, *inputs);
     if (!done) return fail(kFailed, done.error());
     for (const Error& error : done->warnings) say("warning: " + error.message);
     for (const auto& [file, text] : done->texts) {

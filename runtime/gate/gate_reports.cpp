@@ -8,7 +8,7 @@
 #include "kernels/base/figures.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
-#include "runtime/report/sections.hpp"
+#include "runtime/judge/finding_json.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
