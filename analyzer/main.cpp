@@ -2,31 +2,26 @@
 
 #include <sys/stat.h>
 
-#include <fcntl.h>
 #include <malloc.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <boost/program_options.hpp>
-
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/verbs.hpp"
+#include "kernels/base/cli/command_line.hpp"
 #include "kernels/base/suggest.hpp"
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace mp;
 using namespace mp::lint;
 
@@ -56,15 +51,7 @@ or with --strict a unit that did not parse. Notes never count.
 
 constexpr std::array<std::string_view, 6> kVerbs{"facts", "rules", "rule", "policy", "baseline", "help"};
 
-// One line of --help. Without a value name the option is a switch; `repeats` may be given again.
-struct OptionText {
-    const char* names = "";
-    const char* value = nullptr;
-    const char* help = "";
-    bool repeats = false;
-};
-
-constexpr OptionText kOptions[] = {
+constexpr cli::Option kOptions[] = {
     {"database,p", "BUILD", "directory or file of compile_commands.json"},
     {"output", "FORMAT[=FILE]", "text (default), json, sarif, github, gitlab, rdjson, junit, markdown", true},
     {"select", "RULES", "run these: ids, names, families (MP4), patterns, ALL", true},
@@ -95,59 +82,23 @@ constexpr OptionText kOptions[] = {
     {"color", "WHEN", "auto (default), always or never"},
     {"version", nullptr, "versions of mp-lint, clang and CUDA headers"},
     {"help,h", nullptr, "this text"},
+    {"whole-tree", nullptr, nullptr},  // for tests: no slice, no cache
 };
 
-po::options_description described() {
-    po::options_description all("Options");
-    for (const OptionText& o : kOptions) {
-        if (o.repeats) {
-            auto* list = po::value<std::vector<std::string>>()->composing()->value_name(o.value);
-            all.add_options()(o.names, list, o.help);
-        } else if (o.value) {
-            all.add_options()(o.names, po::value<std::string>()->value_name(o.value), o.help);
-        } else {
-            all.add_options()(o.names, o.help);
-        }
-    }
-    return all;
+cli::Command command() {
+    return {.heading = "Options",
+            .options = kOptions,
+            .help_command = "mp-lint --help",
+            .more_help = "; flags for the compiler go after '--'",
+            .quoted = [](std::string_view word) { return "'" + std::string(word) + "'"; }};
 }
 
 // --- reading options ---
 
-void split_commas(const std::vector<std::string>& values, std::vector<std::string>& into) {
-    for (const std::string& value : values) {
-        std::istringstream in(value);
-        for (std::string word; std::getline(in, word, ',');) {
-            if (!word.empty()) into.push_back(word);
-        }
-    }
-}
-
-template <typename T>
-Result<T> number(const std::string& option, const std::string& text, T least, T most) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
-        return value;
-    std::ostringstream message;
-    message << option << ": '" << text << "' is not a number from " << least << " to " << most;
-    return Error{message.str(), ""};
-}
-
-Status one_of(const std::string& option, const std::string& value,
-              std::span<const std::string_view> allowed) {
-    for (const std::string_view a : allowed) {
-        if (value == a) return Done{};
-    }
-    std::string all;
-    for (const std::string_view a : allowed) all += (all.empty() ? "" : ", ") + std::string(a);
-    return Error{option + ": '" + value + "' is none of " + all, did_you_mean(value, allowed)};
-}
-
-Status read_rules(const po::variables_map& map, LintOptions& lint) {
+Status read_rules(const cli::Values& map, LintOptions& lint) {
     for (const auto& [name, into] : {std::pair{"select", &lint.select}, {"ignore", &lint.ignore}}) {
-        if (!map.count(name)) continue;
-        split_commas(map[name].as<std::vector<std::string>>(), *into);
+        if (!map.has(name)) continue;
+        *into = cli::split_commas(map.list(name));
         for (const std::string& word : *into) {
             const Status ok = check_rule_word(word, all_rules());
             if (!ok) return Error{"--" + std::string(name) + ": " + ok.error().message, ok.error().hint};
@@ -156,25 +107,24 @@ Status read_rules(const po::variables_map& map, LintOptions& lint) {
     return Done{};
 }
 
-Status read_numbers(const po::variables_map& map, LintOptions& lint) {
-    if (map.count("jobs")) {
-        const Result<int> jobs = number<int>("-j", map["jobs"].as<std::string>(), 1, 1024);
+Status read_numbers(const cli::Values& map, LintOptions& lint) {
+    if (map.has("jobs")) {
+        const Result<int> jobs = cli::number<int>("-j", map.text("jobs"), 1, 1024);
         if (!jobs) return jobs.error();
         lint.jobs = *jobs;
     }
-    if (map.count("timeout")) {
-        const Result<double> seconds =
-            number<double>("--timeout", map["timeout"].as<std::string>(), 0.001, 1e6);
+    if (map.has("timeout")) {
+        const Result<double> seconds = cli::number<double>("--timeout", map.text("timeout"), 0.001, 1e6);
         if (!seconds) return seconds.error();
         lint.timeout = *seconds;
     }
     return Done{};
 }
 
-Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) {
+Status read_outputs(const cli::Values& map, std::vector<Output>& outputs) {
     int to_standard = 0;
-    if (map.count("output")) {
-        for (const std::string& text : map["output"].as<std::vector<std::string>>()) {
+    if (map.has("output")) {
+        for (const std::string& text : map.list("output")) {
             const Result<Output> output = parse_output(text);
             if (!output) return output.error();
             to_standard += output->file.empty();
@@ -187,123 +137,96 @@ Status read_outputs(const po::variables_map& map, std::vector<Output>& outputs) 
     return Done{};
 }
 
-Status read_device(const po::variables_map& map, LintOptions& lint) {
-    if (map.count("policy")) {
-        for (const std::string& file : map["policy"].as<std::vector<std::string>>())
+Status read_device(const cli::Values& map, LintOptions& lint) {
+    if (map.has("policy")) {
+        for (const std::string& file : map.list("policy"))
             lint.policy_files.push_back(absolute_path(file, lint.working_directory));
     }
-    if (!map.count("device")) return Done{};
-    lint.device = map["device"].as<std::string>();
-    return one_of("--device", lint.device, device_names());
+    if (!map.has("device")) return Done{};
+    lint.device = map.text("device");
+    return cli::one_of("--device", lint.device, device_names());
 }
 
-Status read_profile(const po::variables_map& map, LintOptions& lint) {
+Status read_profile(const cli::Values& map, LintOptions& lint) {
     static constexpr std::array<std::string_view, 2> kProfiles{"training", "inference"};
-    if (map.count("inference")) lint.inference = true;
-    if (!map.count("profile")) return Done{};
-    const std::string profile = map["profile"].as<std::string>();
-    const Status ok = one_of("--profile", profile, kProfiles);
+    if (map.has("inference")) lint.inference = true;
+    if (!map.has("profile")) return Done{};
+    const std::string profile = map.text("profile");
+    const Status ok = cli::one_of("--profile", profile, kProfiles);
     if (ok) lint.inference = profile == "inference";
     return ok;
 }
 
-Status read_adoption(const po::variables_map& map, AdoptOptions& adopt) {
-    adopt.how.only_show = map.count("diff") > 0;
-    adopt.how.with_unsafe = map.count("unsafe-fixes") > 0;
-    adopt.fix = map.count("fix") > 0 || adopt.how.only_show;
+Status read_adoption(const cli::Values& map, AdoptOptions& adopt) {
+    adopt.how.only_show = map.has("diff");
+    adopt.how.with_unsafe = map.has("unsafe-fixes");
+    adopt.fix = map.has("fix") || adopt.how.only_show;
     if (adopt.how.with_unsafe && !adopt.fix)
         return Error{"--unsafe-fixes: with --fix or --diff only", "--fix changes files"};
     for (const auto& [name, into] :
          {std::pair{"baseline", &adopt.baseline}, {"diff-base", &adopt.diff_base}}) {
-        if (!map.count(name)) continue;
-        *into = map[name].as<std::string>();
+        if (!map.has(name)) continue;
+        *into = map.text(name);
         if (into->empty()) return Error{"--" + std::string(name) + ": the value is empty", ""};
     }
     return Done{};
 }
 
-Status fill(const po::variables_map& map, CommandLine& line) {
+Status fill(const cli::Values& map, CommandLine& line) {
     static constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
     auto text = [&map](const char* name, std::string& into) {
-        if (map.count(name)) into = map[name].as<std::string>();
+        if (map.has(name)) into = map.text(name);
     };
-    if (map.count("input")) line.lint.inputs = map["input"].as<std::vector<std::string>>();
+    line.lint.inputs = map.words();
     text("database", line.lint.database);
     text("torch", line.lint.torch);
     text("cache-dir", line.lint.cache_directory);
     text("config", line.config);
     text("color", line.color);
-    if (map.count("cuda")) set_cuda(line.lint, map["cuda"].as<std::string>());
-    line.lint.exact = map.count("exact") > 0;
-    line.lint.use_cache = map.count("no-cache") == 0;
-    line.isolated = map.count("isolated") > 0;
-    line.strict = map.count("strict") > 0;
-    line.exit_zero = map.count("exit-zero") > 0;
-    line.verbose = map.count("verbose") > 0;
-    line.quiet = map.count("quiet") > 0;
-    line.help = map.count("help") > 0;
-    line.version = map.count("version") > 0;
-    line.show_command = map.count("show-command") > 0;
+    if (map.has("cuda")) set_cuda(line.lint, map.text("cuda"));
+    line.lint.exact = map.has("exact");
+    line.lint.whole_tree = map.has("whole-tree");
+    line.lint.use_cache = !map.has("no-cache") && !line.lint.whole_tree;
+    line.isolated = map.has("isolated");
+    line.strict = map.has("strict");
+    line.exit_zero = map.has("exit-zero");
+    line.verbose = map.has("verbose");
+    line.quiet = map.has("quiet");
+    line.help = map.has("help");
+    line.version = map.has("version");
+    line.show_command = map.has("show-command");
     for (const Status& status :
          {read_rules(map, line.lint), read_numbers(map, line.lint), read_outputs(map, line.outputs),
           read_profile(map, line.lint), read_device(map, line.lint), read_adoption(map, line.adopt),
-          one_of("--color", line.color, kColors)}) {
+          cli::one_of("--color", line.color, kColors)}) {
         if (!status) return status;
     }
     return Done{};
 }
 
-Error unknown_option(const std::string& option, const po::options_description& all) {
-    std::vector<std::string> names;
-    for (const auto& o : all.options()) names.push_back("--" + o->long_name());
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
-    if (hint.empty()) hint = "'mp-lint --help' lists the options; flags for the compiler go after '--'";
-    return {"unknown option '" + option + "'", hint};
-}
-
 Result<CommandLine> parse(std::vector<std::string> arguments) {
     CommandLine line;
-    line.lint.working_directory = absolute_path(".", [] {
-        char* here = ::getcwd(nullptr, 0);
-        std::string out = here ? here : "/";
-        std::free(here);
-        return out;
-    }());
+    std::error_code gone;
+    const std::string here = std::filesystem::current_path(gone).string();
+    line.lint.working_directory = absolute_path(".", here.empty() ? "/" : here);
     // What follows "--" is the compiler's; the parser must not see it.
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (arguments[i] != "--") continue;
         line.lint.flags.emplace(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
         arguments.resize(i);
     }
-    po::options_description all = described();
-    all.add_options()("input", po::value<std::vector<std::string>>(), "");
-    po::positional_options_description positional;
-    positional.add("input", -1);
-    try {
-        namespace style = po::command_line_style;
-        po::variables_map map;
-        po::store(po::command_line_parser(arguments)
-                      .options(all)
-                      .positional(positional)
-                      .style(style::default_style & ~style::allow_guessing)
-                      .run(),
-                  map);
-        const Status filled = fill(map, line);
-        if (!filled) return filled.error();
-    } catch (const po::unknown_option& e) {
-        return unknown_option(e.get_option_name(), all);
-    } catch (const po::error& e) {
-        return Error{e.what(), "'mp-lint --help' lists the options"};
-    }
+    const Result<cli::Values> values = cli::parse(command(), arguments);
+    if (!values) return values.error();
+    const Status filled = fill(*values, line);
+    if (!filled) return filled.error();
     return line;
 }
 
 int print_help() {
-    std::ostringstream out;
-    out << "Usage: mp-lint [options] [files and directories] [-- compiler flags]\n\n"
-        << kExamples << described();
-    return print(out.str()) ? kClean : kUsage;
+    return print("Usage: mp-lint [options] [files and directories] [-- compiler flags]\n\n" +
+                 std::string(kExamples) + cli::help_of(command()))
+               ? kClean
+               : kUsage;
 }
 
 // The words of "baseline make FILE": what follows them is linted.
@@ -368,14 +291,6 @@ int run(std::vector<std::string> arguments) {
     return print(*commands) ? kClean : kUsage;
 }
 
-// A closed standard stream would give its number to the next file opened, and our text to that
-// file.
-void open_standard_streams() {
-    for (const int fd : {0, 1, 2}) {
-        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);
-    }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -383,7 +298,7 @@ int main(int argc, char** argv) {
     ::mallopt(M_TOP_PAD, 16 << 20);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
     ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    open_standard_streams();
+    cli::fill_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // write() says it, and output files are still completed
     try {
         return run({argv + 1, argv + argc});

@@ -1,7 +1,6 @@
 // The command line of mp-trace. Starting a program is runtime/launch, reading recordings runtime/trace and
 // runtime/report; this file reads options, prints, and turns results into exit codes.
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,14 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <functional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <boost/program_options.hpp>
-
+#include "kernels/base/cli/command_line.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/version.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
@@ -33,7 +30,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using namespace mp;
 using namespace mp::launch;
 
@@ -68,29 +64,15 @@ Names may hold %p process, %h host, %r rank, %l local rank, %s world size, %j jo
 %t start time, %q{VAR} an environment variable, and %% for '%'.
 )";
 
-// One line of --help. Without a value name the option is a switch; `repeats` may be given again.
-struct OptionText {
-    const char* names = "";
-    const char* value = nullptr;
-    const char* help = "";
-    bool repeats = false;
-};
-
-using Options = std::vector<OptionText>;
-
 struct Verb {
     std::string_view name;
     const char* usage = "";  // what follows the options
-    Options options;
+    std::vector<cli::Option> options;
     int usage_error = kUsage;
-    int (*go)(const po::variables_map&, const std::vector<std::string>& rest) = nullptr;
+    int (*go)(const cli::Values&, const std::vector<std::string>& rest) = nullptr;
 };
 
 const std::vector<Verb>& verbs();
-bool is_switch(const po::variables_map& map, const char* name) { return map.count(name) > 0; }
-std::string text_of(const po::variables_map& map, const char* name) {
-    return map.count(name) ? map[name].as<std::string>() : std::string();
-}
 
 int fail(int code, const Error& error) {
     say("error: " + error.message);
@@ -108,15 +90,15 @@ int print(const std::string& text) {
 
 // Reads --NAME with `parse` where it is given.
 template <typename Parse, typename T>
-Status read(const po::variables_map& map, const char* name, Parse parse, T& into) {
-    if (!map.count(name)) return Done{};
-    auto value = parse(map[name].as<std::string>());
+Status read(const cli::Values& map, const char* name, Parse parse, T& into) {
+    if (!map.has(name)) return Done{};
+    auto value = parse(map.text(name));
     if (!value) return Error{"--" + std::string(name) + ": " + value.error().message, value.error().hint};
     into = std::move(*value);
     return Done{};
 }
 
-int run_verb(const po::variables_map& map, const std::vector<std::string>& command) {
+int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     RunRequest request;
     request.command = command;
     for (const Status& status :
@@ -127,16 +109,16 @@ int run_verb(const po::variables_map& map, const std::vector<std::string>& comma
     for (const auto& [name, into] : {std::pair{"output", &request.output},
                                      {"save-twin", &request.save_twin},
                                      {"save-real", &request.save_real}}) {
-        if (!map.count(name)) continue;
-        *into = text_of(map, name);
+        if (!map.has(name)) continue;
+        *into = map.text(name);
         if (into->empty())
             return fail(kPreflightFailed, {"--" + std::string(name) + ": the name is empty", ""});
     }
-    if (map.count("adapters")) request.adapters = map["adapters"].as<std::vector<std::string>>();
-    request.eager = is_switch(map, "eager");
-    request.free_ints = is_switch(map, "free-ints");
-    request.quiet = is_switch(map, "quiet");
-    request.build = !is_switch(map, "no-build");
+    request.adapters = map.list("adapters");
+    request.eager = map.has("eager");
+    request.free_ints = map.has("free-ints");
+    request.quiet = map.has("quiet");
+    request.build = !map.has("no-build");
     return run(request);
 }
 
@@ -145,25 +127,11 @@ bool is_directory(const std::string& path) {
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// A file appears whole or not at all. Devices and pipes are written to directly.
 Status write_file(const std::string& path, const std::string& text) {
-    struct stat info{};
-    const bool special = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-    const std::string name = special ? path : path + ".new-" + std::to_string(::getpid());
-    const int fd =
-        ::open(name.c_str(), special ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0) return Error{shell_word(path) + ": " + std::strerror(errno), ""};
-    bool written = say_on(fd, text);
-    int error = errno;
-    if (::close(fd) != 0 && written) written = false, error = errno;
-    if (written && !special && ::rename(name.c_str(), path.c_str()) != 0) written = false, error = errno;
-    if (written) return Done{};
-    if (!special) ::unlink(name.c_str());
-    return Error{shell_word(path) + ": " + std::strerror(error), ""};
-}
-
-std::vector<std::string> list_of(const po::variables_map& map, const char* name) {
-    return map.count(name) ? map[name].as<std::vector<std::string>>() : std::vector<std::string>();
+    const SignalsHeld held;
+    Result<OutputFile> file = OutputFile::open(path);
+    const Status written = file ? file->commit(text) : Status(file.error());
+    return written ? written : Error{shell_word(path) + ": " + written.error().message, ""};
 }
 
 // Where a text goes: a file, or standard output where there is no name.
@@ -173,19 +141,19 @@ int put(const std::string& file, const std::string& text) {
     return written ? kGood : fail(kFailed, written.error());
 }
 
-int report_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+int report_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"report: of which run?", "mp-trace report mp-trace.1763"});
     for (const char* name : {"json", "html"}) {
-        if (map.count(name) && text_of(map, name).empty())
+        if (map.has(name) && map.text(name).empty())
             return fail(kUsage, {"--" + std::string(name) + ": the name is empty",
                                  std::string("--") + name + " FILE"});
     }
     const trace::ReportRequest request{.directory = words[0],
-                                       .text = is_switch(map, "text"),
-                                       .html = text_of(map, "html"),
-                                       .json = text_of(map, "json"),
-                                       .lint = list_of(map, "lint"),
-                                       .policies = list_of(map, "policy")};
+                                       .text = map.has("text"),
+                                       .html = map.text("html"),
+                                       .json = map.text("json"),
+                                       .lint = map.list("lint"),
+                                       .policies = map.list("policy")};
     const Result<trace::ReportInputs> inputs = trace::read_inputs(request);
     if (!inputs) return fail(kUsage, inputs.error());
     const Result<trace::ReportRun> done = trace::run_report(request, *inputs);
@@ -197,7 +165,7 @@ int report_verb(const po::variables_map& map, const std::vector<std::string>& wo
     return kGood;
 }
 
-int summary_verb(const po::variables_map&, const std::vector<std::string>& words) {
+int summary_verb(const cli::Values&, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"summary: of which run?", "mp-trace summary mp-trace.1763"});
     const Result<std::string> text = trace::summary_of(words[0]);
     if (!text) return fail(kFailed, text.error());
@@ -205,14 +173,14 @@ int summary_verb(const po::variables_map&, const std::vector<std::string>& words
     return kGood;
 }
 
-int gate_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+int gate_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"gate: of which run?", "mp-trace gate mp-trace.1763"});
     const trace::GateRequest request{.directory = words[0],
-                                     .rules = text_of(map, "rules"),
-                                     .lint = list_of(map, "lint"),
-                                     .policies = list_of(map, "policy"),
-                                     .outputs = list_of(map, "output"),
-                                     .strict = is_switch(map, "strict"),
+                                     .rules = map.text("rules"),
+                                     .lint = map.list("lint"),
+                                     .policies = map.list("policy"),
+                                     .outputs = map.list("output"),
+                                     .strict = map.has("strict"),
                                      .color = ::isatty(STDOUT_FILENO) == 1};
     const Result<trace::GateRun> done = trace::run_gate(request);
     if (!done) return fail(kUsage, done.error());
@@ -224,7 +192,7 @@ int gate_verb(const po::variables_map& map, const std::vector<std::string>& word
     return done->exit;
 }
 
-int info_verb(const po::variables_map&, const std::vector<std::string>& words) {
+int info_verb(const cli::Values&, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"info: of which run?", "mp-trace info mp-trace.1763"});
     if (is_directory(words[0])) {
         const Result<trace::Run> whole = trace::read_run(words[0]);
@@ -234,7 +202,7 @@ int info_verb(const po::variables_map&, const std::vector<std::string>& words) {
     return one ? print(trace::info_text(*one)) : fail(kFailed, one.error());
 }
 
-int dump_verb(const po::variables_map&, const std::vector<std::string>& words) {
+int dump_verb(const cli::Values&, const std::vector<std::string>& words) {
     if (words.size() != 1)
         return fail(kUsage, {"dump: of which recording?", "mp-trace dump mp-trace.1763/*.mpt"});
     if (is_directory(words[0]))
@@ -244,36 +212,36 @@ int dump_verb(const po::variables_map&, const std::vector<std::string>& words) {
     return one ? print(trace::dump_text(*one)) : fail(kFailed, one.error());
 }
 
-int doctor_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (!words.empty())
         return fail(kUsage, {"doctor: " + shell_word(words[0]) + " is no option", "mp-trace doctor --help"});
     DoctorRequest request;
-    request.python = text_of(map, "python");
-    request.only = text_of(map, "only");
-    request.json = is_switch(map, "json");
-    request.self_test = is_switch(map, "self-test");
-    if (map.count("adapters")) request.adapters = map["adapters"].as<std::vector<std::string>>();
+    request.python = map.text("python");
+    request.only = map.text("only");
+    request.json = map.has("json");
+    request.self_test = map.has("self-test");
+    request.adapters = map.list("adapters");
     return run_doctor(request);
 }
 
-int build_adapter_verb(const po::variables_map& map, const std::vector<std::string>& words) {
+int build_adapter_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (!words.empty())
         return fail(kUsage, {"build-adapter: " + shell_word(words[0]) + " is no option",
                              "--torch DIR or --python EXE"});
-    if (map.count("torch") && map.count("python"))
+    if (map.has("torch") && map.has("python"))
         return fail(kUsage, {"build-adapter: --torch and --python name two torches", "give one of them"});
     for (const char* name : {"torch", "python", "out"}) {
-        if (map.count(name) && text_of(map, name).empty())
+        if (map.has(name) && map.text(name).empty())
             return fail(kUsage, {"--" + std::string(name) + ": the name is empty", ""});
     }
-    return run_build_adapter({.torch = text_of(map, "torch"),
-                              .python = text_of(map, "python"),
-                              .out = text_of(map, "out"),
-                              .force = is_switch(map, "force"),
-                              .quiet = is_switch(map, "quiet")});
+    return run_build_adapter({.torch = map.text("torch"),
+                              .python = map.text("python"),
+                              .out = map.text("out"),
+                              .force = map.has("force"),
+                              .quiet = map.has("quiet")});
 }
 
-int version_verb(const po::variables_map&, const std::vector<std::string>&) {
+int version_verb(const cli::Values&, const std::vector<std::string>&) {
     const Result<Layout> layout = own_layout();
     std::string out = "mp-trace " + std::string(kVersion) + "\n";
     if (layout) {
@@ -283,7 +251,7 @@ int version_verb(const po::variables_map&, const std::vector<std::string>&) {
     return print(out);
 }
 
-int help_verb(const po::variables_map&, const std::vector<std::string>&);
+int help_verb(const cli::Values&, const std::vector<std::string>&);
 
 const std::vector<Verb>& verbs() {
     static const std::vector<Verb> all{
@@ -361,19 +329,13 @@ const Verb* verb_called(std::string_view name) {
     return nullptr;
 }
 
-po::options_description described(const Verb& verb) {
-    po::options_description all("Options of " + std::string(verb.name));
-    for (const OptionText& o : verb.options) {
-        if (o.repeats) {
-            auto* list = po::value<std::vector<std::string>>()->composing()->value_name(o.value);
-            all.add_options()(o.names, list, o.help);
-        } else if (o.value) {
-            all.add_options()(o.names, po::value<std::string>()->value_name(o.value), o.help);
-        } else {
-            all.add_options()(o.names, o.help);
-        }
-    }
-    return all;
+cli::Command command_of(const Verb& verb) {
+    const std::string name(verb.name);
+    return {.heading = "Options of " + name,
+            .options = verb.options,
+            .help_command = "mp-trace " + name + " --help",
+            .prefix = name + ": ",
+            .takes_words = verb.name != "run"};
 }
 
 std::string usage_of(const Verb& verb) {
@@ -382,17 +344,13 @@ std::string usage_of(const Verb& verb) {
 }
 
 std::string general_help() {
-    std::ostringstream out;
-    out << usage_of(verbs().front()) << "       mp-trace VERB --help\n\n"
-        << kExamples << described(verbs().front()) << kKeys;
-    return out.str();
+    return usage_of(verbs().front()) + "       mp-trace VERB --help\n\n" + std::string(kExamples) +
+           cli::help_of(command_of(verbs().front())) + std::string(kKeys);
 }
 
 std::string help_of(const Verb& verb) {
     if (verb.name == "run" || verb.name == "help") return general_help();
-    std::ostringstream out;
-    out << usage_of(verb) << "\n" << described(verb);
-    return out.str();
+    return usage_of(verb) + "\n" + cli::help_of(command_of(verb));
 }
 
 std::string hint_for_verb(const std::string& word) {
@@ -402,7 +360,7 @@ std::string hint_for_verb(const std::string& word) {
     return hint.empty() ? "to trace a command: mp-trace -- " + shell_word(word) + " ..." : hint;
 }
 
-int help_verb(const po::variables_map&, const std::vector<std::string>& words) {
+int help_verb(const cli::Values&, const std::vector<std::string>& words) {
     if (words.empty()) return print(general_help());
     const Verb* verb = verb_called(words[0]);
     if (!verb) return fail(kUsage, {"no verb is called " + shell_word(words[0]), hint_for_verb(words[0])});
@@ -410,20 +368,6 @@ int help_verb(const po::variables_map&, const std::vector<std::string>& words) {
 }
 
 // --- options ---
-
-// Whether a word is an option of `verb` whose value is the next word ("-o", "--mode").
-bool takes_next_word(const Verb& verb, std::string_view word) {
-    for (const OptionText& o : verb.options) {
-        if (!o.value) continue;
-        const std::string_view names(o.names);
-        const std::size_t comma = names.find(',');
-        if (word.starts_with("--") && word.substr(2) == names.substr(0, comma)) return true;
-        if (comma != std::string_view::npos && word.size() == 2 && word[0] == '-' &&
-            word[1] == names[comma + 1])
-            return true;
-    }
-    return false;
-}
 
 // Where the traced command begins in the words behind `run`: behind the first "--", or at the first word that
 // is neither an option nor an option's value. The command's own options are none of ours.
@@ -434,50 +378,22 @@ struct Split {
 Split split_run(const Verb& verb, const std::vector<std::string>& words) {
     std::size_t at = 0;
     while (at < words.size() && words[at] != "--" && words[at].size() > 1 && words[at][0] == '-')
-        at += takes_next_word(verb, words[at]) && at + 1 < words.size() && words[at + 1] != "--" ? 2 : 1;
+        at += cli::takes_next_word(verb.options, words[at]) && at + 1 < words.size() && words[at + 1] != "--"
+                  ? 2
+                  : 1;
     Split out{.ours = {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at)}, .command = {}};
     if (at < words.size() && words[at] == "--") ++at;
     out.command.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
     return out;
 }
 
-Error unknown_option(const Verb& verb, const std::string& option) {
-    std::vector<std::string> names;
-    for (const OptionText& o : verb.options) {
-        const std::string all(o.names);
-        names.push_back("--" + all.substr(0, all.find(',')));
-    }
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    std::string hint = did_you_mean(option.substr(0, option.find('=')), views);
-    if (hint.empty()) hint = "'mp-trace " + std::string(verb.name) + " --help' lists the options";
-    return {std::string(verb.name) + ": unknown option " + shell_word(option), hint};
-}
-
 int go(const Verb& verb, const std::vector<std::string>& words) {
     Split split{.ours = words, .command = {}};
     if (verb.name == "run") split = split_run(verb, words);
-    po::options_description all = described(verb);
-    all.add_options()("word", po::value<std::vector<std::string>>(), "");
-    po::positional_options_description positional;
-    if (verb.name != "run") positional.add("word", -1);
-    po::variables_map map;
-    try {
-        namespace style = po::command_line_style;
-        po::store(po::command_line_parser(split.ours)
-                      .options(all)
-                      .positional(positional)
-                      .style(style::default_style & ~style::allow_guessing)
-                      .run(),
-                  map);
-    } catch (const po::unknown_option& e) {
-        return fail(verb.usage_error, unknown_option(verb, e.get_option_name()));
-    } catch (const po::error& e) {
-        return fail(verb.usage_error, {std::string(verb.name) + ": " + e.what(),
-                                       "'mp-trace " + std::string(verb.name) + " --help' lists the options"});
-    }
-    if (map.count("help")) return print(help_of(verb));
-    if (map.count("word")) split.command = map["word"].as<std::vector<std::string>>();
-    return verb.go(map, split.command);
+    const Result<cli::Values> values = cli::parse(command_of(verb), split.ours);
+    if (!values) return fail(verb.usage_error, values.error());
+    if (values->has("help")) return print(help_of(verb));
+    return verb.go(*values, verb.name == "run" ? split.command : values->words());
 }
 
 int dispatch(std::vector<std::string> words) {
@@ -504,18 +420,10 @@ int dispatch(std::vector<std::string> words) {
                          hint.empty() ? "mp-trace [options] -- command" : hint});
 }
 
-// A closed standard stream would give its number to the next file opened, and our text to that file. The
-// traced program finds it closed again: what fills it closes on exec.
-void fill_standard_streams() {
-    for (const int fd : {0, 1, 2}) {
-        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDWR | O_CLOEXEC);
-    }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-    fill_standard_streams();
+    cli::fill_standard_streams();
     try {
         return dispatch(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc)
                                  : std::vector<std::string>());

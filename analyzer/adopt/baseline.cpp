@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/cache/file_state.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
 #include "analyzer/report/fingerprint.hpp"
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 namespace {

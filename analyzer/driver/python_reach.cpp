@@ -4,8 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzer/cache/file_state.hpp"
-#include "analyzer/driver/python_scan.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {
@@ -32,9 +31,9 @@ std::string_view top_level(std::string_view name, std::string_view module) {
 
 bool is_manager(const Function& f) { return f.name.str().ends_with(".__enter__"); }
 
-bool opens_by_itself(const Function& f) {
+bool opens_by_itself(const Function& f, const Seeds& seeds) {
     return std::any_of(f.calls.begin(), f.calls.end(),
-                       [](const Call& call) { return mentions_precision(call.name.str()); });
+                       [&](const Call& call) { return seeds.any_in(call.name.str()); });
 }
 
 // What callers get from it has a low dtype.
@@ -44,8 +43,8 @@ bool gives_low(const Function& f) {
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
 
-// Whether a call may lead to another file: not to what is local.
-bool leads_on(Symbol called) {
+// True if a call can lead to another file: the name is qualified and not an attribute of a local value.
+bool is_qualified(Symbol called) {
     const std::string_view text = called.str();
     return !text.starts_with("?.") && text.find('.') != std::string_view::npos;
 }
@@ -64,12 +63,16 @@ void add_aliases(const Function& f, Outline& out) {
 
 void add_calls(const Function& f, std::vector<Symbol>& to) {
     to.insert(to.end(), f.bases.begin(), f.bases.end());
-    for (const Call& call : f.calls) to.push_back(call.callee.empty() ? call.name : call.callee);
+    for (const Call& call : f.calls) {
+        to.push_back(call.callee.empty() ? call.name : call.callee);
+        // Functions that are passed on: a thread's, a checkpoint's.
+        to.insert(to.end(), call.lambdas.begin(), call.lambdas.end());
+    }
 }
 
-void add_export(const Function& f, std::string_view module, Outline& out) {
+void add_export(const Function& f, std::string_view module, const Seeds& seeds, Outline& out) {
     const bool manager = is_manager(f);
-    const bool low = gives_low(f) || (manager && opens_by_itself(f));
+    const bool low = gives_low(f) || (manager && opens_by_itself(f, seeds));
     if (!low && !manager) return;
     const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
     const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
@@ -78,34 +81,34 @@ void add_export(const Function& f, std::string_view module, Outline& out) {
 
 }  // namespace
 
-Outline outline_of(const Unit& unit, std::string_view module) {
+Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds) {
     Outline out;
     for (const Function& f : unit.functions) {
         const std::string_view top = top_level(f.name.str(), module);
         if (out.parts.empty() || out.parts.back().name.str() != top) out.parts.push_back({Symbol(top), {}});
         add_calls(f, out.parts.back().calls);
         add_aliases(f, out);
-        add_export(f, module, out);
+        add_export(f, module, seeds, out);
     }
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);
         part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
-        std::erase_if(part.calls, [](Symbol called) { return !leads_on(called); });
+        std::erase_if(part.calls, [](Symbol called) { return !is_qualified(called); });
     }
     return out;
 }
 
-void PythonReach::add(std::string_view module, bool wanted, bool relevant,
+void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,
                       std::vector<std::uint64_t> imports) {
     const std::size_t file = files_.size();
     File& added = files_.emplace_back();
-    added.relevant = relevant;
+    added.relevant = is_relevant;
     const Symbol symbol(module);
     added.module = symbol.str();
     added.imports = std::move(imports);
     Name& named = name(symbol);
     if (named.file == kNoFile) named.file = file;
-    if (wanted) make_whole(file);
+    if (is_seed) make_whole(file);
 }
 
 // With all names above it.
@@ -216,7 +219,7 @@ std::vector<std::uint64_t> PythonReach::low_names() const {
     return out;
 }
 
-// Whoever imports something that brings in a low dtype or a region.
+// Adds the files that import a name with a low dtype or a region.
 void PythonReach::follow_imports() {
     const std::vector<std::uint64_t> exports = [this] {
         std::vector<std::uint64_t> out = std::exchange(fresh_exports_, {});

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/by_symbol.hpp"
 
@@ -39,12 +40,12 @@ struct Outline {
     std::vector<Export> exports;
 };
 
-Outline outline_of(const Unit&, std::string_view module);
+Outline outline_of(const Unit&, std::string_view module, const Seeds&);
 
 class PythonReach {
 public:
     // Files are added in order; their index is their number.
-    void add(std::string_view module, bool wanted, bool relevant, std::vector<std::uint64_t> imports);
+    void add(std::string_view module, bool is_seed, bool is_relevant, std::vector<std::uint64_t> imports);
     // Of a file that was asked for.
     void take(std::size_t file, Outline);
     // Files that are needed and were not given out yet.

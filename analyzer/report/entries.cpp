@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/escape.hpp"
+#include "kernels/base/reports/sarif.hpp"
 #include "kernels/base/text.hpp"
 
 namespace mp::lint {
@@ -23,9 +24,7 @@ std::string rule_name(const Report& report, std::string_view id) {
     return std::string(rule == report.rules.end() ? id : rule->name);
 }
 
-std::string message_with_fix(const Finding& f) {
-    return f.fix.empty() ? f.message : f.message + ". Fix: " + f.fix;
-}
+std::string message_with_fix(const Finding& f) { return sarif::message(f.message, f.fix); }
 
 std::string xml_text(std::string_view text) { return xml_escaped(escape_controls(text)); }
 

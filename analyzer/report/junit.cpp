@@ -2,35 +2,14 @@
 // Errors and warnings are failures, as in the exit code; a clean run is one case that passed.
 
 #include <map>
+#include <utility>
 
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/reports/junit.hpp"
 
 namespace mp::lint {
 namespace {
-
-struct Suite {
-    std::string cases;
-    std::size_t tests = 0;
-    std::size_t failures = 0;
-    std::size_t errors = 0;
-    std::size_t skipped = 0;
-
-    void add(std::string_view classname, std::string_view name, const std::string& body) {
-        ++tests;
-        cases += "    <testcase classname=\"" + xml_text(classname) + "\" name=\"" + xml_text(name) + "\">" +
-                 body + "</testcase>\n";
-    }
-};
-
-std::string attribute(std::string_view name, std::size_t n) {
-    return " " + std::string(name) + "=\"" + std::to_string(n) + "\"";
-}
-
-std::string counts_of(const Suite& s) {
-    return attribute("tests", s.tests) + attribute("failures", s.failures) + attribute("errors", s.errors) +
-           attribute("skipped", s.skipped);
-}
 
 class JunitWriter {
 public:
@@ -41,19 +20,10 @@ public:
         for (const Finding& f : report_.suppressed) skipped(f, "suppressed");
         for (const Finding& f : report_.baselined) skipped(f, "in the baseline");
         for (const UnitResult* u : incomplete(report_)) unit(*u);
-        if (suites_.empty()) suites_["mp-lint"].add("mp-lint", "no findings", "");
-        std::string body;
-        Suite all;
-        for (const auto& [name, s] : suites_) {
-            all.tests += s.tests;
-            all.failures += s.failures;
-            all.errors += s.errors;
-            all.skipped += s.skipped;
-            body += "  <testsuite name=\"" + xml_text(name) + "\"" + counts_of(s) + ">\n" + s.cases +
-                    "  </testsuite>\n";
-        }
-        return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"mp-lint\"" + counts_of(all) +
-               ">\n" + body + "</testsuites>\n";
+        if (suites_.empty()) suite_of("mp-lint").add("mp-lint", "no findings", "");
+        std::vector<junit::Suite> suites;
+        for (auto& [name, suite] : suites_) suites.push_back(std::move(suite));
+        return junit::document("mp-lint", suites, true);
     }
 
 private:
@@ -66,49 +36,57 @@ private:
         return out;
     }
 
+    // One suite per file, sorted by its name as it is, not as it is shown.
+    junit::Suite& suite_of(const std::string& path) {
+        junit::Suite& suite = suites_[path];
+        suite.name = escape_controls(path);
+        return suite;
+    }
+
+    std::string case_name(const Finding& f) const { return escape_controls(place(f.span)); }
+
     std::string class_of(const Finding& f) const {
         return std::string(f.rule) + " " + rule_name(report_, f.rule);
     }
 
     void finding(const Finding& f) {
-        Suite& suite = suites_[shown(f.span.file.str())];
-        std::string text = xml_text(place(f.span));
+        junit::Suite& suite = suite_of(shown(f.span.file.str()));
+        const std::string message = escape_controls(f.message);
+        std::vector<std::string> lines{case_name(f)};
         for (const Note& n : f.notes) {
-            text += "&#10;" + xml_text(n.text);
-            if (n.span.known()) text += " at " + xml_text(place(n.span));
+            lines.push_back(escape_controls(n.text));
+            if (n.span.known()) lines.back() += " at " + escape_controls(place(n.span));
         }
-        if (!f.fix.empty()) text += "&#10;fix: " + xml_text(f.fix);
+        if (!f.fix.empty()) lines.push_back("fix: " + escape_controls(f.fix));
         if (f.severity == Severity::note) {
-            suite.add(class_of(f), place(f.span),
-                      "<system-out>" + xml_text(f.message) + "&#10;" + text + "</system-out>");
+            lines.insert(lines.begin(), message);
+            suite.add(class_of(f), case_name(f), junit::system_out(lines));
             return;
         }
         ++suite.failures;
-        suite.add(class_of(f), place(f.span),
-                  "<failure message=\"" + xml_text(f.message) + "\" type=\"" +
-                      std::string(name_of(f.severity)) + "\">" + text + "</failure>");
+        suite.add(class_of(f), case_name(f), junit::problem("failure", message, name_of(f.severity), lines));
     }
 
     void skipped(const Finding& f, std::string_view why) {
-        Suite& suite = suites_[shown(f.span.file.str())];
+        junit::Suite& suite = suite_of(shown(f.span.file.str()));
         ++suite.skipped;
-        suite.add(class_of(f), place(f.span), "<skipped message=\"" + std::string(why) + "\"/>");
+        suite.add(class_of(f), case_name(f), junit::problem("skipped", why, ""));
     }
 
     void unit(const UnitResult& u) {
-        Suite& suite = suites_[shown(u.path)];
-        const std::string text = u.message.empty() ? "not everything was analysed" : u.message;
-        const std::string message = "message=\"" + xml_text(text) + "\"";
+        junit::Suite& suite = suite_of(shown(u.path));
+        const std::string text =
+            escape_controls(u.message.empty() ? "not everything was analysed" : u.message);
         // Partial: what parsed was judged. That is worth a line, not a red build.
         const bool lost = u.state != UnitState::partial;
         ++(lost ? suite.errors : suite.skipped);
-        suite.add("mp-lint", shown(u.path) + " " + std::string(name_of(u.state)),
-                  lost ? "<error " + message + " type=\"" + std::string(name_of(u.state)) + "\"/>"
-                       : "<skipped " + message + "/>");
+        suite.add(
+            "mp-lint", escape_controls(shown(u.path)) + " " + std::string(name_of(u.state)),
+            lost ? junit::problem("error", text, name_of(u.state)) : junit::problem("skipped", text, ""));
     }
 
     const Report& report_;
-    std::map<std::string, Suite> suites_;
+    std::map<std::string, junit::Suite> suites_;
 };
 
 }  // namespace

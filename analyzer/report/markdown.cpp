@@ -1,6 +1,7 @@
 // GitHub's and GitLab's Markdown, for a step summary or a comment: counts, then a table, the most
 // severe first. A step summary above 1 MiB is refused whole, so the table ends before.
 
+#include "kernels/base/reports/markdown.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/report/entries.hpp"
 
@@ -18,9 +19,9 @@ std::string place_of(const Report& report, const SourceSpan& s) {
 }
 
 std::string row(const Report& report, const Finding& f) {
-    return "| " + std::string(name_of(f.severity)) + " | " + std::string(f.rule) + " " +
-           markdown_text(rule_name(report, f.rule)) + " | " + place_of(report, f.span) + " | " +
-           markdown_text(f.message) + " | " + markdown_text(f.fix) + " |\n";
+    return markdown::row(name_of(f.severity),
+                         std::string(f.rule) + " " + markdown_text(rule_name(report, f.rule)),
+                         place_of(report, f.span), markdown_text(f.message), markdown_text(f.fix));
 }
 
 std::string title_of(const Report& report) {
@@ -45,7 +46,7 @@ std::string last_line(const Report& report) {
 std::string markdown_report(const Report& report) {
     std::string out = title_of(report);
     std::size_t left = report.findings.size();
-    if (left) out += "| | rule | where | what | fix |\n|---|---|---|---|---|\n";
+    if (left) out += markdown::kTableHead;
     for (const Finding* f : worst_first(report.findings)) {
         const std::string next = row(report, *f);
         if (out.size() + next.size() > kMostBytes - kRoomForEnd) break;

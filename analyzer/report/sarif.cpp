@@ -1,22 +1,21 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "analyzer/report/display.hpp"
+#include "analyzer/report/entries.hpp"
 #include "analyzer/report/fingerprint.hpp"
 #include "analyzer/report/report.hpp"
 #include "kernels/base/percent_encoding.hpp"
+#include "kernels/base/reports/sarif.hpp"
 
 namespace mp::lint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using sarif::Json;
+using sarif::kMostResults;
+using sarif::notification;
 
-// GitHub keeps the 5,000 most severe results of a run; what it would drop silently we say.
-constexpr std::size_t kMostResults = 5000;
 constexpr std::size_t kMostSteps = 1000;  // it shows this many thread-flow locations
-constexpr std::string_view kRoot = "%SRCROOT%";
 
 std::string level_of(Severity severity) { return std::string(name_of(severity)); }
 
@@ -38,21 +37,14 @@ public:
     }
 
     Json write() {
-        Json run;
-        run["tool"]["driver"] = driver();
-        run["columnKind"] = "unicodeCodePoints";
-        run["automationDetails"] = {{"id", "mp-lint/"}};
+        Json run = sarif::run_of("mp-lint", driver());
         if (!report_.project_root.empty()) {
-            run["originalUriBaseIds"][kRoot] = {
+            run["originalUriBaseIds"][sarif::kRoot] = {
                 {"uri", "file://" + percent_encoded(report_.project_root) + "/"}};
         }
         run["results"] = results();
         run["invocations"] = Json::array({invocation()});
-        Json log;
-        log["$schema"] = "https://json.schemastore.org/sarif-2.1.0.json";
-        log["version"] = "2.1.0";
-        log["runs"] = Json::array({std::move(run)});
-        return log;
+        return sarif::log_of(std::move(run));
     }
 
 private:
@@ -63,7 +55,7 @@ private:
                           {"name", rule.name},
                           {"shortDescription", {{"text", title_of(rule)}}},
                           {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
-                          {"properties", {{"tags", {"mixed-precision", "numerics"}}}}};
+                          {"properties", sarif::tags()}};
             if (!rule.page.empty())
                 entry["help"] = {{"text", title_of(rule)}, {"markdown", page_for_reading(rule.page)}};
             out["rules"].push_back(std::move(entry));
@@ -117,7 +109,7 @@ private:
         const auto rule = index_.find(f.rule);
         if (rule != index_.end()) out["ruleIndex"] = rule->second;
         out["level"] = level_of(f.severity);
-        out["message"] = {{"text", f.fix.empty() ? f.message : f.message + ". Fix: " + f.fix}};
+        out["message"] = {{"text", message_with_fix(f)}};
         out["locations"] = Json::array({location(f.span)});
         if (!f.function.empty()) {
             out["locations"][0]["logicalLocations"] =
@@ -194,9 +186,7 @@ private:
     }
 
     Json artifact(std::string_view path) const {
-        const std::string relative = relative_path(path, report_.project_root);
-        if (relative.starts_with('/')) return {{"uri", "file://" + percent_encoded(relative)}};
-        return {{"uri", percent_encoded(relative)}, {"uriBaseId", kRoot}};
+        return sarif::artifact(relative_path(path, report_.project_root));
     }
 
     // The notes in the order of the call chain, then the finding itself.
@@ -229,21 +219,19 @@ private:
             if (!u->message.empty()) text += ": " + u->message;
             Json place;
             place["physicalLocation"]["artifactLocation"] = artifact(u->path);
-            notifications.push_back({{"level", u->state == UnitState::partial ? "warning" : "error"},
-                                     {"message", {{"text", text}}},
-                                     {"locations", Json::array({std::move(place)})}});
+            Json lost = notification(u->state == UnitState::partial ? "warning" : "error", text);
+            lost["locations"] = Json::array({std::move(place)});
+            notifications.push_back(std::move(lost));
         }
-        for (const std::string& text : report_.warnings) {
-            notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
-        }
+        for (const std::string& text : report_.warnings)
+            notifications.push_back(notification("warning", text));
+        // GitHub would drop them without a word.
         if (dropped_) {
-            const std::string text = std::to_string(dropped_) + " results are left out: the " +
-                                     std::to_string(kMostResults) + " most severe are listed";
-            notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
+            notifications.push_back(
+                notification("warning", std::to_string(dropped_) + " results are left out: the " +
+                                            std::to_string(kMostResults) + " most severe are listed"));
         }
-        Json out = {{"executionSuccessful", report_.analysed_anything}};
-        if (!notifications.empty()) out["toolExecutionNotifications"] = std::move(notifications);
-        return out;
+        return sarif::invocation(report_.analysed_anything, std::move(notifications));
     }
 
     const Report& report_;
@@ -255,8 +243,6 @@ private:
 
 }  // namespace
 
-std::string sarif_report(const Report& report) {
-    return SarifWriter(report).write().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string sarif_report(const Report& report) { return sarif::written(SarifWriter(report).write()); }
 
 }  // namespace mp::lint

@@ -1,12 +1,14 @@
 // JUnit XML, GitHub markdown and JSON.
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "kernels/base/escape.hpp"
 #include "kernels/base/figures.hpp"
-#include "runtime/gate/gate_json.hpp"
+#include "kernels/base/reports/junit.hpp"
+#include "kernels/base/reports/markdown.hpp"
+#include "kernels/base/reports/sarif.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/gate/gate_words.hpp"
 #include "runtime/judge/finding_json.hpp"
 #include "runtime/trace/display.hpp"
@@ -16,20 +18,14 @@ namespace {
 
 using State = RuleResult::State;
 
-std::string xml(std::string_view text) { return xml_escaped(shown(text)); }
-std::string markdown(std::string_view text) { return markdown_escaped(shown(text)); }
+std::string md(std::string_view text) { return markdown_escaped(shown(text)); }
 
-std::string junit_finding(const Finding& f, State state) {
-    const std::string name = f.layer.empty() ? "run" : f.layer;
-    std::string out = "    <testcase classname=\"" + xml(f.rule) + "\" name=\"" + xml(name) + "\">";
-    const std::string text = "message=\"" + xml(f.message) + "\"";
-    const std::string body = xml(place_of(f)) + "&#10;" + xml(f.advice);
-    if (state == State::fail)
-        out +=
-            "<failure " + text + " type=\"" + std::string(name_of(f.severity)) + "\">" + body + "</failure>";
-    else
-        out += "<system-out>" + xml(f.message) + "&#10;" + body + "</system-out>";
-    return out + "</testcase>\n";
+std::string layer_of(const Finding& f) { return shown(f.layer.empty() ? "run" : f.layer); }
+
+std::string junit_finding(const Finding& f, bool fails) {
+    const std::vector<std::string> lines{shown(place_of(f)), shown(f.advice)};
+    if (fails) return junit::problem("failure", shown(f.message), name_of(f.severity), lines);
+    return junit::system_out({shown(f.message), lines[0], lines[1]});
 }
 
 // Under `strict` a rule with warnings alone has failed: each of its findings is then a failure.
@@ -40,48 +36,33 @@ bool counts(const RuleResult& r, const Finding& f) {
     return !errors || f.severity == Severity::error;
 }
 
-std::string junit_rule(const RuleResult& r) {
-    std::size_t failures = 0, skipped = 0;
-    std::string cases;
+junit::Suite junit_rule(const RuleResult& r) {
+    junit::Suite suite{.name = shown(r.id + " " + r.name)};
     for (const Finding& f : r.findings) {
-        failures += counts(r, f);
-        cases += junit_finding(f, counts(r, f) ? State::fail : State::warn);
+        suite.failures += counts(r, f);
+        suite.add(shown(f.rule), layer_of(f), junit_finding(f, counts(r, f)));
     }
     for (const Finding& f : r.suppressed) {
-        ++skipped;
-        cases += "    <testcase classname=\"" + xml(r.id) + "\" name=\"" +
-                 xml(f.layer.empty() ? "run" : f.layer) + "\"><skipped message=\"suppressed\"/></testcase>\n";
+        ++suite.skipped;
+        suite.add(shown(r.id), layer_of(f), junit::problem("skipped", "suppressed", ""));
     }
-    if (cases.empty()) {
-        const bool skip = r.state == State::not_run || r.state == State::inconclusive;
-        skipped += skip;
-        cases =
-            "    <testcase classname=\"" + xml(r.id) + "\" name=\"" + xml(title_of(r)) + "\">" +
-            (skip ? "<skipped message=\"" + xml(std::string(name_of(r.state)) + ": " + r.why) + "\"/>" : "") +
-            "</testcase>\n";
-    }
-    const std::size_t tests = std::max<std::size_t>(1, r.findings.size() + r.suppressed.size());
-    return "  <testsuite name=\"" + xml(r.id + " " + r.name) + "\" tests=\"" + std::to_string(tests) +
-           "\" failures=\"" + std::to_string(failures) + "\" errors=\"0\" skipped=\"" +
-           std::to_string(skipped) + "\">\n" + cases + "  </testsuite>\n";
+    if (suite.tests > 0) return suite;
+    const bool skip = r.state == State::not_run || r.state == State::inconclusive;
+    suite.skipped += skip;
+    const std::string why = shown(std::string(name_of(r.state)) + ": " + r.why);
+    suite.add(shown(r.id), shown(title_of(r)), skip ? junit::problem("skipped", why, "") : "");
+    return suite;
 }
 
-std::string junit_lint(const GateResult& g) {
-    std::size_t failures = 0, tests = 0;
-    std::string cases;
+junit::Suite junit_lint(const GateResult& g) {
+    junit::Suite suite{.name = "mp-lint"};
     for (const LintFinding& l : g.lint) {
         const bool fails = l.level == "error" || l.level == "warning";
-        ++tests;
-        failures += fails;
-        cases +=
-            "    <testcase classname=\"" + xml(l.rule) + "\" name=\"" +
-            xml(l.file + ":" + std::to_string(l.line)) + "\">" +
-            (fails ? "<failure message=\"" + xml(l.message) + "\" type=\"" + xml(l.level) + "\"/>" : "") +
-            "</testcase>\n";
+        suite.failures += fails;
+        suite.add(shown(l.rule), shown(l.file + ":" + std::to_string(l.line)),
+                  fails ? junit::problem("failure", shown(l.message), shown(l.level)) : "");
     }
-    if (tests == 0) return {};
-    return "  <testsuite name=\"mp-lint\" tests=\"" + std::to_string(tests) + "\" failures=\"" +
-           std::to_string(failures) + "\" errors=\"0\" skipped=\"0\">\n" + cases + "  </testsuite>\n";
+    return suite;
 }
 
 Json list_of(const std::vector<Finding>& findings) {
@@ -105,40 +86,33 @@ Json list_of(const std::vector<Suppression>& suppressions) {
 
 }  // namespace
 
-std::string written(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 std::string gate_junit(const GateResult& g, const std::string& run) {
-    std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"" +
-                      xml("mp-trace gate " + run) + "\">\n";
-    for (const RuleResult& r : g.rules) out += junit_rule(r);
-    return out + junit_lint(g) + "</testsuites>\n";
+    std::vector<junit::Suite> suites;
+    for (const RuleResult& r : g.rules) suites.push_back(junit_rule(r));
+    if (!g.lint.empty()) suites.push_back(junit_lint(g));
+    return junit::document(shown("mp-trace gate " + run), suites, false);
 }
 
 std::string gate_github(const GateResult& g, const std::string& run) {
-    std::string out =
-        "### mp-trace gate: " + std::string(name_of(g.verdict)) + "\n\n" + markdown(run) + "\n\n";
+    std::string out = "### mp-trace gate: " + std::string(name_of(g.verdict)) + "\n\n" + md(run) + "\n\n";
     if (count_of(g, State::fail) + count_of(g, State::warn) > 0) {
-        out += "| | rule | where | what | fix |\n|---|---|---|---|---|\n";
+        out += markdown::kTableHead;
         for (const RuleResult& r : g.rules) {
             for (const Finding& f : r.findings)
-                out += "| " + std::string(name_of(f.severity)) + " | " + r.id + " " + r.name + " | " +
-                       markdown(place_of(f)) + " | " + markdown(f.message) + " | " + markdown(f.advice) +
-                       " |\n";
+                out += markdown::row(name_of(f.severity), r.id + " " + r.name, md(place_of(f)), md(f.message),
+                                     md(f.advice));
         }
         out += "\n";
     }
     for (const LintFinding& l : g.lint) {
-        out += "- mp-lint " + markdown(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) +
-                                       " " + l.message);
+        out += "- mp-lint " +
+               md(l.level + " " + l.rule + " " + l.file + ":" + std::to_string(l.line) + " " + l.message);
         out += l.confirmed_by.empty() ? "\n" : "; the run confirms it\n";
     }
-    for (const std::string& why : g.inconclusive) out += "- inconclusive: " + markdown(why) + "\n";
-    for (const Suppression& s : g.expired)
-        out += "- suppression expired: " + markdown(suppression_text(s)) + "\n";
+    for (const std::string& why : g.inconclusive) out += "- inconclusive: " + md(why) + "\n";
+    for (const Suppression& s : g.expired) out += "- suppression expired: " + md(suppression_text(s)) + "\n";
     for (const Suppression& s : g.unused)
-        out += "- suppression matches nothing: " + markdown(suppression_text(s)) + "\n";
+        out += "- suppression matches nothing: " + md(suppression_text(s)) + "\n";
     out += "\n" + counted(count_of(g, State::pass), "rule") + " passed, " +
            std::to_string(count_of(g, State::not_run)) + " not run\n";
     return out;
@@ -166,7 +140,7 @@ std::string gate_json(const GateResult& g, const std::string& run) {
     out["inconclusive"] = g.inconclusive;
     out["unused_suppressions"] = list_of(g.unused);
     out["expired_suppressions"] = list_of(g.expired);
-    return written(out);
+    return sarif::written(out);
 }
 
 }  // namespace mp::trace

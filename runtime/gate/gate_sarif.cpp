@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "kernels/base/files.hpp"
-#include "kernels/base/percent_encoding.hpp"
-#include "runtime/gate/gate_json.hpp"
+#include "kernels/base/reports/sarif.hpp"
+#include "runtime/gate/gate.hpp"
 #include "runtime/gate/gate_words.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMostResults = 5000;  // GitHub keeps as many of a run
-constexpr std::string_view kRoot = "%SRCROOT%";
+using sarif::Json;
 
 // "train.py:88" as a location; null when it is none.
 Json location_of(std::string_view source) {
@@ -31,13 +26,8 @@ Json location_of(std::string_view source) {
         line = line * 10 + (c - '0');
     }
     if (line == 0) return {};
-    const std::string_view file = source.substr(0, colon);
-    Json artifact;
-    if (file.starts_with('/'))
-        artifact = {{"uri", "file://" + percent_encoded(file)}};
-    else
-        artifact = {{"uri", percent_encoded(file)}, {"uriBaseId", kRoot}};
-    return {{"artifactLocation", std::move(artifact)}, {"region", {{"startLine", line}}}};
+    return {{"artifactLocation", sarif::artifact(source.substr(0, colon))},
+            {"region", {{"startLine", line}}}};
 }
 
 // Survives another step, rank or figure: over what is wrong where.
@@ -59,18 +49,11 @@ public:
     explicit Writer(const GateResult& gate) : gate_(gate) {}
 
     Json write(const std::string& run) {
-        Json out;
-        out["tool"]["driver"] = driver();
-        out["columnKind"] = "unicodeCodePoints";
-        out["automationDetails"] = {{"id", "mp-trace/"}};
+        Json out = sarif::run_of("mp-trace", driver());
         out["results"] = results();
         out["properties"] = {{"run", run}, {"verdict", name_of(gate_.verdict)}};
         out["invocations"] = Json::array({invocation()});
-        Json log;
-        log["$schema"] = "https://json.schemastore.org/sarif-2.1.0.json";
-        log["version"] = "2.1.0";
-        log["runs"] = Json::array({std::move(out)});
-        return log;
+        return sarif::log_of(std::move(out));
     }
 
 private:
@@ -80,7 +63,7 @@ private:
             out["rules"].push_back({{"id", r.id},
                                     {"name", r.name},
                                     {"shortDescription", {{"text", r.id + " " + title_of(r)}}},
-                                    {"properties", {{"tags", {"mixed-precision", "numerics"}}}}});
+                                    {"properties", sarif::tags()}});
         return out;
     }
 
@@ -90,7 +73,7 @@ private:
             for (std::size_t i = 0; i < gate_.rules.size(); ++i) {
                 const RuleResult& r = gate_.rules[i];
                 for (const Finding& f : suppressed ? r.suppressed : r.findings) {
-                    if (out.size() < kMostResults)
+                    if (out.size() < sarif::kMostResults)
                         out.push_back(result(f, i, suppressed));
                     else
                         ++dropped_;
@@ -102,7 +85,7 @@ private:
 
     Json result(const Finding& f, std::size_t rule, bool suppressed) {
         Json out = {{"ruleId", f.rule}, {"ruleIndex", rule}, {"level", name_of(f.severity)}};
-        out["message"] = {{"text", f.advice.empty() ? f.message : f.message + ". Fix: " + f.advice}};
+        out["message"] = {{"text", sarif::message(f.message, f.advice)}};
         Json place = Json::object();
         if (Json physical = location_of(f.source); !physical.is_null())
             place["physicalLocation"] = std::move(physical);
@@ -125,15 +108,13 @@ private:
     Json invocation() const {
         Json notifications = Json::array();
         auto note = [&notifications](const std::string& text) {
-            notifications.push_back({{"level", "warning"}, {"message", {{"text", text}}}});
+            notifications.push_back(sarif::notification("warning", text));
         };
         for (const std::string& why : gate_.inconclusive) note("inconclusive: " + why);
         for (const Suppression& s : gate_.expired) note("suppression expired: " + suppression_text(s));
         for (const Suppression& s : gate_.unused) note("suppression matches nothing: " + suppression_text(s));
         if (dropped_ > 0) note(std::to_string(dropped_) + " results are left out");
-        Json out = {{"executionSuccessful", gate_.verdict != Verdict::inconclusive}};
-        if (!notifications.empty()) out["toolExecutionNotifications"] = std::move(notifications);
-        return out;
+        return sarif::invocation(gate_.verdict != Verdict::inconclusive, std::move(notifications));
     }
 
     const GateResult& gate_;
@@ -144,7 +125,7 @@ private:
 }  // namespace
 
 std::string gate_sarif(const GateResult& gate, const std::string& run) {
-    return written(Writer(gate).write(run));
+    return sarif::written(Writer(gate).write(run));
 }
 
 }  // namespace mp::trace

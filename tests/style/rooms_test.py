@@ -23,7 +23,8 @@ FENCED = [
     (re.compile(r"^nccl"), ("instrument/nccl",)),
     (re.compile(r"^(cuda|cublas|device_launch)"),
      ("kernels/cuda", "instrument/cupti", "instrument/cublas", "instrument/nccl", "instrument/nvtx")),
-    (re.compile(r"^boost/program_options"), ("analyzer/main.cpp", "runtime/main.cpp")),
+    (re.compile(r"^boost/program_options"), ("kernels/base/cli",)),
+    (re.compile(r"^utf8proc"), ("kernels/base/text.cpp",)),
 ]
 
 TREES = ("kernels", "analyzer", "runtime", "instrument")
@@ -118,14 +119,16 @@ def self_check(rooms):
         ("runtime/judge/a.cpp", '#include "runtime/report/sections.hpp"'),
         ("runtime/main.cpp", '#include "analyzer/facts/model.hpp"'),
         ("instrument/torch/a.cpp", '#include "runtime/report/x.hpp"'),
-        ("analyzer/driver/a.cpp", "#include <boost/program_options.hpp>"),
+        ("analyzer/main.cpp", "#include <boost/program_options.hpp>"),
+        ("runtime/trace/a.cpp", "#include <utf8proc.h>"),
         ("runtime/launch/a.cpp", "#include <cupti.h>"),
     ]
     for path, text in must_fail:
         assert faults_of(rooms, path, text), f"a planted fault was not seen: {path}: {text}"
     for path, text in [("analyzer/clang/a.cpp", '#include "clang/AST/Decl.h"'),
                        ("analyzer/driver/a.cpp", '#include "analyzer/clang/extract.hpp"'),
-                       ("analyzer/main.cpp", "#include <boost/program_options.hpp>"),
+                       ("kernels/base/cli/a.cpp", "#include <boost/program_options.hpp>"),
+                       ("kernels/base/text.cpp", "#include <utf8proc.h>"),
                        ("instrument/torch/a.cpp", "#include <torch/torch.h>")]:
         assert not faults_of(rooms, path, text), f"a clean include was refused: {path}: {text}"
 
