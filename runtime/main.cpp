@@ -154,8 +154,9 @@ int report_verb(const cli::Values& map, const std::vector<std::string>& words) {
                                        .json = map.text("json"),
                                        .lint = map.list("lint"),
                                        .policies = map.list("policy")};
-    if (const Status good = trace::check_report(request); !good) return fail(kUsage, good.error());
-    const Result<trace::ReportRun> done = trace::run_report(request);
+    const Result<trace::ReportInputs> inputs = trace::read_inputs(request);
+    if (!inputs) return fail(kUsage, inputs.error());
+    const Result<trace::ReportRun> done = trace::run_report(request, *inputs);
     if (!done) return fail(kFailed, done.error());
     for (const Error& error : done->warnings) say("warning: " + error.message);
     for (const auto& [file, text] : done->texts) {

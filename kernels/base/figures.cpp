@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace mp::trace {
+namespace mp {
 namespace {
 
 std::string with_precision(double value, std::chars_format format, int digits) {
@@ -53,4 +53,4 @@ std::string counted(std::uint64_t n, std::string_view noun) {
     return grouped(std::to_string(n)) + " " + std::string(noun) + (n == 1 ? "" : "s");
 }
 
-}  // namespace mp::trace
+}  // namespace mp

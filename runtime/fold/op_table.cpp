@@ -57,7 +57,7 @@ void phis(const char* errors, const char* squares, const char* compared, const d
     const ColumnOf<double> e{errors}, s{squares};
     const ColumnOf<std::uint64_t> n{compared};
     for (std::size_t i = 0; i < count; ++i) {
-        const double relative = e[i] == 0 ? 0 : std::sqrt(e[i] / s[i]);
+        const double relative = relative_error(e[i], s[i]);
         const double ratio = floor[i] > 0 ? relative / floor[i] : 0;
         out[i] = n[i] == 0 ? -1 : ratio;
     }
@@ -87,9 +87,9 @@ const char* at_row(const char* column, std::size_t row) { return column ? column
 
 }  // namespace
 
-double phi(double error_squares, double squares, std::uint64_t compared, DType dtype) {
+double phi_of(double error_squares, double squares, std::uint64_t compared, DType dtype) {
     if (compared == 0) return -1;
-    return floor_ratio(error_squares == 0 ? 0 : std::sqrt(error_squares / squares), dtype);
+    return floor_ratio(relative_error(error_squares, squares), dtype);
 }
 
 void OpTable::begin() { bound_ = false; }

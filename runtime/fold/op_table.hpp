@@ -15,7 +15,8 @@ namespace mp::trace {
 inline constexpr std::size_t kMaxOps = 200'000;
 inline constexpr std::size_t kMaxRankBits = 65'536;
 
-double phi(double error_squares, double squares, std::uint64_t compared, DType dtype);
+// The error in one-rounding floors of `dtype`; -1: nothing was compared.
+double phi_of(double error_squares, double squares, std::uint64_t compared, DType dtype);
 
 // Sums of ops, a slot for each (layer, op, phase, dtype). Sums are kept by column, as the frames hold them: where
 // the ops of a step have neighbouring slots, which is nearly always, adding a step is adding arrays.

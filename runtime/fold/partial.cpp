@@ -189,7 +189,7 @@ void Partial::add(const CollectiveRecord& r, Step step) {
     merge_fields(t.total, r);
     for (std::size_t i = 0; i < state.sums.size(); ++i)
         state.sums[i].add(r.*kDoubleSums<CollectiveRecord>[i]);
-    keep_worst(t.worst_phi, t.worst_at, phi(r.error_squares, r.sum_squares, r.compared, r.dtype),
+    keep_worst(t.worst_phi, t.worst_at, phi_of(r.error_squares, r.sum_squares, r.compared, r.dtype),
                {rank_, step});
     if (r.made_nonfinite) keep_earliest(t.first_nonfinite, step);
 }

@@ -58,6 +58,11 @@ void merge_fields(Record& into, const Record& other) {
         Of<Record>{});
 }
 
+// The relative L2 error from sums of squares; 0/0 is 0, a NaN stays one.
+inline double relative_error(double error_squares, double squares) {
+    return error_squares == 0 ? 0 : std::sqrt(error_squares / squares);
+}
+
 inline bool earlier(const Place& a, const Place& b) {
     return std::tuple(a.step, a.rank) < std::tuple(b.step, b.rank);
 }

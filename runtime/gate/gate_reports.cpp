@@ -10,7 +10,7 @@
 #include "kernels/base/reports/sarif.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/gate/gate_words.hpp"
-#include "runtime/report/sections.hpp"
+#include "runtime/judge/finding_json.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {

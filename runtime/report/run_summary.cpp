@@ -16,8 +16,7 @@ constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
 
 std::string first_line(const RunModel& model) {
-    std::string out = counted(model.step_count, "step") + ", " +
-                      counted(static_cast<std::int64_t>(model.ranks.size()), "rank");
+    std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
     for (auto s = model.steps.rbegin(); s != model.steps.rend(); ++s) {
         if (!s->has_loss) continue;
         out += " · loss " + figure(s->loss);

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
+#include "runtime/fold/parts.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -21,10 +23,6 @@ void put_measure(Json& into, const std::string& key, double value) {
     }
 }
 
-double relative(double error_squares, double squares) {
-    return error_squares == 0 ? 0 : std::sqrt(error_squares / squares);
-}
-
 struct Phis {
     double introduced = -1, inherited = -1, total = -1;
 };
@@ -32,10 +30,11 @@ struct Phis {
 Phis phis_of(const OpRecord& op) {
     Phis phis;
     if (one_rounding_floor(op.dtype) == 0) return phis;
-    if (op.compared > 0) phis.total = floor_ratio(relative(op.error_squares, op.twin_squares), op.dtype);
+    if (op.compared > 0)
+        phis.total = floor_ratio(relative_error(op.error_squares, op.twin_squares), op.dtype);
     if (op.loc_compared == 0) return phis;
-    phis.introduced = floor_ratio(relative(op.loc_error_squares, op.loc_squares), op.dtype);
-    phis.inherited = floor_ratio(relative(op.prop_error_squares, op.twin_squares), op.dtype);
+    phis.introduced = floor_ratio(relative_error(op.loc_error_squares, op.loc_squares), op.dtype);
+    phis.inherited = floor_ratio(relative_error(op.prop_error_squares, op.twin_squares), op.dtype);
     return phis;
 }
 
@@ -64,7 +63,7 @@ Json op_entry(const OpSum& sum) {
         },
         Of<OpRecord>{});
     put_measure(one, "twin_amax", op.compared ? op.twin_amax : -1);
-    put_measure(one, "relative_l2", op.compared ? relative(op.error_squares, op.twin_squares) : -1);
+    put_measure(one, "relative_l2", op.compared ? relative_error(op.error_squares, op.twin_squares) : -1);
     put_measure(one, "flush_loss", op.compared && op.twin_abs > 0 ? op.flushed_abs / op.twin_abs : -1);
     if (op.loc_compared && op.loc_squares > 0) put_number(one, "gain_bias", op.loc_dot / op.loc_squares);
     put_phis(one, phis_of(op));
@@ -144,10 +143,6 @@ std::string_view name_of(Check::Answer answer) {
 
 }  // namespace
 
-std::string counted(std::int64_t n, std::string_view what) {
-    return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
-}
-
 std::string_view name_of(Outcome outcome) {
     switch (outcome) {
         case Outcome::pass:
@@ -178,20 +173,8 @@ std::string headline_of(const RunModel& model, const Judgement& judgement) {
     }
     if (!judgement.inconclusive.empty()) return judgement.inconclusive[0];
     return "nothing found in " + counted(model.step_count, "step") + " of " +
-           counted(static_cast<std::int64_t>(model.ranks.size()), "rank");
+           counted(model.ranks.size(), "rank");
 }
-
-void put_number(Json& into, const std::string& key, double value) {
-    if (std::isfinite(value)) {
-        into[key] = value;
-    } else {
-        into[key] = nullptr;
-        into[key + "_hex"] = hex_of(value);
-    }
-}
-
-Json known(Rank rank) { return rank.known() ? Json(rank.value) : Json(nullptr); }
-Json known(Step step) { return step.known() ? Json(step.value) : Json(nullptr); }
 
 Json verdict_section(const RunModel& model, const Judgement& judgement) {
     std::map<Severity, int> counts;
@@ -205,28 +188,6 @@ Json verdict_section(const RunModel& model, const Judgement& judgement) {
     put_number(out, "samples_lost", judgement.samples_lost);
     out["inconclusive"] = judgement.inconclusive;
     return out;
-}
-
-Json finding_entry(const Finding& f) {
-    Json one;
-    one["rule"] = f.rule;
-    one["name"] = f.name;
-    one["severity"] = name_of(f.severity);
-    one["layer"] = f.layer;
-    one["op"] = f.op;
-    one["phase"] = name_of(f.phase);
-    one["rank"] = known(f.rank);
-    one["step"] = known(f.step);
-    one["source"] = f.source;
-    one["message"] = f.message;
-    one["advice"] = f.advice;
-    put_number(one, "value", f.value);
-    put_number(one, "limit", f.limit);
-    one["unit"] = f.unit;
-    put_number(one, "importance", f.importance);
-    one["confirmed_by"] = f.confirmed_by;
-    one["more_layers"] = f.more_layers;
-    return one;
 }
 
 Json findings_section(const Judgement& judgement) {
@@ -355,7 +316,7 @@ Json collectives_section(const RunModel& model) {
         one["calls"] = c.total.calls;
         one["bytes"] = c.total.bytes;
         put_measure(one, "relative_l2",
-                    c.total.compared ? relative(c.total.error_squares, c.total.sum_squares) : -1);
+                    c.total.compared ? relative_error(c.total.error_squares, c.total.sum_squares) : -1);
         put_measure(one, "worst_phi", c.total.compared ? c.worst_phi : -1);
         one["worst_step"] = known(c.worst_at.step);
         one["made_nonfinite"] = c.total.made_nonfinite;

@@ -7,15 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/fold/run_model.hpp"
+#include "runtime/judge/finding_json.hpp"
 #include "runtime/judge/judge.hpp"
 
 // What a folded run and its judgement say, as JSON values: the parts that the JSON report and the page share.
-// Ranks, steps and numbers that are not known are null; a number that JSON cannot hold is null, and the same
-// key with "_hex" says "nan", "inf" or "-inf". Texts are those of the recording, unescaped.
+// Numbers are as in finding_json.hpp. Texts are those of the recording, unescaped.
 
 namespace mp::trace {
-
-using Json = nlohmann::ordered_json;
 
 // The run in one word. fail: an error was found; inconclusive: no error, but too little was observed to say
 // that there is none; warn: warnings only.
@@ -24,15 +22,8 @@ Outcome outcome_of(const Judgement&);
 std::string_view name_of(Outcome);
 // The first cause as a sentence, or what was looked at and found good. Not escaped.
 std::string headline_of(const RunModel&, const Judgement&);
-// "1 rank", "2 ranks".
-std::string counted(std::int64_t n, std::string_view what);
-
-void put_number(Json& into, const std::string& key, double value);
-Json known(Rank);
-Json known(Step);
 
 Json verdict_section(const RunModel&, const Judgement&);
-Json finding_entry(const Finding&);
 Json findings_section(const Judgement&);
 Json first_overflow_section(const Judgement&);  // null: there is none
 Json layers_section(const RunModel&);           // per layer and phase, its ops inside

@@ -57,7 +57,7 @@ std::string table_of(const std::vector<Row>& rows) {
     return out;
 }
 
-std::string percent(double fraction) {
+std::string share_text(double fraction) {
     if (fraction < 0) return "-";
     // Rounded down: 99.999 % of the ops is not all of them.
     const auto hundredths = static_cast<std::uint64_t>(fraction * 10000);
@@ -68,8 +68,8 @@ std::string percent(double fraction) {
 std::string coverage_text(const Run& run) {
     CoverageSum c;
     for (const Recording& r : run.recordings) c.add(r);
-    std::string out = "coverage   " + percent(fraction_of_ops(c.sum)) + " of float ops, " +
-                      percent(fraction_of_bytes(c.sum)) +
+    std::string out = "coverage   " + share_text(fraction_of_ops(c.sum)) + " of float ops, " +
+                      share_text(fraction_of_bytes(c.sum)) +
                       " of their bytes shadowed; seeds after step 0: " + std::to_string(c.seeds_after_first) +
                       " (" + std::to_string(c.external_after_first) + " from outside); stale " +
                       std::to_string(c.sum.stale) + ", flips " + std::to_string(c.sum.flips) + ", leaks " +

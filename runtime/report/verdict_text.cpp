@@ -23,8 +23,7 @@ std::string upper(std::string_view text) {
 std::string strip_text(const RunModel& model, const Judgement& judgement) {
     std::string out = upper(name_of(outcome_of(judgement))) + "  " +
                       shown_short(headline_of(model, judgement), 300) + "\n      " +
-                      counted(model.step_count, "step") + ", " +
-                      counted(static_cast<std::int64_t>(model.ranks.size()), "rank");
+                      counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";

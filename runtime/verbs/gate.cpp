@@ -11,9 +11,9 @@
 #include "runtime/fold/symbols.hpp"
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
-#include "runtime/judge/policy_text.hpp"
 #include "runtime/launch/words.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/verbs/inputs.hpp"
 
 namespace mp::trace {
 namespace {
@@ -83,22 +83,15 @@ Result<GateRun> run_gate(const GateRequest& request) {
     Result<Rules> rules = rules_of(request.rules);
     if (!rules) return rules.error();
     std::vector<std::string> policies = rules->policies;
-    for (const std::string& text : request.policies) {
-        const auto policy = parse_policy(text, "");
-        if (!policy) return Error{"--policy: " + policy.error().message, policy.error().hint};
-        policies.push_back(text);
-    }
-    std::vector<LintFinding> lint;
-    for (const std::string& path : request.lint) {
-        const auto found = read_lint(path);
-        if (!found) return Error{"--lint: " + found.error().message, found.error().hint};
-        lint.insert(lint.end(), found->begin(), found->end());
-    }
+    if (const Status good = check_policies(request.policies); !good) return good.error();
+    policies.insert(policies.end(), request.policies.begin(), request.policies.end());
+    const auto lint = read_lint_files(request.lint);
+    if (!lint) return lint.error();
     Result<RunModel> model = fold_run(request.directory);
     if (!model) return model.error();
     launch::resolve_sources(*model);
     const GateResult result =
-        gate(judge(*model, rules->limits, policies), *rules, lint, today(), request.strict);
+        gate(judge(*model, rules->limits, policies), *rules, *lint, today(), request.strict);
     GateRun out;
     out.exit = exit_code(result);
     for (const Output& o : *outputs)

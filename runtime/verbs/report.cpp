@@ -1,13 +1,12 @@
 #include "runtime/verbs/report.hpp"
 
 #include "runtime/fold/symbols.hpp"
-#include "runtime/gate/gate.hpp"
-#include "runtime/judge/policy_text.hpp"
 #include "runtime/report/json_report.hpp"
 #include "runtime/report/page.hpp"
 #include "runtime/report/run_summary.hpp"
 #include "runtime/report/text_report.hpp"
 #include "runtime/trace/display.hpp"
+#include "runtime/verbs/inputs.hpp"
 
 namespace mp::trace {
 namespace {
@@ -17,32 +16,18 @@ Error no_recording(const std::string& directory) {
             "a process records from its first backward, optimizer step or collective on"};
 }
 
-Result<std::vector<LintFinding>> lint_of(const ReportRequest& request) {
-    std::vector<LintFinding> out;
-    for (const std::string& path : request.lint) {
-        const auto found = read_lint(path);
-        if (!found) return Error{"--lint: " + found.error().message, found.error().hint};
-        out.insert(out.end(), found->begin(), found->end());
-    }
-    return out;
-}
-
 }  // namespace
 
-Status check_report(const ReportRequest& request) {
+Result<ReportInputs> read_inputs(const ReportRequest& request) {
     if ((request.json == "-") + (request.html == "-") + request.text > 1)
         return Error{"report: two reports go to standard output", "give one a file: --json run.json"};
-    for (const std::string& text : request.policies) {
-        const auto policy = parse_policy(text, "");
-        if (!policy) return Error{"--policy: " + policy.error().message, policy.error().hint};
-    }
-    const auto lint = lint_of(request);
-    return lint ? Status(Done{}) : lint.error();
+    if (const Status good = check_policies(request.policies); !good) return good.error();
+    auto lint = read_lint_files(request.lint);
+    if (!lint) return lint.error();
+    return ReportInputs{*std::move(lint)};
 }
 
-Result<ReportRun> run_report(const ReportRequest& request) {
-    const auto lint = lint_of(request);
-    if (!lint) return lint.error();
+Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& inputs) {
     // The tables of text and JSON are of each process, which the model has folded together: only they need
     // the recordings themselves in memory.
     const bool text = request.text || (request.html.empty() && request.json.empty());
@@ -53,7 +38,7 @@ Result<ReportRun> run_report(const ReportRequest& request) {
     launch::resolve_sources(*model);
     if (model->ranks.empty()) return no_recording(request.directory);
     Judgement judgement = judge(*model, {}, request.policies);
-    join(judgement.findings, *lint);
+    join(judgement.findings, inputs.lint);
 
     ReportRun out;
     out.warnings = model->unreadable;

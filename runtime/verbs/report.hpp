@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/result.hpp"
+#include "runtime/gate/gate.hpp"
 
 namespace mp::trace {
 
@@ -22,13 +23,16 @@ struct ReportRun {
     std::vector<Error> warnings;                             // recordings that are not readable
 };
 
+// What the options name. Errors are those of the command line rather than of the run.
+struct ReportInputs {
+    std::vector<LintFinding> lint;
+};
+Result<ReportInputs> read_inputs(const ReportRequest&);
+
 // Fails when there is nothing to report on: no directory, no recording in it.
-Result<ReportRun> run_report(const ReportRequest&);
+Result<ReportRun> run_report(const ReportRequest&, const ReportInputs&);
 
 // `mp-trace summary`: run_summary() of a directory.
 Result<std::string> summary_of(const std::string& directory);
-
-// Errors of the command line rather than of the run: --policy and --lint.
-Status check_report(const ReportRequest&);
 
 }  // namespace mp::trace

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mp::trace {
+namespace mp {
 namespace {
 
 TEST(Figures, NumbersAreShortAndGrouped) {
@@ -30,4 +30,4 @@ TEST(Figures, SharesAndFloors) {
 }
 
 }  // namespace
-}  // namespace mp::trace
+}  // namespace mp

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/report/sections.hpp"
 #include "tests/runtime/report/sample_models.hpp"
 
 namespace mp::trace {
@@ -32,6 +33,14 @@ TEST(RunSummary, KeepsItsPromisesForEveryRun) {
                                     test::running_sum_run(), test::watched_run(), test::hostile_run()})
         expect_promises(run_summary(run.model, run.judgement));
     expect_promises(run_summary({}, {}));
+}
+
+// Counts of steps are signed and counts of findings are not; both are grouped.
+TEST(RunSummary, LargeCountsAreGrouped) {
+    RunModel model;
+    model.step_count = 12'000;
+    EXPECT_THAT(run_summary(model, {}), HasSubstr("12,000 steps, 0 ranks"));
+    EXPECT_THAT(headline_of(model, {}), HasSubstr("12,000 steps of 0 ranks"));
 }
 
 TEST(RunSummary, SaysWhatOverflowedWhoSkippedAndWhatDivergesMost) {
