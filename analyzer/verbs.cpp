@@ -13,7 +13,9 @@
 #include "analyzer/driver/policy_command.hpp"
 #include "analyzer/facts/text.hpp"
 #include "analyzer/report/display.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
+#include "kernels/base/version.hpp"
 
 namespace mp::lint {
 namespace {
@@ -84,9 +86,8 @@ int fail(const Error& error) {
 
 // A reader that went away has read what it wanted; anything else that is not written is an error.
 bool print(std::string_view text) {
-    const Status written = write_all(STDOUT_FILENO, text);
-    if (written || errno == EPIPE) return true;
-    say("error", "standard output: " + written.error().message);
+    if (write_all(STDOUT_FILENO, text) || errno == EPIPE) return true;
+    say("error", std::string("standard output: ") + std::strerror(errno));
     return false;
 }
 
@@ -97,7 +98,7 @@ int print_version(const CommandLine& line, const FrontEnds& parts) {
                                  .project_root = {},
                                  .extra_args = {}};
     const Invocation cuda = parts.translate(parts.default_command("version.cu", {}), extract);
-    std::string out = "mp-lint " + std::string(product_version()) + "\n";
+    std::string out = "mp-lint " + std::string(kVersion) + "\n";
     out += "front end: " + parts.version() + "\n";
     out += "CUDA headers: " + cuda.headers + "\n";
     return print(out) ? kClean : kUsage;
@@ -125,10 +126,7 @@ int print_rule(const std::vector<std::string>& words) {
         for (const Rule* rule : all_rules()) {
             known.push_back(rule->id);
             known.push_back(rule->name);
-            if (names_rule(word, *rule) &&
-                edit_distance(word, rule->id) * edit_distance(word, rule->name) == 0) {
-                found = rule;
-            }
+            if (is_rule(word, *rule)) found = rule;
         }
         if (!found) {
             std::string hint = did_you_mean(word, known);
@@ -161,7 +159,7 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
         files.emplace_back();
         if (output.file.empty()) continue;
         Result<OutputFile> file = OutputFile::open(output.file);
-        if (!file) return fail(file.error());
+        if (!file) return fail({output.file + ": cannot be written: " + file.error().message, ""});
         files.back().emplace(std::move(*file));
     }
     if (::isatty(STDERR_FILENO) && !is_dumb() && !line.quiet) line.lint.progress = show_progress;
@@ -181,7 +179,7 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
             written &= print(text);
         } else if (const Status saved = files[i]->commit(text); !saved) {
             written = false;
-            fail(saved.error());
+            fail({line.outputs[i].file + ": " + saved.error().message, ""});
         }
     }
     if (!written) return kUsage;

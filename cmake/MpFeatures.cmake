@@ -1,5 +1,5 @@
-# What this machine offers. Required parts stop the configuration with the package to install;
-# optional ones are detected, and the summary names what turns each missing one on.
+# Detects the parts of this machine. A missing required part stops the configuration with the package to
+# install. For a missing optional part, the summary says how to enable it.
 set_property(GLOBAL PROPERTY MP_FEATURES "")
 function(mp_feature name found detail how)
   if(found)
@@ -27,6 +27,13 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(utf8proc REQUIRED libutf8proc)
+# Static, so that the tools start without one more library to find.
+find_library(MP_UTF8PROC libutf8proc.a HINTS ${utf8proc_LIBDIR} REQUIRED)
+add_library(mp_utf8proc INTERFACE)
+target_link_libraries(mp_utf8proc INTERFACE ${MP_UTF8PROC})
+target_include_directories(mp_utf8proc SYSTEM INTERFACE ${utf8proc_INCLUDE_DIRS})
+target_compile_definitions(mp_utf8proc INTERFACE UTF8PROC_STATIC)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 include(MpClang)
 include(MpTreeSitter)

@@ -1,5 +1,4 @@
-# Everything that holds for the whole build. Targets get it through mp_warnings; nothing global but the
-# language level.
+# Options of the whole build. Targets get them through mp_warnings; only the language level is global.
 option(MP_BUILD_TESTS "Build the tests" ON)
 option(MP_WERROR "Treat warnings as errors" OFF)
 set(MP_SANITIZE "" CACHE STRING "Sanitizers for our own code, e.g. address,undefined or thread")
@@ -16,7 +15,7 @@ endif()
 
 find_program(MP_CCACHE ccache)
 if(MP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths relative to the checkout: a second clone on this machine finds the objects of the first.
+  # Paths relative to the checkout, so that a second clone on this machine finds the objects of the first.
   set(launcher env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MP_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})

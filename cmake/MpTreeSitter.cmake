@@ -1,5 +1,5 @@
 # tree-sitter and its Python grammar, compiled from the sdists that script/bootstrap unpacks. The grammar's
-# sdist has no headers of its own: it takes the runtime's.
+# sdist has no headers, so it uses those of the runtime.
 set(MP_PYTHON_SOURCES ${PROJECT_SOURCE_DIR}/.venv/src CACHE PATH "Where tree-sitter's sdists are unpacked")
 set(runtime ${MP_PYTHON_SOURCES}/tree-sitter-0.24.0/tree_sitter/core/lib)
 set(grammar ${MP_PYTHON_SOURCES}/tree_sitter_python-0.23.6/src)
@@ -13,7 +13,8 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tree-sitter/tree_sitter)
 foreach(header parser alloc array)
   configure_file(${runtime}/src/${header}.h ${PROJECT_BINARY_DIR}/tree-sitter/tree_sitter/${header}.h COPYONLY)
 endforeach()
-# Others' code, as it is: no warnings of ours, and optimised in every build, because its speed is ours.
+# Third-party code: without our warnings, and optimised in every build, because it decides the speed of
+# mp-lint.
 add_library(mp_tree_sitter STATIC ${runtime}/src/lib.c ${grammar}/parser.c ${grammar}/scanner.c)
 target_include_directories(mp_tree_sitter SYSTEM PUBLIC ${runtime}/include
   PRIVATE ${runtime}/src ${PROJECT_BINARY_DIR}/tree-sitter)

@@ -18,6 +18,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "kernels/base/version.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
 #include "runtime/launch/layout.hpp"
@@ -273,7 +274,7 @@ int build_adapter_verb(const po::variables_map& map, const std::vector<std::stri
 
 int version_verb(const po::variables_map&, const std::vector<std::string>&) {
     const Result<Layout> layout = own_layout();
-    std::string out = "mp-trace " MP_VERSION "\n";
+    std::string out = "mp-trace " + std::string(kVersion) + "\n";
     if (layout) {
         out += "preload: " + printable(layout->preload) + "\n";
         out += "adapter sources: " + printable(layout->sources) + "\n";

@@ -8,8 +8,8 @@
 
 #include "analyzer/adopt/baseline.hpp"
 #include "analyzer/adopt/changed_lines.hpp"
-#include "analyzer/driver/output.hpp"
 #include "analyzer/report/entries.hpp"
+#include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
 
 namespace mp::lint {
@@ -22,11 +22,13 @@ bool file_exists(const std::string& path) {
 
 Status save(const Baseline& baseline, const std::string& path) {
     Result<OutputFile> file = OutputFile::open(path);
-    if (!file) return file.error();
-    return file->commit(print_baseline(baseline));
+    if (!file) return Error{path + ": cannot be written: " + file.error().message, ""};
+    const Status saved = file->commit(print_baseline(baseline));
+    return saved ? saved : Error{path + ": " + saved.error().message, ""};
 }
 
-// A report that is not one of everything would make a baseline that is not either.
+// Lints everything. An incomplete report would make an incomplete baseline, so it is an error when nothing
+// was analysed.
 Result<Report> whole_run(const LintOptions& options, const FrontEnds& parts) {
     Result<Report> report = run_lint(options, parts);
     if (report && !report->analysed_anything)
@@ -82,7 +84,7 @@ Result<Report> run_adopted(const LintOptions& options, const FrontEnds& parts, c
         if (!report) return report;
         if (baseline) apply_baseline(*report, *baseline, adopt.baseline);
         if (adopt.diff_base.empty()) return report;
-        // Asked again after a fix: lines have moved.
+        // Computed again after a fix, because lines have moved.
         const Result<ChangedLines> lines = ChangedLines::since(adopt.diff_base, options.working_directory);
         if (!lines) return lines.error();
         lines->filter(*report);

@@ -8,21 +8,21 @@
 
 namespace mp::lint {
 
-// How a project that has findings already lives with mp-lint.
+// Options for a project that adopts mp-lint and already has findings.
 struct AdoptOptions {
-    std::string baseline;   // file of findings that do not count; empty: none
-    std::string diff_base;  // git revision: only lines changed since; empty: all
+    std::string baseline;   // file of findings that are not reported; empty: none
+    std::string diff_base;  // git revision: report only lines changed since; empty: all lines
     bool fix = false;
     FixOptions how;
 };
 
-// run_lint, with the findings left out that the baseline knows or that are not on changed lines,
-// and with fixes made, when asked for.
+// Runs run_lint and removes the findings that are in the baseline or not on changed lines. Applies fixes if
+// options ask for them.
 Result<Report> run_adopted(const LintOptions&, const FrontEnds&, const AdoptOptions&, FixOutcome&);
 
 struct BaselineAnswer {
-    std::string out;   // what was asked for
-    std::string said;  // what was done
+    std::string out;   // the requested output
+    std::string said;  // a message for the user about what was done
     int code = 0;
 };
 

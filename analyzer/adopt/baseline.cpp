@@ -28,7 +28,7 @@ BaselineEntry entry_of(const Report& report, const Finding& f) {
             .count = 1};
 }
 
-// Sorted, equal entries added up.
+// Sorts the entries and adds up the counts of equal ones.
 Baseline collected(Baseline entries) {
     std::sort(entries.begin(), entries.end());
     Baseline out;
@@ -106,7 +106,7 @@ private:
         return at->second;
     }
 
-    // Would this run have found it again?
+    // Whether this run would have found the entry again, if it were still there.
     bool was_judged(const BaselineEntry& e) {
         const bool ran = std::ranges::find(report_.rules, e.rule, &RuleText::id) != report_.rules.end();
         if (!ran) return false;
@@ -123,7 +123,7 @@ private:
 
     const Report& report_;
     const std::function<bool(const std::string&)>& exists_;
-    Baseline left_;  // with what is not matched yet as count
+    Baseline left_;  // count: number of findings not matched yet
     std::map<std::string_view, BaselineEntry*> by_fingerprint_;
     std::map<std::string, bool> gone_;
     BaselineMatch out_;

@@ -7,7 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "analyzer/driver/child.hpp"
+#include "kernels/base/child.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace mp::lint {
 namespace {
@@ -19,8 +20,8 @@ std::string_view take_line(std::string_view& text) {
     return line;
 }
 
-// git's name of a file in a header: b/src/a.py, or "b/a\"b\303\251.py" for odd ones, or a name with
-// blanks and a tab behind it.
+// The file name in a header of git's diff: b/src/a.py; "b/a\"b\303\251.py" with quotes for names with
+// special characters; a name with blanks has a tab after it.
 std::string unquoted(std::string_view name) {
     if (name.ends_with('\t')) name.remove_suffix(1);
     if (!name.starts_with('"')) return std::string(name);
@@ -43,7 +44,7 @@ std::string unquoted(std::string_view name) {
     return out;
 }
 
-// "-12,3": start and count; a count of one is left out.
+// "-12,3": start and count; git omits a count of one.
 std::pair<std::size_t, std::size_t> range_of(std::string_view text) {
     std::size_t start = 0, count = 1;
     const char* const end = text.data() + text.size();
@@ -52,14 +53,14 @@ std::pair<std::size_t, std::size_t> range_of(std::string_view text) {
     return {start, count};
 }
 
-// What git prints, or an Error with what it complains about.
+// git's output, or an Error with its error message.
 Result<std::string> git(std::vector<std::string> arguments, const std::string& directory) {
-    // No hooks, helpers or drivers of the repository's configuration run on our behalf.
+    // Hooks, helpers and drivers in the repository's configuration must not run.
     std::vector<std::string> words{"git", "-c", "core.quotepath=off", "-c", "core.fsmonitor=false"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const Result<ChildOutput> child = run_child(words, directory);
+    const Result<ChildEnd> child = run_tool(words, directory);
     if (!child) return Error{"--diff-base: " + child.error().message, "it needs git"};
-    if (child->code == 0) return child->out;
+    if (child->good()) return child->out;
     std::string_view said = child->err;
     return Error{"--diff-base: git: " + std::string(take_line(said)), ""};
 }
@@ -67,12 +68,6 @@ Result<std::string> git(std::vector<std::string> arguments, const std::string& d
 std::string without_line_end(std::string text) {
     while (text.ends_with('\n')) text.pop_back();
     return text;
-}
-
-std::string real_path(std::string_view path) {
-    const std::string name(path);
-    const std::unique_ptr<char, void (*)(void*)> real(::realpath(name.c_str(), nullptr), std::free);
-    return real ? real.get() : name;
 }
 
 }  // namespace
@@ -121,7 +116,7 @@ ChangedLines ChangedLines::parse(std::string_view diff, const std::vector<std::s
             const std::size_t plus = std::min(line.find(" +") + 2, line.size());
             const auto [start, count] = range_of(line.substr(plus));
             if (file && count) file->push_back({start, start + count - 1});
-            // The lines themselves may look like anything, so they are counted off.
+            // The lines themselves may contain any text, so skip them by count.
             for (std::size_t left = removed + count; left > 0 && !diff.empty();) {
                 if (!take_line(diff).starts_with('\\')) --left;
             }
@@ -142,7 +137,7 @@ void ChangedLines::filter(Report& report) const {
     const std::size_t before = report.findings.size();
     std::erase_if(report.findings, [&](const Finding& f) {
         const auto [at, added] = real.try_emplace(f.span.file.str());
-        if (added) at->second = real_path(f.span.file.str());
+        if (added) at->second = real_path(std::string(f.span.file.str()));
         return !contains(at->second, f.span.line, f.span.end_line);
     });
     report.outside_diff = before - report.findings.size();

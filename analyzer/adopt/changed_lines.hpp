@@ -11,19 +11,19 @@
 
 namespace mp::lint {
 
-// Lines that differ between a git revision and the files as they are now. Files that git does not
-// know yet are new in every line; ignored ones have none.
+// Lines that differ between a git revision and the current files. In untracked files every line counts as
+// changed; ignored files have no changed lines.
 class ChangedLines {
 public:
     static Result<ChangedLines> since(const std::string& revision, const std::string& directory);
-    // From `git diff -U0` and the names of new files; `root` is the work tree.
+    // `diff`: the output of `git diff -U0`; `added`: names of new files; `root`: the work tree.
     static ChangedLines parse(std::string_view diff, const std::vector<std::string>& added,
                               const std::string& root);
 
-    // Did any of these lines change? `path` is absolute, without symbolic links.
+    // Whether any of these lines changed. `path` is absolute, without symbolic links.
     bool contains(std::string_view path, std::size_t first, std::size_t last) const;
 
-    // Leaves only findings on changed lines in the report, and counts the others.
+    // Removes the findings that are not on changed lines from the report, and counts them.
     void filter(Report&) const;
 
 private:

@@ -8,6 +8,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,11 +42,7 @@ bool is_step_loop(const Function& f, const Call& addition) {
     });
 }
 
-bool is_loss(const Call& call) {
-    constexpr std::array<std::string_view, 5> kOthers{
-        "cross_entropy", "kl_div", "nll_loss2d", "binary_cross_entropy", "binary_cross_entropy_with_logits"};
-    return call.op.name().ends_with("_loss") || any_of(call.op.name(), kOthers);
-}
+bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
 public:

@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -15,12 +16,11 @@ namespace {
 constexpr std::size_t kFarthest = 64;
 
 bool only_moves(const Call& call) {
-    constexpr std::array<std::string_view, 26> kMoves{
-        "view",    "reshape",  "squeeze", "unsqueeze",      "flatten",    "unflatten", "transpose",
-        "permute", "t",        "expand",  "expand_as",      "detach",     "clone",     "contiguous",
-        "cuda",    "cpu",      "repeat",  "index",          "select",     "slice",     "narrow",
-        "view_as", "swapaxes", "movedim", "requires_grad_", "__getitem__"};
-    return any_of(call.op.known() ? call.op.name() : leaf(call.name.str()), kMoves);
+    // Methods of Python that are no ops.
+    constexpr std::array<std::string_view, 4> kMoves{"cuda", "cpu", "requires_grad_", "__getitem__"};
+    if (call.op.known()) return traits_of(call.op).has(Trait::moves);
+    const std::string_view name = leaf(call.name.str());
+    return traits_of(name).has(Trait::moves) || any_of(name, kMoves);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/arguments.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -26,17 +27,14 @@ bool is_product(const Call& call) {
 bool keeps_size(const Call& call) {
     constexpr std::array<std::string_view, 8> kKeeping{"clamp", "clamp_min", "clip", "mul",
                                                        "add",   "maximum",   "abs",  "to"};
-    constexpr std::array<std::string_view, 7> kMoving{"float", "squeeze", "unsqueeze", "transpose",
-                                                      "view",  "reshape", "contiguous"};
-    return any_of(call.op.name(), kKeeping) || any_of(call.op.name(), kMoving) ||
-           any_of(leaf(call.name.str()), kMoving);
+    const std::string_view name = leaf(call.name.str());
+    return any_of(call.op.name(), kKeeping) || traits_of(call.op).has(Trait::moves) || name == "float" ||
+           traits_of(name).has(Trait::moves);
 }
 
 // A probability or a gate: its products stay in range.
 bool is_bounded(const Function& f, const Operand& operand) {
-    constexpr std::array<std::string_view, 5> kBounded{"softmax", "sigmoid", "tanh", "normalize",
-                                                       "log_softmax"};
-    return origin(f, operand, [&](const Call& c) { return any_of(c.op.name(), kBounded); }) != nullptr;
+    return origin(f, operand, [](const Call& c) { return traits_of(c.op).has(Trait::bounded); }) != nullptr;
 }
 
 struct Value {

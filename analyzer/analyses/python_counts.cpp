@@ -12,16 +12,16 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 // Calls whose result counts or points: its values are as large as the data is long.
 bool counts(const Call& call) {
-    constexpr std::array<std::string_view, 6> kOps{"argmax",   "argmin",        "argsort",
-                                                   "bincount", "count_nonzero", "nonzero"};
     constexpr std::array<std::string_view, 3> kNames{"torch.arange", "torch.randint", "torch.randperm"};
-    return any_of(call.op.name(), kOps) || any_of(call.name.str(), kNames);
+    const bool is_count = traits_of(call.op).has(Trait::indices) && call.op.name() != "one_hot";
+    return is_count || any_of(call.name.str(), kNames);
 }
 
 // The size of torch.randint(low, high, size): its last positional argument.

@@ -7,28 +7,13 @@
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/arguments.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 // Longer ways than this are not followed; the answer is then unknown.
 constexpr int kDeepest = 48;
-
-// Ops whose result has the dtype of their floating inputs, besides those that the policies list.
-constexpr std::array<std::string_view, 47> kKeeps{
-    "abs",     "add",       "sub",       "rsub",      "mul",          "div",         "neg",        "square",
-    "sqrt",    "clamp",     "clamp_min", "clamp_max", "clone",        "contiguous",  "detach",     "dropout",
-    "expand",  "expand_as", "flatten",   "gelu",      "index_select", "masked_fill", "max_pool2d", "narrow",
-    "permute", "relu",      "repeat",    "reshape",   "roll",         "select",      "sigmoid",    "silu",
-    "slice",   "squeeze",   "t",         "tanh",      "transpose",    "unsqueeze",   "unflatten",  "view",
-    "view_as", "where",     "mean",      "var",       "std",          "amax",        "pad"};
-
-// Ops whose second input may be a tensor too. In Python nothing tells a tensor from a number or a
-// dimension, so that the other ops are judged by their first input alone.
-constexpr std::array<std::string_view, 23> kSeveralInputs{
-    "add",     "sub",     "rsub",  "mul",     "div",     "pow",  "where",  "maximum",
-    "minimum", "atan2",   "dot",   "vdot",    "cross",   "lerp", "matmul", "mm",
-    "bmm",     "baddbmm", "addmm", "addcmul", "addcdiv", "cat",  "stack"};
 
 bool is_display(const Call& call) {
     const std::string_view name = call.name.str();
@@ -58,8 +43,9 @@ bool follows_first(const Function& f, const Call& call) {
 }
 
 bool is_known_op(const RuleContext& context, Op op) {
-    return any_of(op.name(), kKeeps) || context.cuda.category(op) != Category::unlisted ||
-           context.cpu.category(op) != Category::unlisted;
+    const Traits traits = traits_of(op);
+    return traits.has(Trait::keeps) || traits.has(Trait::promotes) ||
+           context.cuda.category(op) != Category::unlisted || context.cpu.category(op) != Category::unlisted;
 }
 
 TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
@@ -77,7 +63,7 @@ const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
     const auto [entry, is_new] = traits_.try_emplace(op.symbol());
     if (is_new)
         entry->second = {.is_known = is_known_op(context_, op),
-                         .takes_several = any_of(op.name(), kSeveralInputs)};
+                         .takes_several = traits_of(op).has(Trait::second_tensor)};
     return entry->second;
 }
 

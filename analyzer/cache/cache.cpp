@@ -229,9 +229,7 @@ void Cache::store(const CacheKey& key, const Unit& unit, std::string_view text,
     }
 }
 
-bool Cache::write(const std::string& path, std::string_view bytes) {
-    return replace_file(directory_, path, bytes);
-}
+bool Cache::write(const std::string& path, std::string_view bytes) { return replace_file(path, bytes); }
 
 void Cache::evict() {
     if (!enabled()) return;

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 
@@ -43,18 +44,9 @@ private:
     std::unordered_map<std::string, std::vector<std::string>> names_;
 };
 
-std::uint64_t hash_bytes(std::string_view);
-
 // The identity of the file a stat() result describes.
 FileId id_of(const struct stat&);
 // `mtime_ns`, or 0 when a file that young may yet change without changing it.
 std::int64_t trusted_mtime(std::int64_t mtime_ns);
-
-// A file that appears complete or not at all: written beside in `directory` and renamed. On failure
-// errno says why.
-bool replace_file(const std::string& directory, const std::string& path, std::string_view bytes);
-
-// The whole of a regular file; false when it cannot be read or is larger than `limit`.
-bool read_file(const std::string& path, std::string& into, std::uint64_t limit = std::uint64_t{1} << 32);
 
 }  // namespace mp::lint

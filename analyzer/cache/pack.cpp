@@ -175,7 +175,7 @@ bool FactsPack::rewrite() {
     }
     std::string bytes = out.take();
     for (const std::string& segment : added_) bytes += segment;
-    return replace_file(directory_, path_, bytes);
+    return replace_file(path_, bytes);
 }
 
 }  // namespace mp::lint

@@ -1,4 +1,4 @@
-// Accumulations as facts: which of a body's steps gather, and what is said about them.
+// Accumulations as facts: selects the steps of a body that accumulate, and describes them.
 
 #include <algorithm>
 #include <set>
@@ -18,13 +18,13 @@ SourceSpan span_at(SourceLocation where, const ASTContext& context) {
     return span_of(SourceRange(where), context);
 }
 
-// The helper that the root itself calls.
+// The frame of the helper that the root calls directly.
 const Frame* outermost(const Frame* frame) {
     while (frame && frame->outer) frame = frame->outer;
     return frame;
 }
 
-// The statement list or branch that holds the statement: unrolled steps of one tree share it.
+// The statement list or branch that contains the statement. The unrolled steps of one tree share it.
 const Stmt* block_of(const Body& body, const Stmt* s) {
     while (s && !isa<CompoundStmt>(s)) s = body.parent(s);
     return s;
@@ -32,13 +32,13 @@ const Stmt* block_of(const Body& body, const Stmt* s) {
 
 }  // namespace
 
-// A number, or a packed pair of them: pointers move, they do not gather.
+// A number or a packed pair of numbers. Moving a pointer is not an accumulation.
 bool Flow::is_low_precision_value(Term t) const {
     const ElementType type = element_type(t.expr->getType());
     return is_low_precision(type.dtype) && (type.shape == Shape::scalar || type.shape == Shape::vec);
 }
 
-// A helper with a loop around its addition has that fact itself.
+// A helper with a loop around its addition has an accumulation fact of its own.
 bool Flow::reported_by_helper(const Step& step) const {
     for (const Frame* f = step.frame; f; f = f->outer) {
         Step inside = step;
@@ -49,8 +49,8 @@ bool Flow::reported_by_helper(const Step& step) const {
     return false;
 }
 
-// this->sum += x in a method that is called again and again. Operators and constructors make
-// values.
+// this->sum += x in a method that is called repeatedly. Operators and constructors are excluded, because
+// they make new values.
 bool Flow::is_member_sum(const Step& step) const {
     const auto* method = dyn_cast<CXXMethodDecl>(&terms.root().function());
     return method && !isa<CXXConstructorDecl>(method) && !method->isOverloadedOperator() && !step.frame &&
@@ -101,7 +101,7 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
 
 void Flow::add_accumulations(Function& out) const {
     const Body& root = terms.root();
-    std::set<std::pair<const ValueDecl*, const Stmt*>> unrolled;  // trees written out step by step
+    std::set<std::pair<const ValueDecl*, const Stmt*>> unrolled;  // unrolled trees
     std::map<std::pair<const ValueDecl*, const Stmt*>, std::size_t> fact_of;
     for (const Step& step : steps) {
         if (!is_low_precision_value(step.target) || !step.place.base) continue;

@@ -1,4 +1,4 @@
-// Accumulators: storage that a loop, a tree reduction or repeated calls keep adding to.
+// Accumulators: storage to which a loop, a tree reduction or repeated calls add.
 
 #include <algorithm>
 
@@ -35,7 +35,8 @@ void Flow::collect_steps() {
     std::ranges::sort(steps, {}, &Step::position);
 }
 
-// What a call does to storage of the root: through a pointer, a reference, an object or a capture.
+// Collects the changes that a call makes to storage of the root: through a pointer, a reference, an object
+// or a capture.
 void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call, const Frame* outer) {
     const FunctionDecl* callee = call.getDirectCallee();
     if (!callee) return;
@@ -58,7 +59,7 @@ void Flow::collect_helper_steps(const CallExpr& call, const CallExpr& root_call,
         collect_helper_steps(*cast<CallExpr>(inner), root_call, frame);
 }
 
-// The place's own value, in another lane.
+// Whether the term is the place's own value in another lane.
 bool Flow::is_shuffle_of(Term t, Term place) const {
     const Term resolved = terms.resolve(t);
     const auto own = [&](Term e) {
@@ -69,7 +70,7 @@ bool Flow::is_shuffle_of(Term t, Term place) const {
     const auto* call = resolved ? dyn_cast<CallExpr>(resolved.expr) : nullptr;
     const Frame* frame = call ? terms.enter(*call, resolved.frame) : nullptr;
     if (!frame) return false;
-    // A wrapper with a branch per architecture returns a shuffle on each.
+    // A wrapper with one branch per architecture returns a shuffle in each branch.
     const auto& returned = frame->body->returned();
     return !returned.empty() && std::ranges::all_of(returned, [&](const Expr* e) { return own({e, frame}); });
 }
@@ -144,8 +145,8 @@ std::optional<Accumulate> Flow::accumulate(const Step& step) const {
     return found;
 }
 
-// The storage goes to a call that may overwrite it: load(registers, memory). A helper that is known
-// only to add to it, or not to write it at all, leaves the sum alone.
+// Whether the storage is passed to a call that may overwrite it: load(registers, memory). A helper that is
+// known to add to it, or not to write it, does not count.
 bool Flow::refills(const Step& step, const Write& w) const {
     const auto* call = dyn_cast<CallExpr>(w.site);
     if (w.kind != WriteKind::escape || step.at || !call || call == step.site) return false;
@@ -157,7 +158,7 @@ bool Flow::refills(const Step& step, const Write& w) const {
     });
 }
 
-// The place is given a value that does not depend on it, on every turn of the loop.
+// Whether every iteration of the loop assigns to the place a value that does not depend on the old value.
 bool Flow::restarts(const Step& step, const Stmt* loop) const {
     const Body& body = terms.body_of(step.at);
     const auto mentions_itself = [&](const Write& w) {
@@ -174,7 +175,7 @@ bool Flow::restarts(const Step& step, const Stmt* loop) const {
         if (w == step.write || !body.contains(loop, w->site)) continue;
         const bool assigned = w->kind == WriteKind::assign && w->value && !mentions_itself(*w);
         if (!assigned && !refills(step, *w)) continue;
-        const Stmt* branch = w->site;  // a branch that also holds the step runs when the step runs
+        const Stmt* branch = w->site;  // a branch that also contains the step runs whenever the step runs
         while (branch && branch != loop && !body.contains(branch, step.site)) branch = body.parent(branch);
         if (body.always_runs(w->site, branch)) return true;
     }

@@ -17,7 +17,7 @@ bool is_branch(const Stmt* s) {
     return isa<IfStmt, SwitchStmt, AbstractConditionalOperator>(s);
 }
 
-// The part of a loop that is run again and again.
+// Whether this part of a loop runs in every iteration.
 bool repeats(const Stmt* loop, const Stmt* part) {
     if (const auto* f = dyn_cast<ForStmt>(loop)) return part != f->getInit();
     if (const auto* r = dyn_cast<CXXForRangeStmt>(loop))
@@ -63,7 +63,7 @@ std::optional<WriteKind> kind_of(OverloadedOperatorKind op) {
     }
 }
 
-// A value the initialiser really gives: `half x;` constructs without one.
+// The value that the initialiser contains; null for `half x;`, whose constructor sets none.
 const Expr* given_value(const Expr* init) {
     if (!init) return nullptr;
     const auto* construct = dyn_cast<CXXConstructExpr>(init->IgnoreImplicit());
@@ -127,9 +127,9 @@ Body::Body(const FunctionDecl& function, ASTContext& context) : function_(functi
     if (const Stmt* body = function.getBody()) walk(body);
 }
 
-// Iterative, because generated code nests expressions deeper than a stack is.
+// Iterative, because generated code can nest expressions deeper than the stack allows.
 void Body::walk(const Stmt* root) {
-    std::vector<std::pair<const Stmt*, bool>> pending{{root, false}};  // and whether it is being left
+    std::vector<std::pair<const Stmt*, bool>> pending{{root, false}};  // second: all children are visited
     nodes_[root];
     std::vector<const Stmt*> children;
     while (!pending.empty()) {
@@ -145,7 +145,9 @@ void Body::walk(const Stmt* root) {
         children.clear();
         children_of(s, children);
         for (auto child = children.rbegin(); child != children.rend(); ++child) {
-            if (nodes_.count(*child)) continue;  // shared by the written and the checked form of a list
+            if (nodes_.count(*child))
+                continue;  // shared by the syntactic and the semantic form of an
+                           // initialiser list
             nodes_[*child].parent = s;
             pending.push_back({*child, false});
         }
@@ -174,7 +176,7 @@ void Body::children_of(const Stmt* s, std::vector<const Stmt*>& out) const {
     }
     if (isa<UnaryExprOrTypeTraitExpr, CXXNoexceptExpr, OpaqueValueExpr>(s)) return;
     if (const auto* property = dyn_cast<PseudoObjectExpr>(s)) return add(property->getSyntacticForm());
-    if (const auto* lambda = dyn_cast<LambdaExpr>(s)) {  // its body is a function of its own
+    if (const auto* lambda = dyn_cast<LambdaExpr>(s)) {  // its body is a separate function
         for (const Expr* init : lambda->capture_inits()) add(init);
         return;
     }
@@ -260,7 +262,7 @@ void Body::note_captures(const LambdaExpr& lambda) {
 void Body::add_write(const Stmt& site, const Expr* target, const Expr* value, WriteKind kind) {
     bool whole = false;
     const ValueDecl* base = named_in(target, whole);
-    // What leaves by a pointer argument is what it points to, not the pointer.
+    // A pointer argument passes on the object it points to, not the pointer variable.
     if (kind == WriteKind::escape && base && base->getType()->isPointerType() && !target->isLValue())
         whole = false;
     if (base) by_variable_[base].push_back(static_cast<std::uint32_t>(writes_.size()));
@@ -327,7 +329,7 @@ const Expr* Body::definition(const VarDecl* variable) const {
     if (variable->getType()->isReferenceType()) return start_value(*variable);
     const Write* only = nullptr;
     for (const Write* w : writes_to(variable)) {
-        // Elements behind a pointer do not change the pointer.
+        // A write to an element does not change the pointer.
         if (!w->whole && variable->getType()->isPointerType()) continue;
         if (only) return nullptr;
         only = w;
@@ -335,7 +337,7 @@ const Expr* Body::definition(const VarDecl* variable) const {
     if (!only || !only->whole || !only->value) return nullptr;
     if (only->kind == WriteKind::init) return only->value;
     const Stmt* declaration = declared_at(variable);
-    // Assigned once, where it was declared: not from itself in a loop further in.
+    // Assigned once, in the scope and loop of its declaration: not from itself in an inner loop.
     const bool straight = only->kind == WriteKind::assign && declaration &&
                           always_runs(only->site, parent(declaration)) &&
                           loops_around(only->site) == loops_around(declaration);

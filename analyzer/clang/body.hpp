@@ -1,7 +1,7 @@
 #pragma once
 
-// One function body, walked once: who contains whom, in which order, which loops run around what,
-// and who writes which variable. Branches that a constant condition never takes are not part of it.
+// One function body, walked once: parents, order, loops and their extents, and the writes to each variable.
+// Branches that a constant condition never takes are left out.
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ enum class WriteKind : std::uint8_t {
     divide,
     step,    // ++ --
     other,   // |= <<= ...
-    escape,  // its address or a mutable reference leaves: what happens to it is not known here
+    escape,  // its address or a mutable reference is passed on, so later changes are unknown
 };
 
 struct Write {
@@ -33,14 +33,14 @@ struct Write {
     const clang::Expr* value = nullptr;      // assigned or added; null when there is none
     const clang::ValueDecl* base = nullptr;  // the variable or member named in the target
     WriteKind kind = WriteKind::other;
-    bool whole = false;  // the variable itself, not an element, a member or what it points to
+    bool whole = false;  // the variable itself; not an element, a member or the object it points to
 };
 
 struct Loop {
     const clang::Stmt* stmt = nullptr;
     const clang::VarDecl* counter = nullptr;
     std::uint64_t trips = 0;    // 0: not a constant
-    std::uint64_t largest = 0;  // |counter| never exceeds it; 0: not known
+    std::uint64_t largest = 0;  // upper bound of |counter|; 0: not known
     bool halving = false;       // the counter is halved or doubled
     bool never = false;         // its condition is false from the start
 };
@@ -55,15 +55,15 @@ public:
 
     bool has(const clang::Stmt* s) const { return nodes_.count(s) != 0; }
     const clang::Stmt* parent(const clang::Stmt*) const;
-    std::uint32_t order(const clang::Stmt*) const;  // position in evaluation text order
+    std::uint32_t order(const clang::Stmt*) const;  // position in the order of the text
     bool contains(const clang::Stmt* outer, const clang::Stmt* inner) const;
 
-    // Loops that run around the statement, innermost first. `do {} while (0)` is not a loop.
+    // Loops that contain the statement, innermost first. `do {} while (0)` does not count as a loop.
     std::vector<const clang::Stmt*> loops_around(const clang::Stmt*) const;
     Loop describe(const clang::Stmt* loop) const;
-    // The loop a variable counts, if it is one's counter.
+    // The loop whose counter the variable is; null when there is none.
     const clang::Stmt* loop_of_counter(const clang::VarDecl*) const;
-    // No `if`, `switch` or `?:` between the two: whenever `outer` runs, so does `inner`.
+    // True when no `if`, `switch` or `?:` is between the two: whenever `outer` runs, so does `inner`.
     bool always_runs(const clang::Stmt* inner, const clang::Stmt* outer) const;
 
     std::span<const Write> writes() const { return writes_; }
@@ -73,8 +73,8 @@ public:
     const std::vector<const clang::Expr*>& calls() const { return calls_; }  // CallExpr, by text order
     const std::vector<const clang::Expr*>& returned() const { return returned_; }
 
-    // The one expression a local variable ever stands for; null when it is assigned twice, in a
-    // branch, or through its address.
+    // The only expression ever assigned to a local variable; null when it is assigned twice, in a branch,
+    // or through its address.
     const clang::Expr* definition(const clang::VarDecl*) const;
     // A compile-time integer, also through such locals.
     std::optional<std::int64_t> constant(const clang::Expr*) const;
@@ -115,12 +115,11 @@ private:
     std::vector<const clang::Expr*> returned_;
 };
 
-// The variable, parameter or member of `this` that an lvalue names, through elements, members,
-// dereferences and pointer arithmetic; null when there is none. `whole`: nothing was passed
-// through.
+// The variable, parameter or member of `this` that an lvalue names, through elements, members, dereferences
+// and pointer arithmetic; null when there is none. `whole`: the lvalue is the variable itself.
 const clang::ValueDecl* named_in(const clang::Expr* lvalue, bool& whole);
 
-// Whether an expression may be given to clang's constant evaluator, which asserts on broken code.
+// Whether clang's constant evaluator may be called: it asserts on broken code.
 bool can_evaluate(const clang::Expr*);
 // A condition that is always true or always false.
 std::optional<bool> constant_condition(const clang::Expr*, const clang::ASTContext&);

@@ -1,4 +1,4 @@
-// The expression half of BodyWalker: evaluation order, and where each value goes.
+// The part of BodyWalker for expressions: evaluation order, and the destination of each value.
 
 #include "analyzer/clang/body.hpp"
 #include "analyzer/clang/body_walker.hpp"
@@ -12,7 +12,7 @@
 namespace mp::lint::walk {
 namespace {
 
-// The same destination, for a conversion that is not written right below a conversion node.
+// The same destination, for a conversion that is not directly below a conversion node.
 Use passed_on(const Use& use, CastForm form = CastForm::explicit_) {
     Use out = use;
     out.form = form;
@@ -23,7 +23,7 @@ bool is_constructor_or_user_conversion(clang::CastKind kind) {
     return kind == clang::CK_ConstructorConversion || kind == clang::CK_UserDefinedConversion;
 }
 
-// __stcs(p, v) and its kin store v through p.
+// __stcs(p, v) and similar intrinsics store v through p.
 bool is_store_intrinsic(const clang::FunctionDecl& f, const clang::CallExpr& e) {
     return f.getIdentifier() && f.getName().starts_with("__st") && e.getNumArgs() == 2 &&
            e.getArg(0)->getType()->isPointerType() && in_system_header(f);
@@ -50,8 +50,8 @@ void BodyWalker::expression(const clang::Expr* e, const Use& use) {
         case clang::Stmt::FloatingLiteralClass:
         case clang::Stmt::StringLiteralClass:
         case clang::Stmt::CXXThisExprClass:
-        case clang::Stmt::CXXDefaultArgExprClass:         // the callee's, not written here
-        case clang::Stmt::UnaryExprOrTypeTraitExprClass:  // these do not evaluate their operand
+        case clang::Stmt::CXXDefaultArgExprClass:         // belongs to the callee
+        case clang::Stmt::UnaryExprOrTypeTraitExprClass:  // does not evaluate its operand
         case clang::Stmt::CXXNoexceptExprClass:
         case clang::Stmt::CXXTypeidExprClass:
         case clang::Stmt::RequiresExprClass:
@@ -110,8 +110,8 @@ void BodyWalker::cast(const clang::CastExpr& e, const Use& use) {
     const auto* implicit = llvm::dyn_cast<clang::ImplicitCastExpr>(&e);
     const bool inserted = implicit && !implicit->isPartOfExplicitCast();
     const bool conversion = is_constructor_or_user_conversion(e.getCastKind());
-    // A conversion function or constructor stands right below the node that says who asked for it;
-    // under an explicit cast the implicit node in between keeps the cast's own form.
+    // A conversion function or constructor is directly below the node that shows whether it was written or
+    // implicit. Below an explicit cast, the implicit node in between keeps the form of the cast.
     CastForm form = CastForm::explicit_;
     if (conversion && inserted) form = CastForm::implicit;
     if (!conversion && implicit) form = use.form;
@@ -190,7 +190,7 @@ void BodyWalker::arguments(const clang::CallExpr& e) {
         expression(e.getArg(i), stored ? Use{.purpose = Purpose::store, .target = e.getArg(0)} : use);
     }
     if (!callee) return;
-    // What is passed by mutable reference comes back changed.
+    // Arguments passed by mutable reference may be changed by the callee.
     for (unsigned i = 0; i < e.getNumArgs() && i < callee->getNumParams(); ++i) {
         const clang::QualType type = callee->getParamDecl(i)->getType();
         if (type->isLValueReferenceType() && !type->getPointeeType().isConstQualified())

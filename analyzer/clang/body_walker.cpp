@@ -110,7 +110,7 @@ void BodyWalker::loop(const clang::Stmt* s) {
         if (constant_condition(tested->getCond(), state_.ast) != false) statement(tested->getBody());
     } else {
         const auto* until = llvm::cast<clang::DoStmt>(s);
-        // `do { ... } while (0)` is how macros spell a block.
+        // `do { ... } while (0)`: a block in a macro, not a loop.
         const bool once = constant_condition(until->getCond(), state_.ast) == false;
         if (once) --state_.loop_depth;
         statement(until->getBody());
@@ -136,7 +136,7 @@ void BodyWalker::selection(const clang::SwitchStmt& s) {
     switch_ = outer;
 }
 
-// In an instantiation `switch (MODE)` has one live case: from its label to the break.
+// In an instantiation, `switch (MODE)` has one case that runs: from its label to the break.
 void BodyWalker::selected_case(const clang::SwitchStmt& s, const llvm::APSInt& value) {
     const auto* body = llvm::dyn_cast<clang::CompoundStmt>(s.getBody());
     if (!body) return void(statement(s.getBody()));
@@ -158,7 +158,7 @@ void BodyWalker::selected_case(const clang::SwitchStmt& s, const llvm::APSInt& v
     }
     bool live = false;
     for (const clang::Stmt* child : body->body()) {
-        // Labels stack: `case 1: case 2: x` is one statement inside another.
+        // Labels nest: in `case 1: case 2: x` the second is the statement of the first.
         for (const clang::Stmt* c = child; !live && llvm::isa<clang::SwitchCase>(c);
              c = llvm::cast<clang::SwitchCase>(c)->getSubStmt())
             live = c == chosen;

@@ -6,21 +6,20 @@
 
 namespace mp::lint::walk {
 
-// Walks one concrete body in evaluation order and writes its calls, casts, type uses and returned
-// values. Branches that a constant condition never takes are not walked, nor is code behind a
-// return.
+// Walks one concrete body in evaluation order and adds its calls, casts, type uses and returned values to
+// the facts. Skips branches that a constant condition never takes, and code after a return.
 class BodyWalker {
 public:
     BodyWalker(State& state, Coverage& coverage) : state_(state), coverage_(coverage) {}
 
     void run();
 
-    // Met on the way: bodies of their own.
+    // Lambdas and local classes found during the walk. Their bodies are extracted separately.
     const std::vector<const clang::LambdaExpr*>& lambdas() const { return lambdas_; }
     const std::vector<const clang::CXXRecordDecl*>& classes() const { return classes_; }
 
 private:
-    // False when the statement never comes back to what follows it.
+    // Returns false when control never continues after the statement.
     bool statement(const clang::Stmt*);
     bool compound(const clang::CompoundStmt&);
     bool branch(const clang::IfStmt&);
@@ -52,11 +51,11 @@ private:
     Coverage& coverage_;
     std::vector<const clang::LambdaExpr*> lambdas_;
     std::vector<const clang::CXXRecordDecl*> classes_;
-    Definitions::Mark switch_ = 0;  // where the innermost switch began
+    Definitions::Mark switch_ = 0;  // mark at the start of the innermost switch
 };
 
-// Two ways, one of which runs: what either wrote is unknown behind them, unless it does not come
-// back.
+// Walks two branches, one of which runs. A variable that either one wrote is unknown afterwards, unless
+// that branch does not come back.
 template <class Then, class Else>
 bool BodyWalker::either(Then first, Else second) {
     const auto mark = state_.definitions.mark();

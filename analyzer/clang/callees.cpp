@@ -11,7 +11,7 @@
 namespace mp::lint::walk {
 namespace {
 
-constexpr int kDepth = 4;  // of members in members, when looking for destructors
+constexpr int kDepth = 4;  // limit on nested members, when looking for destructors
 
 std::string_view outermost(std::string_view name) {
     const std::size_t end = name.find("::");
@@ -33,7 +33,7 @@ bool touches_low_precision(const clang::FunctionDecl& f) {
            std::ranges::any_of(f.parameters(), [&](const auto* p) { return low(p->getType()); });
 }
 
-// Arithmetic, comparison and bit operators; not those that only lead to an element or a member.
+// Arithmetic, comparison and bit operators; not the ones that only select an element or a member.
 bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
     switch (kind) {
         case clang::OO_None:
@@ -54,7 +54,7 @@ bool is_arithmetic_operator(clang::OverloadedOperatorKind kind) {
     }
 }
 
-// isfinite, std::isnan, __isnanf: a scale that can overflow is looked after.
+// isfinite, std::isnan, __isnanf: such a call shows that overflow of a scale is handled.
 bool asks_whether_finite(std::string_view name) {
     constexpr std::array<std::string_view, 4> kQuestions{"isfinite", "isnan", "isinf", "finitef"};
     const auto asks = [&](std::string_view q) { return last(name).find(q) != std::string_view::npos; };
@@ -72,14 +72,14 @@ bool keeps_standard(std::string_view name) {
 }
 
 bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
-    if (is_conversion_intrinsic(f)) return false;  // a cast, and a fact as such
+    if (is_conversion_intrinsic(f)) return false;  // recorded as a cast instead
     if (starts_with_any(name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
                                "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
     return asks_whether_finite(name) || touches_low_precision(f);
 }
 
-// Questions about a tensor that carry no number, and what macros expand to.
+// Queries on tensors that involve no number, and internals of macros.
 bool is_bookkeeping(std::string_view name) {
     if (name.find("detail::") != std::string_view::npos || name.find("Error") != std::string_view::npos)
         return true;
@@ -98,12 +98,12 @@ bool keeps_torch(std::string_view scope, std::string_view name, const clang::Fun
     const ElementType of = method && !method->getParent()->isLambda()
                                ? element_type(clang::QualType(method->getParent()->getTypeForDecl(), 0))
                                : ElementType{};
-    // Every step of a chain of options is needed to know the dtype at its end.
+    // Every step of a chain of options is needed for the dtype at its end.
     if (of.shape == Shape::options && !llvm::isa<clang::CXXConstructorDecl>(f)) return true;
     if (is_bookkeeping(name)) return false;
     if (const auto* made = llvm::dyn_cast<clang::CXXConstructorDecl>(&f)) {
-        // Tensors, scalars and array references are values passed around; modules, optimizers and
-        // guards act.
+        // Tensors, scalars and array references are plain values; constructing modules, optimizers and
+        // guards has effects.
         if (of.shape != Shape::object) return false;
         return is_library_guard(*made->getParent()) || name.starts_with("torch::nn::") ||
                name.starts_with("torch::optim::");
@@ -130,8 +130,7 @@ bool keeps_library(const Callee& callee, const clang::FunctionDecl& f) {
     return false;
 }
 
-// torch::nn::Linear is a holder of LinearImpl: calling either runs the op the module is named
-// after.
+// torch::nn::Linear holds a LinearImpl. A call of either runs the op that the module is named after.
 Op module_op(const Callee& callee) {
     std::string_view name = callee.name.str();
     if (name.ends_with("ModuleHolder::operator()") && !callee.template_args.empty())
@@ -173,7 +172,7 @@ void find_destructors(clang::QualType type, int depth, std::vector<const clang::
     if (record && record->hasDefinition()) find_destructors(*record->getDefinition(), depth, out);
 }
 
-// std::unique_ptr<Guard>, std::optional<Guard>: the standard library runs ~Guard for its owner.
+// std::unique_ptr<Guard>, std::optional<Guard>: the standard library runs ~Guard.
 bool owns_its_argument(const clang::CXXRecordDecl& record) {
     if (!record.isInStdNamespace() || !record.getIdentifier()) return false;
     return llvm::StringSwitch<bool>(record.getName())
@@ -185,7 +184,8 @@ void find_destructors(const clang::CXXRecordDecl& record, int depth,
                       std::vector<const clang::CXXDestructorDecl*>& out) {
     if (depth > kDepth || record.hasTrivialDestructor()) return;
     const clang::CXXDestructorDecl* own = record.getDestructor();
-    // libtorch's NoGradGuard leaves it to its base to restore: what ends is the guard all the same.
+    // libtorch's NoGradGuard restores in the destructor of its base; the guard's destructor is recorded
+    // anyway.
     const bool is_users = own && own->isUserProvided() && !in_system_header(*own);
     if (own && (is_users || is_library_guard(record))) {
         out.push_back(own);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Who is called: names, ops, and whether anybody can use the call. Worked out once per function and
-// unit.
+// Properties of called functions: name, op, and whether the call becomes a fact. Computed once per function
+// and unit.
 
 #include <memory>
 
@@ -11,8 +11,8 @@ namespace mp::lint::walk {
 
 struct Callee {
     bool user = false;     // defined by the project, not by a system header
-    bool kept = false;     // a call to it is a fact
-    bool library = false;  // of at, c10, torch: its arguments can name a dtype
+    bool kept = false;     // a call to it becomes a fact
+    bool library = false;  // from at, c10 or torch: its arguments can name a dtype
     bool in_place = false;
     Symbol usr;
     Symbol name;
@@ -30,11 +30,10 @@ private:
     llvm::DenseMap<const clang::FunctionDecl*, std::unique_ptr<Callee>> known_;
 };
 
-// A library class whose lifetime switches something: c10::impl::ExcludeDispatchKeyGuard,
-// at::NoGradGuard.
+// A library class whose lifetime switches a state: c10::impl::ExcludeDispatchKeyGuard, at::NoGradGuard.
 bool is_library_guard(const clang::CXXRecordDecl&);
 
-// The destructors with a body of their own that run when an object of this class dies, in order.
+// The destructors with a body that run when an object of this class dies, in order.
 std::vector<const clang::CXXDestructorDecl*> destructors_of(const clang::CXXRecordDecl&);
 
 }  // namespace mp::lint::walk

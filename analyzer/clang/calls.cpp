@@ -14,7 +14,7 @@
 namespace mp::lint::walk {
 namespace {
 
-// Functions whose result has the dtype of their first operand, whatever autocast does.
+// Functions whose result has the dtype of their first operand, inside and outside of autocast.
 bool keeps_dtype(std::string_view name) {
     const std::size_t at = name.rfind("::");
     return llvm::StringSwitch<bool>(at == std::string_view::npos ? name : name.substr(at + 2))
@@ -71,7 +71,7 @@ const clang::Expr* before_wrapping(const clang::Expr* e) {
     }
 }
 
-// A function that a class carries as a template argument: TORCH_FN(f).
+// The function that a class has as a template argument: TORCH_FN(f).
 const clang::FunctionDecl* function_in_type(clang::QualType type) {
     const auto* record = type->getAsCXXRecordDecl();
     const auto* instance = llvm::dyn_cast_or_null<clang::ClassTemplateSpecializationDecl>(record);
@@ -135,7 +135,7 @@ CallKind kind_of(const clang::CallExpr& e, const clang::FunctionDecl* callee, bo
     return method && method->isInstance() ? CallKind::method : CallKind::function;
 }
 
-// A call through a pointer: who runs is not known, that something runs is.
+// A call through a pointer: the callee is unknown, but the call is recorded.
 void add_indirect(const clang::CallExpr& e, State& state) {
     const clang::Expr* callee = e.getCallee()->IgnoreParenImpCasts();
     if (llvm::isa<clang::CXXPseudoDestructorExpr>(callee) || e.isTypeDependent() || e.containsErrors())
@@ -163,8 +163,7 @@ std::string operator_name(clang::OverloadedOperatorKind kind) {
     return std::string("operator") + clang::getOperatorSpelling(kind);
 }
 
-// std::make_unique<Guard>(true): the constructor it runs, when the number of arguments decides
-// which.
+// std::make_unique<Guard>(true): the constructor that it calls, if the number of arguments determines it.
 const clang::CXXConstructorDecl* made_by_factory(const clang::FunctionDecl& callee, std::size_t arguments) {
     if (!callee.isInStdNamespace() || !callee.getIdentifier()) return nullptr;
     if (callee.getName() != "make_unique" && callee.getName() != "make_shared") return nullptr;
@@ -199,7 +198,7 @@ void add_call(const clang::CallExpr& e, State& state) {
         call.macro = macro_at(e.getExprLoc(), state.ast);
         return finish(std::move(call), e, arguments, state);
     }
-    // Numbers do not act: arithmetic of half classes is a matter of casts and accumulations.
+    // Arithmetic of half classes is recorded as casts and accumulations, not as calls.
     if (!known.user && llvm::isa<clang::CXXOperatorCallExpr>(&e) && is_half_class(e.getArg(0)->getType()))
         return;
     if (!known.user && llvm::isa<clang::CXXConversionDecl>(function)) return;

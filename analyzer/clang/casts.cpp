@@ -13,16 +13,16 @@ bool is_number(const ElementType& t) { return t.shape == Shape::scalar || t.shap
 
 bool is_value(DType d) { return is_float(d) || is_integer(d) || d == DType::boolean; }
 
-// The changes that have a fact: into or out of low precision, between floats or from integers.
+// The conversions that become facts: into or out of low precision, between floats or from integers.
 bool matters(DType from, DType to) {
     if (from == to || !is_float(to) || !is_value(from)) return false;
     return is_low_precision(from) || is_low_precision(to);
 }
 
-// The cast this value comes from, through a local that only passes it on.
+// The cast that produced this value, also through a local variable that only passes it on.
 std::int32_t inner_cast(const clang::Expr& source, const State& state) {
     const clang::Expr* e = same_value(&source);
-    // Widening by the language is exact, so it does not come between two casts.
+    // Implicit widening is exact, so it is skipped between two casts.
     while (const auto* cast = llvm::dyn_cast<clang::CastExpr>(e)) {
         if (state.cast_of.contains(e) || cast->getCastKind() != clang::CK_FloatingCast) break;
         e = same_value(cast->getSubExpr());
@@ -31,7 +31,7 @@ std::int32_t inner_cast(const clang::Expr& source, const State& state) {
         if (state.mutations.uses(*variable) != 1) return kNone;
         e = resolved(e, state);
     }
-    // `return (half)x` as a functional cast: the conversion is the constructor below it.
+    // `return half(x)`, a functional cast: the conversion is the constructor below it.
     while (!state.cast_of.contains(e)) {
         const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e);
         if (!cast) return kNone;
@@ -40,7 +40,7 @@ std::int32_t inner_cast(const clang::Expr& source, const State& state) {
     return state.cast_of.lookup(e);
 }
 
-// __float2half((float)i): the integer is what is converted, in two steps.
+// __float2half((float)i): the integer is the converted value, in two steps.
 const clang::Expr* integer_behind(const clang::Expr& source) {
     const clang::Expr* e = source.IgnoreParenImpCasts();
     while (const auto* cast = llvm::dyn_cast<clang::ExplicitCastExpr>(e))
@@ -55,7 +55,7 @@ void describe_source(const clang::Expr& source, Cast& cast, const State& state) 
     const clang::Expr* integer = integer_behind(source);
     if (integer || !cast.source.constant.empty()) cast.role = state.flow.role_of(source);
     if (!integer) return;
-    // T(count) of a class made from float: the language widened the integer on the way.
+    // T(count) for a class made from float: the language widened the integer first.
     const DType whole = element_type(integer->getType()).dtype;
     if (is_integer(whole)) cast.from = cast.source.dtype = whole;
     cast.loop_index = state.flow.is_index(*integer);
@@ -100,7 +100,7 @@ void add(const clang::Expr& at, const clang::Expr& source, const Conversion& con
     state.out.casts.push_back(std::move(cast));
 }
 
-// fp8 intrinsics work on storage bytes; an argument says which format.
+// fp8 intrinsics work on storage bytes; an argument names the format.
 DType fp8_named(const clang::CallExpr& call, const State& state) {
     for (const clang::Expr* argument : call.arguments()) {
         const std::string name = constant_of(*argument, state);

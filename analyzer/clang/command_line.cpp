@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 namespace mp::lint {
 namespace {
 
-// A response file that names itself twice doubles at each level; real ones nest once.
+// Limits: a response file that names itself twice doubles at each level. Real ones nest once.
 constexpr int kMaxDepth = 8;
 constexpr std::size_t kMaxWords = 100'000;
 constexpr std::uintmax_t kMaxBytes = 16u << 20;
@@ -38,7 +38,7 @@ private:
             quoted(c);
         } else if (c == '\\' && at_ < text_.size()) {
             open_ = true;
-            if (text_[at_] != '\n') word_ += text_[at_];  // a continued line joins
+            if (text_[at_] != '\n') word_ += text_[at_];  // a backslash before a line end joins the lines
             ++at_;
         } else {
             open_ = true;
@@ -46,7 +46,7 @@ private:
         }
     }
 
-    // In double quotes a backslash escapes only what the shell says; a build file's "\d" keeps both.
+    // In double quotes a backslash escapes only the characters of the shell; "\d" keeps its backslash.
     void quoted(char quote) {
         constexpr std::string_view special = "\"\\$`";
         while (at_ < text_.size() && text_[at_] != quote) {
@@ -67,14 +67,14 @@ private:
 
     std::string_view text_;
     std::size_t at_ = 0;
-    bool open_ = false;  // a word has begun, though it may be empty: ""
+    bool open_ = false;  // a word has begun; it may be empty: ""
     std::string word_;
     std::vector<std::string> words_;
 };
 
 std::optional<std::string> read_response_file(const fs::path& path, CommandNotes& notes) {
     std::error_code failed;
-    const bool regular = fs::is_regular_file(path, failed);  // never opens a pipe or a device
+    const bool regular = fs::is_regular_file(path, failed);  // so that no pipe or device is opened
     const auto size = regular ? fs::file_size(path, failed) : 0;
     if (!regular || failed || size > kMaxBytes) {
         notes.warn("@" + path.string() + ": cannot be read as a response file; its options are missing");
@@ -103,7 +103,8 @@ public:
     std::vector<std::string> out;
 
 private:
-    // The response files argument i stands for; steps over a value in the next argument.
+    // The contents of the response file that argument i names. Advances i when the name is the next
+    // argument.
     std::optional<std::vector<std::string>> files_named(const std::vector<std::string>& arguments,
                                                         std::size_t& i) const {
         const std::string& word = arguments[i];
@@ -154,17 +155,6 @@ std::vector<std::string> expand_response_files(const std::vector<std::string>& a
     Expander expander(directory, is_nvcc, notes);
     expander.expand(arguments, 0);
     return std::move(expander.out);
-}
-
-std::string absolute_path(const std::string& path, const std::string& directory) {
-    std::error_code failed;
-    fs::path full = fs::path(directory) / path;
-    if (full.is_relative()) full = fs::absolute(full, failed);
-    const fs::path tidy = full.lexically_normal();
-    // Dropping ".." after a symbolic link would name another file.
-    const bool climbs = std::find(full.begin(), full.end(), "..") != full.end();
-    if (!climbs || !fs::exists(full, failed) || fs::equivalent(tidy, full, failed)) return tidy.string();
-    return full.string();
 }
 
 }  // namespace mp::lint

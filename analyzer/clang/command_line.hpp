@@ -1,7 +1,7 @@
 #pragma once
 
-// From a build's command to the options that decide what a source means. Nothing else gets through:
-// no output, no plugin, no code, no file that is not source text.
+// Extracts from a build's command the options that decide the meaning of a source. All others are dropped:
+// output, plugins, code, and files that are not source text.
 
 #include <string>
 #include <string_view>
@@ -9,25 +9,22 @@
 
 namespace mp::lint {
 
-// What a translation leaves behind besides options.
+// Results of a translation beside the options.
 struct CommandNotes {
     std::vector<std::string> flags;          // as Invocation::flags
     std::vector<std::string> architectures;  // as Invocation::architectures
     std::vector<std::string> warnings;       // as Invocation::warnings
 
-    void warn(std::string text);  // each text once
+    void warn(std::string text);  // adds each text once
 };
 
-// Words of a command as a POSIX shell would split them, with quotes and backslashes undone and nothing
+// Splits a command into words as a POSIX shell does. Quotes and backslashes are removed; nothing is
 // expanded or run.
 std::vector<std::string> split_command(std::string_view command);
 
-// Replaces @file, -optf file and --options-file file by the words in the file, nested too, relative to
-// `directory`. The last two are nvcc's.
+// Replaces @file, -optf file and --options-file file by the words in the file, also nested, relative to
+// `directory`. The last two are options of nvcc.
 std::vector<std::string> expand_response_files(const std::vector<std::string>& arguments,
                                                const std::string& directory, bool is_nvcc, CommandNotes&);
-
-// `path` below `directory` unless absolute; "a/../b" is "b" where that names the same file.
-std::string absolute_path(const std::string& path, const std::string& directory);
 
 }  // namespace mp::lint

@@ -9,6 +9,7 @@
 
 #include "analyzer/clang/command_line.hpp"
 #include "analyzer/clang/extract.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -17,7 +18,7 @@ namespace mp::lint {
 namespace {
 
 constexpr std::uintmax_t kMaxBytes = 512u << 20;
-constexpr int kMaxDepth = 16;  // the format has three levels
+constexpr int kMaxDepth = 16;  // the format needs three levels
 constexpr const char* kName = "compile_commands.json";
 
 bool regular(const fs::path& path) {
@@ -37,7 +38,7 @@ Result<std::string> read(const fs::path& path) {
     return std::string{std::istreambuf_iterator<char>(in), {}};
 }
 
-// The parser keeps a value per level; a file of a million brackets must not decide how much memory.
+// The parser keeps a value per level, so the depth is limited before parsing to bound its memory.
 bool nests_too_deeply(std::string_view text) {
     int depth = 0;
     bool in_string = false;
@@ -61,7 +62,7 @@ std::string text_of(const json& entry, const char* key) {
     return at != entry.end() && at->is_string() ? at->get_ref<const std::string&>() : std::string();
 }
 
-// "arguments" wins over "command", as in the format's specification.
+// "arguments" has priority over "command", as the format's specification requires.
 std::vector<std::string> words_of(const json& entry) {
     const auto at = entry.find("arguments");
     if (at == entry.end()) return split_command(text_of(entry, "command"));
@@ -84,7 +85,7 @@ Result<CompileCommand> command_of(const json& entry, const std::string& where) {
     return command;
 }
 
-// A name with NUL in it would be cut short by the system and name another file.
+// A name with a NUL byte would be cut by system calls and would name another file.
 bool has_nul(const CompileCommand& command) {
     const auto nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
     return nul(command.file) || nul(command.directory) ||
@@ -110,9 +111,9 @@ bool has_any(const fs::path& dir, std::initializer_list<const char*> names) {
                        [&](const char* n) { return fs::exists(dir / n, failed); });
 }
 
-// The file's directory and its parents up to the project's root: the nearest repository, else the
-// outermost directory that looks like a project's. Without either only one parent: the include
-// directories of an unrelated tree above would lend the wrong headers.
+// The file's directory and its parents up to the project's root: the nearest repository, else the outermost
+// directory that looks like a project. Without either, only one parent: include directories of an unrelated
+// tree above would provide wrong headers.
 std::vector<fs::path> project_dirs(const fs::path& file) {
     std::vector<fs::path> dirs;
     std::size_t outermost = 2;
@@ -165,7 +166,7 @@ Result<CompileDatabase> CompileDatabase::load(const std::string& path_or_directo
         auto command = command_of(all[i], path.string() + ": entry " + std::to_string(i + 1));
         if (!command) return command.error();
         if (has_nul(*command)) return not_one("entry " + std::to_string(i + 1) + " has a NUL byte");
-        command->directory = absolute_path(command->directory, base);
+        command->directory = absolute_file(command->directory, base);
         database.commands.push_back(std::move(*command));
     }
     return database;
@@ -184,7 +185,7 @@ std::string CompileDatabase::find(const std::string& start) {
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
-    const std::string full = absolute_path(file, directory.string());
+    const std::string full = absolute_file(file, directory.string());
     CompileCommand command{
         .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
     const std::string extension = fs::path(full).extension().string();

@@ -1,5 +1,4 @@
-// What a value is for, found from the place it flows into. Asked of constants, true of any
-// expression.
+// The role of a value, derived from the expression or variable that it flows into. Used for constants.
 
 #include <algorithm>
 
@@ -87,7 +86,7 @@ const VarDecl* variable_of(const Expr* e) {
     return ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
 }
 
-// The call whose result the expression is, conversions apart.
+// The call whose result the expression is, without conversions.
 const CallExpr* called_in(const Expr* e) {
     for (;;) {
         e = e->IgnoreUnlessSpelledInSource()->IgnoreParenCasts();
@@ -126,7 +125,7 @@ Role Flow::role_of(const Body& body, const Expr& e, unsigned depth) const {
     return Role::none;
 }
 
-// A helper that only converts: cuda_cast<half>(1e-8f).
+// A helper that only converts its argument: cuda_cast<half>(1e-8f).
 bool Flow::is_value_passed_on(const CallExpr& call) const {
     if (call.getNumArgs() != 1 || isa<CXXMemberCallExpr>(call)) return false;
     const Term returned = terms.strip({&call, nullptr});
@@ -190,7 +189,7 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
     if (shifted && argument == 0) return Role::none;
     const unsigned index = argument - (shifted ? 1 : 0);
     if (finds_extreme(*callee, 0)) return Role::max_identity;
-    // What the helper does with it.
+    // Otherwise the use of the parameter inside the helper decides.
     const Frame* frame = depth < kDeepest ? terms.enter(call, nullptr) : nullptr;
     if (!frame || index >= frame->callee->getNumParams() || frame->body == &body) return Role::none;
     return role_of_variable(*frame->body, *frame->callee->getParamDecl(index), depth + 2);
@@ -199,8 +198,7 @@ Role Flow::role_of_argument(const Body& body, const CallExpr& call, const Expr& 
 Role Flow::role_of_variable(const Body& body, const VarDecl& variable, unsigned depth) const {
     if (depth > kDeepest) return Role::none;
     if (is_extreme_variable(body, variable, depth)) return Role::max_identity;
-    // The value is gone when the variable is assigned again, so only a variable that keeps it
-    // tells.
+    // Only a variable that keeps its value is followed: another assignment would replace the constant.
     const bool keeps = isa<ParmVarDecl>(variable) || body.definition(&variable);
     if (!keeps) return Role::none;
     for (const DeclRefExpr* use : body.uses_of(&variable)) {
@@ -210,7 +208,7 @@ Role Flow::role_of_variable(const Body& body, const VarDecl& variable, unsigned 
     return Role::none;
 }
 
-// After its start value, the variable only ever takes a larger (or smaller) one.
+// After its first value, the variable only takes larger (or only smaller) values.
 bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsigned depth) const {
     bool extreme_write = false;
     for (const Write* w : body.writes_to(&variable)) {
@@ -223,7 +221,7 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
             continue;
         }
         if (w->kind != WriteKind::assign) continue;
-        if (terms.number({w->value, nullptr})) continue;  // another start value
+        if (terms.number({w->value, nullptr})) continue;  // another initial value
         Step step = step_of(*w, nullptr, w->site, nullptr);
         if (&body == &terms.root() && extreme(step))
             extreme_write = true;
@@ -244,14 +242,14 @@ bool Flow::is_extreme_variable(const Body& body, const VarDecl& variable, unsign
     return false;
 }
 
-// `v = lane < n ? shared[lane] : -1e20f` starts the variable; it is not what it is compared with.
+// `v = lane < n ? shared[lane] : -1e20f` initialises the variable; it is not a comparison.
 bool Flow::is_select_with_constant(const Write& w) const {
     const Arith a = terms.arithmetic({w.value, nullptr});
     return a.kind == Arithmetic::select && (terms.number(a.args[0]) || terms.number(a.args[1]));
 }
 
-// The callee is a max or min reduction: it joins its parameter with shuffles of itself by max or
-// min.
+// Whether the callee is a max or min reduction: it combines its parameter with shuffles of the parameter by
+// max or min.
 bool Flow::finds_extreme(const FunctionDecl& callee, unsigned depth) const {
     const FunctionDecl* definition = nullptr;
     if (depth > 3 || !callee.hasBody(definition) || is_library(*definition) ||

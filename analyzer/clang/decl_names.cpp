@@ -19,7 +19,7 @@ clang::PrintingPolicy policy_of(const clang::ASTContext& context) {
     policy.SuppressTagKeyword = true;
     policy.SuppressUnwrittenScope = true;
     policy.SuppressInlineNamespace = true;
-    policy.AnonymousTagLocations = false;  // paths of this machine have no place in a name
+    policy.AnonymousTagLocations = false;  // names must not contain paths of this machine
     policy.FullyQualifiedName = true;
     policy.PrintCanonicalTypes = true;
     policy.Bool = true;
@@ -29,7 +29,7 @@ clang::PrintingPolicy policy_of(const clang::ASTContext& context) {
 std::string simple_name(const clang::NamedDecl& decl) {
     if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&decl); record && record->isLambda())
         return kLambda;
-    // Constructors and destructors of class templates would spell out their arguments.
+    // clang's names of constructors and destructors of class templates contain the template arguments.
     if (llvm::isa<clang::CXXConstructorDecl>(decl) || llvm::isa<clang::CXXDestructorDecl>(decl)) {
         const auto* parent = llvm::cast<clang::CXXMethodDecl>(decl).getParent();
         return (llvm::isa<clang::CXXDestructorDecl>(decl) ? "~" : "") + parent->getName().str();
@@ -43,7 +43,7 @@ bool is_skipped_scope(const clang::DeclContext& scope) {
     return !llvm::isa<clang::NamedDecl>(&scope);
 }
 
-// The call operator of a lambda is the lambda itself, to a reader.
+// The call operator of a lambda is shown as the lambda.
 bool is_call_operator(const clang::NamedDecl& decl) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&decl);
     return method && method->getParent()->isLambda();
@@ -111,7 +111,7 @@ std::string qualified_name(const clang::NamedDecl& decl) {
     const clang::NamedDecl* first = &decl;
     if (is_call_operator(decl)) first = llvm::cast<clang::CXXMethodDecl>(decl).getParent();
     parts.push_back(simple_name(*first));
-    // Unscoped enumerators are members of the scope around their enum.
+    // Unscoped enumerators are members of the scope that contains their enum.
     const clang::DeclContext* scope = first->getDeclContext();
     for (; scope && !scope->isTranslationUnit(); scope = scope->getParent()) {
         if (is_skipped_scope(*scope)) continue;
@@ -177,8 +177,8 @@ Symbol Usrs::of(const clang::FunctionDecl& function) {
     } else {
         llvm::SmallString<256> text;
         clang::index::generateUSRForDecl(key, text);
-        // A USR has the file's name only: two files called util.cpp would share their private
-        // functions.
+        // A USR contains only the file's name. Without the path, private functions of two files util.cpp
+        // would share a USR.
         if (!key->isExternallyVisible())
             text += std::string("@") + span_of(key->getLocation(), key->getASTContext()).file;
         usr = Symbol(text.str());

@@ -1,6 +1,6 @@
 #pragma once
 
-// Names of declarations as facts spell them: USRs that join units, qualified names, template
+// Names of declarations in the form that facts use: USRs that link units, qualified names, template
 // arguments.
 
 #include <string>
@@ -16,26 +16,26 @@ namespace mp::lint {
 // "at::Tensor::exp_": without template arguments, inline and anonymous namespaces.
 std::string qualified_name(const clang::NamedDecl&);
 
-// Of the function, then of the classes it is a member of, innermost first. Packs are flattened.
+// Template arguments of the function, then of its enclosing classes, innermost first. Packs are flattened.
 std::vector<TemplateArgument> template_arguments(const clang::FunctionDecl&);
 std::vector<TemplateArgument> template_arguments(const clang::TemplateArgumentList&,
                                                  const clang::ASTContext&);
 
-// "cutlass::half_t", the canonical type as people read it.
+// "cutlass::half_t": the canonical type in readable form.
 std::string type_name(clang::QualType, const clang::ASTContext&);
 
-// The closure class behind a type, when it is one.
+// The closure class behind a type; null when the type is not a closure.
 const clang::CXXRecordDecl* closure_of(clang::QualType);
 
 bool in_system_header(const clang::Decl&);
 
-// USRs, remembered. Instantiations differ; a function private to a file carries the file's path; a
-// lambda is named by the function around it, its place, and which one it is there (a dispatch macro
-// repeats its argument, so several lambdas can stand at one place).
+// USRs, memoised. Instantiations differ. The USR of a function private to a file contains the file's path.
+// A lambda is identified by its enclosing function, its place, and its number at this place: a dispatch
+// macro repeats its argument, so several lambdas can be at one place.
 class Usrs {
 public:
     Symbol of(const clang::FunctionDecl&);
-    // Closures and classes alike.
+    // For closures and for other classes.
     Symbol of_lambda(const clang::CXXRecordDecl& closure);
 
 private:
@@ -47,7 +47,7 @@ private:
     llvm::DenseMap<const clang::FunctionDecl*, bool> numbered_;
 };
 
-// "layer_norm<__half>"; a lambda is "<function around it>::(lambda)".
+// "layer_norm<__half>"; for a lambda "<enclosing function>::(lambda)".
 std::string display_name(const clang::FunctionDecl&);
 
 }  // namespace mp::lint

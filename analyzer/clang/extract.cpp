@@ -20,13 +20,14 @@
 #include "analyzer/clang/merge.hpp"
 #include "analyzer/clang/observers.hpp"
 #include "analyzer/clang/visitor.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 
 namespace mp::lint {
 namespace {
 
-// Deeply nested expressions recurse in clang, and in every visitor of the tree.
+// clang, and every visitor of the tree, recurses on deeply nested expressions.
 constexpr unsigned kStackBytes = 128u << 20;
 
 struct Pass {
@@ -47,8 +48,8 @@ public:
 
     void Initialize(clang::ASTContext& context) override { sources_ = &context.getSourceManager(); }
 
-    // Nothing in a system header is reported, and half the time of a parse is in their bodies. clang
-    // parses constexpr functions and those with deduced results all the same.
+    // Nothing in a system header is reported, and its bodies take half the time of a parse. clang still
+    // parses constexpr functions and those with deduced results.
     bool shouldSkipFunctionBody(clang::Decl* function) override {
         return sources_->isInSystemHeader(sources_->getExpansionLoc(function->getLocation()));
     }
@@ -79,7 +80,7 @@ private:
     Pass& pass_;
 };
 
-// Whatever a command line may have asked for, this parse writes nothing and loads nothing.
+// Makes sure that this parse writes nothing and loads nothing, for every command line.
 void make_harmless(clang::CompilerInvocation& invocation) {
     auto& frontend = invocation.getFrontendOpts();
     frontend.ProgramAction = clang::frontend::ParseSyntaxOnly;
@@ -100,7 +101,7 @@ void make_harmless(clang::CompilerInvocation& invocation) {
     auto& diagnostics = invocation.getDiagnosticOpts();
     diagnostics.DiagnosticLogFile.clear();
     diagnostics.DiagnosticSerializationFile.clear();
-    diagnostics.ShowCarets = false;  // and no "3 errors generated."
+    diagnostics.ShowCarets = false;  // also no "3 errors generated."
 }
 
 std::shared_ptr<clang::CompilerInvocation> parse_arguments(const Pass& pass) {
@@ -110,7 +111,7 @@ std::shared_ptr<clang::CompilerInvocation> parse_arguments(const Pass& pass) {
         new clang::DiagnosticOptions, &pass.problems, /*ShouldOwnClient=*/false);
     clang::CreateInvocationOptions options;
     options.Diags = diagnostics;
-    // Its own view of the disk: what the driver reads about the distribution is no dependency.
+    // A separate view of the disk: files that the driver reads about the distribution are not dependencies.
     options.VFS = new GuardedFiles(pass.directory);
     options.RecoverOnError = true;
     return clang::createInvocation(raw, options);
@@ -126,7 +127,7 @@ void run(Pass& pass) {
     compiler.setInvocation(std::move(invocation));
     compiler.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
     compiler.createDiagnostics(&pass.problems, /*ShouldOwnClient=*/false);
-    // A missing brace in one header must not hide the rest of the file.
+    // A missing brace in one header must not stop the parse of the rest.
     compiler.getDiagnostics().setFatalsAsError(true);
     compiler.createFileManager(pass.files);
     compiler.createSourceManager(compiler.getFileManager());
@@ -142,7 +143,7 @@ void run_on_big_stack(Pass& pass) {
     worker.join();
 }
 
-// The same file by the same name in every unit: absolute, without "..".
+// Gives the same file the same name in every unit: absolute, without "..".
 class PathNames {
 public:
     explicit PathNames(const std::string& directory) : directory_(directory) {}
@@ -150,7 +151,7 @@ public:
     void apply(SourceSpan& span) {
         if (span.file.empty()) return;
         auto [at, is_new] = names_.try_emplace(span.file);
-        if (is_new) at->second = Symbol(absolute_path(std::string(span.file.str()), directory_));
+        if (is_new) at->second = Symbol(absolute_file(std::string(span.file.str()), directory_));
         span.file = at->second;
     }
 
@@ -194,10 +195,10 @@ std::string canonical_root(const std::string& root) {
     const auto real = fs::weakly_canonical(root, failed);
     std::string text = failed ? root : real.string();
     while (text.size() > 1 && text.back() == '/') text.pop_back();
-    return text == "/" ? "" : text;  // everything is below it
+    return text == "/" ? "" : text;  // every path is below "/"
 }
 
-// Why the main file cannot be read at all; empty when it can.
+// The reason why the main file cannot be read; empty when it can.
 std::string refusal(const std::string& file) {
     std::error_code failed;
     const auto status = fs::status(file, failed);

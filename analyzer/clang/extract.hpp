@@ -1,7 +1,7 @@
 #pragma once
 
-// The libTooling front end: one source file and its command line in, facts out. The only room that
-// knows clang; this header does not, so callers compile without it.
+// The libTooling front end: takes one source file and its command line, returns facts. Only this room uses
+// clang. This header does not include clang, so callers compile without it.
 
 #include <string>
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace mp::lint {
 
-// One entry of a compilation database, or what stands in for it.
+// One entry of a compilation database, or a default command.
 struct CompileCommand {
     std::string file = {};                    // as given
     std::string directory = {};               // relative paths of the command are relative to it
-    std::vector<std::string> arguments = {};  // with the compiler first; nvcc's own spelling is welcome
+    std::vector<std::string> arguments = {};  // the compiler first; options of nvcc are accepted
 };
 
-// Which CUDA headers .cu files (and C++ files that include them) are read with.
+// The CUDA headers for .cu files and the C++ files that include them.
 enum class CudaHeaders : std::uint8_t { automatic, toolkit, stubs };
 
-// Which PyTorch headers: those the build finds, else ours; or ours though others are installed.
+// The PyTorch headers: `automatic` uses those that the build finds, else ours; `stubs` always uses ours.
 enum class TorchHeaders : std::uint8_t { automatic, stubs };
 
 struct ExtractOptions {
@@ -29,32 +29,36 @@ struct ExtractOptions {
     TorchHeaders torch = TorchHeaders::automatic;
     std::string cuda_path = {};     // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
     bool exact = false;             // also parse function bodies of system headers
-    std::string project_root = {};  // files below it are user code; empty: everything not a system header
+    std::string project_root = {};  // files below it are user code; empty: every file that is not a system
+                                    // header
     std::vector<std::string> extra_args = {};  // appended to every command line
 };
 
-// What clang will really be given: after response files, nvcc translation and our own additions.
+// The final clang command: after response files, nvcc translation and our own additions.
 struct Invocation {
     std::string file;
     std::string directory;
     Language language = Language::cpp;
     std::vector<std::string> host;           // clang driver arguments of the host pass, compiler first
-    std::vector<std::string> device;         // of the device pass, empty for C++; run only when it is needed
-    std::vector<std::string> flags;          // numerics flags recorded, not forwarded ("--use_fast_math")
-    std::vector<std::string> architectures;  // every sm_NN or compute_NN the command names
+    std::vector<std::string> device;         // arguments of the device pass; empty for C++; run only when
+                                             // needed
+    std::vector<std::string> flags;          // numerics flags: recorded, not passed to clang
+                                             // ("--use_fast_math")
+    std::vector<std::string> architectures;  // every sm_NN or compute_NN in the command
     std::string headers;                     // as Unit::headers
     std::vector<std::string> warnings;       // "@missing.rsp: cannot be read", dropped -fplugin=
 };
 
-// Translates a command. Never fails: what it does not understand is dropped and named in `warnings`.
+// Translates a command. Never fails: unknown options are dropped and named in `warnings`.
 Invocation make_invocation(const CompileCommand&, const ExtractOptions&);
 
-// Runs the passes and gives the facts. Never throws and never exits: a unit that does not parse has
-// state `partial` or `failed` and says why in Coverage. Not crash-safe: callers isolate it in a process.
+// Runs the passes and returns the facts. Never throws and never exits: a unit that does not parse has state
+// `partial` or `failed`, and Coverage contains the reasons. clang may still crash, so callers run this in a
+// separate process.
 Unit extract(const Invocation&, const ExtractOptions&);
 
-// Compilation databases. `find` looks for compile_commands.json in `start` and its parents, then in
-// `build` and `build/*` below each.
+// Compilation databases. `find` searches `start` and its parents for compile_commands.json, then `build`
+// and `build/*` below each of them.
 struct CompileDatabase {
     std::string path;
     std::vector<CompileCommand> commands;
@@ -63,11 +67,12 @@ struct CompileDatabase {
     static std::string find(const std::string& start);
 };
 
-// The command used when there is no database: C++20 or CUDA by extension, with the file's own
-// directory and the project's usual include roots.
+// The command when there is no database: C++20, or CUDA by the file's extension, with the file's own
+// directory and the usual include directories of the project.
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes);
 
-// Everything besides sources and flags that changes facts: clang version, our headers' content hash.
+// Everything that changes facts beside sources and flags: clang's version and the content hash of our
+// headers.
 std::string extractor_version();
 
 }  // namespace mp::lint

@@ -13,9 +13,9 @@
 namespace mp::lint::walk {
 namespace {
 
-// Branch conditions as text, when equal text means equal value. A local of a loop body that is
-// never written again gets its value anew in every iteration; within one iteration, which is where
-// a region is opened and closed, its tests agree.
+// Branch conditions as text, for conditions where equal text means equal value. A local of a loop body that
+// is written once has a new value in each iteration. Within one iteration, where a region is opened and
+// closed, its value does not change.
 class Conditions {
 public:
     explicit Conditions(const State& state) : state_(state) {}
@@ -68,7 +68,7 @@ private:
             return out += decl.getName(), true;
         const auto* variable = llvm::dyn_cast<clang::VarDecl>(&decl);
         if (!variable || !variable->getIdentifier() || !state_.mutations.is_stable(*variable)) return false;
-        // Somebody else may write a global or a thread-local in between; not a constant, though.
+        // Other code may write a global or thread-local variable in between, unless it is constant.
         if (!variable->hasLocalStorage() && !variable->getType().isConstQualified()) return false;
         if (variable->getType()->isReferenceType() && !llvm::isa<clang::ParmVarDecl>(variable)) return false;
         if (!state_.mutations.is_unique(*variable)) return false;
@@ -78,7 +78,7 @@ private:
     const State& state_;
 };
 
-// A call at its place: blocks in our numbering, then the order of elements within one.
+// A call with its position: the block in our numbering, then the order of elements in the block.
 struct Placed {
     std::uint32_t block = 0;
     std::uint32_t position = 0;
@@ -100,8 +100,8 @@ public:
     }
 
 private:
-    // Reverse postorder from the entry, then what cannot be reached (handlers, code after a
-    // return).
+    // Numbers the blocks: reverse postorder from the entry, then blocks that are not reachable from it
+    // (handlers, code after a return).
     void number(const clang::CFG& graph) {
         std::vector<std::pair<const clang::CFGBlock*, bool>> pending{{&graph.getEntry(), false}};
         llvm::DenseSet<const clang::CFGBlock*> seen;
@@ -137,8 +137,8 @@ private:
             const clang::CFGBlock* to = next.getReachableBlock();
             const bool when = std::exchange(taken, false);
             if (!to) continue;
-            // A test that ends the function when it fails leaves on that way only: the end is a
-            // block, then.
+            // A failed test that ends the function leaves on one edge only, so the end needs a block of its
+            // own.
             if (to == exit_ && !two_ways) {
                 const clang::Stmt* way = way_out(b);
                 out.leaves = !b.hasNoReturnElement() || llvm::isa_and_nonnull<clang::CXXThrowExpr>(way);
@@ -153,7 +153,7 @@ private:
         return out;
     }
 
-    // Entry, one block after the other, out: what a reader calls no flow at all.
+    // One sequence of blocks from entry to exit: the facts then omit the flow.
     bool is_straight() const {
         const auto& flow = state_.out.flow;
         for (std::uint32_t i = 0; i < flow.size(); ++i) {
@@ -169,7 +169,7 @@ private:
         for (Call& call : state_.out.calls) call.block = 0;
     }
 
-    // Of `a && b` each block tests its own part.
+    // For `a && b`, each block tests its own operand.
     static const clang::Expr* last_condition(const clang::CFGBlock& b) {
         if (const auto* logical = llvm::dyn_cast<clang::BinaryOperator>(b.getTerminatorStmt());
             logical && logical->isLogicalOp())
@@ -180,7 +180,7 @@ private:
 
     SourceSpan end_of_body() const { return span_of(state_.decl.getBody()->getEndLoc(), state_.ast); }
 
-    // The return or throw that ends the block; null when control runs off the end of the function.
+    // The return or throw that ends the block; null when control reaches the end of the function.
     static const clang::Stmt* way_out(const clang::CFGBlock& b) {
         const clang::Stmt* found = nullptr;
         for (const clang::CFGElement& element : b)
@@ -206,7 +206,7 @@ private:
         }
     }
 
-    // Placed where the scope ends, which is where the object dies, not where it is declared.
+    // The place of the destructor is the end of the scope, where the object dies, not the declaration.
     void add_destructor(const clang::CFGAutomaticObjDtor& dies, std::uint32_t index, std::uint32_t position) {
         const clang::VarDecl& variable = *dies.getVarDecl();
         clang::SourceRange at = variable.getSourceRange();
@@ -233,7 +233,7 @@ private:
         std::pair<std::uint32_t, std::uint32_t> last{0, 0};
         std::vector<Placed> all;
         for (std::size_t i = 0; i < calls.size(); ++i) {
-            // What the graph does not know (a default member initialiser) stays with its neighbour.
+            // A call that is not in the graph (a default member initialiser) stays with its neighbour.
             const auto found = position_.find(state_.made_by[i]);
             if (found != position_.end()) last = found->second;
             all.push_back({last.first, last.second, i, static_cast<std::int32_t>(i), std::move(calls[i])});

@@ -19,7 +19,7 @@ std::int64_t nanoseconds(llvm::sys::TimePoint<> time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// How the names of a toolkit's headers and header directories begin.
+// Prefixes of the names of a toolkit's headers and header directories.
 // clang-format off: a table
 constexpr llvm::StringLiteral kCudaNames[] = {
     "builtin_types", "cccl/", "channel_descriptor", "common_functions", "cooperative_groups", "crt/", "cub/",
@@ -28,7 +28,7 @@ constexpr llvm::StringLiteral kCudaNames[] = {
     "nccl", "npp", "nv", "sm_", "surface_", "texture_", "thrust/", "vector_functions", "vector_types"};
 // clang-format on
 
-// Hashes the very bytes that are parsed, so that a file edited meanwhile cannot fool a cache.
+// Hashes the bytes that are parsed, so that an edit during the parse cannot give the cache a wrong hash.
 class NotedFile : public vfs::File {
 public:
     using Note = std::function<void(const vfs::Status&, std::uint64_t hash)>;
@@ -57,7 +57,7 @@ private:
 }  // namespace
 
 GuardedFiles::GuardedFiles(const std::string& directory) : ProxyFileSystem(vfs::createPhysicalFileSystem()) {
-    setCurrentWorkingDirectory(directory);  // a missing one shows as missing files
+    setCurrentWorkingDirectory(directory);  // if it does not exist, its files are missing
 }
 
 void GuardedFiles::hide_cuda_headers(const std::vector<std::string>& dirs) {

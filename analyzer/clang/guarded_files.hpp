@@ -1,6 +1,6 @@
 #pragma once
 
-// The only way clang reaches the disk: regular files of a sane size, each one read noted down.
+// clang's only access to the disk: regular files up to a size limit. Records each file that is read.
 
 #include <cstdint>
 #include <map>
@@ -16,19 +16,19 @@ inline constexpr std::uint64_t kMaxSourceBytes = 64u << 20;
 
 class GuardedFiles : public llvm::vfs::ProxyFileSystem {
 public:
-    // Relative paths are relative to `directory`; the process's own directory stays as it is.
+    // Relative paths are relative to `directory`. The process's own directory does not change.
     explicit GuardedFiles(const std::string& directory);
 
-    // From now on the CUDA headers in these directories are not there: a toolkit that a distribution
-    // spread over /usr/include must not mix with our stubs.
+    // Hides the CUDA headers in these directories from now on: a distribution's toolkit in /usr/include
+    // must not mix with our stubs.
     void hide_cuda_headers(const std::vector<std::string>& dirs);
 
     llvm::ErrorOr<llvm::vfs::Status> status(const llvm::Twine& path) override;
     bool exists(const llvm::Twine& path) override { return static_cast<bool>(status(path)); }
-    // A pipe or a device looks like a missing file: opening it could hang or never end.
+    // Treats a pipe or a device as a missing file: opening it could block, reading it could never end.
     llvm::ErrorOr<std::unique_ptr<llvm::vfs::File>> openFileForRead(const llvm::Twine& path) override;
 
-    // What was read until now, sorted by path, each file once.
+    // The files read so far, sorted by path, each once.
     std::vector<Dependency> read_files() const;
 
 private:

@@ -1,4 +1,4 @@
-// Integers: whether they are positions, and how large they can get.
+// Integers: whether they are positions, and upper bounds of their values.
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@ constexpr std::uint64_t kBlockSide =
     1024;  // threads of a block along x or y; 64 along z (CUDA programming guide)
 constexpr std::uint64_t kBlockDepth = 64;
 
-// threadIdx.x is a property in clang's headers and a member elsewhere: its last name and its
-// object.
+// threadIdx.x is a property in clang's headers and a member elsewhere. Returns its last name; `object` is
+// the name of the variable.
 llvm::StringRef coordinate_of(const Expr* e, llvm::StringRef object) {
     e = e->IgnoreParenCasts();
     llvm::StringRef field;
@@ -24,7 +24,7 @@ llvm::StringRef coordinate_of(const Expr* e, llvm::StringRef object) {
     if (const auto* property = dyn_cast<MSPropertyRefExpr>(e)) {
         field = property->getPropertyDecl()->getName();
         base = property->getBaseExpr();
-        // The property's object is evaluated once and stands for itself afterwards.
+        // The property's object is evaluated once, as an OpaqueValueExpr.
         if (const auto* once = dyn_cast<OpaqueValueExpr>(base)) base = once->getSourceExpr();
     } else if (const auto* member = dyn_cast<MemberExpr>(e);
                member && member->getMemberDecl()->getIdentifier()) {
@@ -62,7 +62,7 @@ bool is_count_kind(const Body& body, const Write& w) {
     return w.kind == WriteKind::add && body.constant(w.value) && !body.loops_around(w.site).empty();
 }
 
-// The smaller of what is known of two limits of one value.
+// The tighter of two upper bounds; 0 means unknown.
 std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
     if (a == 0 || b == 0) return std::max(a, b);
     return std::min(a, b);
@@ -73,7 +73,9 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 bool Flow::is_index(Term t, unsigned depth) const {
     if (!t || depth > kDeepest) return false;
     t = terms.strip(t);
-    if (is_position(t.expr)) return true;  // before its type: a property has none of its own
+    if (is_position(t.expr))
+        return true;  // tested before its type, because a property has no type of its
+                      // own
     if (!t.expr->getType()->isIntegralOrEnumerationType()) return false;
     if (const auto* binary = dyn_cast<BinaryOperator>(t.expr)) {
         if (!binary->isAdditiveOp() && !binary->isMultiplicativeOp() && !binary->isShiftOp() &&
@@ -99,7 +101,7 @@ bool Flow::is_index(Term t, unsigned depth) const {
 
 std::uint64_t Flow::bound_of(Term t, unsigned depth) const {
     if (!t || depth > kDeepest) return 0;
-    std::uint64_t narrow = 0;  // every type it passes through limits it
+    std::uint64_t narrow = 0;  // bound by the types of the conversions it passes through
     for (const Expr* e = t.expr; e;) {
         if (e->getType()->isIntegralOrEnumerationType())
             narrow = tighter(narrow, range_of(e->getType(), context));

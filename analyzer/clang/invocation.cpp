@@ -1,4 +1,4 @@
-// A build's command becomes the one or two command lines clang parses the file with.
+// Translates a build's command into the one or two clang commands that parse the file.
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,7 @@
 #include "analyzer/clang/headers.hpp"
 #include "analyzer/clang/nvcc.hpp"
 #include "analyzer/clang/parse_options.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace fs = std::filesystem;
 using std::string_view;
@@ -32,7 +33,7 @@ using Words = std::vector<std::string>;
 
 bool is_shell_operator(const std::string& word) { return is_one_of(word, {"&&", ";", "||"}); }
 
-// "cd dir && nvcc -c ... && post-build": the part that compiles, else the last one.
+// "cd dir && nvcc -c ... && post-build": the part that compiles, else the last part.
 Words compiling_part(const Words& all) {
     auto begin = all.begin();
     for (;;) {
@@ -43,7 +44,7 @@ Words compiling_part(const Words& all) {
     }
 }
 
-// "CC=gcc ccache nvcc -c ...": from the compiler on.
+// "CC=gcc ccache nvcc -c ...": the words from the compiler on.
 Words from_compiler(const Words& all) {
     const Words part = compiling_part(all);
     const auto is_before = [](const std::string& word) {
@@ -77,7 +78,7 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-// Toolkits in the order they are believed: told by the user, by the command, by the environment.
+// Candidate toolkits in order of priority: from the user, from the command, from the environment.
 std::vector<std::string> toolkit_candidates(const ExtractOptions& options, const std::string& program,
                                             const std::vector<std::string>& include_dirs) {
     if (!options.cuda_path.empty()) return {options.cuda_path};
@@ -100,8 +101,8 @@ std::vector<std::string> toolkit_candidates(const ExtractOptions& options, const
 class Builder {
 public:
     Builder(const CompileCommand& command, const ExtractOptions& options) : options_(options) {
-        invocation_.directory = absolute_path(command.directory, "");
-        invocation_.file = absolute_path(command.file, invocation_.directory);
+        invocation_.directory = absolute_file(command.directory, "");
+        invocation_.file = absolute_file(command.file, invocation_.directory);
         read(command);
     }
 
@@ -170,16 +171,16 @@ private:
         }
         toolkit_version_ = toolkit.version;
         invocation_.headers = toolkit.version.empty() ? "toolkit" : "toolkit " + toolkit.version;
-        // Forced in after clang's own CUDA wrapper. Searched last, so that a header a toolkit still has
-        // is the toolkit's.
+        // Included after clang's own CUDA wrapper. Its directory is searched last, so that the toolkit's
+        // own headers come first.
         first_.insert(first_.end(), {"--cuda-path=" + toolkit.path, "-include", "mp_cuda_compat.h"});
         const std::string cccl = toolkit.path + "/include/cccl";
         if (fs::is_directory(cccl)) first_.insert(first_.end(), {"-isystem", cccl});
         later("-idirafter", ours("shims"));
     }
 
-    // clang's driver says the toolkit's version to a device pass only together with libdevice, which we
-    // do without; kernel launches need it. 12.5 is the newest version clang 19 knows.
+    // clang's driver gives a device pass the toolkit's version only together with libdevice, which we do
+    // not use; kernel launches need the version. 12.5 is the newest version that clang 19 knows.
     void say_toolkit_version(std::vector<std::string>& device) const {
         if (toolkit_version_.empty()) return;
         const bool newest = std::atof(toolkit_version_.c_str()) > 12.5;
@@ -187,7 +188,7 @@ private:
         device.insert(device.begin() + 1, {"-Xclang", option});
     }
 
-    // Half of one toolkit and half of another, or of our stubs, is worse than either.
+    // Headers of two toolkits, or of one toolkit and our stubs, must not mix.
     void drop_other_toolkits(const std::string& chosen) {
         rewrite_dirs([&](const std::string& dir) -> string_view {
             if (!has_cuda_headers(dir)) return "";
@@ -197,7 +198,7 @@ private:
         });
     }
 
-    // PyTorch's own headers when the build has them, wherever it found them; ours otherwise. Never both.
+    // PyTorch's own headers if the build has them, ours otherwise. Never both.
     void torch_headers() {
         if (options_.torch == TorchHeaders::stubs) return torch_stubs();
         auto dirs = user_.include_dirs;
@@ -212,14 +213,14 @@ private:
         later("-idirafter", ours("shims"));
     }
 
-    // Before the system's directories, where a libtorch-dev may be.
+    // Before the system's directories, which may contain libtorch-dev.
     void torch_stubs() {
         rewrite_dirs([](const std::string& dir) { return has_torch_headers(dir) ? "drop" : ""; });
         later("-isystem", ours("torch"));
     }
 
-    // What torch's extension builder passes; without it c10::Half comparisons are ambiguous. Before the
-    // command's own options, which may undo it.
+    // The macros that torch's extension builder defines; without them comparisons of c10::Half are
+    // ambiguous. Before the command's own options, which may undefine them.
     void torch_macros() {
         if (language_ != "cuda" || !is_torch_build()) return;
         first_.insert(first_.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
@@ -236,15 +237,15 @@ private:
                });
     }
 
-    // Gives each include directory another option, or none: "" keeps it, "drop" removes it.
+    // Replaces the option of each include directory: "" keeps it, "drop" removes the directory.
     template <typename Choose>
     void rewrite_dirs(Choose choose) {
         auto& all = user_.arguments;
         for (std::size_t i = 0; i + 1 < all.size();) {
             const bool dir = is_one_of(all[i], {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"});
             string_view choice = dir ? string_view(choose(all[i + 1])) : string_view();
-            // Named a second time it would come before the standard library's own directories and break
-            // their #include_next; gcc and clang ignore it, too.
+            // As an explicit directory it would come before the standard library's own directories and
+            // break their #include_next. gcc and clang ignore it, too.
             if (dir && is_one_of(all[i + 1], {"/usr/include", "/usr/include/"})) choice = "drop";
             if (choice == "drop") {
                 const auto at = all.begin() + static_cast<std::ptrdiff_t>(i);
@@ -265,7 +266,7 @@ private:
 
     std::vector<std::string> arguments(const std::string& pass) const {
         const bool cuda = language_ == "cuda";
-        // The path of a driver that is never run: clang looks for libc++ beside it.
+        // The path of a driver that is never run: clang searches libc++ beside it.
         const char* name = language_ == "c" ? "clang" : "clang++";
         const auto driver = fs::path(header_places().resource) / "../../../bin" / name;
         std::vector<std::string> all{driver.lexically_normal().string(),

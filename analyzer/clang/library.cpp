@@ -20,7 +20,7 @@ struct Entry {
     Arithmetic kind;
 };
 
-// Without the suffixes that only choose rounding or saturation (see stem).
+// Names without the suffixes that only choose rounding or saturation (see stem).
 constexpr std::array<Entry, 59> kCalls{{
     {"__hadd", Arithmetic::add},
     {"__hadd2", Arithmetic::add},
@@ -99,7 +99,7 @@ bool is_method_of(const FunctionDecl& f, llvm::StringRef scope) {
     return isa<CXXMethodDecl>(f) && llvm::StringRef(f.getQualifiedNameAsString()).starts_with(scope);
 }
 
-// The functor that says what a library reduction does: cub::Sum(), cg::plus<T>(), std::plus<>{}.
+// Whether the functor of a library reduction is an addition: cub::Sum(), cg::plus<T>(), std::plus<>{}.
 bool adds(QualType functor) {
     const CXXRecordDecl* record = functor.getNonReferenceType()->getAsCXXRecordDecl();
     if (!record || !record->getIdentifier()) return false;

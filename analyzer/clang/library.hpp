@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic vocabulary of CUDA and the C++ standard library: what a call of theirs computes.
-// Only functions of headers (or without a body) are looked up; user code is read instead.
+// The arithmetic meaning of calls of CUDA and the C++ standard library. Only functions in headers, or
+// without a body, are looked up; the bodies of user functions are read instead.
 
 #include <cstdint>
 
@@ -37,14 +37,15 @@ struct LibraryCall {
 
 LibraryCall library_call(const clang::FunctionDecl&, const clang::CallExpr&);
 
-// __float2half, __half22float2, __low2float ...: the same value in another format or shape.
+// __float2half, __half22float2, __low2float ...: the result is the same value in another format or shape.
 bool is_conversion(const clang::FunctionDecl&);
 
-// Bits taken as a number (__uint_as_float, std::bit_cast), or drawn at random (curand, Philox).
+// Functions that reinterpret bits as a number (__uint_as_float, std::bit_cast), or draw random numbers
+// (curand, Philox).
 bool is_bit_cast(const clang::FunctionDecl&);
 bool is_random(const clang::FunctionDecl&);
 
-// Declared in a system header, reserved by the language, or without a body to read.
+// Declared in a system header, a reserved name, or without a body.
 bool is_library(const clang::FunctionDecl&);
 
 }  // namespace mp::lint

@@ -45,7 +45,7 @@ LoopsAround LocalFlow::loops_around(const clang::Stmt& s) const {
 
 Stat LocalFlow::stat_of(const clang::Expr& e) const {
     const ElementType type = element_type(e.getType());
-    // Only numbers are statistics; most operands of host code leave here.
+    // Only numbers are statistics. Most operands of host code return here.
     if (!is_float(type.dtype) || (type.shape != Shape::scalar && type.shape != Shape::vec)) return Stat::none;
     return stat_for(impl_->flow.meaning({&e, nullptr}));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Data flow inside one function body, by walking definitions: what a value means numerically, which
-// loops run around a statement and how often. No names are interpreted.
+// Data flow inside one function body, derived from definitions: the numerical meaning of values, and the
+// loops around a statement with their trip counts. Names are not interpreted.
 
 #include <cstdint>
 #include <memory>
@@ -20,19 +20,20 @@ struct LoopsAround {
 
 class LocalFlow {
 public:
-    // `function` has a body and no dependent types left in it.
+    // `function` has a body and no dependent types.
     LocalFlow(const clang::FunctionDecl& function, clang::ASTContext&);
     ~LocalFlow();
 
     LoopsAround loops_around(const clang::Stmt&) const;
-    // sum, mean, variance ... of the expression, through local variables, casts and helper calls.
+    // sum, mean, variance ...: the meaning of the expression, through local variables, casts and helper
+    // calls.
     Stat stat_of(const clang::Expr&) const;
     // A loop counter, threadIdx/blockIdx arithmetic, or an integer computed from them.
     bool is_index(const clang::Expr&) const;
-    // Largest |value| an integer expression can take (constants, masks, % n, narrow types, constant loop
-    // bounds); 0: not known.
+    // Upper bound of |value| of an integer expression (from constants, masks, % n, narrow types, constant
+    // loop bounds); 0: not known.
     std::uint64_t bound_of(const clang::Expr&) const;
-    // What the constant `literal` is for, from the use of the variable or expression it flows into.
+    // The role of the constant `literal`, from the use of the variable or expression it flows into.
     Role role_of(const clang::Expr& literal) const;
 
     void add_accumulations(Function& out) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of LocalFlow share: the steps by which a body changes storage, read as sums.
+// Shared by the files of LocalFlow: the steps in which a body changes storage, read as sums.
 
 #include <map>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace mp::lint {
 
-// Richer than Stat: what has to be known on the way to one.
+// The intermediate meanings from which a Stat is derived.
 enum class Meaning : std::uint8_t {
     none,
     constant,
@@ -26,18 +26,18 @@ enum class Meaning : std::uint8_t {
 
 // One change of storage, by the root body or by a helper it calls.
 struct Step {
-    const clang::Stmt* site = nullptr;  // where it happens: for a helper's step, the root's call
+    const clang::Stmt* site = nullptr;  // the place in the root; for a helper's step, the root's call
     const Write* write = nullptr;
     const Frame* frame = nullptr;           // of the helper that writes; null: the root itself
-    const clang::CallExpr* call = nullptr;  // the root's call of it
-    const Frame* at = nullptr;              // whose body holds `site`
+    const clang::CallExpr* call = nullptr;  // the root's call of the helper
+    const Frame* at = nullptr;              // frame whose body contains `site`
     Term target;
     Term value;
     Place place;
     std::pair<std::uint32_t, std::size_t> position{};  // in the text of the root
 };
 
-// A step that reads what it writes.
+// A step that reads the storage it writes.
 struct Accumulate {
     AccumulateOp op = AccumulateOp::other;
     std::vector<Summand> added;
@@ -60,8 +60,8 @@ struct Flow {
     std::optional<AccumulateOp> extreme(const Step&) const;
     bool is_tree_step(const Step&, const std::vector<Summand>& added) const;
     bool is_shuffle_of(Term shuffled, Term place) const;
-    // Loops over which the place gathers: they run around the step, but neither declare it, nor
-    // start it again, nor choose another element.
+    // The loops over which the place accumulates: they contain the step, but neither its declaration nor a
+    // restart, and they do not select another element.
     std::vector<const clang::Stmt*> gathering_loops(const Step&) const;
     bool restarts(const Step&, const clang::Stmt* loop) const;
     Storage storage_of(const Place&) const;
@@ -80,7 +80,7 @@ struct Flow {
     std::optional<Update> update_of(const Step&) const;
     std::optional<Update> stored_parameter(const Step&) const;
     void add_updates(Function& out) const;
-    // What the store of a step does to the value it replaces.
+    // The effect of a step's store on the value it replaces.
     bool averages(const Step&) const;
     bool subtracts(const Step&) const;
 

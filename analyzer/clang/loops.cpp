@@ -1,4 +1,4 @@
-// Loops: what they count, how often they run, and whether they halve.
+// Loops: their counters, their trip counts, and whether they halve.
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace {
 using namespace clang;
 
 constexpr int kMostLookups = 8;            // variables followed to find one constant
-constexpr std::uint64_t kMostSteps = 128;  // halving ends after 64; anything longer is not halving
+constexpr std::uint64_t kMostSteps = 128;  // halving ends after 64 steps; a longer loop does not halve
 
 const VarDecl* variable_of(const Expr* e) {
     const auto* ref = e ? dyn_cast<DeclRefExpr>(e->IgnoreParenImpCasts()) : nullptr;
@@ -132,7 +132,7 @@ std::optional<std::int64_t> Body::constant(const Expr* e) const {
     return std::nullopt;
 }
 
-// `i += 2`, `--i`, `i = i / 2`: which variable moves, how and by what.
+// `i += 2`, `--i`, `i = i / 2`: the variable, the operator and the step.
 std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& counter, char& op) const {
     counter = nullptr;
     op = 0;

@@ -8,7 +8,7 @@
 namespace mp::lint {
 namespace {
 
-// A fact's identity across passes: where it is and what it is. The dtype belongs to it, for a macro may
+// The identity of a fact across passes: its place and kind. The dtype is part of it, because a macro may
 // give one spelling two types.
 auto key(const Call& f) { return std::tuple(f.span, f.kind, f.name, f.callee); }
 auto key(const Cast& f) { return std::tuple(f.span, f.form, f.from, f.to); }
@@ -25,8 +25,8 @@ void renumber(std::int32_t& index, const Indices& indices) {
     index = at < indices.size() ? indices[at] : kNone;
 }
 
-// Appends the facts `into` has no equal of; `seen` facts keep the host's numbers. Several facts may
-// share a key (a template's call instantiated in a macro): they are matched in order.
+// Appends the facts that `into` does not have; shared facts keep the host's numbers. Several facts may have
+// the same key (a template's call instantiated in a macro): they are matched in order.
 template <typename Fact>
 Indices add_missing(std::vector<Fact>& into, const std::vector<Fact>& from) {
     std::map<decltype(key(from[0])), std::vector<std::int32_t>> known;
@@ -53,7 +53,7 @@ void add_calls(Function& host, const Function& device, Indices& calls) {
         auto& call = host.calls[i];
         for (auto& operand : call.args) renumber(operand.call, calls);
         renumber(call.result.call, calls);
-        // Its block is one of another flow; the entry is where every run passes.
+        // Its block belongs to another flow. Use the entry, which every run passes.
         if (!same_flow) call.block = 0;
     }
 }
@@ -98,7 +98,7 @@ void merge_device_pass(Unit& host, Unit&& device) {
             ++host.coverage.functions;
         }
     }
-    // Most statements are seen by both passes: the larger count, not the sum.
+    // Both passes see most statements, so take the larger count, not the sum.
     host.coverage.statements = std::max(host.coverage.statements, device.coverage.statements);
     host.coverage.unresolved = std::max(host.coverage.unresolved, device.coverage.unresolved);
     host.coverage.uninstantiated = std::max(host.coverage.uninstantiated, device.coverage.uninstantiated);

@@ -4,8 +4,8 @@
 
 namespace mp::lint {
 
-// Adds to `host` what only the device pass saw: whole functions, and facts of functions both passes saw
-// (by place and kind). What an operand or a cast refers to by index is renumbered.
+// Adds to `host` the functions that only the device pass has, and the facts that only the device pass has
+// of shared functions (by place and kind). Indices in operands and casts are renumbered.
 void merge_device_pass(Unit& host, Unit&& device);
 
 }  // namespace mp::lint

@@ -15,7 +15,7 @@ enum class Kind {
     drop,        // a flag of another stage
     drop_value,  // ... with a value
     forward,     // `clang` takes the value in its next argument
-    define,      // the macro `clang` is what the flag means in source code
+    define,      // `clang` is the macro that has the same effect in source code
     host,        // options for the host compiler
     arch,
     numerics,       // recorded as clang=value
@@ -132,7 +132,7 @@ const Option* find(string_view name) {
     return at == kOptions.end() ? nullptr : &*at;
 }
 
-// -lcudart, -Lfoo, -t4, -m64: a letter and its value in one word, for other stages.
+// -lcudart, -Lfoo, -t4, -m64: a letter and its value in one word. For other stages.
 bool is_joined(string_view name) {
     if (name[0] == 'l' || name[0] == 'L') return true;
     const bool number = name.size() > 1 && name.find_first_not_of("0123456789", 1) == string_view::npos;
@@ -156,7 +156,7 @@ private:
         const string_view rest = string_view(word).substr(start);
         const auto equals = rest.find('=');
         const string_view name = rest.substr(0, equals);
-        // -Dname=value and -Iname=value are clang's own spelling already.
+        // -Dname=value and -Iname=value are already clang's spelling.
         if (const auto* option = find(name)) {
             has_value_ = equals != string_view::npos;
             value_ = has_value_ ? std::string(rest.substr(equals + 1)) : std::string();
@@ -204,7 +204,7 @@ private:
         out_.push_back(std::move(value));
     }
 
-    // "-fPIC,-Wall", "'-fPIC'" with its quotes, and "-fPIC -Wall" are all in use.
+    // "-fPIC,-Wall", "'-fPIC'" with its quotes, and "-fPIC -Wall" all occur.
     void host_options(const std::string& value) {
         for (auto& word : split_command(value)) {
             for (std::size_t from = 0; from <= word.size();) {

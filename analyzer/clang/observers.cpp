@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMessages = 5;
 constexpr llvm::StringRef kArch = "__CUDA_ARCH__";
 
-// Errors of clang 19 over CUDA code that nvcc accepts; the tree is whole all the same.
+// Errors of clang 19 on CUDA code that nvcc accepts. The tree is complete all the same.
 bool is_benign(unsigned id) {
     return id == clang::diag::err_alignas_underaligned || id == clang::diag::err_ref_bad_target ||
            id == clang::diag::err_attribute_not_type_attr ||
@@ -62,7 +62,7 @@ public:
         const auto id = sources_.getFileID(at);
         const auto file = sources_.getFileEntryRefForID(id);
         if (!file || id == sources_.getMainFileID() || in_project(file->getName().str())) return;
-        // As #pragma system_header does; a note speaks of the line after it.
+        // The effect of #pragma system_header; a line note applies to the line after it.
         sources_.AddLineNote(at, 2, -1, false, false, clang::SrcMgr::C_System);
     }
 
@@ -89,7 +89,7 @@ public:
     void Defined(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange range) override {
         look_at(range.getBegin(), name);
     }
-    // #define HAS_FP16 (__CUDA_ARCH__ >= 530), tested under its new name.
+    // #define HAS_FP16 (__CUDA_ARCH__ >= 530): a test of HAS_FP16 counts as a test of __CUDA_ARCH__.
     void MacroDefined(const clang::Token& name, const clang::MacroDirective* directive) override {
         const auto* info = directive ? directive->getMacroInfo() : nullptr;
         if (!info) return;

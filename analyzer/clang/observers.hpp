@@ -1,6 +1,6 @@
 #pragma once
 
-// What a parse tells besides its tree: errors, missing headers, tests of __CUDA_ARCH__.
+// Results of a parse beside its tree: errors, missing headers, tests of __CUDA_ARCH__.
 
 #include <cstdint>
 #include <set>
@@ -14,11 +14,11 @@
 
 namespace mp::lint {
 
-// Counts errors over all passes of a unit; one reported in both counts once.
+// Counts errors over all passes of a unit. An error in both passes counts once.
 class Problems : public clang::DiagnosticConsumer {
 public:
     void HandleDiagnostic(clang::DiagnosticsEngine::Level, const clang::Diagnostic&) override;
-    void add(std::string message);  // of ours
+    void add(std::string message);  // adds an error of our own
 
     void report(Coverage&) const;
 
@@ -31,11 +31,11 @@ private:
 
 struct Preprocessed {
     std::set<std::string> missing_headers;
-    bool tests_cuda_arch = false;  // user code does
+    bool tests_cuda_arch = false;  // user code tests __CUDA_ARCH__
 };
 
-// `project_root` is canonical or empty; headers outside it are made system headers, so that their
-// bodies are skipped and nothing in them is reported.
+// `project_root` is canonical or empty. Headers outside it become system headers, so that their bodies are
+// skipped and nothing in them is reported.
 std::unique_ptr<clang::PPCallbacks> observe(clang::Preprocessor&, const std::string& project_root,
                                             Preprocessed&);
 

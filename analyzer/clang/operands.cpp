@@ -96,7 +96,7 @@ std::int32_t call_behind(const clang::Expr& value, const State& state) {
     return found == state.call_of.end() ? kNone : found->second;
 }
 
-// Also of the pointee of a reference parameter: it names the caller's value.
+// Also for the object behind a reference parameter: the parameter names the caller's value.
 std::int32_t unchanged_parameter(const clang::Expr& e, const State& state) {
     const clang::VarDecl* variable = variable_of(&e);
     const auto* parameter = llvm::dyn_cast_or_null<clang::ParmVarDecl>(variable);
@@ -151,8 +151,7 @@ std::string constant_of(const clang::Expr& value, const State& state) {
     if (const auto* ref = llvm::dyn_cast<clang::DeclRefExpr>(e->IgnoreParenImpCasts()))
         if (llvm::isa<clang::EnumConstantDecl>(ref->getDecl())) return ref->getDecl()->getNameAsString();
     if (const clang::Expr* inner = converted(*e)) return constant_of(*inner, state);
-    // An enumerator that arrives as an integer keeps its name; a number gets the type it arrives
-    // with.
+    // An enumerator converted to an integer keeps its name. A number gets the type of the conversion.
     const bool as_written = e->getType()->isEnumeralType() || !value.getType()->isArithmeticType();
     std::string text = evaluated(as_written ? *e : value, state.ast);
     if (!text.empty()) return text;
@@ -176,7 +175,7 @@ DType dtype_named_by(const clang::Expr& value, const State& state) {
                : DType::unknown;
 }
 
-// c ? x : 1.0f, behind a variable too: the number of the one branch that is constant.
+// c ? x : 1.0f, also through a variable: the number on the one branch that is constant.
 std::string alternative_of(const clang::Expr& value, const State& state) {
     const clang::Expr* e = resolved(before_conversions(&value), state);
     const auto* choice = llvm::dyn_cast<clang::ConditionalOperator>(e->IgnoreParenImpCasts());
@@ -190,7 +189,7 @@ Operand make_operand(const clang::Expr& value, const State& state) {
     Operand out;
     ElementType type = element_type(value.getType());
     if (type.dtype == DType::unknown) {
-        // `&alpha` as const void*: what is behind the pointer is still known here.
+        // `&alpha` as const void*: the type behind the pointer is still known here.
         const ElementType written = element_type(value.IgnoreParenCasts()->getType());
         if (written.dtype != DType::unknown || type.shape == Shape::other) type = written;
     }

@@ -10,6 +10,7 @@
 #include "llvm/Option/OptTable.h"
 
 #include "analyzer/clang/nvcc.hpp"
+#include "kernels/base/paths.hpp"
 
 namespace options = clang::driver::options;
 using llvm::opt::Arg;
@@ -23,7 +24,8 @@ bool contains(const std::array<string_view, N>& names, string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// By clang's full spelling. What decides how source text is read: macros, search paths, language.
+// By clang's full spelling: the options that decide how source text is read (macros, search paths,
+// language).
 // clang-format off: a table
 constexpr auto kKept = std::to_array<string_view>({
     "-D", "-U", "-undef", "-std=", "--std=", "-ansi", "-stdlib=", "-nostdinc", "-nostdinc++", "-nostdlibinc",
@@ -46,7 +48,7 @@ constexpr auto kKept = std::to_array<string_view>({
 });
 // clang-format on
 
-// Arithmetic the code generator may bend: not ours to apply, worth telling the rules.
+// Options that let the code generator change arithmetic. They are not applied, but recorded for the rules.
 // clang-format off: a table
 constexpr auto kNumerics = std::to_array<string_view>({
     "-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations", "-fassociative-math",
@@ -55,7 +57,7 @@ constexpr auto kNumerics = std::to_array<string_view>({
 });
 // clang-format on
 
-// Loads or runs something, writes somewhere, or replaces the files that are read.
+// Options that load or run code, write files, or replace the files that are read.
 // clang-format off: a table
 constexpr auto kDangerous = std::to_array<string_view>({
     "-fplugin=", "-fpass-plugin=", "-mllvm", "--config=", "-B", "-save-temps", "-save-temps=", "-ftime-trace",
@@ -73,7 +75,7 @@ constexpr auto kDangerous = std::to_array<string_view>({
 constexpr auto kIncludeDirs = std::to_array<string_view>(
     {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem", "-isystem-after", "-F"});
 
-// Recursion limits above these could exhaust the stack; real projects stay below.
+// Higher recursion limits could exhaust the stack; real projects stay below these.
 std::uint64_t limit_of(string_view name) {
     if (name == "-ftemplate-depth=" || name == "-fconstexpr-depth=") return 2048;
     if (name == "-fbracket-depth=") return 1024;
@@ -123,7 +125,7 @@ private:
         if (contains(kKept, key) || is_target_feature(arg) || arg.getOption().matches(options::OPT_O_Group)) {
             render(arg, all);
         }
-        // Everything else steers code generation, warnings, output or the linker.
+        // All other options control code generation, warnings, output or the linker.
     }
 
     static bool is_target_feature(const Arg& arg) {
@@ -146,8 +148,8 @@ private:
     }
 
     void include_dir(string_view key, const std::string& value) {
-        // "=dir" is below the sysroot, which clang must resolve.
-        const auto dir = value.starts_with("=") ? value : absolute_path(value, directory_);
+        // "=dir" is below the sysroot, which only clang can resolve.
+        const auto dir = value.starts_with("=") ? value : absolute_file(value, directory_);
         out.arguments.emplace_back(key);
         out.arguments.push_back(dir);
         out.include_dirs.push_back(dir);
@@ -183,7 +185,7 @@ private:
         if (name.find("TF32") != std::string::npos) notes_.flags.push_back("-D" + definition);
     }
 
-    // -Wp,-DX,-MD,file: only macros and search paths mean anything here.
+    // -Wp,-DX,-MD,file: only macros and search paths are used.
     void preprocessor(const Arg& arg) {
         for (const string_view value : arg.getValues()) {
             if (value.size() < 3) continue;
@@ -192,8 +194,8 @@ private:
         }
     }
 
-    // -Xclang values come as words of cc1. CMake's precompiled headers name the text header with
-    // -include beside the binary one; only that is understood.
+    // -Xclang values are arguments of cc1. Only one form is used: CMake's precompiled headers name the text
+    // header with -include beside the binary header.
     void frontend_options() {
         for (std::size_t i = 0; i < frontend_.size(); ++i) {
             const auto& word = frontend_[i];

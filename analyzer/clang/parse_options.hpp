@@ -1,7 +1,7 @@
 #pragma once
 
-// Which options of a clang or gcc command decide how a source parses: an allow-list over clang's own
-// option table, so that values are never mistaken for options.
+// Selects the options of a clang or gcc command that decide how a source parses. An allow-list over clang's
+// own option table, so that a value is never mistaken for an option.
 
 #include <string>
 #include <vector>
@@ -11,13 +11,13 @@
 namespace mp::lint {
 
 struct ParseOptions {
-    std::vector<std::string> arguments;     // safe to give to clang, include directories absolute
-    std::vector<std::string> include_dirs;  // of them, absolute
-    std::string language;                   // value of -x, empty when there is none
+    std::vector<std::string> arguments;     // safe to pass to clang, include directories absolute
+    std::vector<std::string> include_dirs;  // those among the arguments, absolute
+    std::string language;                   // value of -x; empty when absent
 };
 
-// Options that load or run code, or write files, are dropped and named in the notes; options for code
-// generation, warnings, dependencies and linking are dropped without a word, for they change no fact.
+// Options that load or run code, or write files, are dropped with a warning in the notes. Options for code
+// generation, warnings, dependencies and linking are dropped silently, because they do not change facts.
 ParseOptions parse_options(const std::vector<std::string>& arguments, const std::string& directory,
                            CommandNotes&);
 

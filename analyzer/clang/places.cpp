@@ -1,4 +1,4 @@
-// Terms that name storage: which variable, which element, and whether it moves with a loop.
+// Terms that name storage: the variable, the element, and whether the element changes with a loop.
 
 #include <algorithm>
 #include <set>
@@ -118,7 +118,7 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
         }
         out.base = variable;
         out.frame = t.frame;
-        // A lambda's captured variable belongs to a function around it.
+        // A lambda's captured variable belongs to an enclosing function.
         while (out.frame && variable->hasLocalStorage() && variable->getDeclContext() != out.frame->callee)
             out.frame = out.frame->outer;
         return;
@@ -201,7 +201,7 @@ bool Terms::varies(Term t, const Stmt* loop, const Frame* frame) const {
     return varies_at(t, loop, frame, 0);
 }
 
-// The variable has another value in another turn of the loop.
+// Whether the variable has different values in different iterations of the loop.
 bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame, unsigned depth) const {
     const Body& body = body_of(frame);
     const Stmt* declared = body.declared_at(&variable);
@@ -209,7 +209,7 @@ bool Terms::moves(const VarDecl& variable, const Stmt* loop, const Frame* frame,
     if (definition && declared && body.contains(loop, declared))
         return varies_at({definition, frame}, loop, frame, depth + 1);
     const auto writes = body.writes_to(&variable);
-    // The counter of an inner loop takes the same values on every turn, unless it starts elsewhere.
+    // The counter of an inner loop takes the same values in every iteration, unless it starts elsewhere.
     const Stmt* counted = body.loop_of_counter(&variable);
     if (counted && counted != loop && body.contains(loop, counted) && !writes.empty() &&
         writes.front()->value)
@@ -229,7 +229,7 @@ bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned dep
             found = moves(*variable, loop, frame, depth);
             return;
         }
-        // A variable of a helper: what it was made from decides.
+        // A variable of a helper: its definition decides.
         const Term source = strip({&e, t.frame});
         const Expr* definition = body_of(t.frame).definition(variable);
         if (source.expr != &e)

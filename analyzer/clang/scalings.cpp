@@ -1,5 +1,5 @@
-// Products with what is the same for every element, next to fp16 or bf16 memory: a loss scale that goes
-// into a gradient, and the place where an optimizer takes it out again.
+// Products of a value in fp16 or bf16 memory and a factor that is the same for every element: a loss scale
+// that is applied to a gradient, and the place where an optimizer removes it again.
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +15,7 @@ using namespace clang;
 
 constexpr unsigned kMostFactors = 8;
 
-// Memory behind a pointer parameter of the root.
+// The pointer parameter of the root behind this memory; null when there is none.
 const ParmVarDecl* array_of(const Place& place) {
     return place.base && !place.frame && place.element ? dyn_cast<ParmVarDecl>(place.base) : nullptr;
 }
@@ -58,7 +58,7 @@ bool is_kept_in_memory(const Step& step) {
 
 }  // namespace
 
-// A scalar parameter that nothing changes, or a number.
+// An unchanged scalar parameter, or a number.
 std::optional<Operand> Flow::scale_of(Term factor) const {
     Operand out;
     const auto value = terms.number(factor);
@@ -71,7 +71,7 @@ std::optional<Operand> Flow::scale_of(Term factor) const {
     return out;
 }
 
-// scale * (float)g[i], (float)g[i] / scale: `product` itself, not what it is part of.
+// scale * (float)g[i], (float)g[i] / scale: only `product` itself, not an expression that contains it.
 std::optional<Scaling> Flow::scaled_read(Term product) const {
     product = terms.strip(product);
     if (!product) return std::nullopt;

@@ -1,5 +1,5 @@
-// What a value means: sums, means, variances and their inverse roots, recognised by how they are
-// computed.
+// The numerical meaning of a value: sums, means, variances and their inverse roots, recognised by the
+// computation.
 
 #include <algorithm>
 
@@ -13,15 +13,14 @@ using namespace clang;
 
 constexpr unsigned kDeepest = 20;
 
-// A constant does not change what the other path gives: `float mean = 0; if (lane == 0) mean =
-// ...`.
+// A constant does not change the meaning of the other path: `float mean = 0; if (lane == 0) mean = ...`.
 Meaning either(Meaning a, Meaning b) {
     if (a == Meaning::constant) return b;
     if (b == Meaning::constant || a == b) return a;
     return Meaning::none;
 }
 
-// The meaning of a sum over values that mean `part`.
+// The meaning of a sum over values with the meaning `part`.
 Meaning gathered(Meaning part) {
     switch (part) {
         case Meaning::square:
@@ -45,7 +44,7 @@ Meaning Flow::meaning_at(Term t, unsigned depth) const {
     t = terms.strip(t);
     const auto known = meanings.find({t.expr, t.frame});
     if (known != meanings.end()) return known->second;
-    meanings[{t.expr, t.frame}] = Meaning::none;  // a value computed from itself says nothing
+    meanings[{t.expr, t.frame}] = Meaning::none;  // a value computed from itself has no meaning
     const Arith a = terms.arithmetic(t);
     Meaning found = Meaning::none;
     if (a.kind != Arithmetic::none)
@@ -79,7 +78,7 @@ Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
             return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::deviation : Meaning::none;
         case Arithmetic::rsqrt:
             return meaning_at(a.args[0], depth) == Meaning::variance ? Meaning::rstd : Meaning::none;
-        case Arithmetic::max: {  // max(variance, 0) stays what it was
+        case Arithmetic::max: {  // max(variance, 0) keeps its meaning
             const Meaning x = meaning_at(a.args[0], depth), y = meaning_at(a.args[1], depth);
             return x == Meaning::constant || y == Meaning::constant ? either(x, y) : Meaning::none;
         }
@@ -116,7 +115,7 @@ Meaning Flow::difference(Term a, Term b, unsigned depth) const {
     return square && x == Meaning::variance ? Meaning::variance : Meaning::none;
 }
 
-// What a total becomes when it is divided by how many there were.
+// The meaning of a total that is divided by a count.
 static Meaning over_count(Meaning total) {
     switch (total) {
         case Meaning::sum:
@@ -144,7 +143,7 @@ Meaning Flow::quotient(Term a, Term b, unsigned depth) const {
     return over_count(meaning_at(a, depth));
 }
 
-// How many: an integer, or a constant that is one.
+// Whether the term is a count: an integer, or a constant with an integral value.
 bool Flow::is_count(Term t) const {
     const Term resolved = terms.resolve(t);
     if (!resolved) return false;
@@ -164,7 +163,7 @@ bool Flow::is_reciprocal_count(Term t) const {
     return a.kind == Arithmetic::divide && terms.number(a.args[0]) == 1.0 && is_count(a.args[1]);
 }
 
-// The meaning of a variable where it is used: its writes before that, from the last one that always
+// The meaning of a variable at a use: from the writes before the use, starting at the last one that always
 // runs.
 Meaning Flow::of_variable(Term use, unsigned depth) const {
     const Place place = terms.place(use);
@@ -203,7 +202,7 @@ Meaning Flow::of_variable(Term use, unsigned depth) const {
 
 Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) const {
     const Body& body = terms.body_of(use.frame);
-    if (w.kind == WriteKind::escape) {  // a helper that reduces in place gives a sum of what it got
+    if (w.kind == WriteKind::escape) {  // a helper that reduces in place: the result is a sum of the input
         const auto* call = dyn_cast<CallExpr>(w.site);
         const Frame* frame = call ? terms.enter(*call, use.frame) : nullptr;
         return frame && shuffles(*frame->body, 0) ? before : Meaning::none;
@@ -229,7 +228,7 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
     if (scales && is_spread(before)) return Meaning::variance;
     if (w.kind != WriteKind::assign && w.kind != WriteKind::init) return Meaning::none;
     const Meaning value = meaning_at({w.value, use.frame}, depth);
-    // A branch that also holds the use has run when the use runs.
+    // A branch that also contains the use has run whenever the use runs.
     const Stmt* branch = w.site;
     while (branch && !body.contains(branch, use.expr)) branch = body.parent(branch);
     return body.always_runs(w.site, branch) ? value : either(before, value);

@@ -11,24 +11,24 @@ namespace {
 
 using namespace clang;
 
-constexpr unsigned kDeepestCall = 3;         // calls looked into, one inside the other
-constexpr std::size_t kLargestHelper = 600;  // nodes of a body that is still a helper
+constexpr unsigned kDeepestCall = 3;         // limit on nested helper calls that are entered
+constexpr std::size_t kLargestHelper = 600;  // nodes of a body; larger functions are not entered
 constexpr std::size_t kMostSummands = 64;
-constexpr unsigned kDeepest = 24;  // of every recursion over expressions
+constexpr unsigned kDeepest = 24;  // limit for every recursion over expressions
 
 bool is_number_class(QualType t) {
     const ElementType element = element_type(t);
     return is_float(element.dtype) && (element.shape == Shape::scalar || element.shape == Shape::vec);
 }
 
-// The argument a construction passes on: of half classes, and copies of anything.
+// The argument that a construction passes on: of half classes, and of copies of any class.
 const Expr* constructed_from(const CXXConstructExpr& construct) {
     if (construct.getNumArgs() == 0) return nullptr;
     const bool copies = construct.getConstructor()->isCopyOrMoveConstructor();
     return copies || is_number_class(construct.getType()) ? construct.getArg(0) : nullptr;
 }
 
-// One syntactic layer that changes the type or lifetime of a value but not its meaning.
+// Removes one syntactic layer that changes the type or lifetime of a value but not its meaning.
 const Expr* unwrapped(const Expr* e, const ASTContext& context) {
     if (const auto* paren = dyn_cast<ParenExpr>(e)) return paren->getSubExpr();
     if (const auto* cast = dyn_cast<CastExpr>(e)) return cast->getSubExpr();
@@ -74,7 +74,7 @@ void for_each_expr(const Stmt* s, llvm::function_ref<void(const Expr&)> visit) {
     }
 }
 
-// Entries live as long as their ASTContext, which tells when it goes.
+// An entry lives as long as its ASTContext, which runs a callback when it is destroyed.
 UnitBodies& UnitBodies::of(ASTContext& context) {
     static std::mutex mutex;
     static std::map<const ASTContext*, std::unique_ptr<UnitBodies>> units;
@@ -136,7 +136,7 @@ Term Terms::strip_once(Term t) const {
     if (const auto* ref = dyn_cast<DeclRefExpr>(t.expr); ref && t.frame) {
         const auto* parameter = dyn_cast<ParmVarDecl>(ref->getDecl());
         if (!parameter) return {};
-        // A parameter by value that the helper changes is a variable of its own.
+        // A parameter by value that the helper changes is a separate variable.
         if (!parameter->getType()->isReferenceType())
             for (const Write* w : t.frame->body->writes_to(parameter))
                 if (w->whole) return {};
@@ -270,7 +270,7 @@ std::optional<Comparison> Terms::comparison(Term condition) const {
     if (op->isRelationalOp())
         return ordered(op->getLHS(), op->getRHS(), op->getOpcode() == BO_LT || op->getOpcode() == BO_LE);
     if (!op->isLogicalOp()) return std::nullopt;
-    // The side that a constant leaves: (KIND == MAX && a > b) || ...
+    // The side that remains when the other is constant: (KIND == MAX && a > b) || ...
     const auto left = constant_condition(op->getLHS(), context_),
                right = constant_condition(op->getRHS(), context_);
     if (left) return comparison({op->getRHS(), condition.frame});

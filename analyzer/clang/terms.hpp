@@ -1,7 +1,7 @@
 #pragma once
 
-// Expressions read as arithmetic: conversions are looked through, and so are small helper functions
-// whose body is at hand (a call of `hadd2(a, b)` is the `__hadd2(a, b)` it returns).
+// Expressions as arithmetic. Conversions are skipped, and small helper functions are replaced by their body
+// if it is visible: a call of `hadd2(a, b)` is the `__hadd2(a, b)` that it returns.
 
 #include <deque>
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace mp::lint {
 
-// A call that is being looked into. Parameters of `callee` stand for arguments of `call`.
+// A call that has been entered. Parameters of `callee` are replaced by arguments of `call`.
 struct Frame {
     const Frame* outer = nullptr;
     const clang::CallExpr* call = nullptr;
@@ -32,7 +32,7 @@ struct Term {
     explicit operator bool() const { return expr != nullptr; }
 };
 
-// a < b or a > b (or equal), whatever stands around it.
+// a < b or a > b (or equal).
 struct Comparison {
     Term less;
     Term more;
@@ -46,21 +46,21 @@ struct Arith {
 // One summand: a product of factors, with its sign.
 struct Summand {
     bool negative = false;
-    Term term;  // the whole of it; for the product inside an fma, its first factor
+    Term term;  // the whole summand; for the product inside an fma, its first factor
     llvm::SmallVector<Term, 4> factors;
 };
 
-// What an lvalue names, seen from the function at the root.
+// The storage that an lvalue names, from the point of view of the root function.
 struct Place {
     const clang::ValueDecl* base = nullptr;
-    const Frame* frame = nullptr;        // whose variable `base` is
+    const Frame* frame = nullptr;        // frame of the function that declares `base`
     bool through_pointer = false;        // `base` is a pointer or reference parameter, or an unknown pointer
     bool of_this = false;                // `base` is a member of *this
     bool element = false;                // not the variable as a whole
-    llvm::SmallVector<Term, 4> address;  // indices and pointers that choose the element
+    llvm::SmallVector<Term, 4> address;  // indices and pointers that select the element
 };
 
-// Bodies of one unit, read at most once. Shared by all LocalFlows of an ASTContext.
+// Bodies of one unit, each read at most once. Shared by all LocalFlows of an ASTContext.
 class UnitBodies {
 public:
     static UnitBodies& of(clang::ASTContext&);
@@ -79,13 +79,13 @@ public:
 
     const Body& body_for(const clang::FunctionDecl& f) const { return bodies_.body(f, context_); }
 
-    // Null when the callee is unknown, virtual, a library's, recursive, large or too deep.
+    // Null when the callee is unknown, virtual, a library function, recursive, large or nested too deep.
     const Frame* enter(const clang::CallExpr&, const Frame* outer) const;
 
-    // Without conversions, parentheses, temporaries; parameters replaced by arguments; calls by
-    // what they return.
+    // Removes conversions, parentheses and temporaries; replaces parameters by arguments and calls by the
+    // returned expression.
     Term strip(Term) const;
-    // ... and local variables by the one expression they stand for.
+    // The same, and replaces local variables by their only definition.
     Term resolve(Term) const;
     Arith arithmetic(Term) const;
     std::optional<Comparison> comparison(Term condition) const;
@@ -93,20 +93,19 @@ public:
     void factors(Term, llvm::SmallVectorImpl<Term>& out) const;
     bool is_square(const Summand&) const;
 
-    // The same variable, element or value.
+    // Whether both are the same variable, element or value.
     bool same(Term, Term) const;
     Place place(Term lvalue) const;
-    // The element's dtype as it is stored there.
+    // The dtype of the element in storage.
     DType dtype(Term) const;
-    // Floating constants too.
+    // A constant, also a floating one.
     std::optional<double> number(Term) const;
 
-    // Whether the value may differ between two turns of the loop (of the body of `frame`).
+    // Whether the value may differ between two iterations of the loop (of the body of `frame`).
     bool varies(Term, const clang::Stmt* loop, const Frame* frame) const;
 
-    // Calls `visit` for every expression the value is computed from, through local variables (all
-    // their writes) and parameters of entered calls. Stops early when `visit` returns true, and
-    // says so.
+    // Calls `visit` for every expression from which the value is computed, through local variables (all
+    // their writes) and parameters of entered calls. Stops and returns true when `visit` returns true.
     using Visit = llvm::function_ref<bool(Term)>;
     bool any_source(Term, Visit visit) const;
 
@@ -128,7 +127,7 @@ private:
     mutable std::map<std::pair<const clang::CallExpr*, const Frame*>, const Frame*> entered_;
 };
 
-// Calls `visit` for the expression and everything below it.
+// Calls `visit` for the expression and all its subexpressions.
 void for_each_expr(const clang::Stmt*, llvm::function_ref<void(const clang::Expr&)> visit);
 
 }  // namespace mp::lint

@@ -26,14 +26,14 @@ const clang::RecordDecl* computing_record(clang::QualType type) {
                : nullptr;
 }
 
-// Names that CUTLASS and its kin look up in a configuration class.
+// Aliases that CUTLASS and similar libraries look up in a configuration class.
 bool is_configuration(llvm::StringRef alias) {
     return alias.starts_with("Element") || alias.contains("Accumul");
 }
 
 // The enumerator that a constant of a compute-type enum names.
 const clang::EnumConstantDecl* compute_type(const clang::VarDecl& v) {
-    // The enum has no name of its own in C headers: the typedef does.
+    // In C headers the enum itself has no name, only its typedef.
     if (!v.getType()->isEnumeralType() || !v.getType().isConstQualified() ||
         v.getType().getUnqualifiedType().getAsString() != "cublasComputeType_t")
         return nullptr;

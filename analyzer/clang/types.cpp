@@ -61,7 +61,7 @@ ElementType builtin_type(const clang::BuiltinType& type) {
     }
 }
 
-// Classes outside any namespace: CUDA's, and HIP's where it spells its own.
+// Classes outside any namespace: CUDA's, and those of HIP with another name.
 std::optional<ElementType> global_class(llvm::StringRef name) {
     return llvm::StringSwitch<std::optional<ElementType>>(name)
         .Cases("__half", "__half_raw", scalar(DType::fp16))
@@ -151,7 +151,7 @@ ElementType value_type(const clang::Type& type) {
     if (const auto* r = llvm::dyn_cast<clang::RecordType>(&type)) return record_type(*r->getDecl());
     if (const auto* v = llvm::dyn_cast<clang::VectorType>(&type))
         return vec(element_type(v->getElementType()).dtype);
-    return {};  // enumerations name things, they are not numbers
+    return {};  // enumerators are names, not numbers
 }
 
 clang::CharSourceRange file_range(clang::SourceRange range, const clang::ASTContext& context) {
@@ -181,7 +181,7 @@ std::string collapsed(llvm::StringRef source) {
     }
     if (text.size() <= kLongestText) return text;
     text.resize(kLongestText);
-    // Never half a UTF-8 character: drop its bytes when its last one was cut off.
+    // Do not cut a UTF-8 character: drop its bytes when the last one was cut off.
     std::size_t start = text.size();
     while (start > 0 && (static_cast<unsigned char>(text[start - 1]) & 0xC0) == 0x80) --start;
     if (start > 0 && static_cast<unsigned char>(text[start - 1]) >= 0xC0) text.resize(start - 1);
@@ -227,7 +227,7 @@ SourceSpan span_of(clang::SourceRange range, const clang::ASTContext& context) {
     const auto& sources = context.getSourceManager();
     const auto written = file_range(range, context);
     if (written.isInvalid()) return {};
-    // Physical places: a #line directive would lead the reader, and suppressions, to other text.
+    // Physical places: a #line directive would move findings and suppressions to other text.
     const auto begin = sources.getPresumedLoc(written.getBegin(), /*UseLineDirectives=*/false);
     const auto end = sources.getPresumedLoc(written.getEnd(), /*UseLineDirectives=*/false);
     if (begin.isInvalid() || end.isInvalid()) return {};

@@ -1,5 +1,5 @@
-// Stores of a low-precision value that was computed from the value it replaces: weight updates and
-// running averages; and helpers that only round a value into storage.
+// Stores of a low-precision value that was computed from the value it replaces: weight updates and running
+// averages. Also helpers that only round a value into storage.
 
 #include <algorithm>
 #include <set>
@@ -15,7 +15,8 @@ namespace {
 
 using namespace clang;
 
-constexpr unsigned kDeepest = 6;  // variables and selections opened up to find the summands of a value
+constexpr unsigned kDeepest = 6;  // limit on variables and selections that are expanded to find the
+                                  // summands of a value
 
 bool is_wide(DType d) { return d == DType::fp32 || d == DType::fp64; }
 
@@ -40,7 +41,7 @@ bool is_pun(const Expr& e) {
     return (is_integer(a) && is_float(b)) || (is_float(a) && is_integer(b));
 }
 
-// Reads one stored value and everything computed from it.
+// Analyses one stored value and everything from which it is computed.
 class Updated {
 public:
     Updated(const Flow& flow, const Step& step, Term value) : flow_(flow), step_(step), value_(value) {
@@ -57,7 +58,7 @@ public:
                std::ranges::any_of(summands_, [&](const Summand& s) { return old(s); });
     }
 
-    // old - lr * update: what is taken away is scaled and comes from elsewhere.
+    // old - lr * update: the subtracted value is scaled and comes from elsewhere.
     bool subtracts() const {
         const bool keeps =
             std::ranges::any_of(summands_, [&](const Summand& s) { return !s.negative && keeps_old(s); });
@@ -106,8 +107,8 @@ private:
         if (s.factors.empty()) return depends(s.term);
         return std::ranges::any_of(s.factors, [&](Term f) { return depends(f); });
     }
-    // The old value itself, or scaled by what is the same for every element. An activation function
-    // or a rotation in place depends on the old value in another way.
+    // The old value itself, or scaled by a factor that is the same for every element. An activation
+    // function or a rotation in place depends on the old value in another way.
     bool keeps_old(const Summand& s) const {
         const auto plain = [&](Term t) {
             return flow_.terms.arithmetic(t).kind == Arithmetic::none || is_choice_of_loads(t);
@@ -161,7 +162,7 @@ private:
         });
     }
 
-    // For -w * x there is also a plain x, which may be a product itself.
+    // For -w * x, there is also a summand x without the factor; x may be a product itself.
     bool has_plain(const Summand& product) const {
         const auto occurs = [&](Term t) {
             return std::ranges::any_of(product.factors, [&](Term f) {
@@ -196,8 +197,8 @@ private:
         }
     }
 
-    // Looks into what a summand was chosen, limited, scaled or assigned from. False: nothing to
-    // look into.
+    // Expands a summand that is the result of a selection, a limit, a product or an assignment. Returns
+    // false when there is nothing to expand.
     bool open(const Summand& s, unsigned depth) {
         const Term t = flow_.terms.resolve(s.term);
         if (s.factors.size() >= 2) {  // (d * old + (1 - d) * new) * correction
@@ -223,7 +224,7 @@ private:
         return open_variable(t, s.negative, depth);
     }
 
-    // master ? master[i] : (float)p[i] is one old value
+    // master ? master[i] : (float)p[i] counts as one old value
     bool is_load(const Arith& select) const {
         return std::ranges::all_of(select.args, [&](Term t) {
             const Term loaded = flow_.terms.strip(t);
@@ -252,7 +253,7 @@ private:
 
 }  // namespace
 
-// Rounding up or down by chance: random numbers, or bits that depend on more than the value.
+// Stochastic rounding: random numbers, or bits that depend on more than the value.
 bool Flow::rounds_by_chance(Term value) const {
     bool bits = false, chance = false, random = false;
     terms.any_source(value, [&](Term e) {
@@ -269,7 +270,7 @@ bool Flow::rounds_by_chance(Term value) const {
     return random || (bits && chance);
 }
 
-// residual[i] = value - stored: what rounding lost is kept for the next step.
+// residual[i] = value - stored: the rounding error is kept for the next step.
 bool Flow::keeps_residual(const Step& stored) const {
     return std::ranges::any_of(steps, [&](const Step& other) {
         if (other.frame || !is_outside(other.place) || other.place.base == stored.place.base || !other.value)
@@ -285,7 +286,7 @@ bool Flow::keeps_residual(const Step& stored) const {
     });
 }
 
-// The same value goes to wide storage too; optional when only a branch does so.
+// Finds wide storage that receives the same value; optional when the store is in a branch.
 void Flow::find_master(const Step& stored, Term value, Update& update) const {
     const Body& root = terms.root();
     for (const Step& other : steps) {

@@ -17,7 +17,7 @@
 namespace mp::lint {
 namespace {
 
-constexpr int kChain = 16;  // of templates that instantiate templates
+constexpr int kChain = 16;  // limit on templates that instantiate templates
 
 FunctionKind kind_of(const clang::FunctionDecl& f) {
     const auto* method = llvm::dyn_cast<clang::CXXMethodDecl>(&f);
@@ -25,7 +25,7 @@ FunctionKind kind_of(const clang::FunctionDecl& f) {
     if (f.hasAttr<clang::CUDAGlobalAttr>()) return FunctionKind::kernel;
     const auto* device = f.getAttr<clang::CUDADeviceAttr>();
     const auto* host = f.getAttr<clang::CUDAHostAttr>();
-    // constexpr functions get both attributes from the compiler; their author wrote neither.
+    // The compiler gives constexpr functions both attributes implicitly; they do not count.
     if (device && !device->isImplicit()) return host ? FunctionKind::host_device : FunctionKind::device;
     return FunctionKind::host;
 }
@@ -74,10 +74,9 @@ public:
     }
 
 private:
-    // `from` is where the class around was instantiated, for members of class templates.
+    // `from`: for members of class templates, the place where the class was instantiated.
     void scope(const clang::DeclContext& context, const SourceSpan& from) {
-        // Declarations that a precompiled header still holds back are not user code: leave them
-        // there.
+        // Declarations that are still lazy in a precompiled header are not user code: do not load them.
         for (const clang::Decl* d : context.noload_decls()) declaration(*d, from);
     }
 
@@ -92,7 +91,7 @@ private:
         if (const auto* t = llvm::dyn_cast<clang::ClassTemplateDecl>(&d)) return class_template(*t);
         if (const auto* record = llvm::dyn_cast<clang::CXXRecordDecl>(&d)) return class_scope(*record, from);
         if (const auto* v = llvm::dyn_cast<clang::VarDecl>(&d)) lambdas_of(v->getInit(), from);
-        // A member's is its class's (class_scope).
+        // Members are handled in class_scope.
         if (!d.getDeclContext()->isRecord()) outside_use(d);
         if (const auto* f = llvm::dyn_cast<clang::FriendDecl>(&d))
             if (const clang::NamedDecl* befriended = f->getFriendDecl()) declaration(*befriended, from);
@@ -117,7 +116,7 @@ private:
         for (const auto* instance : t.specializations()) {
             if (!instance->isCompleteDefinition()) continue;
             instantiated = true;
-            // Explicit specializations stand in the source as classes of their own.
+            // Explicit specializations are classes of their own in the source.
             if (!instance->isExplicitSpecialization())
                 class_scope(*instance, span_of(instance->getPointOfInstantiation(), ast_));
         }
@@ -134,7 +133,7 @@ private:
         scope(record, from);
     }
 
-    // An alias or constant between functions belongs to its file: the file stands for a function.
+    // An alias or constant outside functions: a pseudo function for the file contains it.
     void outside_use(const clang::Decl& d) {
         Function found;
         walk::add_outside_use(d, found);
@@ -149,7 +148,7 @@ private:
         file.types.push_back(std::move(found.types.front()));
     }
 
-    // The aliases of a configuration class belong to no function: the class stands for one.
+    // The aliases of a configuration class: a pseudo function for the class contains them.
     void class_types(const clang::CXXRecordDecl& record, const SourceSpan& from, Function out) {
         llvm::SmallString<128> usr;
         clang::index::generateUSRForDecl(&record, usr);
@@ -203,8 +202,7 @@ private:
         for (const clang::CXXRecordDecl* record : walker.classes()) class_scope(*record, instantiated);
     }
 
-    // kernel<T> is instantiated where launcher<T> calls it; the reader wants the place that chose
-    // T.
+    // kernel<T> is instantiated where launcher<T> calls it. Report the place that chose T instead.
     void follow_instantiations() {
         std::unordered_map<Symbol, std::vector<std::pair<std::size_t, const Call*>>> callers;
         for (std::size_t i = first_; i < out_.functions.size(); ++i)

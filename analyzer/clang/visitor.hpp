@@ -5,9 +5,9 @@
 
 namespace mp::lint {
 
-// Walks the user declarations of a parsed unit (concrete functions, template instantiations, lambdas)
-// and appends their facts to `out`, counting coverage as it goes. One pass; called for the host pass and
-// again for the device pass (the caller merges).
+// Walks the user declarations of a parsed unit (concrete functions, template instantiations, lambdas),
+// appends their facts to `out` and counts coverage. Handles one pass: called for the host pass and again
+// for the device pass; the caller merges them.
 void visit_unit(clang::ASTContext&, Unit& out);
 
 }  // namespace mp::lint

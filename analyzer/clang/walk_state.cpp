@@ -10,7 +10,7 @@
 namespace mp::lint::walk {
 namespace {
 
-constexpr int kSteps = 32;  // through pointer arithmetic and local pointers
+constexpr int kSteps = 32;  // limit on steps through pointer arithmetic and local pointers
 
 const clang::ValueDecl* named_by(const clang::Expr& target) {
     const clang::Expr* e = target.IgnoreParenImpCasts();
@@ -35,7 +35,7 @@ bool is_mutable_reference(clang::QualType type) {
     return type->isLValueReferenceType() && !type->getPointeeType().isConstQualified();
 }
 
-// One step through a wrapper that keeps the value; null when there is none.
+// The expression below one wrapper that keeps the value; null when there is no wrapper.
 const clang::Expr* unwrapped(const clang::Expr* e) {
     if (const auto* t = llvm::dyn_cast<clang::ImplicitCastExpr>(e)) return t->getSubExpr();
     if (const auto* t = llvm::dyn_cast<clang::MaterializeTemporaryExpr>(e)) return t->getSubExpr();
@@ -52,7 +52,7 @@ const clang::Expr* unwrapped(const clang::Expr* e) {
     return nullptr;
 }
 
-// What the next pointer on the way to the storage is; null at the end of the way.
+// The next pointer on the path to the storage; null at the end of the path.
 const clang::Expr* towards_storage(const clang::Expr* e, bool& indirect) {
     if (const auto* index = llvm::dyn_cast<clang::ArraySubscriptExpr>(e)) {
         indirect = true;
@@ -131,7 +131,7 @@ void Mutations::scan(const clang::Stmt* statement) {
         if (unary->isIncrementDecrementOp()) write(*unary->getSubExpr());
         if (unary->getOpcode() == clang::UO_AddrOf) escape(*unary->getSubExpr());
     } else if (const auto* cast = llvm::dyn_cast<clang::CastExpr>(statement)) {
-        // `&x` that becomes a pointer to const is only read.
+        // `&x` converted to a pointer to const is only read.
         const clang::QualType pointee = cast->getType()->getPointeeType();
         const clang::Expr* target = address_of(cast);
         if (target && !pointee.isNull() && pointee.isConstQualified()) return scan(target);
@@ -163,7 +163,7 @@ std::vector<const clang::VarDecl*> Definitions::undo(Mark mark) {
 }
 
 void Definitions::forget(Mark mark) {
-    // Entries stay in the journal: an enclosing branch must be able to undo them.
+    // Entries stay in the journal, because an enclosing branch must be able to undo them.
     const std::size_t end = journal_.size();
     for (std::size_t i = mark; i < end; ++i)
         if (values_.lookup(journal_[i].variable)) define(*journal_[i].variable, nullptr);
@@ -196,13 +196,14 @@ const clang::Expr* resolved(const clang::Expr* e, const State& state) {
     e = same_value(e);
     const clang::VarDecl* variable = variable_of(e);
     if (!variable || state.mutations.escapes(*variable)) return e;
-    // One hop: definitions are resolved when they are made, and what they name may change later.
+    // One step only: definitions are resolved when they are made, and the variables in them may change
+    // later.
     const clang::Expr* value = state.definitions.value_of(*variable);
     return value ? value : e;
 }
 
 const clang::ParmVarDecl* stored_through(const clang::Expr* e) {
-    bool indirect = e->getType()->isPointerType();  // handed to a store intrinsic
+    bool indirect = e->getType()->isPointerType();  // passed to a store intrinsic
     for (int step = 0; e && step < kSteps; ++step) {
         e = e->IgnoreParenCasts();
         const clang::VarDecl* variable = variable_of(e);
@@ -213,7 +214,7 @@ const clang::ParmVarDecl* stored_through(const clang::Expr* e) {
         const clang::QualType type = variable->getType();
         if (const auto* parameter = llvm::dyn_cast<clang::ParmVarDecl>(variable))
             return type->isReferenceType() || (indirect && type->isPointerType()) ? parameter : nullptr;
-        // A local pointer that was set up from a parameter.
+        // A local pointer that is initialised from a parameter.
         e = type->isPointerType() || type->isReferenceType() ? start_value(*variable) : nullptr;
     }
     return nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the makers of facts share while one function body is walked: who changes which variable, and
-// which expression a local variable holds at this point of the walk.
+// State shared by the code that extracts facts while one function body is walked: the writes to each
+// variable, and the expression that a local variable holds at this point of the walk.
 
 #include <optional>
 #include <vector>
@@ -13,17 +13,17 @@
 
 namespace mp::lint::walk {
 
-// Writes to variables and fields anywhere in a body, nested lambdas included. One pass.
+// Writes to variables and fields anywhere in a body, including nested lambdas. Collected in one pass.
 class Mutations {
 public:
     explicit Mutations(const clang::FunctionDecl&);
 
-    // Never written after its initialisation, and nobody else could.
+    // Never written after its initialisation, and its address is not taken.
     bool is_stable(const clang::ValueDecl& decl) const { return !written_.contains(&decl); }
-    // Its address is out, or a lambda writes it: the walk cannot know its value.
+    // Its address is taken, or a lambda writes it: the walk cannot know its value.
     bool escapes(const clang::ValueDecl& decl) const { return escaped_.contains(&decl); }
     unsigned uses(const clang::VarDecl& decl) const { return uses_.lookup(&decl); }
-    // Two variables of one name cannot be told apart in a text.
+    // Whether no other variable has this name, so that its text identifies it.
     bool is_unique(const clang::VarDecl& decl) const { return names_.lookup(decl.getDeclName()) <= 1; }
 
 private:
@@ -40,23 +40,23 @@ private:
     llvm::DenseMap<clang::DeclarationName, unsigned> names_;
 };
 
-// Definitions that reach this point of a walk in evaluation order. The walker opens a branch or
-// loop, walks it, and closes it: what it wrote is unknown afterwards, unless the branch does not
-// come back.
+// Definitions that reach this point of a walk in evaluation order. The walker opens a branch or loop, walks
+// it, and closes it. Variables written inside are unknown afterwards, unless the branch does not come back.
 class Definitions {
 public:
     using Mark = std::size_t;
 
-    // Null: written, but not known with what.
+    // `value` null: written with an unknown value.
     void define(const clang::VarDecl& variable, const clang::Expr* value);
     const clang::Expr* value_of(const clang::VarDecl& variable) const { return values_.lookup(&variable); }
 
     Mark mark() const { return journal_.size(); }
-    // Back to the state at the mark; gives the variables written since.
+    // Restores the state at the mark; returns the variables written since.
     std::vector<const clang::VarDecl*> undo(Mark);
-    // Written since the mark: unknown from here on.
+    // Makes the variables written since the mark unknown.
     void forget(Mark);
-    // Before a loop: what the function writes anywhere may come back around with another value.
+    // Before a loop: makes every variable that the function writes unknown, because a later iteration may
+    // see another value.
     void forget_written(const Mutations&);
 
 private:
@@ -68,7 +68,7 @@ private:
     std::vector<Entry> journal_;
 };
 
-// Where the value of an expression goes, as its surroundings know it.
+// The destination of an expression's value.
 struct Use {
     Purpose purpose = Purpose::none;
     CastForm form = CastForm::explicit_;         // of a conversion written right below
@@ -94,18 +94,17 @@ struct State {
     std::vector<const clang::Stmt*> made_by{};  // expression of each call in out.calls
 };
 
-// Through parentheses, temporaries, implicit casts, copies and std::move: the same value.
+// The same value below parentheses, temporaries, implicit casts, copies and std::move.
 const clang::Expr* same_value(const clang::Expr*);
-// ... and through a local whose definition reaches this point.
+// The same, and through a local variable whose definition reaches this point.
 const clang::Expr* resolved(const clang::Expr*, const State&);
 
-// The variable an lvalue is, when it is one.
+// The variable that the lvalue names; null when it is not a variable.
 const clang::VarDecl* variable_of(const clang::Expr*);
-// The pointer or reference parameter that an lvalue stores through ("out[i]", "*o" with o = out +
-// i).
+// The pointer or reference parameter through which an lvalue stores ("out[i]", "*o" with o = out + i).
 const clang::ParmVarDecl* stored_through(const clang::Expr*);
 
-// The outermost macro whose body writes this place; empty for plain text and for macro arguments.
+// The outermost macro whose body contains this place; empty for plain text and for macro arguments.
 Symbol macro_at(clang::SourceLocation, const clang::ASTContext&);
 
 }  // namespace mp::lint::walk

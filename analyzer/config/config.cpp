@@ -1,18 +1,15 @@
 #include "analyzer/config/config.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include <toml++/toml.h>
 
+#include "kernels/base/files.hpp"
 #include "kernels/base/suggest.hpp"
 #include "kernels/numerics/dtype.hpp"
 
@@ -21,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kLargestConfig = 1 << 20;
+constexpr std::uint64_t kLargestConfig = 1 << 20;
 
-// Reads one table key by key; the first thing wrong is kept and everything after it is skipped.
+// Reads one table key by key. Keeps the first error; after an error all reads are skipped.
 class TableReader {
 public:
     TableReader(const toml::table& table, std::string path, std::string prefix)
@@ -245,16 +242,10 @@ const toml::table* tool_table(const toml::table& root) {
 bool is_pyproject(const std::string& path) { return fs::path(path).filename() == "pyproject.toml"; }
 
 Result<std::string> read_small_file(const std::string& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
-        return Error{path + ": not a readable file", ""};
-    }
-    if (static_cast<std::uintmax_t>(info.st_size) > kLargestConfig) {
-        return Error{path + ": larger than 1 MiB, which no configuration is", ""};
-    }
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{path + ": cannot be read", ""};
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    const Result<std::string> text =
+        read_named_file(path, kLargestConfig, "1 MiB, which no configuration is");
+    if (!text) return Error{path + ": " + text.error().message, ""};
+    return *text;
 }
 
 bool is_file(const fs::path& path) {
@@ -288,7 +279,7 @@ Result<Config> find_config(const std::string& directory, Rules rules) {
         for (const char* name : {"mp-lint.toml", ".mp-lint.toml"}) {
             if (is_file(at / name)) return load_config((at / name).string(), rules);
         }
-        // Somebody else's broken pyproject.toml is not our user's error unless it speaks of us.
+        // A broken pyproject.toml is an error only if it mentions mp-lint.
         if (is_file(at / "pyproject.toml")) {
             const auto text = read_small_file((at / "pyproject.toml").string());
             if (text && text->find("mp-lint") != std::string::npos) {

@@ -15,15 +15,15 @@ struct PerFileIgnore {
     std::vector<std::string> rules;
 };
 
-// [hmp]: the op lists that the program gives to Habana's HMP, one op per line. Empty: HMP's own.
+// [hmp]: the op lists that the program passes to Habana's HMP, one op per line. Empty: HMP's own lists.
 struct HmpLists {
     std::string bf16;
     std::string fp32;
     bool given() const { return !bf16.empty() || !fp32.empty(); }
 };
 
-// What mp-lint.toml or [tool.mp-lint] of pyproject.toml says. Absent keys stay empty: defaults
-// belong to the driver, and the command line wins over the file.
+// The content of mp-lint.toml or of [tool.mp-lint] in pyproject.toml. Absent keys stay empty. The driver
+// sets defaults, and command line options have priority over the file.
 struct Config {
     std::string path;       // the file; empty: none was found
     std::string directory;  // patterns and relative paths of the file are relative to it
@@ -34,8 +34,8 @@ struct Config {
     std::vector<PerFileIgnore> per_file_ignores;
     std::string cuda;                   // auto, stubs or the path of a toolkit
     std::string torch;                  // version, "2.5"
-    std::string device;                 // of device_names()
-    std::vector<std::string> policies;  // op lists that take the place of the built-in ones
+    std::string device;                 // one of device_names()
+    std::vector<std::string> policies;  // op lists that replace the built-in ones
     HmpLists hmp;
     std::string profile;            // training or inference
     std::optional<double> timeout;  // seconds per unit
@@ -46,16 +46,15 @@ struct Config {
 // "cuda", "cpu", "hpu", "xpu", "mps", "xla".
 std::span<const std::string_view> device_names();
 
-// Reads the text of a configuration file. `pyproject`: only its [tool.mp-lint]. Unknown keys, wrong
-// types and unknown rules are errors: "mp-lint.toml:3: unknown key 'selct'", hint "did you mean
-// ...".
+// Parses the text of a configuration file. `pyproject`: only its table [tool.mp-lint]. Unknown keys, wrong
+// types and unknown rules are errors: "mp-lint.toml:3: unknown key 'selct'", hint "did you mean ...".
 Result<Config> parse_config(std::string_view text, const std::string& path, Rules rules,
                             bool pyproject = false);
 
 Result<Config> load_config(const std::string& path, Rules rules);
 
-// The nearest of mp-lint.toml, .mp-lint.toml, pyproject.toml with [tool.mp-lint] in `directory` and
-// its parents; nothing is merged. An empty Config when there is none.
+// The nearest mp-lint.toml, .mp-lint.toml or pyproject.toml with [tool.mp-lint] in `directory` and its
+// parents. Files are not merged. An empty Config when there is none.
 Result<Config> find_config(const std::string& directory, Rules rules);
 
 }  // namespace mp::lint

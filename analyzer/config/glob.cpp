@@ -6,14 +6,14 @@
 namespace mp::lint {
 namespace {
 
-// One element of a pattern: how far it reaches in the pattern and whether it takes a given byte.
+// One element of a pattern: its length in the pattern, and which bytes it matches.
 struct Element {
     std::size_t length = 1;
     bool repeats = false;
     bool crosses = false;  // `**`: also takes '/'
 };
 
-// `[...]` starting at `at`; length 0 when it is never closed (then '[' is itself).
+// Length of the set `[...]` that starts at `at`; 0 when it is never closed (then '[' is a literal).
 std::size_t set_length(std::string_view pattern, std::size_t at) {
     std::size_t end = at + 1;
     if (end < pattern.size() && (pattern[end] == '!' || pattern[end] == '^')) ++end;
@@ -59,9 +59,9 @@ bool takes(std::string_view pattern, std::size_t at, const Element& e, char c) {
 
 }  // namespace
 
-// The set of pattern positions reachable after each byte of the text: no backtracking. A position
-// is `arrived` when the last byte led to it and `stays` when a repeating element there took that
-// byte.
+// Keeps the set of pattern positions that are reachable after each byte of the text, so there is no
+// backtracking. A position is `arrived` when the last byte led to it, and `stays` when a repeating element
+// at the position matched that byte.
 bool glob_match(std::string_view pattern, std::string_view text) {
     constexpr char kStays = 1, kArrived = 2;
     std::vector<char> now(pattern.size() + 1, 0), next(pattern.size() + 1, 0);
@@ -71,7 +71,7 @@ bool glob_match(std::string_view pattern, std::string_view text) {
             const Element e = element_at(pattern, at);
             if (!e.repeats) continue;
             states[at + e.length] = kArrived;
-            // "a/**/b" also matches "a/b": the slash after `**` goes with it.
+            // "a/**/b" also matches "a/b": `**` may match nothing together with the slash after it.
             if (states[at] == kArrived && e.crosses && at + 2 < pattern.size() && pattern[at + 2] == '/' &&
                 (at == 0 || pattern[at - 1] == '/')) {
                 states[at + 3] = kArrived;

@@ -23,10 +23,11 @@ bool is_family(std::string_view word) {
            std::all_of(word.begin() + 2, word.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// How exactly a word means a rule: 0 not at all, 1 ALL, then by length of a family or pattern, and
-// an id or name above all of them.
+constexpr std::size_t kExact = 1000;
+
+// How specifically a word names a rule: 0 not at all, 1 for ALL, then the length of the family or pattern;
+// an id or a name is the most specific.
 std::size_t exactness(std::string_view word, const Rule& rule) {
-    constexpr std::size_t kExact = 1000;
     const std::string w = lowered(word), id = lowered(rule.id), name = lowered(rule.name);
     if (w == "all") return 1;
     if (w == id || w == name) return kExact;
@@ -44,8 +45,10 @@ std::size_t exactness(std::span<const std::string> words, const Rule& rule) {
 
 bool names_rule(std::string_view word, const Rule& rule) { return exactness(word, rule) > 0; }
 
+bool is_rule(std::string_view word, const Rule& rule) { return exactness(word, rule) == kExact; }
+
 Status check_rule_word(std::string_view word, Rules rules) {
-    // A family may have no rule yet: the numbering is fixed, its rules come later.
+    // A family may still be without rules, because the numbering is fixed in advance.
     if (lowered(word) == "all" || is_family(lowered(word))) return Done{};
     for (const Rule* rule : rules) {
         if (names_rule(word, *rule)) return Done{};

@@ -164,13 +164,6 @@ bool is_python(std::string_view path) { return path.ends_with(".py") || path.end
 
 bool is_configuration(std::string_view path) { return path.ends_with(".json") || path.ends_with(".txt"); }
 
-std::string absolute_path(std::string_view path, std::string_view working_directory) {
-    fs::path out = path.starts_with('/') ? fs::path(path) : fs::path(working_directory) / fs::path(path);
-    std::string text = out.lexically_normal().string();
-    while (text.size() > 1 && text.ends_with('/')) text.pop_back();
-    return text;
-}
-
 Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded, int threads) {
     Discovered out;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyzer/cache/file_state.hpp"
+#include "kernels/base/paths.hpp"
 #include "kernels/base/result.hpp"
 
 namespace mp::lint {
@@ -27,9 +28,6 @@ struct Discovered {
     std::vector<FoundFile> python;     // named ones in their order, then those in directories, sorted
     std::vector<std::string> roots;    // directories that were walked, in the order given
 };
-
-// Absolute, without "." and "..": symbolic links stay as the user wrote them.
-std::string absolute_path(std::string_view path, std::string_view working_directory);
 
 // Files and directories to paths. Each file once, however many names and links lead to it.
 // Directories that are hidden or hold a build or installed packages are not entered unless named.

@@ -31,7 +31,4 @@ struct FrontEnds {
 
 FrontEnds real_front_ends();
 
-// "0.1.0"
-std::string_view product_version();
-
 }  // namespace mp::lint

@@ -20,6 +20,8 @@
 #include "analyzer/driver/replay.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
+#include "kernels/base/escape.hpp"
+#include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
 namespace mp::lint {
@@ -193,7 +195,7 @@ private:
             if (u.state == UnitState::ok || u.state == UnitState::partial) files.insert(u.path);
         }
         report_.files = files.size();
-        report_.tool_version = product_version();
+        report_.tool_version = std::string(kVersion);
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
         report_.analysed_anything = !files.empty();
@@ -206,24 +208,13 @@ private:
     Report report_;
 };
 
-std::string shell_quoted(std::string_view word) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
-    std::string out = "'";
-    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-}
-
 std::string shell_line(const std::vector<std::string>& words) {
     std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_quoted(word);
+    for (const std::string& word : words) out += (out.empty() ? "" : " ") + shell_word(word);
     return out + "\n";
 }
 
 }  // namespace
-
-std::string_view product_version() { return MP_VERSION; }
 
 Result<Report> run_lint(const LintOptions& options, const FrontEnds& parts) {
     return Linter(options, parts).run();

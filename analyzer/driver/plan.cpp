@@ -19,14 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file behind every name: a database and a directory walk may reach it through different links.
-std::string real_path(const std::string& path) {
-    char* real = ::realpath(path.c_str(), nullptr);
-    std::string out = real ? real : path;
-    std::free(real);
-    return out;
-}
-
 bool is_file(const std::string& path) {
     struct stat info{};
     return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);

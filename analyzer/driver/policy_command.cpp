@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analyzer/driver/child.hpp"
+#include "kernels/base/child.hpp"
 
 namespace mp::lint {
 namespace {
@@ -79,10 +79,10 @@ Result<Dump> read_dump(const std::vector<std::string>& words) {
 }
 
 Result<std::string> dump_from_torch(const Dump& dump) {
-    const Result<ChildOutput> child =
-        run_child({dump.python, "-c", std::string(kAskTorch), "Autocast" + upper(dump.device)});
+    const Result<ChildEnd> child =
+        run_tool({dump.python, "-c", std::string(kAskTorch), "Autocast" + upper(dump.device)});
     if (!child) return child.error();
-    if (child->code != 0)
+    if (!child->good())
         return Error{"policy dump: " + dump.python + " failed: " + last_line(child->err),
                      "--python names a Python that can import torch"};
     return policy_from_registrations(child->out, dump.device);

@@ -249,7 +249,7 @@ void Replay::save(const RunInputs& inputs, const std::vector<UnitResult>& units,
     write_inputs(out, plan_, inputs);
     write_units(out, units);
     write_findings(out, findings);
-    replace_file(directory_, path_, out.take());  // a run that cannot be kept is only slower next time
+    replace_file(path_, out.take());  // a run that cannot be kept is only slower next time
 }
 
 }  // namespace mp::lint

@@ -1,8 +1,8 @@
 #pragma once
 
-// What mp-lint knows about source code: plain data, printable and readable back
-// (docs/facts_format.md), the same for C++, CUDA and Python. Front ends write it, the link stage joins
-// it, rules read it. Nothing here knows a compiler.
+// The facts model: what mp-lint extracts from source code. Plain data, printable and readable back
+// (docs/facts_format.md), the same for C++, CUDA and Python. Front ends write it, the link stage
+// joins it, rules read it. Nothing here depends on a compiler.
 
 #include <cstdint>
 #include <string>
@@ -17,9 +17,9 @@ namespace mp::lint {
 inline constexpr int kFactsVersion = 2;
 inline constexpr std::int32_t kNone = -1;
 
-// How a value is held. `vec` is a packed pair (half2): its dtype is the element's. `module` is a
-// torch.nn.Module (its dtype is that of its floating parameters), `parameters` what its parameters()
-// gives, `dtype` a dtype object such as torch.float16.
+// How a value is held. For `vec`, a packed pair (half2), the dtype is the element's. `module` is a
+// torch.nn.Module; its dtype is that of its floating parameters. `parameters` is the result of its
+// parameters(). `dtype` is a dtype object such as torch.float16.
 enum class Shape : std::uint8_t {
     scalar,
     vec,
@@ -34,7 +34,7 @@ enum class Shape : std::uint8_t {
     dtype,
 };
 
-// What a value means numerically, found by following local definitions, never by its name.
+// Numerical meaning of a value. It is derived from local definitions, never from the value's name.
 enum class Stat : std::uint8_t { none, sum, sum_of_squares, mean, variance, rstd };
 
 // One value: an argument, the source of a cast, a result.
@@ -42,14 +42,15 @@ struct Operand {
     DType dtype = DType::unknown;  // of the element, for pointers, arrays, vectors and tensors
     Shape shape = Shape::scalar;
     Stat stat = Stat::none;
-    std::int32_t param = kNone;  // it is this parameter of the enclosing function, unchanged (0-based)
-    std::int32_t call = kNone;   // it is the result of this call (index in Function::calls)
+    std::int32_t param = kNone;  // the operand is this parameter of the enclosing function, unchanged
+                                 // (0-based)
+    std::int32_t call = kNone;   // the operand is the result of this call (index in Function::calls)
     Symbol name;                 // variable or member it names ("acc", "this->scale"), else empty
     Symbol constant;             // enumerator ("CUDA_R_16F"), number ("1e-08"), "true", "nullptr"; else empty
     Symbol text;                 // source spelling, blanks collapsed, at most 80 bytes
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
-    SourceSpan span;             // Python: where it is written, for fixes
-    Symbol alternative;          // the number it is on one branch of a selection: c ? x : 1.0f
+    SourceSpan span;             // Python: the place in the source, for fixes
+    Symbol alternative;          // its value on one branch, when that is a number: c ? x : 1.0f
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -66,13 +67,13 @@ enum class CallKind : std::uint8_t {
     function,
     method,       // args[0] is the receiver
     constructor,  // of a class object; `result` is the object
-    destructor,   // implicit ones at the end of a scope too, where the object really dies
+    destructor,   // also implicit ones at the end of a scope, in the block where the object dies
     kernel,       // a launch: kernel<<<...>>>(args)
     op,           // an overloaded operator on tensors: name "operator+"
     assembly,     // inline asm: name "asm", args[0].constant is the template text
 };
 
-// One evaluated call. Calls of a function stand in evaluation order within their block.
+// One evaluated call. The calls of a function are in evaluation order within their block.
 struct Call {
     SourceSpan span;
     CallKind kind = CallKind::function;
@@ -86,7 +87,7 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
-    std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: they may be called by it
+    std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: the callee may call them
 
     friend bool operator==(const Call&, const Call&) = default;
 };
@@ -99,10 +100,10 @@ enum class CastForm : std::uint8_t {
     reinterpret,  // of storage: int4* as half*
 };
 
-// Where the value goes.
+// Where the value of a cast goes.
 enum class Purpose : std::uint8_t { none, init, store, operand, argument, result, accumulate };
 
-// What a constant is for, found from its use, never from its name.
+// What a constant is used for. It is derived from the use, never from a name.
 enum class Role : std::uint8_t {
     none,
     added,         // operand of + or -: x + eps
@@ -131,7 +132,8 @@ struct Cast {
     bool output = false;      // stored through a pointer parameter: a kernel's final store
     std::uint64_t bound = 0;  // largest |value| an integer source can have, 0 when not known
     Symbol macro;
-    bool unsaturated = false;  // told not to saturate: what is beyond the format becomes NaN or inf
+    bool unsaturated = false;  // a conversion that does not saturate: values beyond the format become NaN
+                               // or inf
 
     friend bool operator==(const Cast&, const Cast&) = default;
 };
@@ -167,8 +169,9 @@ struct Accumulation {
     friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
 
-// A store of a low-precision value through a pointer whose new value depends on its old one and is
-// not a running sum: param[i] = (half)(param[i] - lr * g). A weight update, or an average (EMA).
+// A store of a low-precision value through a pointer, where the new value depends on the old one
+// and is not a running sum: param[i] = (half)(param[i] - lr * g). It is a weight update or an
+// average (EMA).
 struct Update {
     SourceSpan span;
     Symbol target;                    // "params_memory[idx]"
@@ -186,18 +189,19 @@ struct Update {
     friend bool operator==(const Update&, const Update&) = default;
 };
 
-// A value in fp16 or bf16 memory is multiplied or divided by what is the same for every element: a loss
-// scale on its way in (`stored`), or on its way out, where an optimizer reads a gradient.
+// A value in fp16 or bf16 memory is multiplied or divided by a factor that is the same for every
+// element: a loss scale. `stored`: the product is written to memory. Otherwise the value is read
+// from memory, where an optimizer reads a gradient.
 struct Scaling {
-    SourceSpan span;               // the product or quotient; of a stored one, the store
+    SourceSpan span;               // the product or quotient; when stored, the store
     Symbol target;                 // the value in memory: "gradients[i]"
     std::int32_t param = kNone;    // pointer parameter behind it
-    DType dtype = DType::unknown;  // as it is in memory
+    DType dtype = DType::unknown;  // dtype in memory
     Operand factor;                // a scalar parameter or a number
     bool divides = false;
-    bool stored = false;     // the product is stored there; else the value is read from there
-    bool averages = false;   // what is read goes into a running average: d * old + (1 - d) * new
-    bool subtracts = false;  // ... or is taken from what it replaces: old - something
+    bool stored = false;     // the product is stored there; false: the value is read from there
+    bool averages = false;   // the value read goes into a running average: d * old + (1 - d) * new
+    bool subtracts = false;  // ... or is subtracted from the value it replaces: old - something
 
     friend bool operator==(const Scaling&, const Scaling&) = default;
 };
@@ -208,15 +212,15 @@ struct TypeUse {
     SourceSpan span;
     Symbol name;  // qualified template or alias name
     std::vector<TemplateArgument> args;
-    Symbol alias;  // the name it is given here, if any
+    Symbol alias;  // the name that this typedef or alias gives it, if any
 
     friend bool operator==(const TypeUse&, const TypeUse&) = default;
 };
 
-// A value given to a name that others read: an attribute of a library
-// ("torch.backends.cuda.matmul.allow_tf32"), an environment variable ("os.environ.NAME"), a key of a
-// configuration, flattened ("fp16.enabled"). In __init__ also the attributes ("self.model") that nothing
-// else sets and of which other functions tell what they keep.
+// A value given to a name that other code reads: an attribute of a library
+// ("torch.backends.cuda.matmul.allow_tf32"), an environment variable ("os.environ.NAME"), a
+// flattened key of a configuration ("fp16.enabled"). In __init__ also the attributes ("self.model")
+// that only __init__ sets and that facts of other functions use.
 struct Setting {
     SourceSpan span;
     Symbol key;
@@ -240,7 +244,7 @@ struct Edge {
     // between two evaluations in the function; equal text means equal value. Empty: not known.
     Symbol condition;
     bool when = true;     // taken when the condition is this
-    bool raises = false;  // Python: taken when something before it raises; it leads to a handler
+    bool raises = false;  // Python: taken when a statement before it raises; it leads to a handler
 
     friend bool operator==(const Edge&, const Edge&) = default;
 };
@@ -248,8 +252,9 @@ struct Edge {
 struct Block {
     SourceSpan span;  // of the return or throw, when it leaves
     std::vector<Edge> to;
-    // The function returns or throws here; with edges too, it does so when none of them is taken. No
-    // edge and not leaving: control never comes out (abort, an endless loop).
+    // The function returns or throws here. If there are edges too, it leaves when none of them is
+    // taken. Without edges and with `leaves` false, control never comes out (abort, an endless
+    // loop).
     bool leaves = false;
 
     friend bool operator==(const Block&, const Block&) = default;
@@ -285,17 +290,17 @@ struct Function {
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
     std::vector<Block> flow;        // empty: one straight block 0
-    std::vector<Operand> returned;  // what `return` gives, one per statement
+    std::vector<Operand> returned;  // values of the `return` statements, one per statement
 
     friend bool operator==(const Function&, const Function&) = default;
 };
 
-// How much of a unit the facts stand for.
+// How much of a unit was analysed.
 struct Coverage {
     std::uint32_t functions = 0;       // bodies analysed, instantiations counted one by one
     std::uint32_t statements = 0;      // in them
     std::uint32_t unresolved = 0;      // expressions the compiler could not type (RecoveryExpr)
-    std::uint32_t uninstantiated = 0;  // templates nobody instantiates
+    std::uint32_t uninstantiated = 0;  // templates without an instantiation
     std::uint32_t errors = 0;          // diagnostics that are not known to be harmless
     std::uint32_t benign_errors = 0;
     std::vector<Symbol> missing_headers;
@@ -305,7 +310,7 @@ struct Coverage {
 };
 
 enum class Language : std::uint8_t { cpp, cuda, python };
-// ok: parsed cleanly · partial: errors, analysed as far as the tree goes · failed: nothing could be
+// ok: parsed cleanly · partial: errors, analysed as far as the tree goes · failed: nothing was
 // analysed · timeout · crashed.
 enum class UnitState : std::uint8_t { ok, partial, failed, timeout, crashed };
 

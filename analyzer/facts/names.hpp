@@ -1,6 +1,6 @@
 #pragma once
 
-// The words for the enumerators of the facts model: in facts text and wherever people read them.
+// The words for the enumerators of the facts model, in facts text and in messages.
 
 #include <array>
 #include <string_view>
@@ -51,7 +51,7 @@ constexpr auto names_of(UnitState) {
 template <class E>
 concept NamedEnum = requires(E e) { names_of(e); };
 
-// "?" for a value that is no enumerator.
+// "?" for a value that is not an enumerator.
 template <NamedEnum E>
 constexpr std::string_view word_for(E e) {
     constexpr auto names = names_of(E{});

@@ -12,8 +12,9 @@
 namespace mp::lint {
 namespace {
 
-// Interning takes a lock and a real hash; the same few thousand texts come again and again, so a
-// small direct-mapped table in front of it answers most. Keys point into the text being parsed.
+// Interning takes a lock and a full hash. The same few thousand strings come again and again, so a
+// small direct-mapped table in front of it answers most requests. Keys point into the text being
+// parsed.
 class SymbolCache {
 public:
     Symbol get(std::string_view text) {
@@ -31,8 +32,8 @@ private:
     };
     static constexpr std::size_t kSlots = 4096;
 
-    // Length, head and tail: names that differ only in the middle share a slot, which costs time
-    // only.
+    // Hashes length, head and tail only. Names that differ only in the middle share a slot, which
+    // costs time but not correctness.
     static std::size_t hash(std::string_view text) {
         std::uint64_t head = 0, tail = 0;
         const std::size_t n = text.size() < 8 ? text.size() : 8;
@@ -67,13 +68,13 @@ int hex_digit(char c) {
     return -1;
 }
 
-// Reads the fields of one line. The field lists are walked in order, so a line written by the
-// printer is read in one pass; a line with its keys in another order takes more passes.
+// Reads the fields of one line. The field list is walked in order, so a line written by the printer
+// needs one pass; a line with its keys in another order needs more.
 class Reader {
 public:
     explicit Reader(SymbolCache& symbols) : symbols_(symbols) {}
 
-    // Where positions without a file are.
+    // The file of positions that name no file.
     void set_file(Symbol file) { file_ = file; }
 
     const std::string& error() const { return error_; }
@@ -365,7 +366,7 @@ private:
         return true;
     }
 
-    // Leaves `span` alone when the text is no position.
+    // Leaves `span` unchanged when the text is not a position.
     bool read_place(SourceSpan& span) {
         SourceSpan read_span{.file = file_};
         if (at_ != end_ && *at_ == '"') {
@@ -430,7 +431,8 @@ bool in_range(std::int32_t index, std::size_t size) {
     return index == kNone || (index >= 0 && static_cast<std::size_t>(index) < size);
 }
 
-// Facts refer to each other by index; readers of facts rely on every index being one.
+// Facts refer to each other by index. Code that reads facts does not check indices again, so every
+// index must be in range.
 bool operand_fits(const Operand& o, const Function& f) {
     return in_range(o.call, f.calls.size()) && in_range(o.param, f.params.size());
 }

@@ -112,7 +112,7 @@ private:
     }
 
     // file:line:column-end_column, or -end_line:end_column when it ends on another line. The file
-    // is left out when it is the function's.
+    // is omitted when it is the function's file.
     void value(const SourceSpan& s) {
         if (s.file != file_) {
             if (resembles_place(s.file.str()) || s.file.str().find(':') != std::string_view::npos)
@@ -161,7 +161,7 @@ private:
     }
 
     std::string& out_;
-    Symbol file_;         // the one that positions need not name
+    Symbol file_;         // the file that positions omit
     std::string prefix_;  // "source." while its fields are written
 };
 

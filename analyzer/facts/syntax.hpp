@@ -1,6 +1,6 @@
 #pragma once
 
-// What printer and parser of facts text agree on about characters.
+// Character classes of facts text, shared by printer and parser.
 
 #include <array>
 #include <string_view>
@@ -20,7 +20,7 @@ constexpr bool is_bare(char c) { return kBare[static_cast<unsigned char>(c)]; }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_key(char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; }
 
-// A bare word that a reader could take for "line:column" or "file:line:column".
+// A bare word that the parser could take for "line:column" or "file:line:column".
 constexpr bool resembles_place(std::string_view word) {
     if (!word.empty() && is_digit(word[0])) return true;
     for (std::size_t i = 0; i + 1 < word.size(); ++i)

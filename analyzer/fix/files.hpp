@@ -8,12 +8,12 @@
 
 namespace mp::lint {
 
-// Puts `after` in the place of a file that still holds `before`: written beside and renamed, so
-// that no reader sees half of it; the mode stays, a symbolic link stays one. An Error, and the file
-// as it was, when it changed meanwhile or cannot be written.
-Status replace_file(const std::string& path, std::string_view before, std::string_view after);
+// Replaces the content of a file by `after`, if the file still contains `before`. Readers see the old or the new
+// text. Keeps the mode and symbolic links. Returns an Error and leaves the file unchanged if it was modified or
+// cannot be written.
+Status replace_unchanged(const std::string& path, std::string_view before, std::string_view after);
 
-// The change as `diff -u` prints it, for `patch -p1` and `git apply`; `name` is the path it shows.
+// The change in the format of `diff -u`, for `patch -p1` and `git apply`; `name` is the path in its header.
 Result<std::string> unified_diff(const FixedFile& file, const std::string& name);
 
 }  // namespace mp::lint

@@ -11,7 +11,7 @@
 namespace mp::lint {
 namespace {
 
-// Did every unit of this file parse cleanly?
+// Whether every unit of this file parsed without errors.
 bool is_clean(const Report& report, const std::string& path) {
     return std::ranges::none_of(
         report.units, [&](const UnitResult& u) { return u.path == path && u.state != UnitState::ok; });
@@ -56,7 +56,7 @@ private:
 
     void write(FixPlan& plan) {
         for (FixedFile& file : plan.files) {
-            const Status done = replace_file(file.path, file.before, file.after);
+            const Status done = replace_unchanged(file.path, file.before, file.after);
             if (done) {
                 written_.push_back(std::move(file));
             } else {
@@ -75,7 +75,7 @@ private:
         bool any = false;
         for (const FixedFile& file : written_) {
             if (!is_clean(first, file.path) || is_clean(second, file.path)) continue;
-            const Status done = replace_file(file.path, file.after, file.before);
+            const Status done = replace_unchanged(file.path, file.after, file.before);
             any |= static_cast<bool>(done);
             give_up(file,
                     done ? file.path + ": does not parse after its fixes, restored" : done.error().message);

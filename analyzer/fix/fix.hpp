@@ -12,20 +12,21 @@ namespace mp::lint {
 
 struct FixOptions {
     bool with_unsafe = false;
-    bool only_show = false;  // a unified diff instead of writing
+    bool only_show = false;  // output a unified diff, do not write
 };
 
 struct FixOutcome {
     std::size_t fixed = 0;
     std::size_t need_unsafe = 0;
     std::size_t conflicting = 0;
-    std::size_t left_alone = 0;         // notebooks, files that changed, cannot be written or broke
-    std::vector<std::string> messages;  // why files were left alone
-    std::string diff;                   // with only_show
+    std::size_t left_alone = 0;         // in notebooks, changed since the analysis, not writable, or broken
+                                        // by the fix
+    std::vector<std::string> messages;  // the reasons for files that were left alone
+    std::string diff;                   // set with only_show
 };
 
-// Lints, makes the fixes, and lints again what then is there: the report is that of the fixed
-// files. A file that parsed cleanly before its fix and does not after it gets its old text back.
+// Lints, applies the fixes, and lints again: the report is that of the fixed files. If a file parsed
+// cleanly before its fix and does not afterwards, its old text is restored.
 Result<Report> lint_and_fix(const std::function<Result<Report>()>& lint, const FixOptions& options,
                             FixOutcome& outcome);
 

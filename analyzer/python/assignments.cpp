@@ -116,7 +116,7 @@ void Builder::assign_items(Node targets, const Value& value) {
                 const Value held = given.name.empty() ? Value{} : load_dotted(given.name);
                 if (item.object.empty()) item.object = held.object;
                 if (item.is.shape == Shape::other) item.is.shape = given.shape;
-                // An engine may cast what it is given.
+                // An engine may cast the objects that it is given.
                 if (is_half(given.dtype)) item.is.dtype = given.dtype;
             }
         }
@@ -134,8 +134,8 @@ void Builder::assign_items(Node targets, const Value& value) {
     }
 }
 
-// `a, b = f(x)` reads items: what the program's own function returns, or a parameter holds, is
-// followed through them.
+// `a, b = f(x)` reads items. They are resolved through the returned value of the program's own function, or
+// through the value that a parameter holds.
 Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
     if (value.is.call != kNone) {
         const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
@@ -164,7 +164,7 @@ Value Builder::load_dotted(Symbol name) {
     return name.str().find('.') == std::string_view::npos ? load(name) : Value{};
 }
 
-// `a, b = b, a`: all values before the first target.
+// `a, b = b, a`: evaluates all values before it binds the first target.
 void Builder::assign_pairwise(Node targets, Node values) {
     std::vector<std::pair<Value, Node>> items;
     for (const Node value : values.children())
@@ -187,7 +187,7 @@ void Builder::add_setting(Symbol key, Operand value, Node node) {
 
 void Builder::note_self_attributes() {
     if (!scope_.owner) return;
-    // In the order of the source: that of Symbols is another one every time.
+    // Sorted by slot, which is the order of the source. The order of Symbols differs between runs.
     std::ranges::sort(of_self_, {}, &std::pair<Symbol, std::uint32_t>::second);
     of_self_.erase(std::unique(of_self_.begin(), of_self_.end()), of_self_.end());
     for (const auto& [leaf, slot] : of_self_) {
@@ -201,8 +201,8 @@ void Builder::note_self_attributes() {
     }
 }
 
-// Only the other functions of the program tell what it is: a parameter, what one of them returns, or what
-// methods and wrappers make of these: model.to(device).
+// Whether the value depends on other functions of the program: it is a parameter, a result of one of them,
+// or the result of a method or wrapper of these: model.to(device).
 bool Builder::others_tell(const Operand& value) const {
     constexpr int kDeepest = 8;
     const Operand* at = &value;
@@ -254,7 +254,7 @@ void Builder::assign_subscript(Node target, const Value& value, Node right) {
 void Builder::visit_assignment(Node node) {
     const Node left = node.part(Part::left), right = node.part(Part::right);
     if (!right) return;  // `x: int`
-    // `a = b = f()`: the value is that of the innermost one.
+    // `a = b = f()`: the value is the innermost right-hand side.
     std::vector<Node> targets{left};
     Node source = right;
     for (; source.kind() == Kind::assignment; source = source.part(Part::right))
@@ -297,7 +297,7 @@ void Builder::accumulate(Node node, Node target, const Value& old, const Value& 
     const bool known = slot != FlatMap::kAbsent && env_[slot].set;
     const bool member = target.kind() == Kind::attribute;
     if (loop_depth_ == 0 && !member) return;
-    if (known && env_[slot].loop == loop_ && loop_ != 0) return;  // begins anew in every pass
+    if (known && env_[slot].loop == loop_ && loop_ != 0) return;  // starts anew in every iteration
     Accumulation it;
     it.span = node.span();
     it.name = name;
@@ -342,12 +342,12 @@ void Builder::visit_augmented(Node node) {
     if (slot != FlatMap::kAbsent) set(slot, result, false);
 }
 
-// `x: torch.Tensor`: what the program says, where nothing better is known.
+// `x: torch.Tensor`: the annotation is used where nothing better is known.
 Value Builder::annotated(Value value, Node type) {
     Node named = type.kind() == Kind::type ? type.child(0) : type;
     if (named.kind() == Kind::string) return value;
     if (named.kind() != Kind::identifier && named.kind() != Kind::attribute) {
-        // `Optional[X]` and `X | None` are X for whoever uses it.
+        // `Optional[X]` and `X | None` count as X: code that uses the value has checked for None.
         const Node first = named.child(0), second = named.child(1);
         const bool optional = first.text() == "Optional" || first.text().ends_with(".Optional");
         if (named.kind() == Kind::binary_operator && second.kind() == Kind::none)

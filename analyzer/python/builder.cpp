@@ -42,7 +42,7 @@ Value Builder::load(Symbol name) {
     return binding.entity.empty() ? Value{} : entity_value(binding.entity, binding.kind);
 }
 
-// A name of an enclosing scope: what holds whenever this function runs.
+// A name of an enclosing scope: the value that it has whenever this function runs.
 Value Builder::from_outer(Scope* scope, Symbol name) {
     for (; scope; scope = scope->parent) {
         if (scope->kind == Scope::Kind::class_) continue;
@@ -135,7 +135,7 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
         Slot merged = value_in(*branches[0], slot);
         for (std::size_t i = 1; i < branches.size(); ++i) {
             const Slot& next = value_in(*branches[i], slot);
-            // A variable that a branch leaves unbound is not read behind it.
+            // A variable that one branch leaves unbound is not read after the branches join.
             if (!next.set && unbound_is_absent(slot)) continue;
             if (!merged.set && unbound_is_absent(slot)) {
                 merged = next;
@@ -149,7 +149,7 @@ void Builder::merge(const std::vector<Branch>& all, Symbol condition, bool when)
     }
 }
 
-// Attributes that a function does not assign have a value from before; those of a new object do not.
+// Attributes that a function does not assign keep an earlier value; those of a new object have none.
 bool Builder::unbound_is_absent(std::uint32_t slot) const {
     return slot < bindings_ || f_.name.str().ends_with(".__init__");
 }
@@ -159,7 +159,7 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     const bool a_is_none = a.is.constant == kNoneText, b_is_none = b.is.constant == kNoneText;
     const bool dtype = a.is.shape == Shape::dtype || b.is.shape == Shape::dtype;
     if (a_is_none != b_is_none && !dtype) {
-        // Whoever uses it has made sure that it is not None. (`dtype=None` means the default.)
+        // Code that uses the value has checked that it is not None. (`dtype=None` means the default.)
         Value v = a_is_none ? b : a;
         v.is.constant = {};
         return v;
@@ -185,7 +185,7 @@ Value Builder::join(const Value& a, const Value& b, Symbol condition, bool when)
     return v;
 }
 
-// What the body of a loop assigns is not known when the loop starts again.
+// Values that the body of a loop assigns are unknown at the start of the next iteration.
 void Builder::weaken(Node loop) {
     const std::uint32_t end = loop.end_index();
     for (Node node = loop; node && node.index() < end;) {
@@ -218,7 +218,7 @@ void Builder::weaken_target(Node target, bool augmented) {
         for (const Node child : target.children()) weaken_target(child, augmented);
     if (slot == FlatMap::kAbsent || !env_[slot].set) return;
     Value v;
-    if (augmented) {  // in place: what it is stays
+    if (augmented) {  // in place: kind and dtype stay
         const Value& old = env_[slot].value;
         v.is.dtype = old.is.dtype;
         v.is.shape = old.is.shape;

@@ -1,8 +1,8 @@
 #pragma once
 
-// One function body to facts, in one walk in the order of evaluation. The parts are in several files:
-// builder.cpp (variables and calls), expressions.cpp, calls.cpp, statements.cpp, assignments.cpp, flow.cpp
-// (blocks, branches, try), contexts.cpp (with).
+// Extracts the facts of one function body, in one walk in the order of evaluation. The parts are in several
+// files: builder.cpp (variables and calls), expressions.cpp, calls.cpp, statements.cpp, assignments.cpp,
+// flow.cpp (blocks, branches, try), contexts.cpp (with).
 
 #include <optional>
 #include <unordered_map>
@@ -21,16 +21,16 @@ public:
     void bind_parameters(Node parameters, bool has_self, bool is_class_method);
     void enter_decorators(const std::vector<Node>& decorators);
     void run(Node body);  // a block of statements
-    // A generator that is a context manager: finish() takes it apart where it yields.
+    // For a generator that is a context manager: finish() splits it at its yield.
     void split_at_yield() { splits_at_yield_ = true; }
     void run_expression(Node body);  // of a lambda
     // Ends the function and adds it to the unit.
     void finish(Node body);
-    // What the methods other than __init__ assign to `self.x`. The function of this builder is dropped.
+    // Evaluates the assignments to `self.x` outside of __init__. This builder's own function is dropped.
     void read_attributes(ClassInfo& type);
 
 private:
-    // -- variables: what each name holds here ---------------------------------------------------
+    // -- variables: the value of each name at this point ----------------------------------------
     struct Slot {
         Value value;
         bool set = false;
@@ -50,13 +50,13 @@ private:
     void set(std::uint32_t slot, Value value, bool fresh = true);
     std::uint32_t slot_of(Symbol dotted);  // makes one
     const Value* known_dotted(Symbol dotted) const;
-    void forget_parts_of(Symbol name);  // `x.a` after x is bound anew
+    void forget_parts_of(Symbol name);  // drops `x.a` after x is bound again
     std::size_t mark() const { return journal_.size(); }
-    Delta take(std::size_t since);  // undoes what was set since
+    Delta take(std::size_t since);  // undoes the changes since `since`, and returns them
     void merge(const std::vector<Branch>& branches, Symbol condition = {}, bool when = true);
     bool unbound_is_absent(std::uint32_t slot) const;
     Value join(const Value& a, const Value& b, Symbol condition, bool when);
-    void weaken(Node loop);  // what a loop assigns, before its first pass
+    void weaken(Node loop);  // forgets what a loop assigns, before its first iteration
     void weaken_target(Node target, bool augmented);
 
     // -- expressions ------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ private:
     Value operate(std::string_view method, Node node, const Value& left, Node left_node, const Value& right,
                   Node right_node, bool in_place = false);
     static Value item_of(const Value& iterated);
-    static bool is_plain(const Value& v);  // no tensor can be in it
+    static bool is_plain(const Value& v);  // it cannot contain a tensor
 
     // -- calls --------------------------------------------------------------------------------------
     struct Callee {
@@ -90,7 +90,7 @@ private:
         bool has_receiver = false;
         Value receiver{};
         Node receiver_node{};
-        Symbol makes{};  // class of this project whose object it gives
+        Symbol makes{};  // class of this project; the result is an object of it
     };
     Value eval_call(Node node);
     Callee resolve(Node function);
@@ -124,7 +124,7 @@ private:
     void visit_augmented(Node node);
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
-    void note_self_attributes();  // what __init__ leaves in them
+    void note_self_attributes();  // the attributes that __init__ sets
     bool others_tell(const Operand& value) const;
     void add_setting(Symbol key, Operand value, Node node);
 
@@ -170,8 +170,8 @@ private:
     void start(std::uint32_t block, bool reachable = true);
     bool has_entry(std::uint32_t block) const { return entered_blocks_[block]; }
     void branch(Node condition, std::uint32_t yes, std::uint32_t no);
-    // Text of a condition that always has the same value in this function, empty for others; clears or
-    // keeps `when` so that `not c` and `c` have one text.
+    // The text of a condition that always has the same value in this function; empty for others. Clears
+    // `when` for a negation, so that `not c` and `c` have the same text.
     Symbol stable_text(Node condition, bool& when);
     // The same for any condition: its text, without `not`.
     Symbol condition_text(Node condition, bool& when);
@@ -194,7 +194,7 @@ private:
     void emit_exits(const Frame& frame, const SourceSpan& span);
     void enter_on_stack(const Value& context, Symbol stack, Node node);
     void enter_by_hand(const Callee& callee, Node node);
-    void link_exit(Call& call);  // `ctx.__exit__(...)`: to its __enter__
+    void link_exit(Call& call);  // links `ctx.__exit__(...)` to its __enter__
     void finish_generator();
 
     Symbol symbol(std::string_view text) { return file_.names.symbol(text); }
@@ -210,12 +210,13 @@ private:
     std::unordered_map<Symbol, std::vector<std::uint32_t>> parts_;  // slots of `x.a` by x
     Delta journal_;                                                 // old slots
     std::uint32_t taken_ = 0;                                       // how often take() ran
-    std::vector<std::pair<Symbol, Value>> inner_;                   // names of comprehensions
+    std::vector<std::pair<Symbol, Value>> inner_;                   // variables of comprehensions
     std::vector<Frame> frames_;
     std::vector<bool> entered_blocks_;
     std::vector<std::uint32_t> raised_from_;  // by block: 1 + the handler it has an edge to
     std::vector<std::pair<std::uint32_t, std::uint32_t>> yields_;  // blocks before and after a yield
-    std::unordered_set<std::uint32_t> flattened_;                  // dictionaries whose settings are there
+    std::unordered_set<std::uint32_t> flattened_;                  // dictionaries whose settings are
+                                                                   // already recorded
     std::vector<Entered> by_hand_;                                 // `ctx.__enter__()`
     std::uint32_t block_ = 0;
     std::int32_t handler_ = kNone;  // block that exceptions lead to

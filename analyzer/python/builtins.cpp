@@ -6,7 +6,7 @@
 namespace mp::lint::python {
 namespace {
 
-// Both lists are sorted: they are searched by halving.
+// Both lists are sorted for binary search.
 // clang-format off: a table
 constexpr std::string_view kBuiltins[] = {
     "ArithmeticError", "AssertionError", "AttributeError", "BaseException", "BlockingIOError",

@@ -1,6 +1,6 @@
 #pragma once
 
-// Names that every Python has.
+// Names of Python's builtins and standard library.
 
 #include <string_view>
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxNesting = 8;  // of a configuration that is flattened
 
-// Methods that a module has from torch, whatever it derives from.
+// Methods that every module inherits from torch.nn.Module.
 // clang-format off: a table
 constexpr std::string_view kModuleMethods[] = {
     "add_module",   "apply",           "bfloat16",         "buffers",          "children",
@@ -154,7 +154,7 @@ Builder::Callee Builder::resolve(Node function) {
     const Symbol leaf = file_.names.of(leaf_node);
     if (!object.entity.empty()) return callee_of(attribute_of_value(object, function, leaf_node), function);
     if (object.is_super) return method_of(object, object_node, leaf);
-    // `self.net(x)`: what the attribute holds is called, unless it is a method.
+    // `self.net(x)`: the object in the attribute is called, unless the class has a method of this name.
     const ClassInfo* type = object.object.empty() ? nullptr : file_.classes.find(object.object);
     if (type && file_.classes.owner_of(*type, leaf)) return method_of(object, object_node, leaf);
     const Symbol dotted = object.is.name.empty() ? Symbol{} : file_.names.dotted(function);
@@ -190,7 +190,7 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
             case Kind::keyword_argument:
                 add_argument(argument.part(Part::value), file_.names.of(argument.part(Part::name)), call,
                              values);
-                call.args.back().span = argument.span();  // an edit takes all of `dtype=x`
+                call.args.back().span = argument.span();  // an edit replaces all of `dtype=x`
                 break;
             case Kind::list_splat:
                 add_argument(argument.child(0), symbol("*"), call, values);
@@ -204,7 +204,7 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
     }
 }
 
-// Calls whose meaning is in the language itself.
+// Calls of names that the language itself defines.
 std::optional<Value> Builder::eval_special(const Callee& callee, Node node, Node arguments) {
     const std::string_view name = callee.name.str();
     if (name == "super") {
@@ -299,7 +299,7 @@ void Builder::after_call(std::int32_t index, const Callee& callee, const std::ve
             flatten(value.display, {}, 0);
 }
 
-// A configuration that is handed to a library, one setting per entry: "fp16.enabled".
+// A configuration passed to a library: one setting per entry, "fp16.enabled".
 void Builder::flatten(Node dictionary, const std::string& prefix, int depth) {
     for (const Node pair : dictionary.children()) {
         if (pair.kind() != Kind::pair) continue;
@@ -314,7 +314,7 @@ void Builder::flatten(Node dictionary, const std::string& prefix, int depth) {
         Operand operand = make_operand(Shape::other);
         operand.text = file_.text_of(value);
         operand.span = value.span();
-        // Evaluated already where the dictionary stands: only what is literal is read again.
+        // The dictionary was evaluated already at its own place, so only literals are read again.
         if (value.kind() != Kind::list && !value.has_call()) operand.constant = eval(value).is.constant;
         add_setting(Symbol(name), operand, pair);
     }

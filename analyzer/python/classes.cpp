@@ -10,9 +10,9 @@
 namespace mp::lint::python {
 namespace {
 
-constexpr int kMaxBases = 64;  // followed upwards; inheritance in broken code may be a circle
+constexpr int kMaxBases = 64;  // limit on visited bases: inheritance in broken code may be circular
 
-// The `self.x` assignments of a method. Nested functions count: they run with the same self.
+// The `self.x` assignments of a method, including those in nested functions: they have the same self.
 class AttributeScan {
 public:
     AttributeScan(ClassInfo& into, Names& names, Symbol self, bool is_init)
@@ -67,7 +67,7 @@ private:
         if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(local_value(right));
     }
 
-    // What a local variable of the method holds, when it is bound once and no loop binds it; else the
+    // The value of a local variable of the method, when it is bound once and not in a loop; otherwise the
     // name itself.
     Node local_value(Node right) {
         if (right.kind() != Kind::identifier) return right;
@@ -99,15 +99,15 @@ private:
     Symbol self_;
     bool is_init_;
     Node method_;
-    std::vector<std::pair<Symbol, Node>> locals_;  // plain names assigned so far, with what
-    Scope bound_;                                  // names of the method; filled when one is asked for
+    std::vector<std::pair<Symbol, Node>> locals_;  // plain names assigned so far, with their values
+    Scope bound_;                                  // names of the method; filled on first use
 };
 
 Node plain_definition(Node statement) {
     return statement.kind() == Kind::decorated_definition ? statement.part(Part::definition) : statement;
 }
 
-// The statements of a class body, those under `if` and `try` too.
+// Calls `each` for the methods of a class body, including those under `if` and `try`.
 template <typename Each>
 void each_method(Node body, const Each& each) {
     const std::uint32_t end = body ? body.end_index() : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The classes of one file: their bases, their methods, and what their attributes hold.
+// The classes of one file: their bases, their methods, and the values of their attributes.
 
 #include <cstdint>
 #include <memory>
@@ -19,12 +19,12 @@ struct Method {
 
 // `self.x`, over all assignments in the class.
 struct AttributeInfo {
-    Value value;                   // what all of them agree on
+    Value value;                   // on which all assignments agree
     std::vector<Node> assigned{};  // right-hand sides outside of __init__
     bool set = false;              // `value` holds something
-    bool outside_init = false;     // assigned by other methods too
+    bool outside_init = false;     // also assigned by other methods
     bool is_buffer = false;        // registered: it is cast with its module
-    bool changed = false;          // by something that is no plain assignment: `+=`, a loop target
+    bool changed = false;          // also changed by `+=`, a loop target or similar
 };
 
 struct ClassInfo {
@@ -57,13 +57,15 @@ class File;
 class Classes {
 public:
     ClassInfo* find(Symbol qualified) const;
-    // Reads methods and the attributes they assign. `bases` are resolved already.
+    // Reads methods and the attributes they assign. `bases` are already resolved.
     ClassInfo& add(File& file, Symbol qualified, Node definition, std::vector<Symbol> bases);
 
-    // The class that defines the method: this one, or one of its bases in this file. Null when none does.
+    // The class that defines the method: this one, or one of its bases in this file; nullptr when there is
+    // none.
     const ClassInfo* owner_of(const ClassInfo& of, Symbol method) const;
     AttributeInfo* attribute(const ClassInfo& of, Symbol leaf) const;
-    // What the class body binds the name to, in it or in a base of this file, when it does so once.
+    // The value that the class body, or that of a base in this file, binds to the name; nullptr unless it
+    // is bound once.
     const Value* constant(const ClassInfo& of, Symbol leaf) const;
     // The first base of the class that is not in this file; empty when there is none.
     Symbol outer_base(const ClassInfo& of) const;
@@ -75,7 +77,7 @@ private:
     std::vector<std::unique_ptr<ClassInfo>> classes_;
 };
 
-// What two values have in common.
+// The properties that two values share.
 Value common(const Value& a, const Value& b);
 
 }  // namespace mp::lint::python

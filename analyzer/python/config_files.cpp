@@ -43,7 +43,7 @@ Operand constant(Symbol text, Shape shape) {
     return value;
 }
 
-// Keys that only configurations of these systems have at their top.
+// Top-level keys that only configurations of these systems have.
 constexpr std::array<std::string_view, 14> kMarks{
     "amp",
     "autocast_bf16_ops",
@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 14> kMarks{
     "zero_optimization",
 };
 
-// "fp16.enabled" for {fp16: {enabled: ..}}; an op list's elements go by what the list is.
+// "fp16.enabled" for {fp16: {enabled: ..}}. Elements of an op list get the key of the list.
 std::string key_of(const JsonPath& path) {
     std::string key;
     for (const std::string& part : path) {
@@ -74,7 +74,7 @@ std::string key_of(const JsonPath& path) {
     return key;
 }
 
-// Deeper values and longer lists are data, not configuration.
+// Limits: deeper values and longer lists are data, not configuration.
 constexpr std::size_t kDeepest = 6;
 constexpr std::size_t kMostSettings = 2000;
 
@@ -155,7 +155,7 @@ bool is_word(std::string_view text) {
     });
 }
 
-// An op list has one word per line, and most of them are ops.
+// An op list has one word per line, and most of the words are ops.
 Unit extract_op_list(const Source& source) {
     Unit unit = empty_unit(source);
     Function f = file_function(source);
@@ -180,7 +180,7 @@ Unit extract_op_list(const Source& source) {
     return unit;
 }
 
-// "'ds_config.json'" -> ds_config.json; empty for what names no such file.
+// "'ds_config.json'" -> ds_config.json; empty when the constant does not name such a file.
 std::string_view file_named(const Operand& operand) {
     std::string_view text = operand.constant.str();
     if (text.size() < 7 || (text[0] != '\'' && text[0] != '"') || text.back() != text[0]) return {};

@@ -8,7 +8,7 @@
 namespace mp::lint::python {
 namespace {
 
-constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
+constexpr double kExact = 9007199254740992.0;  // 2^53: integers up to here are exact
 
 std::optional<Number> whole_number(std::string_view digits, int base) {
     std::uint64_t value = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Literals as facts show them, and arithmetic on them.
+// Literals in the form that facts use, and arithmetic on them.
 
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace mp::lint::python {
 
-// "1e-08", "-inf", "1024": a number in its shortest form; whole numbers without exponent while exact.
+// "1e-08", "-inf", "1024": a number in its shortest form. Integers have no exponent while they are exact.
 std::string number_text(double value, bool whole);
 
 struct Number {
@@ -18,9 +18,9 @@ struct Number {
     bool whole = false;
 };
 
-// A numeric literal ("1_000", "0x10", "1e-8"), or a constant as facts show it.
+// A numeric literal ("1_000", "0x10", "1e-8"), or a constant in the form that facts use.
 std::optional<Number> number_of(std::string_view literal);
-// `a op b`; nothing for what has no value, and for results that are not numbers.
+// `a op b`; nothing when it is undefined or the result is not a number.
 std::optional<Number> fold(std::string_view op, Number a, Number b);
 
 // The content of a string literal without prefix and quotes; nothing for f-strings and byte strings.

@@ -5,11 +5,13 @@
 namespace mp::lint::python {
 namespace {
 
-constexpr std::size_t kMaxChoices = 8;  // of one variable; more say nothing any more
+constexpr std::size_t kMaxChoices = 8;  // of one variable; with more, the variable is unknown
 
-constexpr std::size_t kMaxCalls = 100'000;  // in one function: hostile code has no exits any more
+constexpr std::size_t kMaxCalls = 100'000;  // in one function; beyond it, __exit__ calls are not added
+                                            // (hostile input)
 
-// What `with X()` calls the methods of: the class of a constructor, else the function itself.
+// The class or function whose __enter__ and __exit__ `with X()` runs: the class of a constructor, else the
+// function.
 Symbol context_usr(const Call& made) {
     const std::string_view usr = made.callee.str();
     constexpr std::string_view kInit = ".__init__";
@@ -150,7 +152,7 @@ void Builder::visit_with(Node node) {
             if (item.kind() == Kind::with_item) enter_item(item, frame);
     }
     frames_[place] = frame;
-    // An exception inside leaves the contexts on its way to the handlers.
+    // An exception inside the block exits the contexts before it reaches the handlers.
     const std::int32_t handler = handler_;
     std::uint32_t landing = 0;
     if (handler != kNone) {
@@ -178,7 +180,7 @@ void Builder::visit_with(Node node) {
     reachable_ = reachable;
 }
 
-// `stack.enter_context(X())`: X is left with the stack.
+// `stack.enter_context(X())`: X is exited together with the stack.
 void Builder::enter_on_stack(const Value& context, Symbol stack, Node node) {
     std::vector<Entered> entered;
     enter(context, node, entered);

@@ -6,7 +6,7 @@
 namespace mp::lint::python {
 namespace {
 
-constexpr std::size_t kMaxItems = 64;  // of a display that are kept as operands
+constexpr std::size_t kMaxItems = 64;  // of a display, kept as operands
 
 struct Operator {
     std::string_view token;
@@ -242,7 +242,7 @@ Value Builder::eval_subscript(Node node) {
         }
         call.args.push_back(operand(eval(index), index));
     }
-    // `list[int]`, `os.environ["X"]`: no tensor. Only the latter is worth a fact.
+    // `list[int]`, `os.environ["X"]`: not tensors. Only the latter becomes a fact.
     if (!object.entity.empty() && object.entity.str() != "os.environ") return object;
     if (is_text(object)) return {};
     const bool tensor = object.is.shape == Shape::tensor;
@@ -445,7 +445,7 @@ Value Builder::eval_comprehension(Node node) {
     return result_of(emit(std::move(call)), {});
 }
 
-// One item of what is iterated over.
+// One item of the iterated value.
 Value Builder::item_of(const Value& iterated) {
     Value v;
     if (iterated.is.shape == Shape::parameters || iterated.is.shape == Shape::tensor) {

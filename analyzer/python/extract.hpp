@@ -16,17 +16,17 @@ struct Source {
     std::string_view text;
 };
 
-// Facts of one file. Never fails: what does not parse is counted in Coverage.errors, and the rest is
-// analysed (UnitState::partial). Dependencies are the caller's.
+// Facts of one file. Never fails: parse errors are counted in Coverage.errors, and the rest is analysed
+// (UnitState::partial). The caller fills in the dependencies.
 Unit extract(const Source& source);
 
-// Facts of one file by what it is: `extract` for Python, the cells of an .ipynb (notebook.hpp), the
-// settings of a .json or .txt configuration (config_files.hpp; without functions when it is none).
+// Facts of one file by its type: `extract` for Python, the cells of an .ipynb (notebook.hpp), the settings
+// of a .json or .txt configuration (config_files.hpp; no functions when it is not a configuration).
 Unit extract_file(const Source& source);
 
-// Whether a text can hold anything that a rule looks at. Cheap (a search for a few words), never wrong
-// towards "no": a file that is skipped here has no finding of its own and no facts that others need.
-// The path tells an __init__.py. For Python and notebooks; configurations are small and always read.
+// Whether a text can contain anything that a rule uses. A cheap search for a few words. It may return true
+// too often, but never false for a file that has a finding or facts that other files need. The path
+// identifies an __init__.py. For Python and notebooks; configurations are small and always read.
 bool is_relevant(std::string_view path, std::string_view text);
 
 // "pkg.train" for "<root>/pkg/train.py": the path below the outermost directory that holds an

@@ -53,7 +53,7 @@ Symbol File::text_of(Node node) {
             dense += ' ';
         if (dense.size() == kMaxText) break;
     }
-    // A character is not cut in two.
+    // Do not cut a UTF-8 character in two.
     while (!dense.empty() && (static_cast<unsigned char>(dense.back()) & 0xC0) == 0x80 &&
            dense.size() == kMaxText)
         dense.pop_back();
@@ -79,10 +79,10 @@ void File::add_to_attribute(AttributeInfo& attribute, const Value& v, const std:
     kept.is.name = {};
     const bool follows =
         kept.is.shape == Shape::module || attribute.is_buffer || last_part(kept.object.str()) == "Parameter";
-    // Its dtype is what its owner was cast to, not what it was made with.
+    // Its dtype is the one its owner was cast to, not the one it was made with.
     if (follows && !is_half(kept.is.dtype)) kept.is.dtype = DType::unknown;
     if (attribute.set) {
-        // `self.x = None` first, or on another path: whoever uses it has made sure.
+        // `self.x = None` first, or on another path: code that uses the attribute has checked for None.
         const Symbol none("None");
         const bool dtype = kept.is.shape == Shape::dtype || attribute.value.is.shape == Shape::dtype;
         if (kept.is.constant == none && !dtype) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the functions of one file share while it is being extracted.
+// State shared by the functions of one file during extraction.
 
 #include <deque>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace mp::lint::python {
 
-// A body that waits for its turn: it is read when the scope around it is known.
+// A body that is extracted later, when the values of the scope around it are known.
 struct Pending {
     Node node;  // function_definition or lambda
     std::vector<Node> decorators{};
@@ -28,13 +28,13 @@ public:
 
     Scope& add_scope(Scope::Kind kind, Scope* parent, Symbol prefix);
     bool is_library_name(Symbol qualified) const;
-    // Code of this project as far as its name tells: neither a known library nor part of Python.
+    // Whether the name looks like code of this project: neither a known library nor part of Python.
     bool is_project_name(Symbol qualified) const;
-    // The text of a node as facts show it: blanks collapsed, at most 80 bytes.
+    // The text of a node in the form that facts use: blanks collapsed, at most 80 bytes.
     Symbol text_of(Node node);
-    // Makes `v` mean the same outside of the function that `calls` belong to.
+    // Makes `v` valid outside of the function that `calls` belong to.
     Value detached(Value v, const std::vector<Call>& calls);
-    // ... and as an attribute of an object that may be cast as a whole.
+    // The same for an attribute of an object that may be cast as a whole.
     void add_to_attribute(AttributeInfo& attribute, const Value& v, const std::vector<Call>& calls);
 
     Tree tree;
@@ -43,26 +43,26 @@ public:
     Unit& unit;
     std::deque<Pending> pending;
     std::vector<std::vector<Choice>> choices;
-    // A function of this file that @contextmanager makes a context.
+    // Whether the function of this file is a generator with @contextmanager.
     bool is_context_generator(Symbol usr) const { return context_generators.contains(usr); }
 
     std::unordered_set<Symbol> context_generators;
-    Symbol star;  // the one module of which all names are imported; empty when there are several
-    std::uint32_t builders = 0;       // made so far
+    Symbol star;                 // the module of the only `from m import *`; empty when there are several
+    std::uint32_t builders = 0;  // number of builders made so far
     bool sets_default_dtype = false;  // torch.set_default_dtype is called somewhere
 
 private:
     std::deque<std::unique_ptr<Scope>> scopes_;
 };
 
-// The body of a function, lambda, class or module to facts, appended to the unit.
+// Extract the body of a function, lambda, class or module, and append its facts to the unit.
 void extract_body(File& file, const Pending& pending);
 void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node);
 void extract_module(File& file);
 
 // A literal list, tuple, set or dictionary.
 bool is_display(const Call& call);
-// The place right behind a node.
+// The empty span directly after a node.
 SourceSpan end_of(Node node);
 
 }  // namespace mp::lint::python

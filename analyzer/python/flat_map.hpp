@@ -1,7 +1,7 @@
 #pragma once
 
-// A map from symbols to small numbers, for the many small scopes of a file: one array, no node per
-// entry, nothing allocated while empty.
+// A map from symbols to small numbers, for the many small scopes of a file: one array, no node per entry,
+// and no allocation while it is empty.
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ public:
         }
     }
 
-    // The key must not be empty and not be there yet.
+    // The key must be non-empty and new.
     void insert(Symbol key, std::uint32_t value) {
         if ((size_ + 1) * 4 > cells_.size() * 3) grow();
         put({key, value});

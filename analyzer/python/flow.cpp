@@ -34,7 +34,7 @@ void Builder::leave(const SourceSpan& span) {
     reachable_ = false;
 }
 
-// Any call may raise: inside of `try` that leads to the handlers.
+// Any call may raise, so inside of `try` each call has an edge to the handlers.
 void Builder::raise_edge() {
     if (handler_ == kNone || !reachable_) return;
     const auto to = static_cast<std::uint32_t>(handler_);
@@ -137,7 +137,7 @@ bool Builder::is_stable(Node condition) {
                 if (!is_stable_name(file_.names.of(node))) return false;
                 break;
             case Kind::attribute: {
-                // Its own name is no variable; it must not be assigned here.
+                // The attribute's own name is not a variable. The dotted name must not be assigned here.
                 const Symbol dotted = file_.names.dotted(node);
                 if (dotted_.find(dotted) != FlatMap::kAbsent) return false;
                 const Node object = node.part(Part::object);
@@ -192,7 +192,7 @@ bool Builder::is_stable_name(Symbol name) {
     return is_builtin(name.str());
 }
 
-// `self.x` that a method other than __init__ assigns may change while this one runs.
+// `self.x` may change while this method runs if a method other than __init__ assigns it.
 bool Builder::is_stable_attribute(Node object, Node attribute) {
     if (!scope_.owner || !load(object).is_self) return true;
     const AttributeInfo* known = scope_.owner->attribute(file_.names.of(attribute.part(Part::attribute)));

@@ -1,5 +1,5 @@
-// Bodies in the order in which they can be understood, and each one's frame: parameters, decorators,
-// what it overrides.
+// Extracts the bodies of a file, each after the code it depends on, and sets up each function: parameters,
+// decorators, overridden methods.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 namespace mp::lint::python {
 namespace {
 
-// Library functions that as decorators run the whole body in a context.
+// Library functions that, used as decorators, run the whole body in a context.
 constexpr std::string_view kContextDecorators[] = {
     "autocast",       "disable_casts",    "enable_casts", "enable_grad",
     "inference_mode", "set_grad_enabled", "no_grad",
@@ -139,13 +139,13 @@ void Builder::finish(Node body) {
     }
     if (!yields_.empty()) return finish_generator();
     if (f_.flow.size() == 1) f_.flow.clear();
-    f_.calls.shrink_to_fit();  // all facts of a program are held at once
+    f_.calls.shrink_to_fit();  // the facts of a whole program are in memory at once
     f_.flow.shrink_to_fit();
     file_.unit.functions.push_back(std::move(f_));
 }
 
-// What the other methods assign to attributes, read alone: what a local variable holds there is not
-// known.
+// Evaluates what the other methods assign to attributes. Only the right-hand side is evaluated, so local
+// variables are unknown.
 void Builder::read_attributes(ClassInfo& type) {
     for (AttributeInfo& it : type.attributes) {
         for (const Node right : it.assigned) {
@@ -168,7 +168,7 @@ void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
     builder.run(body);
     builder.finish(body);
     if (file.unit.functions.back().calls.empty()) file.unit.functions.pop_back();
-    // Attributes are known to the other methods once the constructor has been read.
+    // The constructor is extracted first, so that the other methods know the attributes.
     const auto methods = file.pending.begin() + static_cast<std::ptrdiff_t>(first);
     const auto constructor = std::find_if(
         methods, file.pending.end(), [](const Pending& p) { return p.usr.str().ends_with(".__init__"); });
@@ -177,8 +177,8 @@ void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
 
 namespace {
 
-// Names that methods bind hide those of the module where attributes are read; what they hold is not
-// known there.
+// Where attributes are evaluated, names bound in methods hide those of the module, and their values are
+// unknown.
 void hide_names_of_methods(File& file, const ClassInfo& type, Scope& scope) {
     for (const Method& method : type.methods) {
         bind_parameter_names(scope, method.definition.part(Part::parameters), file.names);

@@ -1,5 +1,5 @@
-// A generator made a context manager: what runs before its `yield` is its __enter__, what runs after it
-// its __exit__.
+// A generator used as a context manager: the code before its `yield` becomes its __enter__, the code after
+// it its __exit__.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ std::vector<bool> reachable_blocks(const std::vector<Block>& flow) {
     return seen;
 }
 
-// Leaves out what does not run, and renumbers the calls.
+// Removes the calls, settings and blocks that cannot be reached, and renumbers the calls.
 void prune(Function& f) {
     const std::vector<bool> runs = reachable_blocks(f.flow);
     std::vector<std::int32_t> number(f.calls.size(), kNone);
@@ -63,7 +63,7 @@ void Builder::finish_generator() {
     }
     prune(enter);
     rename(exit, "__exit__");
-    // Block 0 is the entry: the old ones move up by one.
+    // Block 0 is the new entry, so the existing blocks move up by one.
     exit.flow.insert(exit.flow.begin(), Block{});
     for (std::size_t i = 1; i < exit.flow.size(); ++i)
         for (Edge& edge : exit.flow[i].to) ++edge.to;

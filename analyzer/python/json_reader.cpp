@@ -7,7 +7,7 @@
 namespace mp::lint::python {
 namespace {
 
-// Reads bytes and says how many were read: the parser tells values, not places.
+// Counts the bytes read, because the parser reports values without places.
 class CountingIterator {
 public:
     using iterator_category = std::input_iterator_tag;
@@ -34,7 +34,7 @@ private:
     const char** read_;
 };
 
-// Keeps the path and the places; nlohmann's parser tells neither.
+// Tracks the path and the places, which nlohmann's parser does not report.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
 public:
     Handler(std::string_view text, JsonVisitor& visitor, const char* const* read)
@@ -45,7 +45,7 @@ public:
     bool number_integer(number_integer_t) override { return scalar(); }
     bool number_unsigned(number_unsigned_t) override { return scalar(); }
     bool number_float(number_float_t, const string_t&) override { return scalar(); }
-    bool binary(binary_t&) override { return false; }  // not of JSON text
+    bool binary(binary_t&) override { return false; }  // cannot occur in JSON text
     bool start_object(std::size_t) override { return open(); }
     bool start_array(std::size_t) override { return open(); }
     bool end_array() override { return close(); }
@@ -88,7 +88,7 @@ private:
         after_ = offset();
         return true;
     }
-    // The parser has read one character more than a number has: its end is found here.
+    // The parser reads one character past the end of a number, so the end is searched in the text.
     bool scalar() {
         const std::size_t begin = text_.find_first_not_of(" \t\r\n,:", after_);
         const std::size_t end = std::min(text_.find_first_of(" \t\r\n,]}", begin), text_.size());
@@ -101,7 +101,7 @@ private:
     JsonVisitor& visitor_;
     const char* const* read_;
     JsonPath path_;
-    std::size_t after_ = 0;  // end of the token before
+    std::size_t after_ = 0;  // end of the previous token
     std::size_t error_at_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a library call gives: see library.hpp. A name is looked up once (Known); what depends on
-// operands is decided call by call.
+// The results of library calls: see library.hpp. The result of a name lookup is memoised (Known); the part
+// that depends on operands is decided per call.
 
 #include "analyzer/python/library.hpp"
 
@@ -9,15 +9,16 @@
 
 #include "analyzer/python/library_dtypes.hpp"
 #include "analyzer/python/library_tables.hpp"
+#include "kernels/numerics/op_traits.hpp"
 #include "kernels/numerics/policy.hpp"
 
 namespace mp::lint::python {
 namespace {
 
-// What a name alone says of the result.
+// The kind of result that a name alone implies.
 enum class Gives : std::uint8_t {
     nothing,
-    floats,  // tensors, by the sections of the table
+    floats,  // tensors; the next ones follow the sections of the table
     integers,
     values,
     like,
@@ -29,14 +30,14 @@ enum class Gives : std::uint8_t {
     retype,
     same,     // the receiver
     element,  // x[i]
-    keeps,    // ops, by what they do to dtypes
+    keeps,    // the next ones are ops, by their effect on dtypes
     promotes,
     sums,
     truths,
     indices,
     extremes,
     several,
-    op,    // an op of which only that is known
+    op,    // an op whose result is unknown
     made,  // an object of class Known::made
     parameters,
 };
@@ -47,7 +48,7 @@ struct Known {
     DType dtype = DType::unknown;
     Symbol made;
     bool in_place = false;
-    bool is_method = false;  // of a tensor, or of what may be one
+    bool is_method = false;  // of a tensor, or of an object that may be a tensor
     bool is_operator = false;
     bool of_module = false;  // a method of modules
 };
@@ -66,17 +67,28 @@ constexpr std::array<Section, 8> kFunctions{{{"floats", Gives::floats},
                                              {"counts", Gives::counts},
                                              {"objects", Gives::objects}}};
 
-constexpr std::array<Section, 7> kOps{{{"keeps", Gives::keeps},
-                                       {"promotes", Gives::promotes},
-                                       {"sums", Gives::sums},
-                                       {"truths", Gives::truths},
-                                       {"indices", Gives::indices},
-                                       {"extremes", Gives::extremes},
-                                       {"several", Gives::several}}};
+struct OpResult {
+    Trait trait;
+    Gives gives;
+};
 
-template <std::size_t N>
-Gives find(const std::array<Section, N>& sections, std::string_view name) {
-    for (const Section& section : sections)
+constexpr std::array<OpResult, 7> kOps{{{Trait::keeps, Gives::keeps},
+                                        {Trait::promotes, Gives::promotes},
+                                        {Trait::sums_integers, Gives::sums},
+                                        {Trait::truths, Gives::truths},
+                                        {Trait::indices, Gives::indices},
+                                        {Trait::extremes, Gives::extremes},
+                                        {Trait::several, Gives::several}}};
+
+Gives result_of(Op op) {
+    const Traits traits = traits_of(op);
+    for (const OpResult& result : kOps)
+        if (traits.has(result.trait)) return result.gives;
+    return Gives::nothing;
+}
+
+Gives find(std::string_view name) {
+    for (const Section& section : kFunctions)
         if (holds(names_in(section.name), name)) return section.gives;
     return Gives::nothing;
 }
@@ -87,7 +99,7 @@ bool drop_prefix(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-// jnp.exp and paddle.exp are torch.exp by another name.
+// jnp.exp and paddle.exp have the op torch.exp.
 Op op_of(std::string_view name) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTwins{
         {{"jax.numpy.", "torch."},
@@ -125,8 +137,8 @@ void look_up_method(Known& known, std::string_view leaf) {
     else if (holds(names_in("same tensor"), leaf))
         known.gives = Gives::same;
     else
-        known.gives = find(kFunctions, spelling);
-    if (known.gives == Gives::nothing && known.op.known()) known.gives = find(kOps, known.op.name());
+        known.gives = find(spelling);
+    if (known.gives == Gives::nothing && known.op.known()) known.gives = result_of(known.op);
 }
 
 void look_up_module_method(Known& known, std::string_view name, std::string_view leaf) {
@@ -141,13 +153,13 @@ void look_up_module_method(Known& known, std::string_view name, std::string_view
     else if (holds(names_in("same module"), leaf))
         known.gives = Gives::same;
     else
-        known.gives = find(kFunctions, name);
+        known.gives = find(name);
 }
 
 void look_up_function(Known& known, Symbol symbol) {
     const std::string_view name = symbol.str();
-    known.gives = find(kFunctions, name);
-    if (known.gives == Gives::nothing) known.gives = find(kFunctions, short_name(name));
+    known.gives = find(name);
+    if (known.gives == Gives::nothing) known.gives = find(short_name(name));
     if (known.gives != Gives::nothing) return;
     Call named;
     named.name = symbol;
@@ -163,7 +175,7 @@ void look_up_function(Known& known, Symbol symbol) {
     }
     known.op = op_of(name);
     known.in_place = known.op.known() && is_in_place(name);
-    if (known.op.known()) known.gives = find(kOps, known.op.name());
+    if (known.op.known()) known.gives = result_of(known.op);
     if (known.op.known() && known.gives == Gives::nothing) known.gives = Gives::op;
 }
 
@@ -187,7 +199,7 @@ const Known& known_name(Symbol name) {
     return entry->second;
 }
 
-// Whether some autocast list, of any device and version, casts the inputs of an op.
+// Whether an autocast list of any device and version casts the inputs of an op.
 struct Listed {
     bool lower = false;
     bool fp32 = false;
@@ -212,7 +224,7 @@ std::map<Op, Listed> read_lists() {
     return lists;
 }
 
-// The dtype stays `natural` whether or not a region is open around the op.
+// Whether the dtype is `natural` inside and outside of every autocast region.
 bool is_certain(Op op, DType natural) {
     static const std::map<Op, Listed> lists = read_lists();
     const auto found = lists.find(op);
@@ -259,14 +271,14 @@ bool Completion::has_tensor() const {
     return std::ranges::any_of(call_.args, [](const Operand& o) { return o.shape == Shape::tensor; });
 }
 
-// A method of an unknown receiver gives something unknown, not a proven tensor.
+// A method of an unknown receiver has an unknown result, not a proven tensor.
 Shape Completion::tensor_or_other() const {
     if (!known_.is_method) return Shape::tensor;
     return has_tensor() && (known_.is_operator || call_.args[0].shape == Shape::tensor) ? Shape::tensor
                                                                                         : Shape::other;
 }
 
-// a + b of numbers, of arrays of NumPy, of strings: no tensor is there.
+// a + b of numbers, NumPy arrays or strings: no tensor is involved.
 bool Completion::is_python_arithmetic() const {
     if (!known_.is_method || call_.args.empty()) return false;
     const auto is_plain = [](const Operand& o) {
@@ -279,7 +291,7 @@ DType Completion::first() const {
     const bool is_forward = call_.op.known() && call_.kind == CallKind::method;
     for (const Operand& argument : call_.args) {
         const std::string_view keyword = argument.keyword.str();
-        if (is_forward && argument.shape == Shape::module) continue;  // its input is what counts
+        if (is_forward && argument.shape == Shape::module) continue;  // only its input counts
         if (keyword.empty() || keyword == "input" || keyword == "x" || keyword == "self")
             return argument.dtype;
     }
@@ -325,7 +337,7 @@ void Completion::cast(DType dtype) {
 void Completion::of_op(DType natural) {
     if (call_.in_place) return give(tensor_or_other(), first());
     if (const auto asked = dtype_argument(call_)) return give(tensor_or_other(), *asked);
-    if (is_integer(natural) && holds(names_in("of integers too"), call_.op.name())) natural = default_;
+    if (is_integer(natural) && traits_of(call_.op).has(Trait::floats_integers)) natural = default_;
     give(tensor_or_other(), is_certain(call_.op, natural) ? natural : DType::unknown);
 }
 
@@ -335,14 +347,14 @@ void Completion::sums() {
     of_op(is_whole ? DType::int64 : input);
 }
 
-// x.max(), torch.max(a, b), x.max(dim): the last is a pair.
+// x.max(), torch.max(a, b), x.max(dim): the last one returns a pair.
 void Completion::extremes() {
     if (call_.args.size() < 2) return of_op(first());
     if (call_.args[1].shape == Shape::tensor) return of_op(of_inputs());
     give(Shape::other, DType::unknown);
 }
 
-// nn.Sequential(a, b): the dtype that all of them have.
+// nn.Sequential(a, b): the dtype that all arguments share.
 DType Completion::container_dtype() const {
     DType common = DType::unknown;
     for (const Operand& argument : call_.args) {

@@ -1,4 +1,4 @@
-// Which object a library call gives, and what its attributes are.
+// The class of the object that a library call returns, and the attributes of such objects.
 
 #include <algorithm>
 #include <array>
@@ -82,15 +82,15 @@ std::size_t positional_count(const Call& call) {
         std::ranges::count_if(call.args, [](const Operand& o) { return o.keyword.empty(); }));
 }
 
-// Items of "*": one for each positional argument after the receiver.
+// For "*": item i is positional argument i after the receiver.
 std::int32_t nth_argument(const Call& call, std::size_t item) {
     const std::size_t index = item + (call.kind == CallKind::method ? 1 : 0);
     if (index >= positional_count(call)) return kNone;
     return std::ranges::any_of(call.args, is_unpacked) ? kNone : static_cast<std::int32_t>(index);
 }
 
-// A class of another file of the project: when it is a module, these methods give it back, and
-// hardly another class has methods of these names.
+// A class of another file of the project counts as a module when one of these methods is called on it.
+// Modules return themselves from them, and other classes hardly have methods of these names.
 bool is_module_of_project(const Call& call) {
     constexpr std::array<std::string_view, 9> kChains{"bfloat16", "cpu",  "cuda", "double",        "eval",
                                                       "float",    "half", "to",   "requires_grad_"};
@@ -169,7 +169,7 @@ struct Member {
     Shape shape;
     std::string_view type;  // its class, when it is an object
     DType dtype = DType::unknown;
-    bool follows = false;  // has the dtype of the object
+    bool follows = false;  // its dtype is that of the object
 };
 
 using enum Shape;
@@ -229,7 +229,7 @@ Attribute attribute_of(const Operand& object_, Symbol type, std::string_view nam
         return {.dtype = found->follows ? object_.dtype : found->dtype,
                 .shape = found->shape,
                 .type = found->type.empty() ? Symbol() : Symbol(found->type)};
-    // What looks like a tensor has its members too, but only what it is cast to is known.
+    // An object that may be a tensor has a tensor's members too, but only the dtype of a cast is known.
     const Member* guess = object_.shape == other ? find_member(kOfTensors, name) : nullptr;
     if (!guess || !guess->follows || object_.dtype == DType::unknown) return {};
     return {

@@ -26,7 +26,7 @@ bool is_integral(std::string_view text) {
     return text.find_first_not_of("0123456789_+-*%<>() ") == std::string_view::npos;
 }
 
-// A constant has the shortest form of its number: whether 1 was written 1.0 is in the text.
+// `constant` holds the shortest form of a number; only `text` shows whether 1 was written as 1.0.
 bool is_integer_constant(const Operand& value) {
     return is_integral(value.text.empty() ? value.constant.str() : value.text.str());
 }
@@ -41,7 +41,7 @@ bool is_display(const Call& call) {
     return call.kind == CallKind::constructor && (name == "list" || name == "tuple");
 }
 
-// A device, or what only can be one: "cuda", 0, torch.device(...), x.device.
+// A device, or an operand that can only be one: "cuda", 0, torch.device(...), x.device.
 bool is_device(const Operand& operand) {
     const std::string_view constant = operand.constant.str();
     if (operand.shape == Shape::options || is_number(constant) || constant == "None") return true;
@@ -51,7 +51,7 @@ bool is_device(const Operand& operand) {
     return attribute == "device" || constant == "true" || constant == "false";
 }
 
-// 2 for floats, 1 for integers, 0 for truth values: torch's kinds.
+// torch's categories for promotion: 2 for floats, 1 for integers, 0 for booleans.
 int kind_of(DType d) { return is_float(d) ? 2 : is_integer(d) ? 1 : 0; }
 
 int width_of(DType d) {
@@ -76,7 +76,7 @@ int width_of(DType d) {
     }
 }
 
-// torch.tensor(1.0), x.sum(): a tensor without dimensions widens no dtype of its kind.
+// torch.tensor(1.0), x.sum(): a tensor without dimensions does not widen a dtype of its own category.
 bool may_lack_dimensions(const Operand& operand, const Function& function) {
     const Call* call = source_of(operand, function);
     if (!call) return false;
@@ -188,7 +188,7 @@ DType promoted(std::span<const Operand> operands, const Function& function, DTyp
             operand.shape == Shape::tensor ? DType::unknown : dtype_of_number(operand, default_float);
         if (operand.shape == Shape::scalar || number != DType::unknown) {
             if (number == DType::unknown)
-                uncertain = true;  // int or float: no matter beside a float
+                uncertain = true;  // int or float: irrelevant beside a float
             else
                 numbers = numbers == DType::unknown ? number : wider(numbers, number);
             continue;

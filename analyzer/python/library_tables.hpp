@@ -1,6 +1,6 @@
 #pragma once
 
-// library.txt, read once.
+// Access to library.txt, which is parsed once.
 
 #include <string>
 #include <string_view>
@@ -11,8 +11,8 @@
 
 namespace mp::lint::python {
 
-// The names of a section. The mapped text is what stands before the colon of their line, empty
-// where there is none.
+// The names of a section, each with the text before the colon of its line; empty when the line has no
+// colon.
 using Names = std::unordered_map<std::string_view, std::string_view>;
 
 // A section whose lines are "name: item item": the items of a name, lines of one name joined.
@@ -28,8 +28,8 @@ std::string_view last_name(std::string_view dotted);
 std::string_view home_of(std::string_view dotted);
 std::string_view root_of(std::string_view dotted);
 
-// The name under which a class or method stands in the tables: the root of the library (one for the
-// spellings of Lightning) and the last two names when they are a class and its method.
+// The key of a class or method in the tables: the root of the library (the spellings of Lightning share
+// one), then the last name, or the last two when they are a class and its method.
 // "pytorch_lightning.core.LightningModule.optimizers" -> "lightning.LightningModule.optimizers".
 std::string short_name(std::string_view dotted);
 

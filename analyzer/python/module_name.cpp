@@ -13,8 +13,8 @@ bool is_package(const fs::path& directory) {
     return fs::exists(directory / "__init__.py", ignored);
 }
 
-// The directory from which an import of the file starts: above the outermost package around it, or the
-// analysed root when it is in none.
+// The directory from which an import of the file starts: the parent of the outermost package that contains
+// it, or the analysed root when no package does.
 fs::path import_root(const fs::path& file, const fs::path& root) {
     fs::path directory = file.parent_path();
     if (!is_package(directory)) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Texts of one file as symbols, and what its imports name.
+// The strings of one file as symbols, and the names that its imports bind.
 
 #include <string>
 #include <string_view>
@@ -14,20 +14,20 @@ class Names {
 public:
     Names(std::string_view module, bool is_package);
 
-    // The symbol of a text that outlives this object: a stretch of the source, a literal.
+    // The symbol of a string that outlives this object: a part of the source, a literal.
     Symbol symbol(std::string_view text);
     Symbol of(Node node) { return symbol(node.text()); }
     // "a" and "b" give "a.b"; an empty first part gives "b".
     Symbol join(Symbol first, std::string_view second);
 
     Symbol module() const { return module_; }
-    // The module that `from <node> import` means: absolute, or relative to this file's package.
+    // The module in `from <node> import`: absolute, or relative to this file's package.
     Symbol imported(Node module_name);
     // "a.b  . c" without blanks.
     Symbol dotted(Node name);
 
-    // Calls `each(name node that is bound, qualified name)` for each name of an import statement; a null
-    // node stands for `*`.
+    // Calls `each(bound name node, qualified name)` for each name of an import statement; the node is null
+    // for `*`.
     template <typename Each>
     void each_import(Node statement, const Each& each) {
         const bool from = statement.kind() == Kind::import_from_statement;

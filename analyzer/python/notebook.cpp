@@ -6,9 +6,8 @@
 
 namespace mp::lint::python {
 
-// Collects the code. A cell is an object in an array called "cells" (nbformat 4 at the top,
-// nbformat 3 below "worksheets"); its keys come in any order, so its strings are kept until it
-// ends.
+// Collects the code. A cell is an object in an array called "cells" (at the top in nbformat 4, below
+// "worksheets" in nbformat 3). Its keys come in any order, so its strings are kept until it ends.
 class NotebookReader : public JsonVisitor {
 public:
     explicit NotebookReader(Notebook& notebook) : book_(notebook) {}

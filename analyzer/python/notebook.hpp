@@ -1,7 +1,7 @@
 #pragma once
 
-// Jupyter notebooks: the code cells as one Python text, and for every place of it the place in the
-// .ipynb file. What is IPython's and not Python's (%magics, !commands, help?) is blanked out at
+// Jupyter notebooks: the code cells as one Python text, with a map from each place in the text to the place
+// in the .ipynb file. IPython syntax that is not Python (%magics, !commands, help?) is replaced by text of
 // equal length.
 
 #include <cstdint>
@@ -23,21 +23,21 @@ struct CellPlace {
 
 class Notebook {
 public:
-    // An Error says where the JSON breaks ("nb.ipynb:3:7: ..."). A notebook of another language has
-    // no text. `json` must outlive the notebook.
+    // The Error contains the place of the JSON error ("nb.ipynb:3:7: ..."). A notebook of another language
+    // has no text. `json` must outlive the notebook.
     static Result<Notebook> read(std::string_view json, std::string_view file);
 
     const std::string& text() const { return text_; }
 
-    // Where a place of text() stands in the .ipynb file.
+    // The place in the .ipynb file for a place in text().
     Place in_file(Place in_text) const;
 
-    // The cell that holds a line of the .ipynb file; nothing between the cells.
+    // The cell that contains a line of the .ipynb file; nothing between the cells.
     std::optional<CellPlace> cell_at(std::uint32_t line_in_file) const;
 
 private:
-    // From here to the next run, the text is in the file without a break in between: one string of
-    // the JSON, or a line of it, escapes aside.
+    // From this place to the next run, the text is contiguous in the file: one JSON string, or one line of
+    // it, except for escapes.
     struct Run {
         std::size_t text = 0;
         std::size_t file = 0;
@@ -58,11 +58,10 @@ private:
     std::vector<std::size_t> file_lines_;  // where those of json_ do
 };
 
-// Facts of a notebook. All spans are places in the .ipynb file. One that is not JSON is a failed
-// unit.
+// Facts of a notebook. All spans are places in the .ipynb file. A file that is not JSON is a failed unit.
 Unit extract_notebook(const Source& source);
 
-// "cell 3, line 2" for a line of an .ipynb file, for those who read the notebook in a browser.
+// "cell 3, line 2" for a line of an .ipynb file, for readers who see the notebook in a browser.
 std::optional<CellPlace> cell_at(std::string_view json, std::uint32_t line_in_file);
 
 }  // namespace mp::lint::python

@@ -15,7 +15,7 @@ std::string_view without_blanks(std::string_view line) {
     return line.substr(first, line.find_last_not_of(" \t\r\n") + 1 - first);
 }
 
-// "%time", "!ls"; not "% b" and "!= b", which go on from the line above.
+// "%time", "!ls"; not "% b" and "!= b", which continue the line above.
 bool starts_magic(std::string_view code) {
     if (code.size() < 2) return false;
     if (code[0] == '%') return is_letter(code[1]) || code[1] == '%';
@@ -32,7 +32,7 @@ bool asks_for_help(std::string_view code) {
     });
 }
 
-// Where the command begins in "files = !ls" and "t = %timeit f()"; npos when there is none.
+// The start of the command in "files = !ls" and "t = %timeit f()"; npos when there is none.
 std::size_t assigned_command(std::string_view line) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos || equals == 0) return std::string_view::npos;
@@ -44,7 +44,7 @@ std::size_t assigned_command(std::string_view line) {
     return names_only && starts_magic(line.substr(first)) ? first : std::string_view::npos;
 }
 
-// An expression that does nothing, then blanks.
+// Replaces the text by an expression without effect, then blanks.
 void blank(std::string& text, std::size_t begin, std::size_t end) {
     while (end > begin && (text[end - 1] == '\n' || text[end - 1] == '\r')) --end;
     const bool fits = end - begin >= 3;
@@ -52,7 +52,7 @@ void blank(std::string& text, std::size_t begin, std::size_t end) {
     if (!fits && end > begin) text[begin] = '0';
 }
 
-// Only these hand the rest of the cell to Python.
+// The rest of the cell is Python only after these.
 bool is_python_cell_magic(std::string_view code) {
     constexpr std::array<std::string_view, 9> kPython{"%%capture", "%%debug",   "%%prun",
                                                       "%%python",  "%%python3", "%%time",

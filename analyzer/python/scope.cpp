@@ -73,7 +73,7 @@ private:
         if (name && !node.child(1)) scope_.bind(names_.of(name), Binding::Kind::variable);
     }
 
-    // Whether to look inside.
+    // Returns whether to visit the children.
     bool visit(Node node) {
         switch (node.kind()) {
             case Kind::function_definition:

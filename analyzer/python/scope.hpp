@@ -1,6 +1,6 @@
 #pragma once
 
-// Which names a module, function or class binds, and what is known of each before any statement runs.
+// The names that a module, function or class binds, and what is known about each before any statement runs.
 
 #include <cstdint>
 #include <vector>
@@ -18,13 +18,13 @@ struct Binding {
 
     Symbol name;
     Kind kind = Kind::variable;
-    std::uint32_t count = 0;  // places that bind it
-    bool in_loop = false;     // one of them is in a loop
+    std::uint32_t count = 0;  // number of places that bind it
+    bool in_loop = false;     // at least one of them is in a loop
     bool elsewhere = false;   // `global` or `nonlocal`: it belongs to an outer scope
     bool shared = false;      // an inner scope writes it
     Symbol entity{};          // of an import, a function, a class
 
-    // Always the same value from the first binding on.
+    // Whether the value never changes after the first binding.
     bool is_fixed() const { return count <= 1 && !in_loop && !shared && !elsewhere; }
 };
 
@@ -33,7 +33,7 @@ struct Scope {
 
     Kind kind = Kind::module;
     Scope* parent = nullptr;
-    Symbol prefix;               // what names bound here are qualified by: "pkg.train.f"
+    Symbol prefix;               // qualifier of names bound here: "pkg.train.f"
     ClassInfo* owner = nullptr;  // of a class, and of its methods
     std::vector<Binding> bindings{};
     FlatMap index{};
@@ -48,7 +48,7 @@ struct Scope {
     Binding& bind(Symbol name, Binding::Kind kind, bool in_loop = false);
 };
 
-// Fills a scope with what the statements of `body` bind; nested functions and classes stay closed.
+// Adds the names that the statements of `body` bind, without those inside nested functions and classes.
 void scan_bindings(Scope& scope, Node body, Names& names);
 
 // Calls `each` for every plain name in an assignment target: `a, (b, *c)` gives a, b and c.

@@ -1,4 +1,4 @@
-// Which reader a file needs.
+// Chooses the reader for a file.
 
 #include "analyzer/python/config_files.hpp"
 #include "analyzer/python/extract.hpp"

@@ -164,8 +164,8 @@ void Builder::end_loop(Node node, std::size_t since, std::uint32_t head, std::ui
     --loop_depth_;
     loop_ = outer;
     start(rest);
-    // A pass may end anywhere: what the loop assigns is known afterwards only when it always runs
-    // through.
+    // An iteration may end anywhere. The values that the loop assigns are known afterwards only if each
+    // iteration runs to its end.
     if (alive && !leaves_early(node.part(Part::body)))
         merge({{.changed = std::move(changed)}, {}});
     else
@@ -249,7 +249,7 @@ void Builder::visit_try(Node node) {
     if (finally) visit_finally(finally, joined, after);
 }
 
-// The body stands once; from its end lead edges to wherever its entries were going.
+// The body is extracted once. Its end has an edge to every target that its entries were going to.
 void Builder::visit_finally(Node clause, std::uint32_t joined, std::uint32_t after) {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
@@ -318,7 +318,7 @@ void Builder::visit_return(Node node) {
 }
 
 void Builder::visit_import(Node node) {
-    // What a module imports, others can import from it.
+    // Names that a module imports can be imported from it.
     const bool exports = scope_.kind == Scope::Kind::module && node.kind() == Kind::import_from_statement;
     file_.names.each_import(node, [&](Node bound, Symbol entity) {
         const std::string_view name = bound ? bound.text() : std::string_view("*");

@@ -31,10 +31,10 @@ constexpr std::array<std::string_view, 25> kParts{
     "subscript",   "superclasses", "type",     "value"};
 static_assert(kParts.size() == static_cast<std::size_t>(Part::value) + 1);
 
-// The grammar's numbers of the kinds and parts, looked up once by name.
+// The grammar's numbers of the kinds and parts, looked up by name once.
 struct Numbers {
     std::vector<Kind> kinds;                  // by symbol
-    std::vector<std::uint8_t> part_of_field;  // 1 + Part by field of the grammar, 0: not wanted
+    std::vector<std::uint8_t> part_of_field;  // 1 + Part by field of the grammar; 0: ignored
 
     Numbers() {
         const TSLanguage* language = tree_sitter_python();
@@ -64,14 +64,14 @@ bool is_action(Kind kind) {
     return kind == Kind::call || kind == Kind::await || kind == Kind::yield || kind == Kind::named_expression;
 }
 
-// Punctuation says nothing that kinds and parts do not say.
+// Punctuation is dropped: kinds and parts already contain its information.
 bool is_punctuation(std::string_view text) {
     return text.empty() || std::string_view("()[]{},:.;\"'\\").find(text[0]) != std::string_view::npos;
 }
 
 }  // namespace
 
-// One walk over the parser's tree.
+// Builds the tree in one walk over the parser's tree.
 struct Tree::Builder {
     Tree& tree;
     const Numbers& grammar = numbers();
@@ -110,7 +110,7 @@ struct Tree::Builder {
         parent.call |= item.call;
     }
 
-    // Adds the node and says whether its children are wanted.
+    // Adds the node; returns whether to visit its children.
     bool add(const TSTreeCursor& cursor) {
         const TSNode node = ts_tree_cursor_current_node(&cursor);
         Item item;

@@ -1,8 +1,7 @@
 #pragma once
 
-// The concrete syntax of one Python source. Tolerant: what cannot be parsed becomes nodes of kind
-// error, and the rest of the file is still there. The parser behind it (tree-sitter) is known to this
-// header alone.
+// The concrete syntax of one Python source. Text that cannot be parsed becomes nodes of kind `error`; the
+// rest of the file is still there. Only this header's implementation uses the parser (tree-sitter).
 
 #include <cstdint>
 #include <string_view>
@@ -38,7 +37,7 @@ namespace mp::lint::python {
 
 enum class Kind : std::uint8_t {
     other,
-    error,   // a stretch that does not parse
+    error,   // a part of the text that does not parse
     float_,  // "float", "false" and "true" of the grammar: keywords of C++
     false_,
     true_,
@@ -100,9 +99,9 @@ public:
     bool is_part(Part) const;
     bool is_token() const;  // an operator or keyword
     Node parent() const;
-    bool has_error() const;  // somewhere in it
-    bool has_call() const;   // it or something in it calls, awaits, yields or assigns
-    // In the order of the text, from this node: the next node in it, and the first one after it.
+    bool has_error() const;  // it contains an error node
+    bool has_call() const;   // it contains a call, await, yield or assignment, or is one
+    // In the order of the text: the first node inside this one, and the first node after it.
     Node next_inside() const;
     Node next_outside() const;
     bool contains(const Node& other) const {
@@ -121,7 +120,7 @@ private:
     std::uint32_t index_ = 0;
 };
 
-// The children of a node, found one after the other: no list is made.
+// The children of a node as a lazy range, without a list.
 class Children {
 public:
     class Iterator {
@@ -150,7 +149,7 @@ private:
 
 class Tree {
 public:
-    // What stands nested deeper than this is left out: such nodes have no children and count as errors.
+    // Limit on nesting. A deeper node that has children becomes an error node without children.
     static constexpr std::uint32_t kMaxDepth = 500;
 
     // Parses `text`, which must outlive the tree. `file` is the name in spans. Null root when the text is
@@ -169,8 +168,7 @@ public:
 private:
     friend class Node;
     friend class Children;
-    // The parser's tree once, in the order of the text: the parts of item i are the items after it, up to
-    // `next`.
+    // The nodes in the order of the text. The descendants of item i are the items after it, up to `next`.
     struct Item {
         std::uint32_t begin = 0, end = 0;
         std::uint32_t line = 0, column = 0, end_line = 0, end_column = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is known of the value of an expression where it stands.
+// What is known about the value of an expression at its place in the code.
 
 #include "analyzer/facts/model.hpp"
 #include "analyzer/python/syntax.hpp"
@@ -26,23 +26,23 @@ inline Call make_call(const SourceSpan& span, CallKind kind, Symbol name = {}, S
 
 struct Value {
     Operand is = make_operand(Shape::other);
-    // What the value is itself, when it is a module, a class, a function or another named thing:
+    // The qualified name of the value, when it is a module, a class, a function or another named thing:
     // "torch.nn", "torch.nn.Linear", "pkg.train.step".
     Symbol entity{};
     Symbol object{};                // the class that it is an instance of: "torch.amp.GradScaler"
     bool callable = false;          // the entity is a function or lambda of this project
     bool is_class = false;          // the entity is a class of this project
     bool is_self = false;           // the first parameter of a method
-    bool is_super = false;          // super(): methods are looked up behind `object`
+    bool is_super = false;          // super(): methods are looked up in the bases after `object`
     std::int32_t contexts = kNone;  // in File::choices: the calls that may have made it
-    Node display{};                 // the literal dictionary or tuple that it is
+    Node display{};                 // the literal dictionary or tuple
 };
 
 // One call that may have made an object, and when.
 struct Choice {
-    Call made;                  // without what only its function could resolve
+    Call made;                  // without the parts that only its own function could resolve
     std::int32_t call = kNone;  // in `owner`
-    std::uint32_t owner = 0;    // number of the builder of the function in which it stands
+    std::uint32_t owner = 0;    // number of the builder of the function that contains the call
     Symbol condition{};         // empty: always
     bool when = true;
 };

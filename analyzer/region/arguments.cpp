@@ -8,7 +8,7 @@
 namespace mp::lint {
 namespace {
 
-// The top bit of every byte that is this character.
+// Sets the top bit of every byte of `eight` that equals `c`.
 constexpr std::uint64_t bytes_equal(std::uint64_t eight, char c) {
     constexpr std::uint64_t kOnes = 0x0101010101010101u, kLow = 0x7f * kOnes;
     const std::uint64_t differs = eight ^ (static_cast<unsigned char>(c) * kOnes);
@@ -19,19 +19,20 @@ bool has_annotation(const Function& f, std::string_view name) {
     return std::ranges::any_of(f.annotations, [&](Symbol a) { return a.str() == name; });
 }
 
-// How many arguments stand before the one for the callee's parameter 0; -1 when the receiver that
-// parameter 0 takes is not among them.
+// The number of arguments before the one for the callee's parameter 0; -1 when parameter 0 takes a
+// receiver that is not in the argument list.
 std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
     const bool in_class = !callee.parent_class.empty();
     if (is_enter(call) || is_exit(call)) {
-        // A generator takes what made the manager, which follows the manager itself.
+        // A generator's own parameters follow the manager: they are the arguments of the call that
+        // made it.
         const std::string_view name = callee.name.str();
         const bool of_class = in_class && name.starts_with(callee.parent_class.str()) &&
                               last_name(name) == name.substr(callee.parent_class.str().size() + 1);
         return of_class ? 0 : 1;
     }
     if (call.kind == CallKind::constructor) return -1;
-    // autograd.Function.apply(x) makes the ctx that forward(ctx, x) takes.
+    // autograd.Function.apply(x) creates the ctx that forward(ctx, x) takes.
     if (last_name(call.name.str()) == "apply" && last_name(callee.name.str()) == "forward")
         return call.kind == CallKind::method ? 0 : -1;
     if (call.kind == CallKind::method) return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
@@ -47,7 +48,7 @@ bool is_python(const Function& f) {
 
 std::string_view last_name(std::string_view qualified) {
     std::size_t begin = qualified.size();
-    // Eight characters at a time: it is asked of every name, many times.
+    // Eight characters at a time, because this runs for every name, many times.
     for (std::uint64_t eight = 0; begin >= sizeof eight; begin -= sizeof eight) {
         std::memcpy(&eight, qualified.data() + begin - sizeof eight, sizeof eight);
         const std::uint64_t found = bytes_equal(eight, '.') | bytes_equal(eight, ':');

@@ -12,12 +12,12 @@ bool is_python(const Function&);
 // The text after the last "::" or ".".
 std::string_view last_name(std::string_view qualified);
 
-// `f.__enter__` and `f.__exit__`, where `f` is a class of context managers, a library's or a generator.
+// `f.__enter__` and `f.__exit__`, where `f` is a context manager class of a library or a generator.
 bool is_enter(const Call&);
 bool is_exit(const Call&);
 
-// What a call passes for the parameters of a function it reaches; nullptr when a default stands in,
-// or when unpacked arguments hide it.
+// The arguments that a call passes for the parameters of a function it reaches. nullptr when the
+// parameter has its default, or when unpacked arguments (*args) hide the argument.
 class Passed {
 public:
     Passed(const Call&, const Function& callee);
@@ -29,20 +29,21 @@ private:
     const Call& call_;
     const Function& callee_;
     bool python_ = false;
-    std::ptrdiff_t before_ = 0;  // arguments that stand before the one for parameter 0
+    std::ptrdiff_t before_ = 0;  // number of arguments before the one for parameter 0
 };
 const Operand* argument_for(const Call&, const Function& callee, std::int32_t param);
 
-// The call that an operand is the result of; nullptr when it is none.
+// The call whose result the operand is; nullptr when it is not the result of a call.
 const Call* call_of(const Function&, const Operand&);
 
-// What `a, b = pair` and `pair[1]` read in Python: the item at a constant place of a held value.
+// The item at a constant index that `a, b = pair` and `pair[1]` read in Python.
 struct Item {
     const Operand* held = nullptr;  // nullptr: the call reads no such item
     std::size_t at = 0;
 };
 Item item_of(const Call&);
-// The item of a list or tuple that is written out; nullptr when the call makes none, or is shorter.
+// The item `at` of a list or tuple display; nullptr when the call does not make one, or it is
+// shorter.
 const Operand* item_of_display(const Call&, std::size_t at);
 
 }  // namespace mp::lint

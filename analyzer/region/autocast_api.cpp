@@ -8,7 +8,7 @@
 namespace mp::lint {
 namespace {
 
-// "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA" all end in the device.
+// The device is the end of "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA".
 std::string enumerator(std::string_view constant) {
     std::string_view text = last_name(unquoted(constant));
     if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
@@ -42,7 +42,7 @@ bool names(const std::vector<std::string>& list, std::string_view qualified) {
     });
 }
 
-// Which device an excluded dispatch key stands for: Autocast is CUDA's, AutocastCPU is CPU's.
+// The device of an excluded dispatch key: Autocast is CUDA's, AutocastCPU is CPU's.
 Device excluded_device(const Function& f, const Operand& operand, bool& is_autocast) {
     Symbol key = operand.constant;
     const auto index = static_cast<std::size_t>(operand.call);
@@ -180,7 +180,7 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
                 .negated = is.negated,
                 .manager = is.manager};
     if (is.kind == ApiKind::none) return api;
-    // `with torch.set_grad_enabled(x)` makes an object, whose __enter__ tells.
+    // `with torch.set_grad_enabled(x)` makes an object; its __enter__ is classified instead.
     if (is.kind == ApiKind::set_enabled && call.kind == CallKind::constructor) return {};
     if (is.kind == ApiKind::guard || is.kind == ApiKind::exclude || is.kind == ApiKind::no_grad) {
         if (call.kind != CallKind::constructor && call.kind != CallKind::destructor) return {};
@@ -193,7 +193,7 @@ ApiCall AutocastApi::classify(const Function& f, const Call& call) const {
         if (!is_autocast) return {};
     }
     if (is.device_argument) {
-        // The form without a device is CUDA's.
+        // Without a device argument, the call is about CUDA.
         const bool setter = is.kind == ApiKind::set_enabled || is.kind == ApiKind::set_dtype;
         const bool has_device = call.args.size() > (setter ? 1u : 0u);
         api.device = has_device ? device_of_constant(call.args[0]) : kCuda;

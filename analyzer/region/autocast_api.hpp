@@ -1,7 +1,7 @@
 #pragma once
 
 // The functions that read and set the autocast state of a thread, recognised by qualified name, and
-// the names that the user adds. Everything else about regions follows from them.
+// the names that the user adds. All regions are derived from them.
 
 #include <cstdint>
 #include <string_view>
@@ -21,12 +21,12 @@ enum class ApiKind : std::uint8_t {
     set_dtype,
     read_dtype,
     exclude,       // a guard that takes autocast out of the dispatcher
-    guard,         // a guard the user named: opens
+    guard,         // a guard from the configuration: opens
     no_grad,       // a guard under which no gradients are recorded
-    enter,         // a function the user named: opens
-    leave,         // a function the user named: closes
+    enter,         // a function from the configuration: opens
+    leave,         // a function from the configuration: closes
     enter_python,  // `X.__enter__` of a library's context manager
-    exit_python,   // `X.__exit__`: as it was before the __enter__ that its receiver names
+    exit_python,   // `X.__exit__`: restores the state from before the __enter__ of its receiver
 };
 
 struct ApiCall {
@@ -43,7 +43,7 @@ public:
     explicit AutocastApi(const RegionConfig&);
 
     ApiCall classify(const Function&, const Call&) const;
-    // Cheap test by name alone.
+    // Checks the name only.
     bool names_api(const Call&) const;
     bool runs_in_region(const Function&) const;  // named in RegionConfig::functions
     DType configured_dtype() const { return config_.dtype; }
@@ -64,15 +64,14 @@ private:
     Known look_up(std::string_view name) const;
 
     RegionConfig config_;
-    PythonManager configured_;  // a context manager that the user named
-    // Filled while linking, on one thread: where in found_ stands what a name is, 0 before it is
-    // asked.
+    PythonManager configured_;  // the context managers of the configuration
+    // Filled while linking, on one thread: index in found_ by name; 0: not looked up yet.
     mutable BySymbol<std::uint32_t> memo_;
-    mutable std::vector<Known> found_;  // [1] stands for all that are none
+    mutable std::vector<Known> found_;  // [1] is shared by all names that are not of the API
 };
 
-// "AmpGuard" of the constructor "AmpGuard::AmpGuard" and the destructor "AmpGuard::~AmpGuard"; a
-// name without that form is the class already.
+// "AmpGuard" for the constructor "AmpGuard::AmpGuard" and the destructor "AmpGuard::~AmpGuard". Any
+// other name is returned unchanged: it is the class already.
 std::string_view class_of(std::string_view name);
 
 // The dtype that an argument such as torch::kBFloat16 or at::ScalarType::Half names.

@@ -17,8 +17,9 @@ std::optional<std::string_view> after(std::string_view text, std::string_view pr
     return text.substr(prefix.size());
 }
 
-// "ns" of what TORCH_LIBRARY(ns, m), _FRAGMENT and _IMPL(ns, key, m) name their functions, in libtorch
-// ("TORCH_LIBRARY_IMPL_init_ns_CUDA_12") and in our stubs ("mp_library_CUDA_ns"); and the key.
+// Namespace and dispatch key of TORCH_LIBRARY(ns, m), _FRAGMENT and _IMPL(ns, key, m), read from
+// the name of the function that the macro defines: "TORCH_LIBRARY_IMPL_init_ns_CUDA_12" in
+// libtorch, "mp_library_CUDA_ns" in our stubs.
 struct Library {
     std::string_view space;
     std::string_view key;
@@ -40,7 +41,7 @@ std::optional<Library> library_of(std::string_view name) {
     return Library{stub->substr(at + 1), tag == "lib" || tag == "fragment" ? "" : tag};
 }
 
-// The module of "pybind11_init_NAME"; empty when the build system names it.
+// The module of "pybind11_init_NAME"; empty when the name is a macro that the build system defines.
 std::optional<std::string_view> module_exported_by(std::string_view name) {
     const auto module = after(name, "pybind11_init_");
     if (!module) return std::nullopt;
@@ -106,7 +107,8 @@ private:
         const Symbol usr = call.lambdas.front();
         call.lambdas.clear();  // registering a function does not call it
         const auto [entry, is_new] = exports_.try_emplace(name, Export{usr, key == "CUDA"});
-        // Of several kernels of one op, CUDA's stands for all: its regions are the usual ones.
+        // If an op has several kernels, the CUDA kernel is used, because regions are mostly for
+        // CUDA.
         if (!is_new && key == "CUDA" && !entry->second.cuda)
             entry->second = {usr, true};
         else if (!is_new && name.front() == '.' && entry->second.usr != usr)
@@ -141,7 +143,8 @@ private:
         Symbol usr;
         bool cuda = false;
     };
-    std::unordered_map<std::string, Export> exports_;  // "ext.f", ".f" of a nameless one
+    std::unordered_map<std::string, Export> exports_;  // key: "ext.f", or ".f" for a module without a known
+                                                       // name
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where Python calls C++: functions that a pybind11 module or a torch library exports. The calls get the
-// C++ function as their callee, so that both languages are one program.
+// Calls from Python to C++: functions that a pybind11 module or a torch library exports. Such a
+// call gets the C++ function as its callee, so that both languages are linked into one program.
 
 #include <optional>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace mp::lint {
 
 void link_bindings(std::vector<Unit>& units);
 
-// What m.def("op(...)") and m.impl("op", function) in a TORCH_LIBRARY function of C++ register.
+// An op registered by m.def("op(...)") or m.impl("op", function) in a TORCH_LIBRARY function.
 struct RegisteredOp {
     std::string_view space;  // "ns"
     std::string_view key;    // "CUDA", "Autocast"; empty in TORCH_LIBRARY and TORCH_LIBRARY_FRAGMENT

@@ -1,7 +1,7 @@
 #pragma once
 
-// Maps from Symbols. Their ids are dense, so they are arrays: no hashing, and nothing to free one by
-// one.
+// Maps with a Symbol as key. Symbol ids are dense, so the maps are arrays: lookup needs no hash,
+// and destruction frees one block.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace mp::lint {
 template <class T>
 class BySymbol {
 public:
-    // What nobody has set is T{}.
+    // T{} for a key that was never set.
     T get(Symbol key) const { return key.id() < values_.size() ? values_[key.id()] : T{}; }
     // Valid until the next new key.
     T& operator[](Symbol key) {
-        // For all there are: what is found out about one name is mostly found out about many.
+        // Grows to all Symbols at once: most maps are filled for many keys.
         if (key.id() >= values_.size()) values_.resize(std::max(key.id() + 1, Symbol::count()));
         return values_[key.id()];
     }
@@ -30,7 +30,7 @@ private:
     std::vector<T> values_;
 };
 
-// Many values per Symbol, each Symbol's in the order in which they were given.
+// Many values per Symbol. The values of one Symbol keep the order in which they were added.
 template <class T>
 class GroupsBySymbol {
 public:
@@ -46,7 +46,7 @@ public:
         for (std::size_t i = all.size(); i-- > 0;) values_[--groups_[all[i].first].first] = all[i].second;
     }
 
-    // Each once, in the order in which they were given first.
+    // Distinct keys, in the order of their first value.
     const std::vector<Symbol>& keys() const { return keys_; }
     std::span<const T> get(Symbol key) const {
         const Group group = groups_.get(key);

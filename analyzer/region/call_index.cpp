@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-// Marked positions, and the walk over them in order.
+// A bit set of positions that is read in order.
 class Marks {
 public:
     explicit Marks(std::size_t size) : words_((size + kBits - 1) / kBits) {}

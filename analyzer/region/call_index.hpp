@@ -1,6 +1,7 @@
 #pragma once
 
-// The calls of a program by name and by op: it has hundreds of thousands, and a rule judges few.
+// The calls of a program by name and by op. A program has hundreds of thousands of calls and a rule
+// judges few of them.
 
 #include <cstdint>
 #include <functional>
@@ -14,31 +15,32 @@
 
 namespace mp::lint {
 
-// Where a call stands.
+// The position of a call.
 struct CallAt {
     std::uint32_t function = 0;  // in Program::functions()
     std::uint32_t call = 0;      // in Function::calls
 };
 
-// A question about a name; none accepts nothing.
+// A predicate on a name. An empty function accepts nothing.
 using NameQuestion = std::function<bool(std::string_view)>;
 
 class CallIndex {
 public:
     explicit CallIndex(std::span<const Function* const> functions);
 
-    // The calls whose name `name` accepts or whose op `op` does, in the program's order. Each question is
-    // asked once per distinct text, `op` of known ops only.
+    // The calls whose name `name` accepts or whose op `op` accepts, in the program's order. Each
+    // predicate is called once per distinct string, `op` only for known ops.
     std::vector<CallAt> select(const NameQuestion& name, const NameQuestion& op) const;
 
 private:
-    // The calls that share a name, or an op, by where they stand in calls_. Every question goes through
-    // all texts, so these lie one behind the other.
+    // Positions in calls_, by name or by op. Every predicate runs over all strings, so the strings
+    // are stored one after the other.
     struct Index {
         Index() = default;
         explicit Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls);
         GroupsBySymbol<std::uint32_t> calls_of;
-        std::vector<char> all_texts;          // no string: its characters could move with it
+        std::vector<char> all_texts;          // not a std::string: a moved short string would move its
+                                              // characters
         std::vector<std::string_view> texts;  // of calls_of.keys()
     };
 

@@ -5,7 +5,8 @@
 namespace mp::lint {
 namespace {
 
-// last_name(qualified) == name, for many names of which few are, and a name without separators.
+// Same as last_name(qualified) == name, for a `name` without separators. Faster when most names
+// differ.
 bool is_last_name(std::string_view name, std::string_view qualified) {
     if (qualified.size() <= name.size()) return qualified == name;
     const char before = qualified[qualified.size() - name.size() - 1];
@@ -34,7 +35,7 @@ const Classes::Class* Classes::find(Symbol name) const {
     return number == 0 ? nullptr : &classes_[number - 1];
 }
 
-// Visits the class and its ancestors until the visitor says true.
+// Visits the class and its ancestors until the visitor returns true.
 template <class Visit>
 bool Classes::climb(Symbol name, int depth, Visit& visit) const {
     if (depth > kMaxDepth) return false;

@@ -1,4 +1,4 @@
-// What a rule is told of the states in which a call can run, made when it asks.
+// The lists of states in which a call can run. They are built when a rule asks for them.
 
 #include <algorithm>
 
@@ -104,7 +104,7 @@ const Contexts::OnDemand& Contexts::of(std::uint32_t f) const {
     return entry;
 }
 
-// Nothing changes inside: every call of the function runs in its entry states.
+// For a function that does not change the state: every call runs in the function's entry states.
 std::vector<Context> Contexts::make_for_function(std::uint32_t f) const {
     std::vector<Context> list;
     for (const std::int32_t n : entries_[f]) {
@@ -131,7 +131,7 @@ std::vector<Context> Contexts::make_for_call(std::uint32_t f, std::size_t call) 
     return list;
 }
 
-// The state "off", with the block of this function that switched off, when there is one.
+// The state "off". If a block of this function switched autocast off, the state names it as opener.
 Context Contexts::island_of(std::uint32_t f, std::size_t call) const {
     Context off = off_[0];
     const Exploration* exploration = effects_.exploration(f);
@@ -142,7 +142,7 @@ Context Contexts::island_of(std::uint32_t f, std::size_t call) const {
             const Call& closed = graph_.function(f).calls[static_cast<std::size_t>(cell.origin)];
             off.opened = closed.span;
             off.opener = opener_name(f, cell.origin);
-            // Closing a device closes the one that is not known too.
+            // Closing a known device also closes the unknown device, so name the known one.
             if (off.device.empty()) off.device = Symbol(kDeviceNames[d]);
         }
     }
@@ -160,7 +160,7 @@ void Contexts::finish(std::vector<Context>& list, const Context* off, Switch gra
     for (Context& context : list) context.grad = grad;
 }
 
-// Most functions are neither entered with anything on nor change anything.
+// True for most functions: every entry state is off, and the function does not change it.
 bool Contexts::is_always_off(std::uint32_t f) const {
     return !effects_.exploration(f) && std::ranges::all_of(entries_[f], [&](std::int32_t n) {
         return nodes_[static_cast<std::size_t>(n)].enabled == Switch::off;

@@ -24,7 +24,7 @@ bool has_autocast_state(const Function& f) {
     return f.kind != FunctionKind::kernel && f.kind != FunctionKind::device && !leaves_region(f);
 }
 
-// What tells this path apart from another that reaches the same call.
+// An assumption of this path that another path to the same call does not share.
 Symbol difference(const std::vector<Assumption>& here, const std::vector<Assumption>& there) {
     for (const Assumption& a : here) {
         if (std::ranges::find(there, a) != there.end()) continue;
@@ -46,7 +46,8 @@ Contexts::Contexts(const Effects& effects, const RegionConfig& config)
     off_[0].proven = true;
     seed();
     propagate();
-    // Functions that only call each other have no way in that we know: somebody outside calls them.
+    // Functions that only call each other have no known caller: they are assumed to be called from
+    // outside the program.
     for (std::uint32_t f = 0; f < graph_.size(); ++f) {
         if (!entries_[f].empty()) continue;
         enter({.function = f, .device = kBase, .via_nobody = true});
@@ -101,8 +102,8 @@ void Contexts::seed() {
 }
 
 void Contexts::propagate() {
-    // enter() appends to nodes_, so this walks breadth-first: the first way into a state is the
-    // shortest.
+    // enter() appends to nodes_, so this is a breadth-first walk: the first path into a state is
+    // the shortest.
     while (visited_ < nodes_.size()) visit(static_cast<std::int32_t>(visited_++));
 }
 
@@ -121,7 +122,8 @@ void Contexts::enter(const Node& node) {
 }
 
 void Contexts::visit(std::int32_t node) {
-    const Node entry = nodes_[static_cast<std::size_t>(node)];  // nodes_ grows meanwhile
+    const Node entry = nodes_[static_cast<std::size_t>(node)];  // a copy, because nodes_ grows during the
+                                                                // loop
     const auto calls = graph_.linked_calls(entry.function);
     std::vector<Local> here;
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -222,8 +224,8 @@ void Contexts::add_locals(const Node& entry, const Exploration& exploration, std
             local.proven = local.proven && entry.proven;
             local.condition = entry.condition;
         }
-        // Another path reaches this call in another state: the region is open under a condition
-        // only.
+        // Another path reaches this call in another state, so the region is open only under a
+        // condition.
         for (const std::uint32_t j : indices) {
             const Cell& other = state(j).cells[device];
             if (other.value == cell.value) continue;
@@ -250,7 +252,8 @@ bool Contexts::can_enter_enabled(std::uint32_t f, Device device) const {
     });
 }
 
-// Which functions can be entered in a state, when `holds(f, call)` tells whether a call can run in it.
+// Finds the functions that can be entered in a state. `holds(f, call)` returns whether a call can
+// run in that state.
 template <class Holds>
 void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Holds holds) {
     at_entry.assign(graph_.size(), 0);
@@ -273,7 +276,7 @@ void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Hol
             return node.via_nobody && (node.device == kBase || framework_too);
         });
         if (outside) mark(f);
-        // Calls that run in the state whatever it was at the entry.
+        // Calls that run in the state whatever the state at entry was.
         if (!outside && effects_.exploration(f)) follow(f);
     }
     while (!pending.empty()) {
@@ -283,7 +286,7 @@ void Contexts::find_entered(std::vector<char>& at_entry, bool framework_too, Hol
     }
 }
 
-// Devices are followed one by one; that all of them are off at once is a question of its own.
+// Nodes hold the state of one device, so "all devices are off at once" needs a walk of its own.
 void Contexts::find_off() {
     find_entered(off_at_entry_, false, [this](std::uint32_t f, std::size_t c) { return can_be_off(f, c); });
     find_entered(records_at_entry_, true,

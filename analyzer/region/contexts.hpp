@@ -1,7 +1,7 @@
 #pragma once
 
-// In which autocast states every function and every call can run, top-down over the call graph,
-// each with one shortest path that makes it so.
+// The autocast states in which each function and each call can run, computed top-down over the call
+// graph. Each state keeps one shortest path that leads to it.
 
 #include <memory>
 #include <mutex>
@@ -14,7 +14,7 @@ namespace mp::lint {
 
 class Contexts {
 public:
-    // A chain longer than twice this is shown with its middle left out.
+    // A chain longer than twice this is shown without its middle.
     static constexpr std::size_t kChainEnd = 8;
 
     Contexts(const Effects&, const RegionConfig&);
@@ -24,8 +24,8 @@ public:
     bool can_enter_enabled(std::uint32_t f, Device) const;
 
 private:
-    // The state of one device at the entry of a function, and how it came to be. Device kBase
-    // stands for "nothing was ever set", for all devices.
+    // The state of one device at the entry of a function, and the path to it. Device kBase means
+    // "never set", for all devices.
     struct Node {
         std::uint32_t function = 0;
         Device device = 0;
@@ -36,7 +36,7 @@ private:
         Symbol condition{};
         Symbol opener{};
         SourceSpan opened{};
-        std::int32_t parent = -1;  // the caller's node, when the region was open there already
+        std::int32_t parent = -1;  // the caller's node, when the region was already open there
         std::int32_t front = -1;   // ancestor that ends the beginning of the chain
         std::uint32_t depth = 0;   // calls from the opener to here
         CallRef via{};             // the call that enters this function
@@ -49,7 +49,7 @@ private:
         Switch enabled = Switch::off;
         DType dtype = DType::unknown;
         bool proven = true;
-        bool inherited = false;  // open at entry already
+        bool inherited = false;  // already open at entry
         Symbol condition{};
         std::int32_t origin = kNone;
     };
@@ -64,8 +64,8 @@ private:
     void enter_targets(std::int32_t from, std::size_t call, const Local&);
     void enter_base(std::uint32_t f, std::size_t call);
     std::vector<Local> locals(const Node& entry, std::size_t call) const;
-    // Whether two calls of the function run in the same states, whatever its entry: most neighbours
-    // do.
+    // Whether two calls of the function run in the same states for every entry. True for most
+    // neighbours.
     bool same_states(std::uint32_t f, std::size_t call, std::size_t other) const;
     void add_locals(const Node& entry, const Exploration&, std::size_t call, Device,
                     std::vector<Local>&) const;
@@ -94,14 +94,15 @@ private:
     const Effects& effects_;
     const Graph& graph_;
     const RegionConfig& config_;
-    std::vector<Node> nodes_;                         // in order of distance: a queue
-    std::size_t visited_ = 0;                         // nodes before this one have been followed
+    std::vector<Node> nodes_;                         // in order of distance: the queue of a breadth-first
+                                                      // walk
+    std::size_t visited_ = 0;                         // number of nodes already followed
     std::vector<std::vector<std::int32_t>> entries_;  // per function
     std::vector<char> always_in_region_;              // annotated or named in the configuration
-    std::vector<char> off_at_entry_;      // the function can be entered with autocast off on every device
-    std::vector<char> records_at_entry_;  // ... with gradients recorded
-    // Chains are text, and few functions are ever asked about: made on the first question, by any
-    // thread.
+    std::vector<char> off_at_entry_;                  // autocast can be off on every device at entry
+    std::vector<char> records_at_entry_;              // ... with gradients recorded
+    // Built on the first request, by any thread: chains are text, and rules ask about few
+    // functions.
     struct OnDemand {
         std::once_flag made;
         std::vector<std::vector<Context>> lists;

@@ -52,7 +52,8 @@ void DTypes::connect_call(std::uint32_t f, std::size_t call) {
         for (std::size_t p = 0; p < callee.params.size(); ++p) {
             const std::uint32_t slot = param_slot(target.function, static_cast<std::int32_t>(p));
             if (callee.params[p].dtype != DType::unknown || slots_[slot].is == Slot::Is::unknown) continue;
-            // A lambda's arguments come from whoever runs it; a missing argument is a default.
+            // A lambda's arguments come from the function that calls it. A missing argument has its
+            // default.
             const Operand* argument = target.lambda ? nullptr : passed[p];
             if (argument)
                 flow(f, *argument, slot, &c.span);
@@ -62,7 +63,7 @@ void DTypes::connect_call(std::uint32_t f, std::size_t call) {
     }
 }
 
-// Visits the slots whose dtype the operand has; false when it is none of ours.
+// Visits the slots that the operand's dtype comes from; false when it comes from no slot.
 template <class Visit>
 bool DTypes::for_each_source(std::uint32_t f, const Operand& o, Visit visit) const {
     const Function& function = graph_.function(f);
@@ -91,7 +92,8 @@ void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const Sou
     if (!ours) set_unknown(to);
 }
 
-// What is known already flows when settle() starts.
+// Groups the flows by source slot. Slots that are already known are propagated when settle()
+// starts.
 void DTypes::sort_flows() {
     first_flow_.assign(slots_.size() + 1, 0);
     for (const Flow& flow : flows_) ++first_flow_[flow.from + 1];

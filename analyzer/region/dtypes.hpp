@@ -1,7 +1,7 @@
 #pragma once
 
-// Dtypes of parameters and results over the whole program: a parameter has one when every known
-// caller passes the same, a result when every `return` gives the same.
+// Dtypes of parameters and results over the whole program. A parameter has a dtype when every known
+// caller passes the same one, a result when every `return` has the same one.
 
 #include <vector>
 
@@ -19,13 +19,13 @@ public:
     ResolvedDType of(std::uint32_t f, const Operand&) const;
 
 private:
-    // A parameter, or what a function returns. Its dtype is unseen until something flows into it,
-    // then known, then unknown for good when two things disagree.
+    // A parameter or a result. It is `unseen` until a dtype flows into it, then `known`, and
+    // `unknown` for good once two dtypes disagree.
     struct Slot {
         enum class Is : std::uint8_t { unseen, known, unknown } is = Is::unseen;
         DType dtype = DType::unknown;
         std::int32_t source = kNone;     // the slot it came from
-        const SourceSpan* at = nullptr;  // where: the argument's call, or the returning function
+        const SourceSpan* at = nullptr;  // the argument's call, or the returning function
     };
     struct Flow {
         std::uint32_t from = 0;
@@ -41,7 +41,8 @@ private:
 
     void connect();
     void connect_call(std::uint32_t f, std::size_t call);
-    // Lets an operand flow into a slot; records a dependency when it is another slot.
+    // Lets an operand's dtype flow into a slot; records a dependency when it comes from another
+    // slot.
     void flow(std::uint32_t f, const Operand&, std::uint32_t to, const SourceSpan* at);
     void merge(std::uint32_t slot, DType, std::int32_t source, const SourceSpan* at);
     void set_unknown(std::uint32_t slot);

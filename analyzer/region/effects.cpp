@@ -5,7 +5,8 @@
 namespace mp::lint {
 namespace {
 
-// A cycle of functions settles quickly, because states only accumulate; this stops hostile ones.
+// Cycles of functions reach a fixed point in a few rounds, because states only accumulate. The
+// limits stop hostile input.
 constexpr int kMaxRounds = 8;
 constexpr std::size_t kMaxExits = 16;
 
@@ -39,7 +40,8 @@ Summary nobody_knows() {
     return {.exits = {exit}};
 }
 
-// Exits with the same outcome are one; only what all of them assume is left of their paths.
+// Merges exits with the same outcome. The merged exit keeps only the assumptions that all of them
+// share.
 void add_exit(std::vector<Exit>& exits, Exit exit) {
     for (Exit& known : exits) {
         if (known.cells != exit.cells) continue;
@@ -78,7 +80,8 @@ bool Effects::touches(std::uint32_t f, std::size_t call) const {
     });
 }
 
-// Functions from which a call of the API can be reached; all others are never looked at again.
+// Finds the functions from which a call of the API can be reached. All others are skipped from here
+// on.
 void Effects::find_reaching() {
     reaches_.assign(graph_.size(), 0);
     std::vector<std::uint32_t> pending;
@@ -111,8 +114,8 @@ void Effects::find_destructors() {
     }
 }
 
-// Whether an object is a guard shows in its destructor, so that is solved before the constructor,
-// and with it before everyone who makes such an object.
+// The destructor shows whether an object is a guard. It is therefore solved before the constructor,
+// and so before every function that makes such an object.
 std::uint32_t Effects::destructor_for(std::uint32_t f) const {
     const Function& function = graph_.function(f);
     if (!is_constructor(function)) return Graph::kNobody;
@@ -120,8 +123,8 @@ std::uint32_t Effects::destructor_for(std::uint32_t f) const {
     return found == destructors_.end() ? Graph::kNobody : found->second;
 }
 
-// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack: the
-// depth of a call graph is the input's choice).
+// Strongly connected components, callees first. Tarjan's algorithm with an explicit stack, because
+// the input decides how deep the call graph is.
 std::vector<std::vector<std::uint32_t>> Effects::components() const {
     constexpr std::uint32_t kUnseen = ~std::uint32_t{0};
     struct Frame {
@@ -210,7 +213,7 @@ void Effects::solve(const std::vector<std::uint32_t>& component) {
     };
     settle();
     if (cycle) {
-        // What was learnt with unfinished summaries is learnt again with the final ones.
+        // The first exploration used unfinished summaries; repeat it with the final ones.
         for (const std::uint32_t f : component) explore(f);
         settle();
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every function does to the autocast state, bottom-up over the call graph.
+// The effect of every function on the autocast state, computed bottom-up over the call graph.
 
 #include <deque>
 #include <unordered_map>
@@ -11,9 +11,10 @@
 
 namespace mp::lint {
 
-// What is known about a class from the effects of its methods.
+// Properties of a class, derived from the effects of its methods.
 struct ClassFacts {
-    bool reads_enabled = false;      // some method reads the state: a later write of a member restores it
+    bool reads_enabled = false;      // some method reads the state, so a later write of a member restores
+                                     // it
     bool destructor_closes = false;  // its destructor closes or restores: objects are guards
     bool method_closes = false;      // ... or another method does
 };
@@ -23,15 +24,15 @@ public:
     Effects(const Graph&, const AutocastApi&);
 
     const Summary& summary(std::uint32_t f) const { return summaries_[f]; }
-    // nullptr when nothing in the function touches the state.
+    // nullptr when the function does not touch the state.
     const Exploration* exploration(std::uint32_t f) const;
     const ClassFacts* class_facts(Symbol name) const;
 
     const Graph& graph() const { return graph_; }
     const AutocastApi& api() const { return api_; }
-    // Whether the call sets, saves or restores the state, by itself or through what it calls.
+    // Whether the call sets, saves or restores the state, directly or through its callees.
     bool touches(std::uint32_t f, std::size_t call) const;
-    // Whether the call makes an object that closes the region in its destructor, wherever that
+    // Whether the call makes an object whose destructor closes the region, wherever the destructor
     // runs.
     bool opened_by_guard(std::uint32_t f, std::int32_t call) const;
 
@@ -51,16 +52,17 @@ private:
     std::vector<char> reaches_;  // a call of the autocast API is reachable from the function
     std::vector<Summary> summaries_;
     std::deque<Exploration> explorations_;
-    std::vector<std::uint32_t> exploration_of_;  // place in explorations_ from 1 on, 0 for none
+    std::vector<std::uint32_t> exploration_of_;  // index in explorations_ plus 1; 0: none
     std::unordered_map<Symbol, ClassFacts> classes_;
-    std::unordered_map<Symbol, std::uint32_t> destructors_;  // of classes, those that reach the API
+    std::unordered_map<Symbol, std::uint32_t> destructors_;  // of classes; only those that reach the API
 };
 
-// Runs one function on abstract states: all paths, with equal conditions taken the same way.
+// Explores one function on abstract states: all paths, where equal conditions are taken the same
+// way.
 class Explorer {
 public:
-    // More states than this in one function, beside the first few of each block, and nothing is claimed
-    // about it.
+    // If one function has more states than this (beside the first few of each block), nothing is
+    // reported about it.
     static constexpr std::size_t kMaxStates = 256;
 
     Explorer(const Effects&, std::uint32_t function);
@@ -71,7 +73,7 @@ private:
         std::int32_t call = kNone;  // the call that read the state or made the guard
         Symbol guard;               // class of the guard; empty for a plain read
         Cells cells;
-        Symbol assumed{};  // a condition that holds only while Python's `with` block lasts
+        Symbol assumed{};  // a condition that is assumed only inside Python's `with` block
 
         friend bool operator==(const Saved&, const Saved&) = default;
     };
@@ -85,7 +87,7 @@ private:
     struct Setting {
         Value value = Value::unknown;
         std::int32_t param = kNone;
-        const Cell* saved = nullptr;  // restore this
+        const Cell* saved = nullptr;  // the state to restore
     };
 
     void find_tracked();
@@ -129,13 +131,13 @@ private:
     std::uint32_t index_;
     const Function& f_;
     std::vector<std::vector<std::size_t>> block_calls_;
-    std::vector<char> tracked_;  // per edge, numbered in order: its condition matters
+    std::vector<char> tracked_;  // per edge, numbered in order: its condition is tracked
     std::vector<std::uint32_t> first_edge_;
     std::vector<std::vector<State>> seen_;  // per block
     std::vector<std::pair<std::uint32_t, State>> pending_;
     std::size_t states_ = 0;
     bool returns_saved_ = true;
-    std::unordered_map<std::uint64_t, bool> inside_;  // of is_inside
+    std::unordered_map<std::uint64_t, bool> inside_;  // memo of is_inside()
     Exploration out_;
 };
 

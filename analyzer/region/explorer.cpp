@@ -29,7 +29,7 @@ bool Explorer::same_branch(const Edge& a, const Edge& b) const {
     return !a.condition.empty() && a.condition == b.condition && a.when == b.when;
 }
 
-// Whether every wanted block can be reached when no edge like `without` is taken.
+// Whether every wanted block can be reached when no edge with the condition of `without` is taken.
 bool Explorer::reaches_all(const std::vector<char>& wanted, const Edge* without) const {
     std::vector<char> reached(block_count(), 0);
     std::vector<std::uint32_t> pending{0};
@@ -48,8 +48,8 @@ bool Explorer::reaches_all(const std::vector<char>& wanted, const Edge* without)
     return true;
 }
 
-// Only conditions that decide whether something touches the state are worth telling apart;
-// following every condition of a long function would multiply its states for nothing.
+// Tracks only the conditions that decide whether the state is touched. Tracking every condition of
+// a long function would multiply its states without use.
 void Explorer::find_tracked() {
     std::size_t edges = 0;
     for (const Block& b : f_.flow) {
@@ -60,7 +60,7 @@ void Explorer::find_tracked() {
     if (f_.flow.empty()) return;
     std::vector<char> touching(block_count(), 0);
     for (std::size_t c = 0; c < f_.calls.size(); ++c) {
-        // A `with` block undoes what it does: the way around it ends in the same state.
+        // A `with` block undoes its own effect, so a path around it ends in the same state.
         if (is_enter(f_.calls[c]) || is_exit(f_.calls[c])) continue;
         const ApiKind kind = effects_.api().classify(f_, f_.calls[c]).kind;
         const bool reads = kind == ApiKind::read_enabled || kind == ApiKind::read_dtype;
@@ -86,7 +86,7 @@ void Explorer::find_tracked() {
             // Each distinct branch costs a walk over the function.
             if (known.size() > kMaxStates) {
                 if (!is_python(f_)) return overflow();
-                break;  // what is not told apart is taken both ways
+                break;  // conditions that are not tracked are taken both ways
             }
             if (!reaches_all(touching, &e)) matter.push_back(e.condition);
         }
@@ -158,7 +158,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
     if (f_.flow.empty()) return exit(state, {});
     const Block& from = f_.flow[block];
     if (from.leaves) {
-        // With one edge beside it, leaving is the other branch of that edge's condition.
+        // If there is one edge, leaving means that the edge's condition is false.
         State after = state;
         const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
         if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
@@ -175,7 +175,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
 
 void Explorer::exit(const State& left, const SourceSpan& span) {
     State state = left;
-    // Only what is for entering leaves a `with` block open.
+    // Only __enter__ may leave a `with` block open.
     if (is_python(f_) && last_name(f_.name.str()) != "__enter__") unwind(kNowhere, state);
     out_.exits.push_back({state.cells, state.assumed, span});
     const auto is_entry_state = [](const Cell& cell) {
@@ -193,7 +193,7 @@ void Explorer::record(std::size_t call, const State& state) {
     const auto same = [&](const CallState& known) {
         return known.cells == state.cells && known.assumed == state.assumed;
     };
-    // The call before usually ran in the same state.
+    // Search from the end: the previous call usually ran in the same state.
     auto found = std::find_if(out_.states.rbegin(), out_.states.rend(), same);
     std::uint32_t index = static_cast<std::uint32_t>(out_.states.rend() - found);
     if (found == out_.states.rend()) {
@@ -245,7 +245,7 @@ void Explorer::step(std::size_t call, State state, std::vector<State>& out) {
         return;
     }
     std::vector<const Target*> touching;
-    bool other = false;  // the call may as well run a body that changes nothing
+    bool other = false;  // the call may also run a body that changes nothing
     for (const Target& target : effects_.graph().targets(index_, call)) {
         if (target.spawned) continue;
         const bool touches = !effects_.summary(target.function).changes_nothing();
@@ -297,7 +297,8 @@ void Explorer::step_api(std::size_t call, const ApiCall& api, State& state) {
             state.cells[kUnknownDevice].dtype_entry = false;
             break;
         case ApiKind::leave:
-            // The user says that it closes, not how: taken as a restore of the state before.
+            // The configuration names the function, but not how it closes: assume that it restores
+            // the state before.
             set_enabled(call, kUnknownDevice, {.value = Value::entry}, true, state);
             state.cells[kUnknownDevice] = {};
             break;
@@ -328,7 +329,7 @@ void Explorer::step_guard(std::size_t call, const ApiCall& api, State& state) {
     if (last == state.saved.rend()) return;
     for (const Cell& cell : state.cells)
         if (cell.origin != kNone && cell.origin == last->call) out_.closed.push_back(cell.origin);
-    // Only whether gradients are recorded is given back: a region opened in the scope stays open.
+    // Only the gradient mode is restored: a region opened in the scope stays open.
     if (api.kind == ApiKind::no_grad)
         state.cells[kNoGrad] = last->cells[kNoGrad];
     else
@@ -355,7 +356,7 @@ Explorer::Setting Explorer::setting_of(const Operand& operand, Device device, co
         if (const Saved* saved = saved_by(operand.call, state))
             return {.value = Value::restore, .param = kNone, .saved = &saved->cells[device]};
     if (operand.param != kNone) return {.value = Value::param, .param = operand.param};
-    // A member of an object that read the state earlier: what it saved.
+    // A member of an object that read the state earlier holds the saved state.
     const ClassFacts* facts = effects_.class_facts(f_.parent_class);
     if (facts && facts->reads_enabled && operand.constant.empty() && !operand.name.empty())
         return {.value = Value::restore};
@@ -391,13 +392,13 @@ void Explorer::set_enabled(std::size_t call, Device device, Setting setting, boo
         cell.param = setting.param;
         cell.sure = sure && setting.value != Value::unknown && setting.value != Value::param;
     }
-    // Enabled and dtype are set apart.
+    // `enabled` and the dtype are set separately.
     cell.dtype_entry = dtype_entry;
     cell.dtype = dtype;
 }
 
-// What a condition inside the callee means at this call: decided by a constant argument, or the
-// caller's text for the same value.
+// Translates a condition of the callee to this call: a constant argument decides it, or it becomes
+// the caller's text for the same value.
 Explorer::Fit Explorer::fit(const Call& call, const Target& target, Assumption& assumption) const {
     const Function& callee = effects_.graph().function(target.function);
     for (std::size_t p = 0; p < callee.params.size(); ++p) {
@@ -412,8 +413,8 @@ Explorer::Fit Explorer::fit(const Call& call, const Target& target, Assumption& 
     return Fit::when;
 }
 
-// Whether this exit of the callee fits the arguments and the path; adds what it tells about the
-// path.
+// Whether this exit of the callee fits the arguments and the path. Adds the exit's assumptions to
+// the path.
 bool Explorer::select(std::size_t call, const Target& target, const Exit& exit, State& state,
                       bool& sure) const {
     for (Assumption when : exit.when) {
@@ -466,7 +467,7 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
             return cell.value == Value::restore || cell.value == Value::off;
         });
     };
-    // A destructor that closes under a condition of its own object is trusted to know.
+    // A destructor that closes under a condition of its own object is trusted.
     const bool trusted = guard && kind == CallKind::destructor && std::ranges::any_of(summary.exits, ends);
 
     bool sure = alone;
@@ -479,7 +480,8 @@ void Explorer::step_body(std::size_t call, const Target& target, bool alone, con
     for (auto& [exit, after] : taken) {
         const Saved saved{static_cast<std::int32_t>(call), makes_guard ? callee.parent_class : Symbol{},
                           after.cells};
-        // Several ways out that no condition tells apart: each is only a possibility.
+        // If several exits fit and no condition distinguishes them, each is only possible, not
+        // sure.
         const bool known = sure && (taken.size() == 1 || !exit->when.empty());
         for (std::size_t d = 0; d < kDevices; ++d)
             apply(call, callee, exit->cells[d], static_cast<Device>(d), known, after, guard);

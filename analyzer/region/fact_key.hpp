@@ -1,6 +1,6 @@
 #pragma once
 
-// Part of a fact as a key of what was found out about it: parameter 2 of a function, item 1 of a call.
+// A key for a part of a fact: parameter 2 of a function, item 1 of a call.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace mp::lint {
 
 struct FactKey {
-    const void* fact = nullptr;  // a Function, Call or Item, by where it lies
+    const void* fact = nullptr;  // address of a Function, Call or Item
     std::int32_t index = 0;
     friend bool operator==(const FactKey&, const FactKey&) = default;
 };

@@ -10,8 +10,8 @@
 namespace mp::lint {
 namespace {
 
-// One body: the same instantiation reached through several units. Different programs of one tree
-// may each have a `main`, so the place belongs to the identity.
+// Identifies one body that several units contain (the same instantiation). The place is part of the
+// key, because programs of one tree may each have a `main`.
 struct Identity {
     Symbol usr;
     Symbol file;
@@ -34,8 +34,8 @@ struct Candidate {
     const Unit* unit = nullptr;
 };
 
-// Of two reports of one body, the one from the cleaner unit, then the richer one; ties by path so
-// that the order of the units does not matter.
+// Orders two facts of the same body: the one from the cleaner unit is better, then the one with
+// more facts, then the lower path, so that the order of the units does not matter.
 bool is_better(const Candidate& a, const Candidate& b) {
     const auto rank = [](const Candidate& c) {
         return std::tuple(static_cast<int>(c.unit->state),
@@ -56,7 +56,7 @@ bool starts_thread(std::string_view name) {
                                               "multiprocessing.Process",
                                               "torch.multiprocessing.Process",
                                               "torch.multiprocessing.spawn"};
-    // An executor's methods, whatever holds the executor.
+    // Methods of an executor. The receiver's class may be unknown.
     if (name == "?.submit" || name == "?.apply_async" || name.ends_with("Executor.submit") ||
         name.ends_with("Executor.map") || name.ends_with("Pool.map"))
         return true;
@@ -65,7 +65,7 @@ bool starts_thread(std::string_view name) {
     });
 }
 
-// Library functions that run what they are given before they return.
+// Library functions that call the function they are given before they return.
 bool calls_at_once(std::string_view name) {
     return name == "at::parallel_for" || name == "std::invoke" || name == "std::apply" ||
            name == "std::for_each" || name == "std::for_each_n" || name == "std::transform" ||
@@ -73,10 +73,11 @@ bool calls_at_once(std::string_view name) {
            name == "torch.utils.checkpoint.checkpoint" || name == "map" || name == "builtins.map";
 }
 
-// Each body once, in no order.
+// Each body once, in no particular order.
 std::vector<const Function*> distinct_bodies(const std::vector<Unit>& units) {
     std::vector<Candidate> kept;
-    // Numbers in `kept`, from 1 on. Most USRs have one body: only the others need to be told apart.
+    // `kept` index plus 1 of the first body of each USR. Few USRs have more bodies; `others` holds
+    // those.
     BySymbol<std::uint32_t> first;
     std::unordered_map<Identity, std::uint32_t, IdentityHash> others;
     for (const Unit& u : units) {
@@ -166,7 +167,7 @@ void Graph::index_bodies() {
     overriders_ = GroupsBySymbol(overriders);
 }
 
-// In the caller's own file when several bodies share a USR; else all of them.
+// Adds the bodies of a USR: the one in the caller's file when there are several, else all of them.
 void Graph::add_bodies(const Function& caller, Symbol usr, std::vector<std::uint32_t>& out) const {
     const auto all = bodies_.get(usr);
     if (all.size() > 1) {
@@ -196,7 +197,7 @@ void Graph::resolve(const Function& caller, const Call& call, std::vector<std::u
     found.clear();
     if (!call.callee.empty()) {
         add_bodies(caller, call.callee, found);
-        // Only methods can be overridden, and a constructor runs its own class's body.
+        // Only methods can be overridden; a constructor runs the body of its own class.
         if (call.kind != CallKind::constructor && !overriders_.get(call.callee).empty())
             add_overriders(call.callee, found);
     }

@@ -29,8 +29,7 @@ class Graph {
 public:
     static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-    // A method can have more overriders than anyone follows; the first ones by position stand for
-    // all.
+    // Only the first overriders by position are followed when a method has more.
     static constexpr std::size_t kMaxOverriders = 64;
 
     Graph() = default;
@@ -40,15 +39,15 @@ public:
     const Function& function(std::uint32_t f) const { return *functions_[f]; }
     std::span<const Function* const> functions() const { return functions_; }
     std::uint32_t find(Symbol usr) const;           // kNobody when there is no body
-    std::uint32_t index_of(const Function&) const;  // kNobody for a function that is not ours
+    std::uint32_t index_of(const Function&) const;  // kNobody for a function that is not in the graph
 
     std::span<const Target> targets(std::uint32_t f, std::size_t call) const;
-    // The calls of a function that have targets, in order: few of all.
+    // The calls of a function that have targets, in order.
     std::span<const std::uint32_t> linked_calls(std::uint32_t f) const;
     std::span<const CallRef> callers(std::uint32_t f) const;
     // Every call that names this USR, with or without a body.
     std::span<const Call* const> calls_to(Symbol usr) const;
-    // kNobody for a call that belongs to no function kept.
+    // kNobody for a call of a function that is not in the graph.
     std::uint32_t owner(const Call&) const;
 
 private:
@@ -64,14 +63,14 @@ private:
     std::vector<const Function*> functions_;    // by file, line, display
     GroupsBySymbol<std::uint32_t> bodies_;      // by usr
     GroupsBySymbol<std::uint32_t> overriders_;  // direct ones
-    // Where a unit keeps its functions, and where in index_ stand the numbers of those.
+    // The functions of one unit, and the index in index_ of the number of the first.
     struct Stretch {
         const Function* first = nullptr;
         std::uint32_t count = 0;
         std::uint32_t at = 0;
     };
     std::vector<Stretch> stretches_;           // by address
-    std::vector<std::uint32_t> index_;         // kNobody for a body that is kept from another unit
+    std::vector<std::uint32_t> index_;         // kNobody where the body of another unit is kept
     std::vector<std::uint32_t> first_call_;    // per function: index of its call 0 in first_target_
     std::vector<std::uint32_t> first_target_;  // per call, and one past the last
     std::vector<Target> targets_;

@@ -14,7 +14,7 @@ bool contains(const std::vector<std::int32_t>& list, std::int32_t value) {
 
 bool is_main(const Function& f) { return f.name.str() == "main"; }
 
-// Where the way out is, for choosing the one to show: known places first, in source order.
+// Orders exits, for choosing the one to show: known places first, in source order.
 bool is_earlier(const SourceSpan& a, const SourceSpan& b) {
     if (a.known() != b.known()) return a.known();
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
@@ -32,16 +32,16 @@ std::vector<Note> path_of(const std::vector<Assumption>& assumed, const SourceSp
     return {{at, std::move(text)}};
 }
 
-// Where control goes instead when a branch whose condition nobody knows decides against the block.
-// Known conditions are not among them: the paths respect those.
+// The blocks that control reaches instead of `block` when a branch with an unknown condition goes
+// the other way. Known conditions are left out, because the paths respect them.
 std::vector<std::uint32_t> ways_around(const Function& f, std::uint32_t block) {
     std::vector<std::vector<std::uint32_t>> before(f.flow.size());
     for (std::uint32_t b = 0; b < f.flow.size(); ++b)
         for (const Edge& e : f.flow[b].to)
             if (e.to < before.size()) before[e.to].push_back(b);
     std::vector<std::uint32_t> others;
-    // Up to the last point where paths met: everything before that has decided nothing about the
-    // block.
+    // Walks back to the last point where paths joined: what happened before does not decide about
+    // the block.
     for (std::size_t steps = 0; steps < f.flow.size() && before[block].size() == 1; ++steps) {
         const std::uint32_t from = before[block][0];
         for (const Edge& e : f.flow[from].to)
@@ -72,7 +72,7 @@ Leaks::Leaks(const Effects& effects, const Contexts& contexts)
     : effects_(effects), graph_(effects.graph()), contexts_(contexts) {
     for (std::uint32_t f = 0; f < graph_.size(); ++f)
         if (const Exploration* exploration = effects_.exploration(f);
-            exploration && !is_python(graph_.function(f)))  // its `with` closes on every way out
+            exploration && !is_python(graph_.function(f)))  // Python's `with` closes on every exit
             inspect(f, *exploration);
 }
 
@@ -87,7 +87,7 @@ void Leaks::inspect_exits(std::uint32_t f, const Exploration& exploration, Devic
     std::vector<std::int32_t> order;
     for (const ExitState& exit : exploration.exits) {
         const Cell& cell = exit.cells[device];
-        // Switched back on after this function itself switched it off: as it was.
+        // The function switched the region off and on again: the state is as it was.
         if (cell.value != Value::on || !cell.sure || cell.origin == kNone || cell.before == Value::off)
             continue;
         const auto [entry, is_new] = open.try_emplace(cell.origin, &exit);
@@ -126,10 +126,10 @@ void Leaks::inspect_constants(std::uint32_t f, const Exploration& exploration) {
     }
 }
 
-// Whether the region opened by this call is this function's to close.
+// Whether this function should close the region that this call opened.
 bool Leaks::is_responsible(std::uint32_t f, const Exploration& exploration, std::int32_t origin) {
     const auto call = static_cast<std::size_t>(origin);
-    // A guard closes when its object dies, and this one outlives the function or its end is not
+    // A guard closes when its object dies. This object outlives the function, or its end is not
     // seen.
     if (effects_.opened_by_guard(f, origin)) return false;
     for (const Target& t : graph_.targets(f, call))
@@ -144,8 +144,8 @@ bool Leaks::is_opener(std::uint32_t f) {
     return openers_[f];
 }
 
-// Opening is what the function is for: its object closes, some caller closes, or it does nothing
-// else.
+// Whether the function exists to open a region: its object closes it, some caller closes it, or it
+// does nothing else.
 bool Leaks::decide_opener(std::uint32_t f) const {
     const Function& function = graph_.function(f);
     if (is_main(function)) return false;
@@ -167,9 +167,9 @@ bool Leaks::only_switches(std::uint32_t f) const {
     return true;
 }
 
-// `if (a()) open(); ... if (a()) close();` cannot be told from a leak when nobody knows whether the
-// two conditions agree. Its mark: the closing call can be reached by a way around the opening one
-// that is chosen by an unknown condition.
+// `if (a()) open(); ... if (a()) close();` looks like a leak when it is unknown whether the two
+// conditions agree. To detect it: the closing call can be reached by a path around the opening call
+// that an unknown condition selects.
 bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& exploration, std::int32_t origin,
                                    Device device) const {
     const Function& function = graph_.function(f);
@@ -182,7 +182,8 @@ bool Leaks::follows_unknown_branch(std::uint32_t f, const Exploration& explorati
         const std::uint32_t b = function.calls[c].block;
         if (static_cast<std::int32_t>(c) == origin || b >= reached.size() || !reached[b]) continue;
         if (!effects_.touches(f, c)) continue;
-        // It closes when the region is open before it; being open at all makes it a candidate.
+        // A call closes when the region is open before it. Here it is enough that the region can be
+        // open.
         for (const std::uint32_t s : exploration.calls[c])
             if (exploration.states[s].cells[device].origin == origin) return true;
     }

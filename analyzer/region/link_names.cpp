@@ -12,13 +12,13 @@
 namespace mp::lint {
 namespace {
 
-// Each round lets what was found reach one call further.
+// Each round resolves one more call along a chain of calls.
 constexpr int kRounds = 3;
 
-// Neighbours are mostly of one package, and look for the same names.
+// Neighbouring units are mostly of one package and look up the same names.
 constexpr std::size_t kUnitsAtATime = 64;
 
-// What a method's name begins with when it is not known whose it is.
+// Prefix of a method's name when the class of its receiver is unknown.
 constexpr std::string_view kUnknown = "?.";
 
 void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
@@ -35,12 +35,13 @@ void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
         call.callee = meaning.function->usr;
         return;
     }
-    // A library's, as it turns out.
+    // The name turned out to be a library's.
     call.callee = {};
     if (!call.op.known()) call.op = op_from_spelling(call.name.str());
 }
 
-// Calls of large programs are more than a cache holds: what is to be seen of each is seen in one pass.
+// The calls of a large program do not fit in a cache, so everything needed from a call is read in
+// one pass.
 class Linker {
 public:
     Linker(std::vector<Unit>& units, int threads) : units_(units), names_(units), threads_(threads) {}
@@ -58,17 +59,17 @@ private:
     using Caller = ObjectClasses::Caller;
     using Callers = std::vector<std::pair<Symbol, Caller>>;
 
-    // A call of which more may be found out, and its place among the callers.
+    // A call that may still be resolved further, and its index among the callers.
     struct Open {
         const Function* function = nullptr;
         Call* call = nullptr;
         std::size_t at = 0;
     };
 
-    // Of some units: calls that have a callee, or may have one yet.
+    // Calls of some units that have a callee, or may get one.
     struct Seen {
         Callers callers;
-        std::vector<Open> open;  // methods, and calls, of objects whose class their file does not tell
+        std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
     };
 
@@ -122,7 +123,7 @@ private:
         return !call.callee.empty() && !names_.function(call.callee) && is_enter(call);
     }
 
-    // `with self.amp():` where amp() returns a context manager: what it returns is entered.
+    // `with self.amp():`, where amp() returns a context manager: the returned object is entered.
     void resolve_manager(NameFinder& finder, Call& call) const {
         const std::string_view text = call.callee.str();
         const Symbol maker(text.substr(0, text.rfind('.')));
@@ -166,7 +167,7 @@ private:
         enter.callee = {};
     }
 
-    // Whether any of the open ones was.
+    // True if any open call was resolved.
     bool resolve_objects() {
         ObjectClasses objects(GroupsBySymbol(callers_), names_, open_.size());
         const std::size_t resolved = std::erase_if(open_, [&](const Open& o) {
@@ -197,7 +198,7 @@ private:
         const std::string_view made = in_class.str();
         if (made.starts_with("torch.nn.") && !made.starts_with("torch.nn.utils."))
             return name_module_method(call, made, method);
-        // What entering does depends on the arguments that made the object.
+        // The effect of __enter__ depends on the arguments that made the object.
         if (method.starts_with("__")) return false;
         call.name = Symbol(std::string(made) + "." + std::string(method));
         return true;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What one Python file cannot tell about its names: re-exports, modules beside a script, inherited
-// methods, and the classes of objects that come from other functions. Names and callees of calls are
-// rewritten to what they mean in the whole program.
+// Resolves the names that one Python file cannot resolve alone: re-exports, modules beside a
+// script, inherited methods, and the classes of objects that other functions make. Rewrites names
+// and callees of calls to their meaning in the whole program.
 
 #include <vector>
 

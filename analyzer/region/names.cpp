@@ -11,7 +11,7 @@ namespace mp::lint {
 namespace {
 
 constexpr std::string_view kModule = ".<module>";
-// Re-exports of re-exports; a cycle of them ends here.
+// Limit for re-exports of re-exports, so that a cycle of them ends.
 constexpr int kMaxAliases = 8;
 
 std::vector<const Function*> python_functions(const std::vector<Unit>& units) {
@@ -57,7 +57,7 @@ Names::Names(std::vector<Unit>& units) {
     resolve_bases(units);
 }
 
-// The name, and all that it stands in.
+// Records the name and all its enclosing scopes.
 void Names::know(Symbol name) {
     while (!name.empty() && std::exchange(known_[name], 1) == 0) name = Symbol(package_of(name.str()));
 }
@@ -86,7 +86,7 @@ void Names::collect_aliases(std::span<const Function* const> functions) {
     }
 }
 
-// All of them are looked up before one is changed: what a name is must not depend on the order.
+// Looks up all bases before changing any, so that the result does not depend on the order.
 void Names::resolve_bases(std::vector<Unit>& units) {
     std::vector<Symbol> resolved;
     const auto for_each_base = [&](auto visit) {
@@ -97,13 +97,13 @@ void Names::resolve_bases(std::vector<Unit>& units) {
                 for (Symbol& base : f.bases) visit(base, package);
         }
     };
-    NameFinder finder(*this);  // of now: inherited methods are not known yet
+    NameFinder finder(*this);  // a local finder: inherited methods are not known yet
     for_each_base([&](Symbol base, Symbol package) { resolved.push_back(finder.find(base, package).name); });
     auto next = resolved.begin();
     for_each_base([&](Symbol& base, Symbol) { base = *next++; });
 }
 
-// With the longest beginning that is an alias replaced; the name itself when none is.
+// Replaces the longest prefix that is an alias; returns the name itself when there is none.
 Symbol Names::follow_alias(Symbol name) const {
     const std::string_view text = name.str();
     for (std::string_view prefix = text; !prefix.empty(); prefix = package_of(prefix)) {
@@ -129,7 +129,7 @@ Symbol Names::follow_aliases(Symbol name) const {
     return name;
 }
 
-// A function, a class, or a method of a class.
+// Finds a function, a class, or a method of a class.
 bool Names::look_up(Symbol name, Meaning& found) const {
     if (const Function* f = function(name)) {
         found = {.name = name, .function = f};
@@ -152,7 +152,7 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     if (const Function* f = classes_.method(in_class, method)) return {.name = f->usr, .function = f};
     const Symbol base = classes_.library_base(in_class);
     if (base.empty()) return {.name = joined(in_class, method)};
-    // A Function's apply() runs its forward().
+    // apply() of an autograd.Function runs its forward().
     if (method == "apply" && last_name(base.str()) == "Function")
         return {.name = joined(in_class, method), .function = classes_.method(in_class, "forward")};
     const Symbol library = is_module_class(base.str()) ? Symbol("torch.nn.Module") : base;
@@ -178,8 +178,8 @@ Meaning NameFinder::look_for(Symbol name, Symbol package) {
     return found;
 }
 
-// Whether a name that begins like this, said in this package, can be more than it says: nothing of
-// the program has such a beginning for most names of libraries.
+// Whether a name with this first part, used in this package, can resolve to something of the
+// program. False for most names of libraries.
 bool NameFinder::leads_on(Symbol package, Symbol first) {
     const auto [entry, is_new] = leads_on_.try_emplace(key_of(package, first), false);
     if (!is_new) return entry->second;

@@ -11,7 +11,7 @@
 
 namespace mp::lint {
 
-// What a name means: a function of the program, or a library's.
+// The meaning of a name: a function of the program, or a name of a library.
 struct Meaning {
     Symbol name;
     const Function* function = nullptr;
@@ -22,7 +22,7 @@ class Names {
 public:
     explicit Names(std::vector<Unit>& units);
 
-    // A method of an object of this class.
+    // The method of an object of this class.
     Meaning find_method(Symbol in_class, std::string_view method) const;
     const Classes& classes() const { return classes_; }
     const Function* function(Symbol usr) const { return functions_.get(usr); }
@@ -42,16 +42,16 @@ private:
     BySymbol<const Function*> functions_;  // by usr
     BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
-    BySymbol<char> known_;  // names of the program, and all that they stand in: "pkg.train", "pkg"
+    BySymbol<char> known_;  // names of the program and their scopes: "pkg.train", "pkg"
     Classes classes_;
 };
 
-// Finds names, and remembers them: each thread has one of its own.
+// Finds names and memoises them. Not thread-safe: each thread has its own.
 class NameFinder {
 public:
     explicit NameFinder(const Names& names) : names_(names) {}
 
-    // `package` is the package of the module that says the name: files beside a script are found.
+    // `package`: of the module that uses the name, so that files beside a script are found.
     Meaning find(Symbol name, Symbol package);
 
 private:

@@ -16,8 +16,8 @@ struct Namesake {
 };
 using Namesakes = std::unordered_map<Symbol, std::vector<Namesake>>;
 
-// The functions that several units define, with the units in their order. One that a file defines twice
-// is no namesake: the later definition replaces the earlier.
+// The functions that several units define, with the units in their order. A function that one file
+// defines twice is not included: the later definition replaces the earlier.
 Namesakes namesakes_of(const std::vector<Unit>& units) {
     BySymbol<const Unit*> first;
     Namesakes found;
@@ -44,7 +44,7 @@ std::size_t shared_folders(std::string_view a, std::string_view b) {
     return shared;
 }
 
-// The function that this unit means; of several equally near ones that of the first path.
+// The function that this unit refers to; among equally near ones, the one with the first path.
 Symbol meant(const std::vector<Namesake>& all, const Unit& from) {
     const auto nearness = [&](const Namesake& one) {
         return one.unit == &from ? from.path.str().size() + 1

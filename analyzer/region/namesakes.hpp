@@ -1,8 +1,8 @@
 #pragma once
 
-// Python functions of one qualified name in several files: two scripts train.py in different folders
-// both have a train.main. Each gets an identity of its own, and a call leads to the one that its file
-// means: its own, else the one in the nearest folder.
+// Python functions with the same qualified name in several files: two scripts train.py in different
+// folders both have a train.main. Each gets its own identity. A call resolves to the one in its own
+// file, else to the one in the nearest folder.
 
 #include <vector>
 

@@ -9,10 +9,10 @@
 namespace mp::lint {
 namespace {
 
-// Longer ways than this are not followed, so that hostile input cannot exhaust the stack.
+// Maximum depth, so that hostile input cannot exhaust the stack.
 constexpr int kDeepest = 64;
 
-// Functions that give back their first argument, wrapped or not.
+// Functions that return their first argument, wrapped or not.
 bool returns_first_argument(std::string_view name) {
     constexpr std::array<std::string_view, 6> kWrappers{"torch.compile",
                                                         "torch.nn.DataParallel",
@@ -38,7 +38,7 @@ bool is_attribute_of_self(const Operand& o) {
     return name.starts_with(kSelf) && name.find('.', kSelf.size()) == std::string_view::npos;
 }
 
-// What is being looked for is unknown while it is: recursion in the program ends there.
+// A key that is being resolved counts as unknown, which ends recursion.
 template <class Find>
 Symbol ObjectClasses::once(FactKey key, Find find) {
     const auto [entry, is_new] = known_.try_emplace(key);
@@ -69,7 +69,7 @@ Symbol ObjectClasses::of_attribute(const Function& f, Symbol name) {
 Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     const std::string_view name = call.name.str();
     if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
-    // A display has no dot; a context manager is entered, not called.
+    // The name of a display has no dot. A context manager is entered, not called.
     const bool of_library = name.find('.') != std::string_view::npos && !name.starts_with('?') &&
                             call.result.shape != Shape::tensor && !last_name(name).ends_with("Parameter");
     if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
@@ -81,7 +81,7 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     return is_method && passes_itself_on(last_name(name)) ? of(f, call.args[0]) : Symbol{};
 }
 
-// What every display that the held value can be has at this place.
+// The class of the item at this index, if every display that the held value can be agrees.
 Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
     if (const Call* made = call_of(f, *item.held)) {
         const Operand* part = item_of_display(*made, item.at);
@@ -91,7 +91,7 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
     Symbol common;
     for (const Caller& c : callers_.get(f.usr)) {
         const Operand* argument = argument_for(*c.call, f, item.held->param);
-        // Functions that pass the list on to themselves end here, as they do elsewhere.
+        // `once` ends the recursion of functions that pass the list to themselves.
         const auto look = [&] { return of_item(*c.function, {argument, item.at}); };
         const FactKey key{argument, static_cast<std::int32_t>(item.at)};
         const Symbol found = argument ? once(key, look) : Symbol{};
@@ -102,7 +102,7 @@ Symbol ObjectClasses::of_item(const Function& f, const Item& item) {
 }
 
 Symbol ObjectClasses::of_parameter(const Function& f, std::int32_t param) {
-    // `self` is of the class or of one derived from it.
+    // `self` is an object of the class or of a derived class.
     if (param == 0 && !f.parent_class.empty() && f.params[0].name.str() == "self") return {};
     Symbol common;
     for (const Caller& c : callers_.get(f.usr)) {

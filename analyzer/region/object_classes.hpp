@@ -1,7 +1,7 @@
 #pragma once
 
-// Of which class an object is, the program's or a library's, followed through calls, parameters, results
-// and what constructors keep of their parameters.
+// Finds the class of an object, of the program or of a library. Follows calls, parameters, results
+// and the parameters that constructors store.
 
 #include <unordered_map>
 #include <utility>
@@ -26,13 +26,14 @@ public:
         const Call* call = nullptr;
     };
 
-    // Calls by the usr of their callee; about how often of() will be asked.
+    // `callers`: calls by the USR of their callee. `questions`: expected number of calls of of().
     ObjectClasses(GroupsBySymbol<Caller> callers, const Names& names, std::size_t questions)
         : names_(names), callers_(std::move(callers)) {
         known_.reserve(questions);
     }
 
-    // Empty when it is not known, or not one class everywhere; the name of what made it for a library's.
+    // The class. For a library's object, the name of the function that made it. Empty when unknown,
+    // or when callers disagree.
     Symbol of(const Function&, const Operand&);
 
 private:

@@ -26,7 +26,7 @@ bool is_lightning(std::string_view name, std::string_view last) {
            starts_with_any(name, {"pytorch_lightning.", "lightning.", "lightning_fabric."});
 }
 
-// What the trainer computes in; nothing when that is not written there.
+// The trainer's precision argument; nothing when it is not a known constant.
 std::optional<Precision> precision_of(const Operand& o) {
     const std::string_view text = unquoted(o.constant.str());
     if (text == "16-mixed" || text == "16" || text == "fp16") return Precision{DType::fp16};
@@ -39,7 +39,7 @@ std::optional<Precision> precision_of(const Operand& o) {
 
 std::string_view directory_of(std::string_view path) { return path.substr(0, path.find_last_of('/') + 1); }
 
-// What a call of this name may open.
+// The kind of region that a call of this name may open.
 enum class Opens : std::uint8_t {
     not_asked,
     nothing,
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    // Asked of every call, answered once for each name.
+    // Memoised per name, because it is called for every call.
     Opens opens(Symbol name) {
         Opens& known = opens_[name];
         if (known == Opens::not_asked) known = opens_by_name(name.str());
@@ -137,8 +137,9 @@ private:
         return made;
     }
 
-    // hmp.convert() and amp.initialize() change how everything computes that belongs to the same
-    // program: the files beside and below, and what they call. A tree may hold many programs.
+    // hmp.convert() and amp.initialize() change the precision of everything in the same program:
+    // the files in the same folder and below, and the functions they call. A tree may hold many
+    // programs.
     void add_process_wide(std::uint32_t from, const Call& call, Device device, DType dtype) {
         const Function& opener = graph_.function(from);
         const std::string_view directory = directory_of(opener.span.file.str());
@@ -202,8 +203,8 @@ private:
                           .opened = from.call->span});
     }
 
-    // Trainers that agree: every module of the program runs in their region. Ones that do not: which
-    // module is whose is not known.
+    // If all trainers agree, every module of the program runs in their region. If they do not, it
+    // is unknown which module belongs to which trainer.
     void add_trainers(const std::vector<Maker>& makers, std::string_view base,
                       std::initializer_list<std::string_view> methods) {
         if (makers.empty()) return;
@@ -219,7 +220,7 @@ private:
         }
     }
 
-    // Most programs have nothing to ask it.
+    // Built on demand: most programs do not need it.
     const Classes& classes() {
         if (!classes_) classes_.emplace(graph_.functions());
         return *classes_;

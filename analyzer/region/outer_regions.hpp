@@ -1,7 +1,7 @@
 #pragma once
 
-// Regions that no call in the program's own functions opens around what runs in them: those of the
-// whole process, and those of a trainer that calls the program's methods.
+// Regions that are not opened by a call in the program's own functions: those of the whole process,
+// and those of a trainer that calls the program's methods.
 
 #include <vector>
 
@@ -16,7 +16,7 @@ struct OuterRegion {
     DType dtype = DType::unknown;
     bool proven = true;
     bool process_wide = false;  // else a framework's
-    bool always = false;        // nobody else calls the function outside of it
+    bool always = false;        // no caller reaches the function outside the region
     Symbol condition{};
     Symbol opener{};
     SourceSpan opened{};

@@ -12,7 +12,7 @@
 
 namespace mp::lint {
 
-// Built in this order; each part only looks at those before it.
+// Built in this order; each part depends only on the ones before it.
 struct Program::Impl {
     Impl(std::vector<Unit> all, const RegionConfig& regions)
         : units(std::move(all)),
@@ -25,7 +25,7 @@ struct Program::Impl {
           leaks(Leaks(effects, contexts).take()),
           rest(later.get()) {}
 
-    // What regions do not ask for, made at the same time as they are.
+    // Parts that regions do not depend on. They are built on another thread meanwhile.
     struct Rest {
         DTypes dtypes;
         CallIndex calls;

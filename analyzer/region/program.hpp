@@ -26,11 +26,11 @@ struct Context {
     Symbol device;                 // "cuda", "cpu", "xpu", ...; empty: not known
     SourceSpan opened;             // where the region opens
     Symbol opener;                 // "at::autocast::set_enabled", "AutocastGuard", "mp::low_precision"
-    bool proven = false;           // every step of the path is resolved: no guess, no open condition
+    bool proven = false;           // every step of the path is resolved, and no condition is open
     Symbol condition;              // the flag under which it is open, when it is conditional
     std::vector<Note> chain;       // from the opener to this function: one note per call, in call order
-    // Whether gradients are recorded here: off under no_grad or inference_mode on every known path, on
-    // when under it on none.
+    // Whether gradients are recorded here: off when every known path is under no_grad or
+    // inference_mode, on when none is.
     Switch grad = Switch::on;
     // Opened once for the whole program (hmp.convert, amp.initialize): backward and optimizer steps
     // are inside by design.
@@ -45,7 +45,7 @@ struct RegionConfig {
     std::vector<std::string> enter;      // functions that open
     std::vector<std::string> leave;      // functions that close
     std::vector<std::string> functions;  // their bodies are low-precision
-    DType dtype = DType::fp16;           // of all of these when nothing says otherwise
+    DType dtype = DType::fp16;           // dtype of these regions when the source does not give one
 };
 
 struct ResolvedDType {
@@ -63,12 +63,12 @@ struct RegionLeak {
     std::vector<Note> path;             // conditions taken
 };
 
-// All units joined: symbols resolved across files, regions and dtypes propagated over the call graph.
-// Immutable after link(); every pointer it gives lives as long as it does.
+// All units linked: symbols resolved across files, regions and dtypes propagated over the call
+// graph. Immutable after link(). Pointers into it are valid as long as it lives.
 class Program {
 public:
-    // Joins the units, on up to so many threads. Facts that several units share (headers) are kept
-    // once per instantiation.
+    // Links the units, on up to `threads` threads. Facts that several units share (headers) are
+    // kept once per instantiation.
     static Program link(std::vector<Unit> units, const RegionConfig& config = {}, int threads = 1);
 
     Program(Program&&) noexcept;
@@ -78,24 +78,25 @@ public:
     std::span<const Unit> units() const;
     std::span<const Function* const> functions() const;  // each once, ordered by file, line, display
     const CallIndex& calls() const;                      // of all functions
-    const Function* definition(Symbol usr) const;        // nullptr: body not seen
+    const Function* definition(Symbol usr) const;        // nullptr: the body is not in the program
     std::span<const Call* const> callers(Symbol usr) const;
     const Function* owner(const Call&) const;  // the function a call belongs to
 
-    // Every distinct autocast state this call can run in; never empty. Callers outside the program
-    // count as "off".
+    // Every distinct autocast state in which this call can run; never empty. A caller outside the
+    // program counts as "off".
     std::span<const Context> contexts(const Function&, const Call&) const;
-    // The state that makes a region-dependent finding true, if there is one: enabled, proven first.
+    // The state that proves a region-dependent finding, if there is one: enabled, proven states
+    // first.
     const Context* enabled_context(const Function&, const Call&) const;
 
-    // The dtype of an operand with parameters and results of calls resolved over the program: a
-    // parameter has a dtype when every known caller passes the same one. A tensor decided by the
-    // autocast region (result of a `lower` op) is DType::lowp or the region's dtype.
+    // The dtype of an operand, with parameters and results of calls resolved over the program: a
+    // parameter has a dtype when every known caller passes the same one. A tensor whose dtype the
+    // autocast region decides (result of a `lower` op) has DType::lowp or the region's dtype.
     ResolvedDType dtype_of(const Function&, const Operand&) const;
 
     std::span<const RegionLeak> leaks() const;
 
-    // Why the facts of `f` hold: the instantiation and its place, or nothing for a plain function.
+    // The instantiation and its place; empty for a plain function.
     std::vector<Note> instantiation_notes(const Function& f) const;
 
 private:

@@ -17,7 +17,7 @@ constexpr PythonManager of_device(std::string_view name, DType dtype) {
     return {.device = device, .enabled_at = 0, .dtype_at = 1, .dtype = dtype};
 }
 
-// The object knows whether and in what it computes.
+// The object decides whether it is on, and in which dtype.
 constexpr PythonManager kAsked{.dtype = DType::lowp, .sure = false};
 constexpr PythonManager kHmpOff{.device = kHmp, .closes = true};
 constexpr PythonManager kNoGradOn{.device = kNoGrad};
@@ -72,7 +72,7 @@ void read_device(const PythonManager& manager, const Call& call, PythonEntry& en
     if (manager.device_at == kNone) return;
     const Operand* device = python_argument(call, "device_type", manager.device_at, 1);
     if (!device || device->constant.empty()) return;
-    // "cuda:0" is not a device type for torch, and yet clear.
+    // torch does not accept "cuda:0" as a device type, but the meaning is clear.
     const std::string_view name = unquoted(device->constant.str());
     const Device known = device_named(name.substr(0, name.find(':')));
     entry.device = known == kUnknownDevice ? device_named("other") : known;
@@ -84,7 +84,7 @@ void read_dtype(const PythonManager& manager, const Call& call, PythonEntry& ent
     const Operand* dtype = python_argument(call, "dtype", manager.dtype_at, 1);
     if (!dtype || dtype->constant.str() == "None") return;
     entry.dtype = dtype->dtype == DType::unknown ? DType::lowp : dtype->dtype;
-    // A region that computes in fp32 is none.
+    // A region that computes in fp32 does not count as a region.
     if (!is_low_precision(entry.dtype)) entry.opens = false;
 }
 
@@ -92,7 +92,7 @@ void read_flag(const PythonManager& manager, const Call& call, PythonEntry& entr
     if (manager.enabled_at == kNone) return;
     const Operand* flag = python_argument(call, manager.flag, manager.enabled_at, 1);
     if (!flag) {
-        // autocast(**kwargs): whether it is on stands elsewhere, too.
+        // autocast(**kwargs): the unpacked arguments may contain the flag too.
         for (const Operand& o : call.args)
             if (o.keyword.str() == "**") entry.known = false;
         return;

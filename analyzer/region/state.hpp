@@ -1,7 +1,7 @@
 #pragma once
 
-// The autocast state inside one function, relative to the state at its entry, and what a call does
-// to it.
+// The autocast state inside one function, relative to the state at its entry, and the effect of a
+// call on it.
 
 #include <array>
 #include <vector>
@@ -14,18 +14,18 @@ enum class Value : std::uint8_t {
     entry,  // as it was when the function was entered
     off,
     on,
-    unknown,  // set to something that nobody can tell
+    unknown,  // set to a value that cannot be derived
     param,    // set to a parameter of the function
-    restore,  // set back to what the object saved when it was made
+    restore,  // set back to the value that the object saved at construction
 };
 
 // The state of one device.
 struct Cell {
     Value value = Value::entry;
-    bool sure = true;             // no guess on the way here
+    bool sure = true;             // no assumption on the path to here
     bool dtype_entry = true;      // the dtype is the one at entry
-    bool dtype_restore = false;   // the dtype is set back to what the object saved
-    Value before = Value::entry;  // what it was when the region that is open now was opened
+    bool dtype_restore = false;   // the dtype is set back to the value that the object saved
+    Value before = Value::entry;  // the value before the current region was opened
     DType dtype = DType::unknown;
     std::int32_t param = kNone;
     std::int32_t origin = kNone;  // the call that opened the region
@@ -51,18 +51,18 @@ struct Exit {
     friend bool operator==(const Exit&, const Exit&) = default;
 };
 
-// What a call of the function does, as seen from outside.
+// The effect of a call of the function, for its callers.
 struct Summary {
-    std::vector<Exit> exits;      // empty: it changes nothing
+    std::vector<Exit> exits;      // empty: the state is unchanged
     bool returns_before = false;  // it returns the enabled state from before the call
-    bool in_progress = false;     // part of the cycle being solved: no exit known yet
+    bool in_progress = false;     // part of the cycle being solved; its exits are not known yet
 
     bool changes_nothing() const { return exits.empty() && !in_progress; }
 
     friend bool operator==(const Summary&, const Summary&) = default;
 };
 
-// The states in which one call of a function can run, and those in which the function can end.
+// A state in which a call of the function can run.
 struct CallState {
     Cells cells;
     std::vector<Assumption> assumed;
@@ -88,10 +88,10 @@ struct Exploration {
     std::vector<CallState> states;                  // distinct ones
     std::vector<std::vector<std::uint32_t>> calls;  // per call, indices of states; empty: never reached
     std::vector<ExitState> exits;
-    std::vector<std::int32_t> closed;  // origins that were closed on some path
+    std::vector<std::int32_t> closed;  // origins that are closed on some path
     std::vector<ConstantClose> constant_closes;
     bool saved_returned = false;  // every exit returns the state read at entry
-    bool overflow = false;        // too many states: nothing is known
+    bool overflow = false;        // too many states: nothing is reported
 };
 
 }  // namespace mp::lint

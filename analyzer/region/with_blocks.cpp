@@ -1,4 +1,5 @@
-// Explorer's part for Python's `with`: what __enter__ opens is undone by the __exit__ that names it.
+// The part of Explorer for Python's `with`: an __exit__ undoes the effect of the __enter__ it
+// names.
 
 #include <algorithm>
 
@@ -34,8 +35,8 @@ void apply_entry(Cells& cells, const PythonEntry& entry, bool opens, std::int32_
     }
     close(cell, call);
     if (!is_autocast(entry.device)) return;
-    // A device that is not known may be the one that is open: closing says nothing about it, and an
-    // unknown one closes what it is meant to close.
+    // An unknown device may be the one that is open. Closing a known device therefore also closes
+    // the unknown one, and closing the unknown device closes all.
     close(cells[kUnknownDevice], call);
     if (entry.device != kUnknownDevice) return;
     for (Device d = 1; d < kHmp; ++d) close(cells[d], call);
@@ -43,7 +44,7 @@ void apply_entry(Cells& cells, const PythonEntry& entry, bool opens, std::int32_
 
 }  // namespace
 
-// Conditions of `with` blocks are worth telling apart at the branches of the function too.
+// Adds the conditions of `with` blocks to the conditions tracked at branches.
 void Explorer::add_with_conditions(std::vector<Symbol>& matter) const {
     for (const Call& call : f_.calls) {
         if (!is_enter(call)) continue;
@@ -55,7 +56,7 @@ void Explorer::add_with_conditions(std::vector<Symbol>& matter) const {
     }
 }
 
-// The way on which the block is not entered goes to `out`. False when no other way is left.
+// Appends the path that does not enter the block to `out`. False when no other path is left.
 bool Explorer::enter_when(std::size_t call, State& state, std::vector<State>& out) {
     const PythonManager none;
     const PythonEntry entry = python_entry(none, f_.calls[call]);
@@ -99,12 +100,13 @@ void Explorer::step_out_of_with(std::size_t call, State& state) {
     const std::int32_t entered = saved->call;
     state.cells = saved->cells;
     std::erase_if(state.saved, [&](const Saved& s) { return s.call == entered; });
-    // Ways that only this block told apart are one again, so that many blocks do not multiply them.
+    // Merges paths that only this block's condition told apart, so that many blocks do not multiply
+    // the paths.
     if (assumed.empty() || branches_on(assumed)) return;
     std::erase_if(state.assumed, [&](const Assumption& a) { return a.condition == assumed; });
 }
 
-// An exception leaves the blocks that its handler is not in.
+// An exception leaves the `with` blocks that do not contain its handler.
 void Explorer::unwind(std::uint32_t block, State& state) {
     for (std::size_t i = 0; i < state.saved.size(); ++i) {
         const Saved& saved = state.saved[i];
@@ -115,7 +117,7 @@ void Explorer::unwind(std::uint32_t block, State& state) {
     }
 }
 
-// Whether the block is within the `with` that this call enters: its __exit__ is still to come.
+// Whether the block is inside the `with` that this call enters: its __exit__ is still to come.
 bool Explorer::is_inside(std::int32_t entered, std::uint32_t block) {
     if (block >= block_count() || f_.flow.empty()) return false;
     const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(entered)} << 32 | block;
@@ -125,7 +127,7 @@ bool Explorer::is_inside(std::int32_t entered, std::uint32_t block) {
     std::vector<char> reached(block_count(), 0);
     std::vector<std::uint32_t> pending{block};
     reached[block] = 1;
-    if (begin < reached.size()) reached[begin] = 1;  // from there on it is another time
+    if (begin < reached.size()) reached[begin] = 1;  // do not pass through the `with` again
     while (!pending.empty()) {
         const std::uint32_t at = pending.back();
         pending.pop_back();

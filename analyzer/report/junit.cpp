@@ -18,8 +18,8 @@ struct Suite {
 
     void add(std::string_view classname, std::string_view name, const std::string& body) {
         ++tests;
-        cases += "    <testcase classname=\"" + xml_escaped(classname) + "\" name=\"" + xml_escaped(name) +
-                 "\">" + body + "</testcase>\n";
+        cases += "    <testcase classname=\"" + xml_text(classname) + "\" name=\"" + xml_text(name) + "\">" +
+                 body + "</testcase>\n";
     }
 };
 
@@ -49,7 +49,7 @@ public:
             all.failures += s.failures;
             all.errors += s.errors;
             all.skipped += s.skipped;
-            body += "  <testsuite name=\"" + xml_escaped(name) + "\"" + counts_of(s) + ">\n" + s.cases +
+            body += "  <testsuite name=\"" + xml_text(name) + "\"" + counts_of(s) + ">\n" + s.cases +
                     "  </testsuite>\n";
         }
         return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"mp-lint\"" + counts_of(all) +
@@ -72,20 +72,20 @@ private:
 
     void finding(const Finding& f) {
         Suite& suite = suites_[shown(f.span.file.str())];
-        std::string text = xml_escaped(place(f.span));
+        std::string text = xml_text(place(f.span));
         for (const Note& n : f.notes) {
-            text += "&#10;" + xml_escaped(n.text);
-            if (n.span.known()) text += " at " + xml_escaped(place(n.span));
+            text += "&#10;" + xml_text(n.text);
+            if (n.span.known()) text += " at " + xml_text(place(n.span));
         }
-        if (!f.fix.empty()) text += "&#10;fix: " + xml_escaped(f.fix);
+        if (!f.fix.empty()) text += "&#10;fix: " + xml_text(f.fix);
         if (f.severity == Severity::note) {
             suite.add(class_of(f), place(f.span),
-                      "<system-out>" + xml_escaped(f.message) + "&#10;" + text + "</system-out>");
+                      "<system-out>" + xml_text(f.message) + "&#10;" + text + "</system-out>");
             return;
         }
         ++suite.failures;
         suite.add(class_of(f), place(f.span),
-                  "<failure message=\"" + xml_escaped(f.message) + "\" type=\"" +
+                  "<failure message=\"" + xml_text(f.message) + "\" type=\"" +
                       std::string(name_of(f.severity)) + "\">" + text + "</failure>");
     }
 
@@ -98,7 +98,7 @@ private:
     void unit(const UnitResult& u) {
         Suite& suite = suites_[shown(u.path)];
         const std::string text = u.message.empty() ? "not everything was analysed" : u.message;
-        const std::string message = "message=\"" + xml_escaped(text) + "\"";
+        const std::string message = "message=\"" + xml_text(text) + "\"";
         // Partial: what parsed was judged. That is worth a line, not a red build.
         const bool lost = u.state != UnitState::partial;
         ++(lost ? suite.errors : suite.skipped);

@@ -12,15 +12,15 @@ constexpr std::size_t kRoomForEnd = 4096;
 constexpr std::size_t kNamed = 20;  // units that were not analysed
 
 std::string place_of(const Report& report, const SourceSpan& s) {
-    std::string out = markdown_escaped(relative_path(s.file.str(), report.working_directory));
+    std::string out = markdown_text(relative_path(s.file.str(), report.working_directory));
     if (s.line) out += "\\:" + std::to_string(s.line);
     return out;
 }
 
 std::string row(const Report& report, const Finding& f) {
     return "| " + std::string(name_of(f.severity)) + " | " + std::string(f.rule) + " " +
-           markdown_escaped(rule_name(report, f.rule)) + " | " + place_of(report, f.span) + " | " +
-           markdown_escaped(f.message) + " | " + markdown_escaped(f.fix) + " |\n";
+           markdown_text(rule_name(report, f.rule)) + " | " + place_of(report, f.span) + " | " +
+           markdown_text(f.message) + " | " + markdown_text(f.fix) + " |\n";
 }
 
 std::string title_of(const Report& report) {
@@ -60,7 +60,7 @@ std::string markdown_report(const Report& report) {
         if (named++ == kNamed || out.size() > kMostBytes - kRoomForEnd / 2) break;
         const std::string shown = relative_path(u->path, report.working_directory);
         if (shown.size() > 256) continue;  // the limit holds whatever files are called
-        out += "- " + std::string(name_of(u->state)) + ": " + markdown_escaped(shown) + "\n";
+        out += "- " + std::string(name_of(u->state)) + ": " + markdown_text(shown) + "\n";
     }
     if (!lost.empty()) out += "\n" + counted(lost.size(), "unit") + " not analysed in full\n\n";
     return out + last_line(report);

@@ -19,15 +19,14 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool is_bounded(const Call& call) {
-    constexpr std::array<std::string_view, 12> kOps{"clamp",      "clip",        "clamp_max", "sigmoid",
-                                                    "softmax",    "log_softmax", "tanh",      "softmin",
-                                                    "nan_to_num", "hardtanh",    "cos",       "sin"};
-    return any_of(call.op.name(), kOps);
+    const Traits traits = traits_of(call.op);
+    return traits.has(Trait::bounded) || traits.has(Trait::caps);
 }
 
 bool may_convert(std::string_view name) {

@@ -7,35 +7,17 @@
 // Silent A dtype that is taken from another tensor; fp32; the dtype of a factory or a cast.
 // Tests  testdata/lint/MP411.md, tests/analyzer/rules/explicit_half_reduction_dtype_test.cpp
 
-#include <array>
-
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-bool reduces(std::string_view op) {
-    constexpr std::array<std::string_view, 15> kOps{"sum",
-                                                    "mean",
-                                                    "prod",
-                                                    "cumsum",
-                                                    "cumprod",
-                                                    "softmax",
-                                                    "log_softmax",
-                                                    "softmin",
-                                                    "norm",
-                                                    "nansum",
-                                                    "nanmean",
-                                                    "logsumexp",
-                                                    "std",
-                                                    "linalg_vector_norm",
-                                                    "linalg_matrix_norm"};
-    return any_of(op, kOps);
-}
+bool reduces(std::string_view op) { return traits_of(op).has(Trait::reduces); }
 
 DType dtype_named(const Operand& value) {
     const std::string_view constant = leaf(value.constant.str());

@@ -26,47 +26,18 @@
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-// Results that leave the range, or lose what they are for, in half.
-constexpr std::array<std::string_view, 27> kWide{
-    "exp",      "expm1",    "pow",      "sum",       "prod",      "cumsum",         "cumprod",
-    "var",      "std",      "var_mean", "std_mean",  "norm",      "frobenius_norm", "nuclear_norm",
-    "dist",     "cdist",    "pdist",    "logsumexp", "index_add", "quantile",       "nanquantile",
-    "ctc_loss", "mse_loss", "kl_div",   "renorm",    "nansum",    "logcumsumexp"};
-// Kernels that widen inside, or results that stay in range: worth knowing, rarely wrong.
-constexpr std::array<std::string_view, 18> kMild{"softmax",
-                                                 "log_softmax",
-                                                 "mean",
-                                                 "layer_norm",
-                                                 "group_norm",
-                                                 "rms_norm",
-                                                 "native_layer_norm",
-                                                 "log",
-                                                 "log2",
-                                                 "log10",
-                                                 "log1p",
-                                                 "rsqrt",
-                                                 "reciprocal",
-                                                 "cross_entropy_loss",
-                                                 "cross_entropy",
-                                                 "nll_loss",
-                                                 "smooth_l1_loss",
-                                                 "binary_cross_entropy_with_logits"};
-
+// mild: kernels that widen inside, or results that stay in range. Worth knowing, rarely wrong.
 enum class Need { none, mild, wide };
 
 Need need_of(std::string_view op) {
-    if (any_of(op, kWide)) return Need::wide;
-    if (op.starts_with("linalg_") && op != "linalg_vecdot" && op != "linalg_multi_dot") return Need::wide;
-    if (op.starts_with("fft_") || op == "stft" || op == "istft") return Need::wide;
-    constexpr std::array<std::string_view, 9> kSolvers{
-        "svd",      "qr",       "inverse", "cholesky", "cholesky_solve", "triangular_solve",
-        "lu_solve", "pinverse", "geqrf"};
-    if (any_of(op, kSolvers)) return Need::wide;
-    return any_of(op, kMild) ? Need::mild : Need::none;
+    const Traits traits = traits_of(op);
+    if (traits.has(Trait::needs_fp32)) return Need::wide;
+    return traits.has(Trait::fp32_inside) ? Need::mild : Need::none;
 }
 
 bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }

@@ -18,20 +18,21 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 // Scaled, clamped, or small by nature.
 bool is_tamed(const Call& call) {
-    constexpr std::array<std::string_view, 20> kOps{
-        "mul",     "div",     "clamp",      "clip",  "clamp_max", "clamp_min", "sigmoid",
-        "softmax", "tanh",    "nan_to_num", "round", "zeros",     "normalize", "hardtanh",
-        "minimum", "maximum", "lerp",       "exp2",  "ldexp",     "where"};
+    constexpr std::array<std::string_view, 11> kOps{
+        "mul", "div", "clamp_min", "round", "zeros", "minimum", "maximum", "lerp", "exp2", "ldexp", "where"};
     constexpr std::array<std::string_view, 10> kFactories{
         "torch.zeros", "torch.ones",       "torch.empty",      "torch.rand",       "torch.randn",
         "torch.full",  "torch.zeros_like", "torch.empty_like", "torch.randn_like", "torch.eye"};
-    return any_of(call.op.name(), kOps) || any_of(call.name.str(), kFactories);
+    const Traits traits = traits_of(call.op);
+    return traits.has(Trait::bounded) || traits.has(Trait::caps) || any_of(call.op.name(), kOps) ||
+           any_of(call.name.str(), kFactories);
 }
 
 bool may_convert(std::string_view name) {

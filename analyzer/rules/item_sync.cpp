@@ -9,19 +9,16 @@
 //        default: sometimes the answer is worth the wait.
 // Tests  testdata/lint/MP605.md, tests/analyzer/rules/item_sync_test.cpp
 
-#include <array>
-
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 4> kFiniteTests{"isnan", "isinf", "isfinite", "isneginf"};
-
-bool is_finite_test(const Call& call) { return any_of(call.op.name(), kFiniteTests); }
+bool is_finite_test(const Call& call) { return traits_of(call.op).has(Trait::finite_test); }
 
 bool reads_scale(std::string_view name) { return name.ends_with("GradScaler.get_scale"); }
 

@@ -18,15 +18,18 @@
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
-// Ops that need range or a long sum and that neither vendor list names. A saturated sigmoid is 1,
-// and log(1 - p) of it is -inf.
-constexpr std::array<std::string_view, 14> kNeedFp32{
-    "cumprod", "cumsum", "erfinv", "index_add", "logsumexp",   "mean", "norm",
-    "prod",    "sum",    "var",    "std",       "scatter_add", "exp",  "sigmoid"};
+// Ops that need range or a long sum, although no vendor's list may name them.
+bool needs_fp32(Op op) {
+    // A saturated sigmoid is 1, and log(1 - p) of it is -inf.
+    constexpr std::array<std::string_view, 3> kOthers{"erfinv", "scatter_add", "sigmoid"};
+    const Traits traits = traits_of(op);
+    return traits.has(Trait::needs_fp32) || traits.has(Trait::fp32_inside) || any_of(op.name(), kOthers);
+}
 
 bool is_wide_list(Category category) { return casts_to_fp32(category) || category == Category::banned; }
 
@@ -125,7 +128,7 @@ private:
         const Op op = op_of(entry);
         if (!op.known()) return;
         const bool torch_keeps = is_wide_list(context_.cuda.category(op));
-        if (!vendor_keeps && !torch_keeps && !any_of(op.name(), kNeedFp32)) return;
+        if (!vendor_keeps && !torch_keeps && !needs_fp32(op)) return;
         report(entry, Severity::warning,
                std::string(op.name()) + " is put on the low-precision list, " +
                    (vendor_keeps  ? "and the default list keeps it in fp32"

@@ -16,6 +16,7 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -41,12 +42,7 @@ bool is_scatter_package(const Call& call) {
 }
 
 // The ops of torch that summed() knows.
-bool may_sum(std::string_view op) {
-    constexpr std::array<std::string_view, 9> kOps{"scatter_add",  "index_add",      "scatter_reduce",
-                                                   "index_reduce", "scatter",        "index_put",
-                                                   "put",          "segment_reduce", "bincount"};
-    return any_of(op, kOps);
-}
+bool may_sum(std::string_view op) { return traits_of(op).has(Trait::adds_by_index); }
 
 // What the call adds into or, when it makes its result, what it adds. nullptr: it adds nothing.
 const Operand* summed(const Call& call) {

@@ -20,6 +20,7 @@
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/arguments.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,17 +28,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kPrecisionSettings{"torch.backends.fp32_precision",
                                                              "torch.backends.cuda.fp32_precision",
                                                              "torch.backends.cuda.matmul.fp32_precision"};
-
-// What a small error of the input or of a product becomes a large one in.
-constexpr std::array<std::string_view, 24> kSensitive{
-    "inverse",         "linalg_inv",      "linalg_inv_ex",
-    "pinverse",        "linalg_pinv",     "cholesky",
-    "linalg_cholesky", "cholesky_solve",  "svd",
-    "linalg_svd",      "linalg_svdvals",  "solve",
-    "linalg_solve",    "linalg_solve_ex", "lstsq",
-    "linalg_lstsq",    "cdist",           "eigh",
-    "linalg_eigh",     "linalg_eig",      "linalg_det",
-    "linalg_slogdet",  "linalg_qr",       "linalg_lu_solve"};
 
 bool switches_on(const Setting& s) {
     const std::string_view key = s.key.str();
@@ -120,7 +110,7 @@ private:
     }
 
     bool is_sensitive(const Function& f, const Call& call) {
-        if (!any_of(call.op.name(), kSensitive) || call.args.empty()) return false;
+        if (!traits_of(call.op).has(Trait::ill_conditioned) || call.args.empty()) return false;
         if (call.callee != Symbol() && context_.program.definition(call.callee)) return false;
         return dtypes_.of(f, call.args[0]).dtype != DType::fp64;  // TF32 is for fp32 products
     }

@@ -23,7 +23,7 @@ private:
     void step() {
         const char c = text_[at_];
         if (c == '\n') {
-            // A string in one pair of quotes cannot go on: it was never closed.
+            // A string in single quotes ends at the line end, even when it is not closed.
             if (quote_.size() == 1) quote_ = {};
             end_line(quote_.empty() && depth_ == 0);
         } else if (c == '\\') {
@@ -35,7 +35,7 @@ private:
         }
     }
 
-    // A backslash takes the next character with it, a line end too.
+    // A backslash also consumes the next character, including a line end.
     void escape() {
         ++at_;
         if (is("\r\n")) ++at_;
@@ -84,7 +84,7 @@ private:
         lines_.push_back({.first = statement_ + 1});
     }
 
-    // A bracket is still open here: nothing inside brackets begins like this at the margin.
+    // Whether an unclosed bracket ends here: code inside brackets never begins like this in column 1.
     bool starts_definition() const {
         static constexpr std::array<std::string_view, 6> kWords{"def ",    "class ", "async def ",
                                                                 "import ", "from ",  "@"};
@@ -101,7 +101,7 @@ private:
     std::size_t line_start_ = 0;
     std::size_t statement_ = 0;  // index of its first line
     std::size_t depth_ = 0;
-    std::string_view quote_;  // that ends the string we are in
+    std::string_view quote_;  // the quotes that end the current string
     std::vector<PythonLine> lines_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace mp::lint {
 
-// What a comment needs to know about one line of Python.
+// Where the comment of one line of Python is, and which statement the line belongs to.
 struct PythonLine {
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
     std::size_t comment = kNone;  // offset of its '#' in the line
@@ -14,8 +14,8 @@ struct PythonLine {
     std::size_t last = 0;
 };
 
-// Lines of a text as Python's lexer joins them: by brackets, strings and backslashes. Takes any
-// text; a bracket that is never closed ends where the next definition begins.
+// Joins lines as Python's lexer does: by brackets, strings and backslashes. Accepts any text. A bracket
+// that is never closed ends at the next definition.
 std::vector<PythonLine> python_lines(std::string_view text);
 
 }  // namespace mp::lint

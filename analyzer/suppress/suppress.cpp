@@ -23,8 +23,8 @@ std::string_view skip_blanks(std::string_view text) {
     return text;
 }
 
-// "MP405, half-norm-stats why": words joined by commas; the first blank without a comma ends them.
-// `text` is then what follows.
+// "MP405, half-norm-stats why": words joined by commas; the first blank without a comma ends them. `text`
+// becomes the rest.
 std::vector<std::string> take_words(std::string_view& text) {
     std::vector<std::string> words;
     while (true) {
@@ -40,8 +40,8 @@ std::vector<std::string> take_words(std::string_view& text) {
     }
 }
 
-// Where the first comment of a line of C++ begins, outside of string and character literals. Lines
-// inside a block comment begin with no mark: there the whole line counts, when it begins with '*'.
+// Start of the first comment in a line of C++, outside of string and character literals. A line inside a
+// block comment has no mark: it counts as a comment when it begins with '*'.
 std::size_t comment_start(std::string_view line) {
     if (skip_blanks(line).starts_with('*')) return 0;
     char quote = 0;
@@ -55,7 +55,7 @@ std::size_t comment_start(std::string_view line) {
             }
             continue;
         }
-        // 1'000 is a number, not the start of a character.
+        // The quote in 1'000 is a separator, not the start of a character literal.
         const bool separator = c == '\'' && i > 0 && is_word(line[i - 1]);
         if ((c == '"' || c == '\'') && !separator) {
             quote = c;
@@ -66,7 +66,7 @@ std::size_t comment_start(std::string_view line) {
     return std::string_view::npos;
 }
 
-// Does it say anything? Punctuation and the end of a block comment do not.
+// Whether a reason has content. Punctuation and the end of a block comment do not count.
 bool says_something(std::string_view text) {
     return std::ranges::any_of(text, [](char c) {
         return (is_word(c) && c != '-' && c != '_' && c != '*' && c != '?') ||
@@ -74,7 +74,7 @@ bool says_something(std::string_view text) {
     });
 }
 
-// Where another comment or suppression begins: what stands there is no reason for this one.
+// Start of the next comment or suppression: text after it is not a reason for this one.
 std::size_t next_mark(std::string_view text) {
     std::size_t at = std::min(text.find('#'), text.find("//"));
     for (const std::string_view mark : kMarks) at = std::min(at, text.find(mark));
@@ -100,7 +100,7 @@ constexpr std::array<Verb, 6> kVerbs{{{"disable-next-line=", Scope::next_line},
                                       {"disable=", Scope::line},
                                       {"disable-end", Scope::end}}};
 
-// What follows "mp-lint:"; `rest` is then what follows the words.
+// Parses the text after "mp-lint:". `rest` becomes the text after the words.
 Suppression own(std::string_view& rest) {
     rest = skip_blanks(rest);
     for (const Verb& verb : kVerbs) {
@@ -111,7 +111,7 @@ Suppression own(std::string_view& rest) {
         if (s.words.empty() && verb.scope != Scope::end) s.scope = Scope::unknown;
         return s;
     }
-    // "mp-lint: disable(MP405)" was meant to be one; "mp-lint: see the manual" was not.
+    // "mp-lint: disable(MP405)" is a mistyped suppression; "mp-lint: see the manual" is not one.
     return {.scope = rest.starts_with("disable") ? Scope::unknown : Scope::end, .ours = false};
 }
 
@@ -126,7 +126,7 @@ Suppression nolint(std::string_view& rest) {
     return s;
 }
 
-// The suppression that begins with a mark, and what follows it in the comment.
+// Parses the suppression that begins with a mark; `rest` becomes the text after it in the comment.
 Suppression parse(std::string_view mark, std::string_view& rest) {
     if (mark == "mp-lint:") return own(rest);
     if (mark == "NOLINT") return nolint(rest);
@@ -139,7 +139,7 @@ bool any_names(const Suppression& s, const Rule& rule) {
     return std::ranges::any_of(s.words, [&](const std::string& word) { return names_rule(word, rule); });
 }
 
-// A line of a notebook holds a line of Python as a JSON string: "x = 1  # noqa: MP101\n",
+// A line of a notebook contains a line of Python as a JSON string: "x = 1  # noqa: MP101\n",
 std::string cell_line(std::string_view line) {
     line = skip_blanks(line);
     if (!line.starts_with('"')) return {};
@@ -161,7 +161,7 @@ bool has_python_comments(std::string_view path) { return path.ends_with(".py") |
 std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment, bool python) {
     std::vector<Suppression> out;
     const bool alone = skip_blanks(line).size() == line.size() - comment || comment == 0;
-    std::size_t said = comment;  // what stands between the last one and the next
+    std::size_t said = comment;  // end of the previous suppression in the line
     while (true) {
         std::size_t at = std::string_view::npos;
         std::string_view mark;
@@ -188,7 +188,7 @@ std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comm
 
 namespace {
 
-// "F401", "E501", "PLR0913": a code of another tool, which no rule of ours is called by.
+// "F401", "E501", "PLR0913": a code of another tool. No rule of mp-lint has such a name.
 bool is_foreign_code(std::string_view word) {
     const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -197,7 +197,7 @@ bool is_foreign_code(std::string_view word) {
            std::all_of(number, word.end(), is_digit);
 }
 
-// Most noqa comments are about linters of style, and most large files have one.
+// A noqa comment for other linters. Most large files have one.
 bool is_about_others(std::string_view mark, std::string_view rest) {
     if (mark != "noqa:") return false;
     const std::vector<std::string> words = take_words(rest);
@@ -216,7 +216,7 @@ bool mentions_suppression(std::string_view text) {
 
 namespace {
 
-// The suppressions of one file, line by line.
+// Reads the suppressions of one file, line by line.
 class FileReader {
 public:
     FileReader(std::string_view path, const Sources& sources)
@@ -282,7 +282,7 @@ private:
         }
     }
 
-    // The last begin that is open, of the same words when there are any.
+    // Closes the last open begin; if `end` has words, the last one with the same words.
     void close(Suppression& end) {
         for (auto begin = out_.rbegin(); begin != out_.rend(); ++begin) {
             if (begin->scope != Scope::begin || begin->closed) continue;
@@ -294,7 +294,7 @@ private:
         }
     }
 
-    // Further lines of the same comment are not what it is about.
+    // Skips further lines of the same comment: the suppression is for the code after it.
     std::size_t next_code(std::size_t n) const {
         do ++n;
         while (n <= count_ && is_comment(sources_.line(path_, n)));

@@ -17,52 +17,52 @@ namespace mp::lint {
 //   mp-lint: disable=MP405,MP401 why     its line; alone on its line, the next one
 //   mp-lint: disable-next-line=MP405 why
 //   mp-lint: disable-begin=MP405 why     up to disable-end, or disable-end=MP405
-//   mp-lint: disable-file=MP405 why      the whole file, wherever it stands
+//   mp-lint: disable-file=MP405 why      the whole file, from any line
 //   NOLINT(MP405) why, NOLINTNEXTLINE(MP405) why; in Python also noqa: MP405 why
-// A line of a statement over several lines is meant by a comment on its first or last line too.
-// NOLINT and noqa without our rules are other tools'.
+// A comment on the first or last line of a statement applies to all lines of the statement. NOLINT and noqa
+// without a rule of mp-lint belong to other tools.
 struct Suppression {
     enum class Scope : unsigned char { line, next_line, begin, end, file, unknown };
     Scope scope = Scope::line;
     std::vector<std::string> words{};
-    bool reason = false;     // it says why
+    bool reason = false;     // it contains a reason
     bool ours = true;        // "mp-lint:", so every word must be a rule
-    std::size_t line = 0;    // where it stands
+    std::size_t line = 0;    // its own line
     std::size_t column = 0;  // in bytes, from 1
     std::size_t length = 0;
-    std::size_t from = 0;  // lines it silences
+    std::size_t from = 0;  // the lines it silences
     std::size_t to = 0;
-    bool closed = false;  // begin: there is its end
+    bool closed = false;  // for begin: its end was found
     bool used = false;
 };
 
-// The comments of one line that silence something; `comment` is the offset of the comment in it.
+// The suppressions in the comment of one line; `comment` is the offset of the comment in the line.
 std::vector<Suppression> suppressions_of(std::string_view line, std::size_t comment, bool python);
 
-// Can this text hold any? Quick, for files that have no findings.
+// Whether the text can contain suppressions. A fast check for files without findings.
 bool mentions_suppression(std::string_view text);
 
-// The suppressions of all files of a run, and which of them were of use.
+// The suppressions of all files of a run. Records which of them were used.
 class Suppressions {
 public:
     explicit Suppressions(const Sources& sources) : sources_(sources) {}
 
-    // Is this rule silenced there? The comment that does it counts as used.
+    // Whether a suppression silences this rule at this place. Marks that suppression as used.
     bool silences(const SourceSpan& span, const Rule& rule);
 
-    // What is wrong with the comments of a file: MP001 for one that silences nothing though its
-    // rules ran, is not understood or names no rule; MP002 for one without a reason.
+    // Findings about the suppressions of a file. MP001: it silences nothing although its rules ran, cannot
+    // be parsed, or names no rule. MP002: it has no reason.
     Findings problems(const std::string& path, Rules ran, Rules all);
 
 private:
-    // The first and last line of the statement that a line belongs to.
+    // The first and last line of the statement that contains a line.
     struct Extent {
         std::size_t first = 0;
         std::size_t last = 0;
     };
     struct File {
         std::vector<Suppression> list;
-        std::vector<Extent> statements;  // by line, from 0; empty: every line is its own
+        std::vector<Extent> statements;  // by line, from 0; empty: every line is a statement of its own
     };
     File& of(const std::string& path);
 

@@ -1,4 +1,4 @@
-// What is wrong with the suppressions of a file.
+// Findings about the suppressions of a file.
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ bool names_any(const Suppression& s, Rules rules) {
     });
 }
 
-// NOLINT(*) and noqa: ALL are about all tools: that we had nothing to say proves nothing.
+// NOLINT(*) and noqa: ALL address all tools, so it is normal that they silence no finding of mp-lint.
 bool is_about_us(const Suppression& s, Rules all) {
     return s.ours || std::ranges::any_of(s.words, [&](const std::string& word) {
                return word.size() >= 5 && std::ranges::any_of(all, [&](const Rule* rule) {
@@ -74,7 +74,7 @@ private:
         }
     }
 
-    // Rules that did not run may be what the comment is for.
+    // A rule that did not run may be the one that the comment is for.
     bool all_ran(const Suppression& s) const {
         return std::ranges::none_of(all_, [&](const Rule* rule) {
             const Rule* const one[] = {rule};

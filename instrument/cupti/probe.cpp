@@ -12,7 +12,7 @@
 namespace mp::cupti {
 namespace {
 
-// Newest first. Up to CUDA 11 the number is that of the toolkit, since 12 that of the major version.
+// Newest first. Up to CUDA 11 the number is the toolkit's version, since 12 its major version.
 constexpr std::array kNames = {"libcupti.so.13",   "libcupti.so.12",   "libcupti.so.11.8", "libcupti.so.11.7",
                                "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4", "libcupti.so.11.3",
                                "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0", "libcupti.so"};
@@ -36,7 +36,8 @@ void fail(const Api& api, MpCuptiProbe& probe, const char* call, CUptiResult cod
         put(probe.message, words);
 }
 
-// The call that was made, for the message. With the newer call the other subscriber's name comes back.
+// Returns the name of the called function, for the message. The newer function also returns the other
+// subscriber's name.
 const char* subscribe(const Api& api, MpCuptiProbe& probe, CUpti_SubscriberHandle& handle,
                       CUptiResult& code) {
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
@@ -50,7 +51,7 @@ const char* subscribe(const Api& api, MpCuptiProbe& probe, CUpti_SubscriberHandl
         code = api.subscribe_v2(&handle, ignore, nullptr, &params);
         holder.back() = '\0';
         if (code == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) put(probe.holder, holder.data());
-        // A CUPTI whose struct is another one: the older call needs none.
+        // This CUPTI has a different struct. The older function needs none.
         const bool other_struct =
             code == CUPTI_ERROR_INVALID_PARAMETER || code == CUPTI_ERROR_API_NOT_IMPLEMENTED;
         if (!other_struct || !api.subscribe) return "cuptiSubscribe_v2";
@@ -129,14 +130,14 @@ void probe(const Api& api, MpCuptiProbe& probe) {
         put(probe.message, api.unsubscribe ? "cuptiSubscribe" : "cuptiUnsubscribe");
         return;
     }
-    // An unknown version is not worth a refusal.
+    // An unknown version is not an error.
     std::uint32_t version = 0;
     if (api.get_version && api.get_version(&version) == CUPTI_SUCCESS) probe.version = version;
     CUpti_SubscriberHandle handle = nullptr;
     CUptiResult code = CUPTI_ERROR_UNKNOWN;
     const char* const call = subscribe(api, probe, handle, code);
     if (code != CUPTI_SUCCESS) return fail(api, probe, call, code);
-    // Kept, the place would be taken for the rest of this process.
+    // Unsubscribe, because otherwise no other subscriber could use CUPTI in this process.
     code = api.unsubscribe(handle);
     if (code != CUPTI_SUCCESS) return fail(api, probe, "cuptiUnsubscribe", code);
     probe.state = mp_cupti_free;
@@ -151,7 +152,7 @@ extern "C" __attribute__((visibility("default"))) int mptrace_cupti_probe(MpCupt
     probe->size = sizeof(MpCuptiProbe);
     void* const library = mp::cupti::open_library(directories, *probe);
     if (!library) return 0;
-    probe->message[0] = '\0';  // what the names tried before it did not find
+    probe->message[0] = '\0';  // remove the messages of earlier names that were not found
     // Never closed: CUPTI leaves threads and handlers behind.
     mp::cupti::probe(mp::cupti::api_of(library), *probe);
     return 0;

@@ -5,12 +5,13 @@
 
 namespace mp::cupti {
 
-// Asks a CUPTI that is already open: version, subscribe, unsubscribe. Fills everything but `library`.
-// Whatever the functions answer, this returns.
+// Queries an open CUPTI: version, subscribe, unsubscribe. Fills everything but `library`. Always returns,
+// whatever the functions return.
 void probe(const Api&, MpCuptiProbe&);
 
-// Opens libcupti: the one that the process has already, then `directories` (may be null), then the
-// loader's own, then the toolkit's. Fills `library`, or `message` with the loader's words. Null: none.
+// Opens libcupti. Tries the one that the process has loaded, then `directories` (may be null), then the
+// loader's own directories, then the toolkit's. Fills `library`, or `message` with the loader's error.
+// Null: not found.
 void* open_library(const char* directories, MpCuptiProbe&);
 Api api_of(void* library);
 

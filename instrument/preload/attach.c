@@ -12,12 +12,13 @@
 static char g_options_path[kPathSize];
 static pid_t g_started_as;
 static atomic_bool g_armed;
-static struct OptionsFile g_options;  // too large for the stack of a thread; one thread comes this far
+static struct OptionsFile g_options;  // static, because it is too large for a thread's stack; only one
+                                      // thread uses it
 
 void mp_arm(const char* options_path) {
     const size_t size = options_path ? strlen(options_path) : 0;
     if (size == 0 || size >= sizeof g_options_path) return;
-    // Copied: the program may change its environment.
+    // A copy, because the program may change its environment.
     memcpy(g_options_path, options_path, size + 1);
     g_started_as = getpid();
     atomic_store(&g_armed, true);
@@ -40,8 +41,9 @@ static bool find_adapter(const char* id, char path[kPathSize]) {
     return false;
 }
 
-// Whether an adapter names another torch than this one in its own text. Loading it would tell us too late:
-// it would bring the libtorch it was linked with into this process. One that names none is taken.
+// Whether an adapter's own text names another torch than this one. This is tested without loading it,
+// because loading it would load the libtorch that it was linked with. An adapter that names no torch is
+// accepted.
 static bool names_another_torch(const char* path, const char* id) {
     static const char kMark[] = "mptrace-adapter-for-torch:";
     static char text[1 << 16];
@@ -55,7 +57,8 @@ static bool names_another_torch(const char* path, const char* id) {
         while ((mark = memmem(mark, size - (size_t)(mark - text), kMark, sizeof kMark - 1))) {
             const char* const named = mark + sizeof kMark - 1;
             if ((size_t)(named - text) + kIdSize > size) break;  // continues in the next piece
-            // The mark alone is the constant that this very comparison has in other builds of ours.
+            // The mark without an id is the constant of this comparison itself, in other builds of this
+            // library.
             other = named[0] && strncmp(named, id, kIdSize) != 0;
             if (other) break;
             mark = named;
@@ -91,7 +94,8 @@ static void attach(const char* id) {
     }
     int (*attach_adapter)(const char*) = NULL;
     void* const symbol = dlsym(adapter, "mptrace_attach");
-    memcpy(&attach_adapter, &symbol, sizeof symbol);  // C has no cast from an object to a function
+    memcpy(&attach_adapter, &symbol, sizeof symbol);  // C has no cast from an object pointer to a function
+                                                      // pointer
     if (!attach_adapter) {
         refuse("the adapter has no mptrace_attach: ", path, ", `mp-trace build-adapter` makes a new one");
     } else if (attach_adapter(g_options_path) != 0) {
@@ -105,11 +109,11 @@ void mp_attach_if_torch_is_here(void) {
     char id[kIdSize];
     if (!mp_is_armed()) return;
     const int before = errno;
-    // The exchange makes it once per process; a second thread goes on without waiting, and a child forked
-    // in the middle of it finds the process disarmed.
+    // The exchange makes sure that this runs once per process. A second thread continues without waiting,
+    // and a child that is forked meanwhile is disarmed.
     if (mp_find_torch(id) && atomic_exchange(&g_armed, false)) {
         attach(id);
-        dlerror();  // an error of ours is not the program's to find
+        dlerror();  // the program must not see our dlopen errors
     }
     errno = before;
 }

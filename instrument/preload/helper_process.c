@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The command lines are those of multiprocessing/{resource_tracker,forkserver}.py and
-// torch/_inductor/compile_worker; the texts are long enough not to be a user's own argument.
+// The command lines in multiprocessing/{resource_tracker,forkserver}.py and torch/_inductor/compile_worker.
+// They are long enough that a user's own argument will not match.
 static const char kTracker[] = "from multiprocessing.resource_tracker import main";
 static const char kForkServer[] = "from multiprocessing.forkserver import main";
 static const char kCompileWorker[] = "torch/_inductor/compile_worker/__main__.py";

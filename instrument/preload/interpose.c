@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The two functions this library puts in front of libc's. Everything else in it is hidden.
+// The two functions of libc that this library replaces. All other symbols are hidden.
 #define MP_EXPORT __attribute__((visibility("default")))
 
 typedef int (*Main)(int, char**, char**);
@@ -17,12 +17,13 @@ typedef void* (*Dlopen)(const char*, int);
 
 static Main g_main;
 static Dlopen g_dlopen;
-static bool g_main_runs;  // before main() a constructor may call dlopen() with half of libtorch initialised
+static bool g_main_runs;  // before main() a constructor may call dlopen() while libtorch is partly
+                          // initialised
 
 static void* next(const char* name) { return dlsym(RTLD_NEXT, name); }
 
 static Dlopen real_dlopen(void) {
-    // Two threads may both look it up; they find the same.
+    // Two threads may both look it up; the result is the same.
     Dlopen found = __atomic_load_n(&g_dlopen, __ATOMIC_ACQUIRE);
     if (!found) {
         void* const symbol = next("dlopen");
@@ -52,12 +53,13 @@ MP_EXPORT int __libc_start_main(Main program, int argc, char** argv, void (*init
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-// dlopen() of a bare name searches the RUNPATH of its caller, which glibc finds by the return address. So
-// such a call has to be jumped to, and this library does not see it return. A call by path needs no caller
-// (unless it has "$ORIGIN" in it) and is made from here, so that the attach can follow it.
+// dlopen() of a bare name searches the RUNPATH of its caller, which glibc identifies by the return address.
+// Such a call must therefore be a jump, and this library does not see its return. A call by path does not
+// depend on the caller (unless it contains "$ORIGIN"); it is made from here, so that the attach can follow
+// it.
 //
-// Never attach inside another dlopen(): libtorch may be mapped and not yet initialised. Calls by path are
-// counted; a bare-name call is known to be running by its return address still lying on the stack.
+// Never attach inside another dlopen(): libtorch may be mapped but not yet initialised. Calls by path are
+// counted. A bare-name call is still running if its return address is still on the stack.
 static _Thread_local int t_depth;
 static _Thread_local bool t_nested;  // the outermost call by path was made inside one by bare name
 static _Thread_local struct {
@@ -66,7 +68,7 @@ static _Thread_local struct {
 } t_bare;
 
 #if defined(__x86_64__)
-enum { kBelow = 0, kAbove = 8 };  // the return address lies at the stack pointer itself
+enum { kBelow = 0, kAbove = 8 };  // the return address is at the stack pointer itself
 #else
 enum { kBelow = 512, kAbove = 0 };  // somewhere in dlopen's own frame; its top bits may be a signature
 #endif
@@ -77,8 +79,8 @@ static bool is_mapped(uintptr_t address) {
     return mincore((void*)(address & ~(page - 1)), page, &resident) == 0;
 }
 
-// A stale return address may outlive its call and delay the attach to a later dlopen(); a running call is
-// never overlooked. The stack can be another one (coroutines), gone meanwhile: hence is_mapped.
+// A stale return address may remain after its call and delay the attach to a later dlopen(), but a running
+// call is always detected. The stack may belong to a coroutine and be unmapped by now, hence is_mapped.
 static bool bare_name_call_runs(uintptr_t stack) {
     if (t_bare.stack == 0 || stack >= t_bare.stack) return false;
     const uintptr_t mask = ((uintptr_t)1 << 48) - 1;
@@ -100,7 +102,7 @@ static void* dlopen_by_path(const char* name, int mode) {
     return handle;
 }
 
-// Where the stub below goes on with the very same arguments.
+// Returns the function that the stub below jumps to, with the same arguments.
 __attribute__((used, visibility("hidden"))) Dlopen mp_dlopen_route(const char* name, int mode,
                                                                    uintptr_t stack, uintptr_t caller) {
     const Dlopen real = real_dlopen();
@@ -131,7 +133,7 @@ __asm__(
     ".cfi_adjust_cfa_offset 8\n"
     "leaq 16(%rsp), %rdx\n"
     "movq 16(%rsp), %rcx\n"
-    "subq $8, %rsp\n"  // calls want 16
+    "subq $8, %rsp\n"  // calls need alignment to 16 bytes
     ".cfi_adjust_cfa_offset 8\n"
     "call mp_dlopen_route\n"
     "addq $8, %rsp\n"
@@ -172,4 +174,4 @@ __asm__(
     ".size dlopen, . - dlopen\n");
 #endif
 
-#endif  // elsewhere only programs that are linked with libtorch attach
+#endif  // on other architectures only programs that are linked with libtorch attach

@@ -8,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// A closed stderr must not kill the program: SIGPIPE is held back for the write, and taken away if it was
+// Blocks SIGPIPE during the write, so that a closed stderr does not kill the program. Removes a pending
+// SIGPIPE that the write caused.
 // ours.
 static void write_without_sigpipe(const char* text, size_t size) {
     sigset_t pipe_only, before, pending;
@@ -30,11 +31,11 @@ void mp_say(const char* const* parts) {
     size_t used = 0;
     for (const char* part = "mp-trace: "; part; part = *parts++) {
         for (; *part && used < sizeof line - 1; ++part) {
-            line[used++] = (unsigned char)*part < ' ' ? '?' : *part;  // a path may hold a newline
+            line[used++] = (unsigned char)*part < ' ' ? '?' : *part;  // a path may contain a newline
         }
     }
     line[used++] = '\n';
-    // A full pipe that nobody reads must not stop the program either.
+    // Do not block on a full pipe without a reader.
     struct pollfd error = {STDERR_FILENO, POLLOUT, 0};
     if (poll(&error, 1, 0) == 1 && (error.revents & POLLOUT)) write_without_sigpipe(line, used);
 }

@@ -29,12 +29,12 @@ bool mp_read_options(const char* path, struct OptionsFile* into) {
     into->adapters = "";
     into->quiet = false;
     const size_t size = read_whole(path, into->text, kOptionsSize - 1);
-    // A file that fills the buffer may have been cut.
+    // A file that fills the buffer may be truncated.
     if (size == 0 || size == kOptionsSize - 1) return false;
     into->text[size] = '\0';
 
     for (char* line = into->text; *line;) {
-        char* const end = strchr(line, '\n');  // one in a value is written as an n after a backslash
+        char* const end = strchr(line, '\n');  // a newline inside a value is escaped as \n
         if (end) *end = '\0';
         const char* value = value_of(line, "adapters");
         if (value) into->adapters = value;

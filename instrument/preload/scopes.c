@@ -1,5 +1,6 @@
-// The functions of mptrace.h. They live here because a program's references to them are settled when it
-// starts, long before there is an adapter; what they are told before that is lost, as there is no op yet.
+// The functions of mptrace.h. They are in this library because the program's references to them are
+// resolved when it starts, before an adapter exists. Calls before the attach are ignored: there is no op
+// yet.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static void (*_Atomic g_layer_pop)(void);
 static void (*_Atomic g_loss)(const void*);
 static void (*_Atomic g_step)(int, double);
 
-// C has no cast from an object to a function.
+// C has no cast from an object pointer to a function pointer.
 #define FORWARD(adapter, name)                                 \
     do {                                                       \
         void* const symbol = dlsym(adapter, "mptrace_" #name); \

@@ -36,7 +36,7 @@ static bool id_from_notes(const uint8_t* at, size_t left, char id[kIdSize]) {
     return false;
 }
 
-// Notes that no segment loads are in the file only.
+// A note that is not in a loaded segment exists in the file only.
 static bool is_loaded(const struct dl_phdr_info* library, const ElfW(Phdr) * part) {
     for (int i = 0; i < library->dlpi_phnum; ++i) {
         const ElfW(Phdr)* const load = &library->dlpi_phdr[i];

@@ -1,9 +1,9 @@
-"""First on PYTHONPATH below `mp-trace --`: starts mp-trace's part in Python, then makes room.
+"""First on PYTHONPATH below `mp-trace --`: starts the Python part of mp-trace, then loads the next sitecustomize.
 
-Python imports one sitecustomize, the first it finds. This one takes its own folder off sys.path (children
-still get it from PYTHONPATH) and imports the next sitecustomize in its place. Where there is none, that
-import fails as it does without us, and `site` ignores it as it does then: afterwards sys.modules holds the
-user's sitecustomize or none at all. Errors of the user's own pass through; errors of ours do not leave.
+Python imports the first sitecustomize that it finds. This one removes its own folder from sys.path (child processes
+still get it from PYTHONPATH) and imports the next sitecustomize in its place. If there is none, that import fails as
+it does without mp-trace, and `site` ignores the failure as usual: afterwards sys.modules contains the user's
+sitecustomize or none. Errors in the user's module pass through; errors of our own do not leave this file.
 """
 import os
 import sys

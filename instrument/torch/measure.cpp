@@ -31,14 +31,7 @@ Last& last() {
 
 // Ops that write constants or move what is there: an infinity in their results was put there on purpose.
 bool places_constants(const OpInfo& op) {
-    // clang-format off: a table
-    static constexpr std::string_view kNames[] = {"fill", "full", "full_like", "new_full", "masked_fill", "where",
-                                                  "constant_pad_nd", "index_put", "_index_put_impl", "index_fill",
-                                                  "scalar_tensor", "masked_scatter", "scatter", "tril", "triu",
-                                                  "lift_fresh", "ones", "zeros", "arange"};
-    // clang-format on
-    return op.moves_bytes || op.base == "_to_copy" ||
-           std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
+    return op.moves_bytes || op.base == "_to_copy" || op.traits.has(Trait::writes_constants);
 }
 
 // Whether an op's result can be what its inputs were not: not finite. Moving values makes none, nor does a cast
@@ -49,21 +42,12 @@ bool may_leave_format(const OpInfo& op, at::ScalarType dtype) {
     return dtype != at::kBFloat16 && (op.base == "copy" || op.base == "_to_copy");
 }
 
-// Ops that give NaN for some finite inputs in every format. They are rare in forward and backward.
+// Ops with a domain are rare in forward and backward; an optimizer has them for every tensor.
 bool has_a_domain(const OpInfo& op, Phase phase) {
-    static constexpr std::string_view kNames[] = {
-        "div",  "log",  "log2",  "log10", "log1p", "sqrt", "rsqrt",     "reciprocal", "pow",
-        "acos", "asin", "acosh", "atanh", "xlogy", "fmod", "remainder", "logit"};
-    return (phase == Phase::forward || phase == Phase::backward) &&
-           std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
+    return (phase == Phase::forward || phase == Phase::backward) && op.traits.has(Trait::domain);
 }
 
-bool is_arithmetic(const OpInfo& op) {
-    static constexpr std::string_view kNames[] = {"add",    "sub",     "mul",    "mm",         "addmm",
-                                                  "bmm",    "baddbmm", "pow",    "sum",        "exp",
-                                                  "cumsum", "dot",     "linear", "convolution"};
-    return std::find(std::begin(kNames), std::end(kNames), op.base) != std::end(kNames);
-}
+bool is_arithmetic(const OpInfo& op) { return op.traits.has(Trait::arithmetic); }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::twin {
 
@@ -40,6 +41,7 @@ struct Argument {
 struct OpInfo {
     std::string name;  // "aten::mm"
     std::string base;  // "mm": no namespace, overload or trailing underscore
+    Traits traits;
     Rule rule = Rule::generic;
     bool writes = false;
     bool is_view = false;      // every result is declared an alias and nothing is written

@@ -1,5 +1,5 @@
-// Compiled once per instruction set: foreach_target.h includes this file again for each of them.
-// Machines without AVX2 (before 2013) run the portable body.
+// Compiled once per instruction set: foreach_target.h includes this file again for each. CPUs without AVX2
+// (before 2013) use the portable code.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 #undef HWY_TARGET_INCLUDE
@@ -53,8 +53,8 @@ HWY_AFTER_NAMESPACE();
 namespace mp::cpu {
 namespace {
 
-// Asked of the compiler's runtime and not of libhwy: the archive is loaded into foreign programs, and one
-// library less is one conflict less. The lists are those that Highway compiles its targets with.
+// Uses the compiler's runtime, not libhwy: the archive is loaded into other programs, where each further
+// library may conflict. The lists are the features for which Highway compiles its targets.
 #if HWY_ARCH_X86
 bool runs_avx2() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&

@@ -6,23 +6,24 @@
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/tensor_stats.hpp"
 
-// What one instruction set provides: measures of up to kBlock contiguous elements, which fit the first-level
-// cache, so that a rare second look (zeros, subnormals, NaN, a spread that cancels) costs no memory traffic.
-// Order of the sums: a fixed number of lanes, an element in a lane by its number within a group, lanes
-// added in order. In fp32 lanes every product is fused with its addition, in fp64 lanes only where it is exact, so
-// every instruction set returns the same bits.
+// The functions that one instruction set provides: measures of up to kBlock contiguous elements. A block
+// fits the first-level cache, so a rare second pass (for zeros, subnormals, NaN, or a spread that cancels)
+// costs no memory traffic.
+// Order of the sums: the number of lanes is fixed, an element's number within its group selects its lane,
+// and lanes are added in order. In fp32 lanes every product is fused with its addition, in fp64 lanes only
+// where the product is exact. Every instruction set therefore returns the same bits.
 
 namespace mp::cpu {
 
 inline constexpr std::size_t kBlock = 4096;
-inline constexpr std::size_t kGroup = 32;  // elements of one turn of the inner loops
+inline constexpr std::size_t kGroup = 32;  // elements per iteration of the inner loops
 inline constexpr int kFormats = 6;         // fp64, fp32, fp16, bf16, e4m3, e5m2: index_of()
 inline constexpr int kWide = 2;            // fp64, fp32
 
 // An exponent histogram that grows block by block.
 struct BlockHistogram {
     std::uint64_t* bins = nullptr;  // 256
-    unsigned top = 0;  // highest bin that the next block is expected to have; 0: nothing is known
+    unsigned top = 0;               // expected highest bin of the next block; 0: unknown
 };
 
 // `histogram` may be null. `elements` is at most kBlock; `data` need not be aligned.
@@ -43,7 +44,7 @@ struct Kernels {
     WidenBlock widen[kFormats] = {};
 };
 
-// Position in the tables; -1 for a dtype that is not measured.
+// Index in the tables; -1 for a dtype that is not measured.
 constexpr int index_of(DType dtype) {
     switch (dtype) {
         case DType::fp64:
@@ -63,7 +64,8 @@ constexpr int index_of(DType dtype) {
     }
 }
 
-// The instruction sets that this machine runs, best first; returns how many. Chosen once per process.
+// The instruction sets that this machine supports, best first; returns their number. Computed once per
+// process.
 inline constexpr int kMaxInstructionSets = 4;
 int available(const Kernels* (&sets)[kMaxInstructionSets]) noexcept;
 // The set in use. use() replaces it for tests and benchmarks.

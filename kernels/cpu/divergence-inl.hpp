@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
-// F is the format of x, whose ulps count; G that of y.
+// F is the format of x, whose ulps are used; G is the format of y.
 template <class F, class G>
 struct Paired {
     static constexpr std::size_t kVectors = 8 / kLanes64;
@@ -47,7 +47,7 @@ struct Paired {
     static HWY_INLINE V64 ulps(V64 abs_e, V64 y) {
         const hn::RebindToUnsigned<D64> d;
         constexpr std::uint64_t kLowest = static_cast<std::uint64_t>(min_exponent(F::kTable) + 1023) << 52;
-        constexpr bool kSplit = F::kDType == DType::fp64;  // 2^1074 is no double: two factors
+        constexpr bool kSplit = F::kDType == DType::fp64;  // 2^1074 does not fit in a double: two factors
         constexpr int kMantissa = kSplit ? 1 : F::kTable.mantissa_bits;
         const V64 power = hn::And(y, hn::BitCast(D64(), hn::Set(d, std::uint64_t{0x7FF} << 52)));
         const V64 bounded = hn::Max(power, hn::BitCast(D64(), hn::Set(d, kLowest)));
@@ -94,7 +94,7 @@ struct Paired {
         values(px, py, s);
     }
 
-    // False, with nothing added, when there is a non-finite value.
+    // Returns false and adds nothing when a value is not finite.
     static HWY_NOINLINE bool run(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
                                  Divergence& into) {
         State s;
@@ -125,7 +125,7 @@ struct Paired {
     }
 };
 
-// Pairs of x = 0 and y != 0, and their sum of |y|.
+// Counts the pairs with x = 0 and y != 0, and sums their |y|.
 template <class F, class G>
 HWY_NOINLINE void find_flushed(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
                                Divergence& block) {
@@ -147,7 +147,7 @@ HWY_NOINLINE void find_flushed(const typename F::Raw* px, const typename G::Raw*
     block.flushed_abs = sum.total();
 }
 
-// False, with nothing added, when there is a non-finite value. `others`: what is merged with this block.
+// Returns false and adds nothing when a value is not finite. `others` will be merged with this block.
 template <class F, class G>
 bool measure_paired(const typename F::Raw* px, const typename G::Raw* py, std::size_t n,
                     const Divergence& others, Divergence& block) {
@@ -176,7 +176,7 @@ bool is_infinite(typename F::Raw magnitude) {
     return F::kTable.has_infinity() && magnitude == F::kBeyondFinite;
 }
 
-// A pair of which one is not finite, counted.
+// Counts a pair of which at least one value is not finite.
 template <class F, class G>
 void count_nonfinite(typename F::Raw x, typename G::Raw y, Divergence& into) {
     const auto mx = static_cast<typename F::Raw>(x & F::kMagnitude);
@@ -193,7 +193,7 @@ void count_nonfinite(typename F::Raw x, typename G::Raw y, Divergence& into) {
     if (finite_y && magnitude > into.twin_amax) into.twin_amax = magnitude;
 }
 
-// Pairs that are not finite are counted and replaced by 0 and 0, which add nothing.
+// Counts the pairs that are not finite and replaces them by (0, 0), which adds nothing to the sums.
 template <class F, class G>
 HWY_NOINLINE void divergence_with_nonfinite(const typename F::Raw* px, const typename G::Raw* py,
                                             std::size_t n, Divergence& into) {

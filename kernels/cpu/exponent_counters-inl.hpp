@@ -15,10 +15,11 @@ using D16 = hn::ScalableTag<std::uint16_t>;
 using D8 = hn::Repartition<std::uint8_t, D16>;
 using V16 = hn::Vec<D16>;
 inline constexpr std::size_t kLanes16 = hn::MaxLanes(D16());
-inline constexpr unsigned kWindow = 16;  // bins counted at once: one bit of a lane each
+inline constexpr unsigned kWindow = 16;  // number of bins counted at once: one bit of a lane each
 
-// Counts the values of 16 neighbouring bins. Each lane holds 16 counters of 8 bits, bit b of plane k being bit k of
-// the counter of bin top - b; a value is added as a bit in the place of its bin, by carry-save adders.
+// Counts the values of 16 neighbouring bins. Each lane holds 16 counters of 8 bits: bit b of plane k is bit
+// k of the counter of bin top - b. A value sets the bit of its bin, and carry-save adders add that bit to
+// the counter.
 struct Counters {
     static constexpr int kPlanes = 8;
     static constexpr int kDepth = 4;  // 2^kDepth vectors are added at once
@@ -31,16 +32,17 @@ struct Counters {
         for (V16& plane : planes) plane = hn::Zero(D16());
     }
 
-    // 1 << (top - bin) with the highest value of bin `top`; nothing outside of the window.
+    // 1 << (top - bin); 0 outside of the window. `highest` is the highest value of bin `top`.
     static HWY_INLINE V16 bit_of(V16 highest, const std::uint16_t* p) {
         const D16 d;
         const V16 magnitude = hn::And(hn::LoadU(d, p), hn::Set(d, 0x7FFF));
         const V16 below = hn::ShiftRight<7>(hn::Sub(highest, magnitude));
 #if HWY_TARGET <= HWY_AVX3
-        return hn::Shl(hn::Set(d, 1), below);  // what is shifted by 16 and more is 0
+        return hn::Shl(hn::Set(d, 1), below);  // a shift by 16 or more gives 0
 #else
-        // A table of the bits of a byte. Saturated addition leaves 0 to 7 in the lower four bits of the one byte that
-        // has the bit, and 8 to 15 or a set sign in all others: 0.
+        // A table of the bits of a byte. Saturated addition leaves 0 to 7 in the lower four bits of the one
+        // byte that contains the bit. All other bytes get 8 to 15 or the sign bit, for which the table
+        // lookup gives 0.
         alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
         const D8 d8;
         const V16 byte = hn::Min(below, hn::Set(d, 0xFF));
@@ -66,8 +68,8 @@ struct Counters {
 #endif
     }
 
-    // Adds 2^Depth vectors of bits, those of `bits(i)` and following, to the first planes; returns the carry for plane
-    // `Depth`.
+    // Adds 2^Depth vectors of bits, starting with `bits(i)`, to the first planes; returns the carry for
+    // plane `Depth`.
     template <int Depth, class Bits>
     HWY_INLINE V16 add_vectors(const Bits& bits, std::size_t i) {
         if constexpr (Depth == 0) {
@@ -88,7 +90,8 @@ struct Counters {
         }
     }
 
-    // Columns of bits become rows: afterwards the bytes of planes[b] count bin top - b (even) and top - b - 8 (odd).
+    // Transposes bits: afterwards the bytes of planes[b] count bin top - b (even bytes) and top - b - 8
+    // (odd bytes).
     template <int Distance>
     HWY_INLINE void exchange(std::uint16_t columns) {
         const V16 mask = hn::Set(D16(), columns);
@@ -101,7 +104,7 @@ struct Counters {
         }
     }
 
-    // Adds to counts[b] what has been counted of bin top - b.
+    // Adds the counts of bin top - b to counts[b].
     HWY_INLINE void unload(std::uint64_t (&counts)[kWindow]) {
         exchange<4>(0x0F0F);
         exchange<2>(0x3333);
@@ -110,8 +113,8 @@ struct Counters {
     }
 
 #if HWY_TARGET <= HWY_AVX3
-    // The even bytes of a pair of qwords in the lower one, the odd bytes in the upper one; their sums, 16 bits for each
-    // of four planes; then the sums of all pairs.
+    // The even bytes of a pair of qwords go to the lower one, the odd bytes to the upper one; then their
+    // sums, 16 bits for each of four planes; then the sums of all pairs.
     HWY_INLINE void add_rows(std::uint64_t (&counts)[kWindow]) const {
         alignas(16) static constexpr std::uint8_t kEvenThenOdd[16] = {0, 2, 4, 6, 8, 10, 12, 14,
                                                                       1, 3, 5, 7, 9, 11, 13, 15};

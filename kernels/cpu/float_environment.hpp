@@ -6,12 +6,13 @@
 
 namespace mp::cpu {
 
-// The program under test may flush subnormals (torch.set_flush_denormal), round otherwise or trap: measuring
-// runs with the defaults, and leaves the program's mode and its exception flags as they were.
+// The program under test may flush subnormals (torch.set_flush_denormal), use another rounding mode or
+// trap. Measuring runs with the defaults and restores the program's mode and its exception flags
+// afterwards.
 class FloatEnvironment {
 public:
 #if defined(__x86_64__)
-    // Writing the register costs more than a small tensor, so it is written only where it differs.
+    // Writing the register costs more than measuring a small tensor, so it is written only when it differs.
     FloatEnvironment() noexcept : saved_(_mm_getcsr()) {
         if ((saved_ & ~kFlags) != kDefaults) _mm_setcsr(kDefaults);
     }
@@ -27,8 +28,8 @@ public:
 
 private:
 #if defined(__x86_64__)
-    static constexpr unsigned kFlags = 0x3F;       // exceptions that have happened
-    static constexpr unsigned kDefaults = 0x1F80;  // all exceptions masked, to nearest, no flushing
+    static constexpr unsigned kFlags = 0x3F;       // raised exceptions
+    static constexpr unsigned kDefaults = 0x1F80;  // all exceptions masked, round to nearest, no flushing
     unsigned saved_;
 #endif
 };

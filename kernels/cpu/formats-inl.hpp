@@ -24,13 +24,13 @@ using V64 = hn::Vec<D64>;
 using V32 = hn::Vec<D32>;
 inline constexpr std::size_t kLanes64 = hn::MaxLanes(D64());
 
-// Full vectors of floats, for the quick paths.
+// Full vectors of floats, for the fp32 paths.
 using DF = hn::ScalableTag<float>;
 using DU = hn::RebindToUnsigned<DF>;
 using VF = hn::Vec<DF>;
 inline constexpr std::size_t kLanes32 = hn::MaxLanes(DF());
 
-// What the kernels ask of a format: its patterns as integers, and two loads.
+// What the kernels need of a format: its patterns as integers, and two loads.
 template <DType D>
 struct Patterns {
     static constexpr DType kDType = D;
@@ -48,19 +48,19 @@ struct Fp64 : Patterns<DType::fp64> {
     }
 };
 
-// Everything narrower goes through fp32; squares and products of two such values are exact in fp64.
+// Every narrower format is widened to fp32. Squares and products of two such values are exact in fp64.
 template <class Self, DType D>
 struct Narrow : Patterns<D> {
     static constexpr bool kExactSquares = true;
     using Raw = typename Patterns<D>::Raw;
     static HWY_INLINE V64 load(const Raw* p) { return hn::PromoteTo(D64(), Self::load32(D32(), p)); }
-    // Two vectors of the group at p, which together with those of the other parts are the group, in an order
-    // that is the same for every width of vectors.
+    // Loads two vectors of the group at p. All parts together are the group, in an order that is the same
+    // for every vector width.
     static HWY_INLINE void load_pair(const Raw* p, std::size_t part, VF& a, VF& b) {
         a = Self::load32(DF(), p + part * kLanes32);
         b = Self::load32(DF(), p + kGroup / 2 + part * kLanes32);
     }
-    // Two vectors of neighbouring elements.
+    // Loads two vectors of neighbouring elements.
     static HWY_INLINE void load_two(const Raw* p, VF& a, VF& b) {
         a = Self::load32(DF(), p);
         b = Self::load32(DF(), p + kLanes32);
@@ -80,7 +80,7 @@ struct Bf16 : Narrow<Bf16, DType::bf16> {
         const hn::RebindToUnsigned<D> d32;
         return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::Rebind<Raw, D>(), p))));
     }
-    // Elements of even and of odd number: nothing moves between lanes.
+    // Loads the even and the odd elements: no element changes its lane.
     static HWY_INLINE void load_pair(const Raw* p, std::size_t part, VF& a, VF& b) {
         const DU d32;
         const auto both = hn::BitCast(d32, hn::LoadU(hn::Repartition<Raw, DF>(), p + part * 2 * kLanes32));
@@ -88,13 +88,13 @@ struct Bf16 : Narrow<Bf16, DType::bf16> {
         b = hn::BitCast(DF(), hn::And(both, hn::Set(d32, 0xFFFF0000u)));
     }
 #if HWY_TARGET <= HWY_AVX3
-    // A permutation that leaves the lower half of each lane 0 is one instruction instead of two.
+    // A permutation with zeros in the lower half of each lane is one instruction instead of two.
     static HWY_INLINE void load_two(const Raw* p, VF& a, VF& b) {
         alignas(64) static constexpr std::uint16_t kFirst[32] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
                                                                  5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
                                                                  0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
         __mmask32 upper_halves = 0xAAAAAAAA;
-        asm("" : "+k"(upper_halves));  // of a known mask the compiler makes an instruction of its own
+        asm("" : "+k"(upper_halves));  // for a constant mask the compiler would emit an extra instruction
         const __m512i all = _mm512_loadu_si512(p);
         const __m512i first = _mm512_load_si512(kFirst);
         const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
@@ -122,9 +122,9 @@ struct E5m2 : Narrow<E5m2, DType::e5m2> {
     }
 };
 
-// Exponent and mantissa moved to where fp32 has them, the bias added. Below the smallest normal value the
-// same bits behind the exponent of 2^-6 are 2^-6 too much. NaN becomes a finite value: the kernels sort those
-// out by their patterns.
+// Moves exponent and mantissa to their fp32 position and adds the bias. Below the smallest normal value,
+// the same bits with the exponent of 2^-6 are too large by 2^-6. NaN becomes a finite value: the kernels
+// detect NaN by its pattern.
 struct E4m3 : Narrow<E4m3, DType::e4m3> {
     template <class D>
     static HWY_INLINE hn::Vec<D> load32(D d, const Raw* p) {
@@ -141,7 +141,7 @@ struct E4m3 : Narrow<E4m3, DType::e4m3> {
     }
 };
 
-// A last group is padded with zeros, which change no sum and no extreme.
+// Pads a last group with zeros, which change no sum and no extreme.
 template <class F>
 struct Tail {
     alignas(64) typename F::Raw values[kGroup] = {};
@@ -166,7 +166,7 @@ void widen_block(const void* data, std::size_t elements, double* out) {
     std::memcpy(out + i, group, (elements - i) * sizeof(double));
 }
 
-// The value of a pattern's magnitude. For extremes: once a block, no loop.
+// The value of a magnitude's pattern. Used once per block, for extremes.
 template <class F>
 double magnitude_value(typename F::Raw bits) {
     return decode<F::kDType>(bits);
@@ -182,7 +182,7 @@ HWY_INLINE typename hn::TFromD<D> lane_max(D d, V v) {
     return lanes[0];
 }
 
-// The lanes of `Count` vectors added in order.
+// The sum of the lanes of `Count` vectors, added in order.
 template <std::size_t Count>
 HWY_INLINE double sum_of(const V64 (&lanes)[Count]) {
     alignas(64) double values[Count * kLanes64];

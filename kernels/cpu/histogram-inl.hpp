@@ -14,21 +14,22 @@ namespace mp::cpu::HWY_NAMESPACE {
 
 inline constexpr unsigned kTopBin = 254;
 
-// Bin of a magnitude above 0: the exponent field that it has in fp32, 0 below and 254 above its range.
+// Bin of a magnitude above 0: its exponent field in fp32, 0 below the range and 254 above.
 inline unsigned bin_of(double magnitude) {
     const auto field = static_cast<int>(__builtin_bit_cast(std::uint64_t, magnitude) >> 52) - 1023 + 127;
     return field < 0 ? 0u : field > static_cast<int>(kTopBin) ? kTopBin : static_cast<unsigned>(field);
 }
 
-// Asks for the block after this one while its exponents are counted: that is arithmetic, and memory would be idle.
+// Prefetches the next block while the exponents of this one are counted, because counting leaves the memory
+// idle.
 template <class Raw>
 HWY_INLINE void ask_for_next_block(const Raw* p, std::size_t elements) {
     const auto* from = reinterpret_cast<const char*>(p) + kBlock * sizeof(Raw);
     for (std::size_t i = 0; i < elements * sizeof(Raw); i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
-// Every value as the upper half of its fp32 pattern, which starts with the bin; in any order within a group. The
-// last group is filled with zeros.
+// Stores the upper half of each value's fp32 pattern, which starts with the bin. The order within a group
+// is arbitrary. The last group is padded with zeros.
 template <class F>
 void upper_halves(const typename F::Raw* p, std::size_t n, std::uint16_t* out) {
     const DU d;
@@ -57,7 +58,8 @@ inline void upper_halves_fp64(const std::uint64_t* p, std::size_t n, std::uint16
         out[i] = static_cast<std::uint16_t>(bin_of(__builtin_bit_cast(double, p[i] & Fp64::kMagnitude)) << 7);
 }
 
-// counts[k]: values of bin top - k in `vectors` vectors; vector i holds the values from p + i * kLanes16.
+// Adds to counts[k] the number of values of bin top - k in `vectors` vectors; vector i holds the values
+// from p + i * kLanes16.
 template <class Raw, class Bits>
 HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors,
                            std::uint64_t (&counts)[kWindow]) {
@@ -73,7 +75,7 @@ HWY_INLINE void count_bits(const Raw* p, const Bits& bits, std::size_t vectors,
     }
 }
 
-// The halves of a block in the window that ends with bin `top`. n is a multiple of kGroup.
+// Counts the halves of a block in the window that ends with bin `top`. n is a multiple of kGroup.
 inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top,
                          std::uint64_t (&counts)[kWindow]) {
     const V16 highest = hn::Set(D16(), static_cast<std::uint16_t>(top << 7 | 0x7F));
@@ -86,7 +88,7 @@ inline void count_window(const std::uint16_t* p, std::size_t n, unsigned top,
 template <class F>
 inline constexpr bool kStartsAsFp32 = F::kDType == DType::bf16 || F::kDType == DType::fp32;
 
-// The i-th vector of upper halves, in any order.
+// The i-th vector of upper halves, in arbitrary order.
 template <class F>
 HWY_INLINE V16 upper_half_vector(const typename F::Raw* p, std::size_t i) {
     const D16 d;
@@ -100,8 +102,8 @@ HWY_INLINE V16 upper_half_vector(const typename F::Raw* p, std::size_t i) {
     }
 }
 
-// Bits of the window that ends with bin `top`, for values other than zero in bins top - 31 to top: five bits of the
-// exponent tell them apart, and one permutation of a table gives the bit. Zeros look like bin 0.
+// Window bits for non-zero values in bins top - 31 to top. Five bits of the exponent identify the bin, and
+// one permutation of a table gives the bit. Zeros look like bin 0.
 class NearBits {
 public:
     HWY_INLINE explicit NearBits(unsigned top) : top_(top) {
@@ -133,7 +135,8 @@ void count_near(const typename F::Raw* p, std::size_t n, std::uint64_t zeros, un
 }
 #endif
 
-// The few values of bins 1 to `last`, at most `few`, one at a time; returns how many. n is a multiple of kGroup.
+// Counts the few values of bins 1 to `last`, at most `few`, one at a time; returns their number. n is a
+// multiple of kGroup.
 template <class F>
 std::uint64_t count_few(const typename F::Raw* p, std::size_t n, std::uint64_t few, unsigned last,
                         std::uint64_t* bins) {
@@ -141,7 +144,7 @@ std::uint64_t count_few(const typename F::Raw* p, std::size_t n, std::uint64_t f
     constexpr std::size_t kStretch = 4 * kGroup;
     constexpr int kFieldAt = F::kTable.mantissa_bits;
     const hn::CappedTag<Raw, kGroup> d;
-    // Distance to the lowest normal magnitude: zeros and subnormals are the furthest away.
+    // Distance to the lowest normal magnitude: zeros and subnormals are farthest.
     const auto some_below = [&](const Raw* from, std::size_t elements) HWY_ATTR {
         auto least = hn::Not(hn::Zero(d));
         for (std::size_t i = 0; i < elements; i += hn::MaxLanes(d)) {
@@ -168,11 +171,11 @@ std::uint64_t count_few(const typename F::Raw* p, std::size_t n, std::uint64_t f
     return found;
 }
 
-// With fewer left than this share of a block another window is not worth its pass.
+// Another window is not worth its pass when less than this share (1/512) of a block is left.
 inline constexpr std::size_t kFewShare = 512;
 
-// n values other than zero, of bins `low` to `top`, among `padded` halves. Bin 0 is what is left over: its halves look
-// like those of zeros. `rest`: the bins above have been counted already.
+// Counts n non-zero values in bins `low` to `top` among `padded` halves. Bin 0 gets the remaining count,
+// because its halves look like those of zeros. `rest`: the bins above are already counted.
 inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64_t n, unsigned low,
                          unsigned top, bool rest, std::uint64_t* bins) {
     std::uint64_t left = n;
@@ -192,7 +195,7 @@ inline void count_halves(const std::uint16_t* p, std::size_t padded, std::uint64
     bins[0] += left;
 }
 
-// The rest of a block of which the bins above `top` have been counted (`rest`), or none.
+// Counts the rest of a block whose bins above `top` are already counted (`rest`), or the whole block.
 template <class F>
 HWY_NOINLINE void count_rest(const typename F::Raw* p, std::size_t n, std::uint64_t left, unsigned low,
                              unsigned top, bool rest, std::uint64_t* bins) {
@@ -216,7 +219,7 @@ HWY_NOINLINE void count_rest(const typename F::Raw* p, std::size_t n, std::uint6
     count_halves(halves, padded, left, low, top, rest, bins);
 }
 
-// Adds a window that ends with bin `top`; returns how many values it has.
+// Adds a window that ends with bin `top`; returns the number of values in it.
 inline std::uint64_t add_window(const std::uint64_t (&window)[kWindow], unsigned top, std::uint64_t* bins) {
     std::uint64_t sum = 0;
     for (unsigned k = 0; k < kWindow && k < top; ++k) {
@@ -247,7 +250,7 @@ void histogram_of_block(const typename F::Raw* p, std::size_t n, std::uint64_t z
     count_rest<F>(p, n, left, low, top, top != high, bins);
 }
 
-// What counts exponents while the statistics of a block are gathered. This one does not.
+// Counts exponents during the statistics pass. This version counts nothing.
 struct NoCount {
     HWY_INLINE explicit NoCount(const BlockHistogram*) {}
     template <class Raw>
@@ -259,7 +262,8 @@ struct NoCount {
 };
 
 #if HWY_TARGET <= HWY_AVX3
-// Counts the window that ends with bin `top`, which the block before suggests: memory and arithmetic overlap then.
+// Counts the window that ends with bin `top`, guessed from the previous block, so that memory access and
+// arithmetic overlap.
 template <class F>
 class GuessedCount {
 public:
@@ -283,7 +287,7 @@ public:
         for (; i < groups; ++i) counters_.template ripple<0>(bits(i));
     }
 
-    // Adds the block to `bins`, unless the guess did not hold.
+    // Adds the block to `bins`; returns false when the guess was wrong.
     HWY_INLINE bool put(const Raw* p, std::size_t n, std::uint64_t zeros, double amin, double amax,
                         std::uint64_t* bins) {
         const unsigned low = bin_of(amin), high = bin_of(amax);

@@ -17,7 +17,7 @@ bool comparable(const TensorView& real, const TensorView& twin) {
 bool finite(double x) { return x - x == 0; }
 double magnitude(double x) { return x < 0 ? -x : x; }
 
-// Half of the distance to the next value of the format at x: what a sum rounds away.
+// Half of the distance to the next value of the format at x: a smaller addend is rounded away.
 double half_ulp(const FloatFormat& format, double x) {
     const int field = static_cast<int>(__builtin_bit_cast(std::uint64_t, x) >> 52 & 0x7FF) - 1023;
     const int lowest = min_exponent(format);

@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
-// F is the format of x. e = x - y is rounded to fp32; where that could change a count or an extreme, the block is
-// left to fp64:
+// F is the format of x. e = x - y is rounded to fp32. If the rounding could change a count or an extreme,
+// the block is measured in fp64 instead:
 // - x within a factor of two of y makes e exact (Sterbenz 1974). That holds for |e| < |y|/2, which for a normal y
 //   is 2^(mantissa bits - 1) ulps, and below the smallest normal value of F for |e| under half an ulp.
 // - rounding is monotone, so |e| > 1 ulp can only be missed where e rounds to exactly 1 ulp, and only for a y below
@@ -26,12 +26,12 @@ struct QuickPaired {
     using DRaw = hn::CappedTag<Raw, kGroup>;
     using VU = hn::Vec<DU>;
 #if HWY_TARGET <= HWY_AVX3
-    using DCount = DF;  // a masked addition of 1; of integers the compiler makes two instructions
+    using DCount = DF;  // a masked addition of 1.0; with integers the compiler emits two instructions
 #else
     using DCount = DU;
 #endif
     using VCount = hn::Vec<DCount>;
-    static constexpr bool kLikeFp32 = F::kTable.exponent_bits == 8;  // no y is below its subnormals
+    static constexpr bool kLikeFp32 = F::kTable.exponent_bits == 8;  // no y is below F's subnormals
     static constexpr bool kNanIsNan = kLikeFp32;                     // after load32, on every instruction set
     static constexpr float kOneUlp =
         kLikeFp32 ? 1.0f / static_cast<float>(1 << F::kTable.mantissa_bits) : 1.0f;
@@ -39,10 +39,10 @@ struct QuickPaired {
     static constexpr std::uint32_t kLowestField = static_cast<std::uint32_t>(min_exponent(F::kTable) + 127)
                                                   << 23;
 
-    // Sums of a block, and what decides whether they hold.
+    // Sums of a block, and the values that decide whether they are valid.
     std::uint32_t y_max = 0, e_max = 0;  // patterns
     Raw x_max = 0, x_min = 0;            // patterns; x_max only where load32 makes NaN a number
-    float ulp_max = 0, low_ulp_max = 0;  // over all y; over those below the smallest normal value of F
+    float ulp_max = 0, low_ulp_max = 0;  // over all y; over the y below the smallest normal value of F
     std::size_t differ = 0, above = 0, doubtful = 0;
     double ee = 0, yy = 0, ey = 0, e = 0, abs_e = 0, abs_y = 0;
 
@@ -76,7 +76,7 @@ struct QuickPaired {
 #endif
     }
 
-    // |e| in units of which kOneUlp are an ulp of F at y: times a power of two made from y's exponent field.
+    // |e| in units of 1/kOneUlp ulp of F at y. The factor is a power of two, made from y's exponent field.
     static HWY_INLINE VF scaled(VF abs_e, VU y) {
         const DU d;
         const VU field = hn::Max(hn::And(y, hn::Set(d, 0xFFu << 23)), hn::Set(d, kLowestField));
@@ -189,7 +189,7 @@ struct QuickPaired {
     }
 
     double xx() const { return yy + 2 * ey + ee; }
-    // Where x is much smaller than y, x's squares are not to be had from y's and e's.
+    // If x is much smaller than y, x's squares cannot be computed from those of y and e.
     bool holds() const {
         return x_max < F::kBeyondFinite && is_quick(y_max) && is_quick(e_max) && doubtful == 0 &&
                xx() >= yy / 4;

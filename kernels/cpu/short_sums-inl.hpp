@@ -1,4 +1,4 @@
-// Sums that fp32 lanes start and fp64 lanes finish. Included once per instruction set.
+// Sums that start in fp32 lanes and end in fp64 lanes. Included once per instruction set.
 #if defined(MP_CPU_SHORT_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MP_CPU_SHORT_SUMS_INL
 #undef MP_CPU_SHORT_SUMS_INL
@@ -15,19 +15,21 @@ inline constexpr std::size_t kSumLanes = 16;
 inline constexpr std::size_t kParts = kSumLanes / kLanes32;          // vectors of 16 floats
 inline constexpr std::size_t kWideParts = kSumLanes / 2 / kLanes64;  // vectors of 8 doubles
 
-// An fp32 lane takes 12 values before it is folded: 12 roundings, at most two of the value itself (e * e) and at most
-// two when lanes are added to others, 16 units of 2^-24 together, which is below 1e-6 of the sum of the magnitudes.
+// An fp32 lane takes 12 values before it is added to fp64. The error is at most 12 roundings, plus two of
+// the value itself (e * e), plus two when lanes are added: 16 units of 2^-24, which is below 1e-6 of the
+// sum of the magnitudes.
 inline constexpr std::size_t kValuesPerLane = 12;
 
-// Magnitudes between which squares and products stay clear of overflow, and of subnormals that matter: the
-// largest of a block decides, and what 4,096 subnormal products lose is below 2^-38 of its square.
+// Range of a block's largest magnitude in which squares and products neither overflow nor lose much to
+// subnormals: 4,096 subnormal products lose less than 2^-38 of its square.
 inline constexpr std::uint32_t kLowestQuick = (127u - 50) << 23;
 inline constexpr std::uint32_t kHighestQuick = (127u + 60) << 23;
 inline bool is_quick(std::uint32_t largest) {
     return largest == 0 || (largest >= kLowestQuick && largest <= kHighestQuick);
 }
 
-// a * b + c, rounded once, also where the instruction set has no such instruction: else the bits would differ.
+// a * b + c, rounded once. Emulated where the instruction set has no such instruction, so that the bits are
+// the same.
 HWY_INLINE VF fused(VF a, VF b, VF c) {
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
     const DF d;
@@ -42,7 +44,7 @@ HWY_INLINE VF fused(VF a, VF b, VF c) {
 #endif
 }
 
-// 16 fp32 lanes, emptied into 8 fp64 lanes.
+// 16 fp32 lanes that are added to 8 fp64 lanes.
 struct ShortSum {
     VF lanes[kParts];
     HWY_INLINE ShortSum() {
@@ -57,7 +59,7 @@ struct LongSum {
     HWY_INLINE LongSum() {
         for (std::size_t i = 0; i < kWideParts; ++i) lanes[i] = hn::Zero(D64());
     }
-    // Lane i takes lanes i and i + 8.
+    // Adds lanes i and i + 8 to lane i.
     HWY_INLINE void take(const ShortSum& from) {
         const hn::Half<DF> half;
         if constexpr (kParts == 1) {

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace mp::cpu::HWY_NAMESPACE {
 
-// How far ahead of the loads memory is asked for; the hardware's own prefetch stops at each page.
+// Distance of prefetches ahead of the loads. The hardware's own prefetch stops at each page.
 inline constexpr std::size_t kAheadBytes = 4096;
 
 template <class Raw>
@@ -28,7 +28,7 @@ struct OneSided {
     static constexpr std::size_t kVectors = 16 / kLanes64;
 
     Raw max = 0;           // magnitude pattern
-    Raw min_less_one = 0;  // of the values above 0; all ones when there is none
+    Raw min_less_one = 0;  // of the values above 0; all ones: there is none
     std::uint64_t zeros = 0;
     double sum = 0, squares = 0;
     bool quick = false;  // the sums started in fp32
@@ -38,7 +38,7 @@ struct OneSided {
         hn::Vec<DRaw> max, min_less_one;
         std::size_t zeros;
         V64 sum[kVectors], squares[kVectors];
-        // Written out: a generated constructor would not be compiled for this instruction set.
+        // Written by hand, because a generated constructor would not be compiled for this instruction set.
         HWY_INLINE State() : max(hn::Zero(DRaw())), min_less_one(hn::Not(hn::Zero(DRaw()))), zeros(0) {
             for (std::size_t i = 0; i < kVectors; ++i) sum[i] = squares[i] = hn::Zero(D64());
         }
@@ -50,7 +50,8 @@ struct OneSided {
         for (std::size_t i = 0; i < kGroup; i += hn::MaxLanes(d)) {
             const auto magnitude = hn::And(hn::LoadU(d, p + i), mask);
             s.max = hn::Max(s.max, magnitude);
-            s.min_less_one = hn::Min(s.min_less_one, hn::Sub(magnitude, one));  // 0 wraps to the top
+            s.min_less_one = hn::Min(s.min_less_one, hn::Sub(magnitude, one));  // 0 wraps to the largest
+                                                                                // pattern
             s.zeros += hn::CountTrue(d, hn::Eq(magnitude, hn::Zero(d)));
         }
     }
@@ -67,7 +68,7 @@ struct OneSided {
         }
     }
 
-    // The zeros of a block, and its smallest value above them.
+    // Finds the zeros of a block and its smallest magnitude above 0.
     HWY_NOINLINE void find_zeros(const Raw* p, std::size_t n) {
         State s;
         std::size_t i = 0;
@@ -103,15 +104,15 @@ struct OneSided {
     }
 };
 
-// What the pass with fp32 lanes finds. Zeros and the smallest value above them are looked for only where there is
-// a zero: a second look at a block in cache.
+// The results of the pass with fp32 lanes. Zeros and the smallest magnitude above 0 need a second pass over
+// the block in cache, which runs only when there is a zero.
 template <class F>
 struct QuickOneSided {
     using Raw = typename F::Raw;
     using DRaw = hn::CappedTag<Raw, kGroup>;
     struct State {
         hn::Vec<DRaw> max, min;
-        // Written out: a generated constructor would not be compiled for this instruction set.
+        // Written by hand, because a generated constructor would not be compiled for this instruction set.
         HWY_INLINE State() : max(hn::Zero(DRaw())), min(hn::Not(hn::Zero(DRaw()))) {}
     };
     struct Short {
@@ -129,7 +130,7 @@ struct QuickOneSided {
         }
     }
 
-    // Of the first elements of a group that zeros fill.
+    // For the first elements of a group that is padded with zeros.
     static HWY_INLINE void patterns_of(const Raw* p, std::size_t elements, State& s) {
         const DRaw d;
         const auto mask = hn::Set(d, F::kMagnitude);
@@ -195,7 +196,8 @@ struct QuickOneSided {
     }
 };
 
-// A format whose every square is far from the ends of fp32 need not be looked at.
+// Whether fp32 sums are valid. No test is needed for a format whose squares are far from the limits of
+// fp32.
 template <class F>
 bool runs_quick(typename F::Raw largest) {
     if constexpr (F::kTable.exponent_bits == 8) {
@@ -249,8 +251,8 @@ std::uint64_t count_saturated(const typename F::Raw* p, std::size_t n) {
     return count;
 }
 
-// Mean and sum of (x - mean)^2 by a second look at the block, from the distances to a first guess of the mean.
-// `none` of the values are zeros in place of something else.
+// Computes the mean and the sum of (x - mean)^2 in a second pass over the block, from the distances to a
+// first guess of the mean. `none` of the values are zeros that replace non-finite values.
 template <class F>
 HWY_NOINLINE void measure_spread(const typename F::Raw* p, std::size_t n, std::size_t none,
                                  TensorStats& block) {
@@ -280,7 +282,7 @@ HWY_NOINLINE void measure_spread(const typename F::Raw* p, std::size_t n, std::s
     if (block.m2 < 0) block.m2 = 0;
 }
 
-// Non-finite values counted and replaced by 0. Returns how many.
+// Counts non-finite values and replaces them by 0; returns their number.
 template <class F>
 std::size_t set_apart(const typename F::Raw* p, std::size_t n, typename F::Raw* out, TensorStats& counted) {
     std::size_t replaced = 0;
@@ -297,8 +299,8 @@ std::size_t set_apart(const typename F::Raw* p, std::size_t n, typename F::Raw* 
     return replaced;
 }
 
-// Below this share of the sum of squares the difference of two sums has lost half of its 53 bits (4 of the 20 that
-// short sums have): look again.
+// Below this share of the sum of squares, the difference of two sums has lost half of its 53 bits (4 of the
+// 20 bits of short sums), and a second pass is needed.
 inline constexpr double kCancelled = 0x1p-26, kCancelledShort = 0x1p-4;
 
 template <class F>
@@ -337,7 +339,8 @@ HWY_NOINLINE void statistics_with_nonfinite(const typename F::Raw* p, std::size_
     if (histogram) histogram_of_block<F>(finite, n, one.zeros, block.amin, block.amax, histogram->bins);
 }
 
-// A window reaches down from the highest bin; one or two bins above it do no harm, and the largest of a block varies.
+// A window extends down from the highest bin. The largest value varies from block to block, so the window
+// may start one or two bins higher.
 inline void expect_like(double amax, BlockHistogram& histogram) {
     const unsigned high = bin_of(amax);
     if (histogram.top < high || histogram.top > high + 2) histogram.top = high;

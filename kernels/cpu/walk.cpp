@@ -56,7 +56,7 @@ Walk::Walk(const TensorView* const* tensors, int count) noexcept : count_(count)
         contiguous_ = contiguous_ && axes_[0].strides[t] == static_cast<std::int64_t>(width_[t]);
 }
 
-// By falling stride of the first tensor, kept in order among equals.
+// Sorts by falling stride of the first tensor; equal strides keep their order.
 void Walk::drop_ones_and_sort() noexcept {
     int kept = 0;
     for (int i = 0; i < dims_; ++i) {
@@ -70,7 +70,7 @@ void Walk::drop_ones_and_sort() noexcept {
     dims_ = kept;
 }
 
-// Two axes are one when, in every tensor, a step of the outer is all steps of the inner.
+// Joins two axes when, in every tensor, one step of the outer equals all steps of the inner.
 void Walk::join_neighbours() noexcept {
     int last = 0;
     for (int i = 1; i < dims_; ++i) {
@@ -108,7 +108,7 @@ void Walk::copy_run(int t, const std::int64_t* index, std::size_t run, unsigned 
     }
 }
 
-// Elements first, first + 1, ... in the order of the axes.
+// Copies the elements first, first + 1, ... in the order of the axes.
 void Walk::gather(std::int64_t first, std::size_t elements, unsigned char* const* buffers) const noexcept {
     std::int64_t index[kMaxDims] = {};
     for (int i = dims_ - 1; i >= 0; --i) {

@@ -5,29 +5,30 @@
 
 #include "kernels/cpu/measure.hpp"
 
-// Any layout as contiguous pieces of at most kBlock elements: from memory as it lies where every tensor is
-// contiguous, through a buffer otherwise. The pieces of several tensors of the same sizes hold the same
-// elements; they come in the memory order of the first tensor, so a transposed matrix is read along its rows.
+// Splits any layout into contiguous pieces of at most kBlock elements. Where every tensor is contiguous, a
+// piece is the memory itself, otherwise a buffer. The pieces of several tensors of the same sizes hold the
+// same elements. They come in the memory order of the first tensor, so a transposed matrix is read along
+// its rows.
 
 namespace mp::cpu {
 
 inline constexpr int kMaxTensors = 4;
 
-std::size_t width_of(DType) noexcept;  // bytes of an element; 0 for what is not measured
-// A float format, a sensible shape, and data unless it is empty.
+std::size_t width_of(DType) noexcept;  // bytes of an element; 0 for a dtype that is not measured
+// Whether the tensor has a float format, a valid shape, and data unless it is empty.
 bool usable(const TensorView&) noexcept;
 bool same_sizes(const TensorView&, const TensorView&) noexcept;
 
 class Walk {
 public:
-    // All of them usable and of the same sizes.
+    // All tensors must be usable and have the same sizes.
     Walk(const TensorView* const* tensors, int count) noexcept;
 
     bool empty() const noexcept { return elements_ == 0; }
-    // Calls piece(const void* const* data, std::size_t elements) for each.
+    // Calls piece(const void* const* data, std::size_t elements) for each piece.
     template <class Piece>
     void each(Piece&& piece) noexcept;
-    // The same, up to the first for which piece() is true: then true.
+    // The same, but stops and returns true at the first piece for which piece() returns true.
     template <class Piece>
     bool any(Piece&& piece) noexcept;
 

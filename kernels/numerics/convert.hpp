@@ -5,13 +5,13 @@
 
 #include "kernels/numerics/float_format.hpp"
 
-// Exact conversions between fp32 or fp64 and any format of the table, to nearest with ties to even.
-// Integer arithmetic only: neither a compiler's fast-math nor a GPU's flush-to-zero changes a bit.
+// Exact conversions between fp32 or fp64 and any format of the table, rounded to nearest with ties to even.
+// They use integer arithmetic only, so neither fast-math nor a GPU's flush-to-zero changes a bit.
 //
-// A NaN stays NaN, keeps its sign and the upper bits of its payload, and becomes quiet. A value
-// beyond overflow_threshold becomes infinity, or NaN in e4m3, which has none: what PyTorch's
-// `.to(torch.float8_e4m3fn)` does. CUDA's `__nv_fp8_e4m3(x)` saturates: Overflow::saturate. tf32 is
-// rounded to nearest even here; what a tensor core does to an unrounded fp32 is its own affair.
+// A NaN stays NaN, keeps its sign and the upper bits of its payload, and becomes quiet. A value beyond
+// overflow_threshold becomes infinity. e4m3 has no infinity, so there it becomes NaN, as in PyTorch's
+// `.to(torch.float8_e4m3fn)`. CUDA's `__nv_fp8_e4m3(x)` saturates instead: Overflow::saturate. tf32 is
+// rounded to nearest even here; tensor cores may treat an unrounded fp32 differently.
 
 namespace mp {
 
@@ -28,7 +28,7 @@ inline constexpr int kDoubleMantissa = 52;
 inline constexpr std::uint64_t kDoubleMantissaMask = (kOne << kDoubleMantissa) - 1;
 inline constexpr std::uint64_t kDoubleExponentField = 0x7FF;
 
-// Pattern of +inf (ieee) or of the NaN (nan_only): one more than the largest finite pattern.
+// Pattern of +inf (ieee) or of NaN (nan_only): the largest finite pattern plus one.
 MP_HD constexpr std::uint64_t beyond_finite(const FloatFormat& f) {
     const std::uint64_t all_ones = (kOne << (f.width() - 1)) - 1;
     return f.has_infinity() ? all_ones - ((kOne << f.mantissa_bits) - 1) : all_ones;
@@ -50,8 +50,8 @@ MP_HD constexpr std::uint64_t shift_right_to_even(std::uint64_t value, int shift
     return kept + (dropped > half || (dropped == half && (kept & 1)) ? 1 : 0);
 }
 
-// Pattern of the magnitude of a finite double. The significand is an integer multiple of the format's
-// step at that exponent; its leading 1 adds itself to the exponent field, and so does a carry.
+// Pattern of the magnitude of a finite double. The significand is an integer multiple of the format's step
+// at that exponent. Its leading 1 increments the exponent field, and so does a carry.
 MP_HD constexpr std::uint64_t finite_pattern(const FloatFormat& f, std::uint64_t field,
                                              std::uint64_t mantissa) {
     const bool normal = field != 0;
@@ -92,7 +92,7 @@ MP_HD constexpr std::uint64_t decode_bits(const FloatFormat& f, std::uint64_t pa
     if (field != 0)
         return sign | (static_cast<std::uint64_t>(field - f.bias + kDoubleBias) << kDoubleMantissa) |
                (mantissa << widen);
-    // Subnormal here, normal as a double: shift the leading 1 up to where the double leaves it out.
+    // Subnormal in this format but normal as a double: shift the leading 1 to the implicit bit.
     int shift = 0;
     while (!((mantissa << shift) >> f.mantissa_bits)) ++shift;
     const auto exponent = static_cast<std::uint64_t>(1 - f.bias - shift + kDoubleBias);
@@ -123,7 +123,7 @@ struct PatternOf<32> {
 
 }  // namespace detail
 
-// The table's entry as a constant that device code may read.
+// The table's entry as a constant that device code can read.
 template <DType D>
 inline constexpr FloatFormat kFormat = *format_of(D);
 
@@ -141,7 +141,7 @@ template <DType D>
 MP_HD constexpr Pattern<D> encode(float x, Overflow overflow = Overflow::as_format) {
     constexpr FloatFormat f = kFormat<D>;
     constexpr FloatFormat fp32 = kFormat<DType::fp32>;
-    // Widened as bits: a GPU may flush a subnormal float on the way to double.
+    // Widened as bits, because a GPU may flush a subnormal float during conversion.
     const std::uint64_t wide = detail::decode_bits(fp32, __builtin_bit_cast(std::uint32_t, x));
     return static_cast<Pattern<D>>(detail::encode_bits(f, wide, overflow));
 }
@@ -152,7 +152,7 @@ MP_HD constexpr double decode(Pattern<D> pattern) {
     return __builtin_bit_cast(double, detail::decode_bits(f, pattern));
 }
 
-// The same as fp32; every format but fp64 fits, and fp64 is rounded.
+// The same as fp32. Every format but fp64 is exact in fp32; fp64 is rounded.
 template <DType D>
 MP_HD constexpr float decode_float(Pattern<D> pattern) {
     constexpr FloatFormat f = kFormat<D>;
@@ -173,7 +173,7 @@ MP_HD constexpr double round_to(const FloatFormat& f, double x, Overflow overflo
     return __builtin_bit_cast(double, detail::decode_bits(f, pattern));
 }
 
-// As above; nothing for a dtype without a format of its own (integers, unknown, lowp).
+// The same by dtype; nothing for a dtype without a format (integers, unknown, lowp).
 constexpr std::optional<double> round_to(DType d, double x, Overflow overflow = Overflow::as_format) {
     const FloatFormat* f = format_of(d);
     if (!f) return std::nullopt;

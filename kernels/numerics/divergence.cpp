@@ -9,7 +9,7 @@
 namespace mp {
 namespace {
 
-// 0/0 is 0: no error over nothing. A positive number over 0 is infinity.
+// 0/0 is 0: no error relative to nothing. A positive number over 0 is infinity.
 double ratio(double numerator, double denominator) {
     if (numerator == 0) return 0;
     if (denominator == 0) return std::copysign(std::numeric_limits<double>::infinity(), numerator);

@@ -12,7 +12,7 @@ struct Spelling {
     DType dtype = DType::unknown;
 };
 
-// In the order of the enumeration, which name_of relies on.
+// In the order of the enumeration, because name_of uses it as index.
 constexpr std::array<std::string_view, static_cast<std::size_t>(kLastDType) + 1> kNames = {
     "unknown", "fp64",  "fp32",  "tf32", "fp16",   "bf16",   "e4m3",   "e5m2",  "lowp",
     "int64",   "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
@@ -28,7 +28,7 @@ constexpr Spelling kSpellings[] = {
     {"char", DType::int8},     {"byte", DType::uint8},         {"boolean", DType::boolean},
 };
 
-// "torch.", "torch::k", "at::" ... in front of a name, then the name in lower case.
+// Removes "torch.", "torch::k", "at::" ... before a name, and returns the name in lower case.
 std::string bare_name(std::string_view text) {
     const std::size_t cut = text.find_last_of(".:");
     if (cut != std::string_view::npos) text.remove_prefix(cut + 1);

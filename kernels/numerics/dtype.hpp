@@ -6,8 +6,8 @@
 
 namespace mp {
 
-// The element types that numerics rules talk about. `lowp` is a value known to be fp16 or bf16
-// without knowing which; `unknown` is a value like any other: it is counted and shown, never guessed.
+// The element types of numerics rules. `lowp` is fp16 or bf16, but it is not known which. `unknown` is
+// counted and shown like any other value; it is never replaced by a guess.
 enum class DType : std::uint8_t {
     unknown,
     fp64,
@@ -31,7 +31,7 @@ enum class DType : std::uint8_t {
 
 inline constexpr DType kLastDType = DType::boolean;
 
-// "fp16", "int32", ... : the names of facts, reports and options.
+// "fp16", "int32", ...: the names in facts, reports and options.
 std::string_view name_of(DType);
 // The inverse of name_of; also accepts the spellings of PyTorch (float16, half, bfloat16, long ...).
 std::optional<DType> dtype_from_name(std::string_view);
@@ -39,7 +39,7 @@ std::optional<DType> dtype_from_name(std::string_view);
 constexpr bool is_float(DType d) { return d >= DType::fp64 && d <= DType::lowp; }
 constexpr bool is_integer(DType d) { return d >= DType::int64 && d <= DType::uint8; }
 constexpr bool is_fp8(DType d) { return d == DType::e4m3 || d == DType::e5m2; }
-// A 16-bit float: fp16, bf16, or one of the two.
+// A 16-bit float: fp16, bf16, or lowp.
 constexpr bool is_half(DType d) { return d == DType::fp16 || d == DType::bf16 || d == DType::lowp; }
 // Anything with fewer mantissa bits or less range than fp32 in storage.
 constexpr bool is_low_precision(DType d) { return is_half(d) || is_fp8(d); }

@@ -5,7 +5,7 @@
 
 #include "kernels/numerics/dtype.hpp"
 
-// MP_HD marks what a GPU kernel may call too. Everything under it is integer or exact arithmetic.
+// MP_HD marks functions that GPU kernels may call too. They use integer or exact arithmetic only.
 #if defined(__CUDACC__)
 #define MP_HD __host__ __device__
 #else
@@ -14,7 +14,7 @@
 
 namespace mp {
 
-// What the largest exponent field means.
+// The meaning of the largest exponent field.
 enum class Specials : std::uint8_t {
     ieee,      // infinity when the mantissa is 0, NaN otherwise
     nan_only,  // ordinary values, except that all ones is NaN; there is no infinity (OCP e4m3, "fn")
@@ -25,7 +25,7 @@ enum class Specials : std::uint8_t {
 struct FloatFormat {
     DType dtype = DType::unknown;
     int exponent_bits = 0;
-    int mantissa_bits = 0;  // stored; the leading 1 of normal values is not
+    int mantissa_bits = 0;  // stored bits; the leading 1 of normal values is not stored
     int bias = 0;
     Specials specials = Specials::ieee;
 
@@ -52,7 +52,7 @@ constexpr const FloatFormat* format_of(DType d) {
     return nullptr;
 }
 
-// ---- Derived. Each result is a double, and exact. ------------------------------------------------
+// ---- Derived values. Each result is a double, and exact. -----------------------------------------
 
 // 2^n for n in [-1074, 1023].
 constexpr double power_of_two(int n) {
@@ -73,7 +73,7 @@ constexpr double epsilon(const FloatFormat& f) { return power_of_two(-f.mantissa
 constexpr double unit_roundoff(const FloatFormat& f) { return epsilon(f) / 2; }
 
 constexpr double max_finite(const FloatFormat& f) {
-    // With NaN only, the last pattern is taken, so the largest value is one step lower.
+    // With nan_only, the last pattern is NaN, so the largest value is one step lower.
     const double steps_below_two = f.has_infinity() ? 1 : 2;
     return (2 - steps_below_two * epsilon(f)) * power_of_two(max_exponent(f));
 }
@@ -83,29 +83,29 @@ constexpr double min_subnormal(const FloatFormat& f) {
     return power_of_two(min_exponent(f) - f.mantissa_bits);
 }
 
-// The smallest positive integer that the format cannot hold: 2049 for fp16, 257 for bf16. A sum of
+// The smallest positive integer that the format cannot represent: 2049 for fp16, 257 for bf16. A sum of
 // ones stops growing one below it.
 constexpr std::uint64_t first_inexact_integer(const FloatFormat& f) {
     return (std::uint64_t{1} << f.significant_bits()) + 1;
 }
 
-// Midway between the largest value and the one that would follow: whatever is larger does not become
-// max_finite but infinity (NaN where there is none). Infinity for fp64: no double overflows it.
+// Midpoint between the largest value and the next one of the same spacing. A larger value becomes infinity
+// (or NaN), not max_finite. Infinity for fp64, because no double overflows it.
 constexpr double overflow_threshold(const FloatFormat& f) {
     if (f.dtype == DType::fp64) return std::numeric_limits<double>::infinity();
     return max_finite(f) + power_of_two(max_exponent(f) - f.mantissa_bits - 1);
 }
-// Whether the threshold itself overflows. Ties go to even, and the largest mantissa is odd except
-// where NaN took it: 65520 becomes inf in fp16, 464 becomes 448 in e4m3.
+// Whether the threshold itself overflows. Ties go to even, and the largest mantissa is odd, except where
+// NaN has taken the last pattern: 65520 becomes inf in fp16, 464 becomes 448 in e4m3.
 constexpr bool threshold_overflows(const FloatFormat& f) { return f.has_infinity(); }
 
-// Values up to and including this one become 0: half of the smallest subnormal, and the tie goes to
+// Values up to and including this one become 0: half of the smallest subnormal, because the tie goes to
 // even. 0 for fp64.
 constexpr double underflow_threshold(const FloatFormat& f) {
     return f.dtype == DType::fp64 ? 0.0 : min_subnormal(f) / 2;
 }
 
-// ---- What everybody knows of these formats, against the table. -----------------------------------
+// ---- Well-known values of these formats, checked against the table. ------------------------------
 
 static_assert(max_finite(*format_of(DType::fp64)) == std::numeric_limits<double>::max());
 static_assert(min_normal(*format_of(DType::fp64)) == std::numeric_limits<double>::min());

@@ -4,7 +4,8 @@
 #include <unordered_map>
 
 #include "embedded_policies.hpp"
-#include "kernels/base/words.hpp"
+#include "kernels/numerics/op_table.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp {
 namespace {
@@ -19,37 +20,27 @@ struct Table {
     Names functions;
 };
 
-// "a b c" or "a: x y": every word, or every spelling of a. In a section of bare names the canonical
-// name is a spelling of itself.
-void add_line(Names& names, std::string_view line, bool canonical_is_spelling) {
-    const std::size_t colon = line.find(": ");
-    Op op;
-    if (colon != std::string_view::npos) {
-        op = Op(line.substr(0, colon));
-        if (canonical_is_spelling) names.emplace(line.substr(0, colon), op);
-        line.remove_prefix(colon + 1);
-    }
-    for (std::string_view word = next_word(line); !word.empty(); word = next_word(line))
-        names.emplace(word, op.known() ? op : Op(word));
+// In the sections of bare names the canonical name is a spelling of itself.
+void add_line(Names& names, const OpLine& line, bool canonical_is_spelling) {
+    const Op op(line.name);
+    if (canonical_is_spelling) names.emplace(line.name, op);
+    std::string_view rest = line.spellings;
+    for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest))
+        names.emplace(word, op);
 }
 
 Table read_table(std::string_view text) {
     Table table;
-    Names* section = nullptr;
-    while (!text.empty()) {
-        const std::string_view line = next_line(text);
-        if (line.empty() || line[0] == '#') continue;
-        if (line == "[aten]")
-            section = &table.aten;
-        else if (line == "[modules]")
-            section = &table.modules;
-        else if (line == "[distributed]")
-            section = &table.distributed;
-        else if (line == "[functions]")
-            section = &table.functions;
-        else if (section)
-            add_line(*section, line, section == &table.aten || section == &table.distributed);
-    }
+    for_each_op_line(text, [&](const OpLine& line) {
+        if (line.section == "aten")
+            add_line(table.aten, line, true);
+        else if (line.section == "modules")
+            add_line(table.modules, line, false);
+        else if (line.section == "distributed")
+            add_line(table.distributed, line, true);
+        else if (line.section == "functions")
+            add_line(table.functions, line, false);
+    });
     return table;
 }
 
@@ -162,7 +153,20 @@ std::string_view last_component(std::string_view name) {
     return cut == std::string_view::npos ? name : name.substr(cut + 1);
 }
 
+// Of the canonical names in the section of ATen.
+std::unordered_map<Symbol, Traits> interned_traits() {
+    std::unordered_map<Symbol, Traits> out;
+    for (const auto& [name, op] : table().aten) out.try_emplace(op.symbol(), traits_of(op.name()));
+    return out;
+}
+
 }  // namespace
+
+Traits traits_of(Op op) {
+    static const std::unordered_map<Symbol, Traits> known = interned_traits();
+    const auto found = known.find(op.symbol());
+    return found == known.end() ? Traits{} : found->second;
+}
 
 Op op_from_spelling(std::string_view qualified_name) {
     std::string_view name = qualified_name;

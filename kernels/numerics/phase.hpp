@@ -5,7 +5,7 @@
 
 namespace mp {
 
-// The part of a training step in which an op ran. A forward that activation checkpointing repeats inside a
+// The part of a training step in which an op ran. A forward that activation checkpointing repeats during
 // backward counts as forward.
 enum class Phase : std::uint8_t { unknown, data, forward, backward, optimizer };
 

@@ -10,7 +10,7 @@
 namespace mp {
 namespace {
 
-// The oldest version of torch that has this list.
+// A list, with the oldest version of torch that uses it.
 struct TorchList {
     std::string_view device;
     TorchVersion since;
@@ -34,18 +34,18 @@ std::string joined(const std::vector<std::string_view>& words) {
 
 bool is_floating(DType d) { return is_float(d) || d == DType::unknown; }
 
-// The dtype that decides among the inputs that have a floating dtype, or may have one.
+// The inputs that decide the dtype: those that have, or may have, a floating dtype.
 std::vector<DType> floating(std::span<const DType> inputs) {
     std::vector<DType> kept;
     std::ranges::copy_if(inputs, std::back_inserter(kept), is_floating);
     return kept;
 }
 
-// Two halves: one dtype when they can only be the same, lowp when that is not known.
+// Two halves: their dtype when it is the same, lowp when it may be the same.
 DType join_halves(DType a, DType b) {
     if (a == b) return a;
     if (a == DType::lowp || b == DType::lowp) return DType::lowp;
-    return DType::unknown;  // fp16 and bf16: neither holds the other
+    return DType::unknown;  // fp16 and bf16: neither contains the other
 }
 
 DType join(DType a, DType b) {
@@ -54,7 +54,7 @@ DType join(DType a, DType b) {
     if (a == DType::fp64 || b == DType::fp64) return DType::fp64;
     if (a == DType::fp32 || b == DType::fp32) return DType::fp32;
     if (is_half(a) && is_half(b)) return join_halves(a, b);
-    return DType::unknown;  // fp8 does not widen by itself
+    return DType::unknown;  // fp8 is not widened implicitly
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ Category Policy::category(Op op) const {
 DType Policy::dtype_of(Op op, std::span<const DType> inputs, bool in_place, DType low) const {
     if (low == DType::unknown) low = low_;
     const Category listed = category(op);
-    // The result of an in-place op must fit its first input's storage, so nothing is widened.
+    // The result of an in-place op must fit the storage of its first input, so nothing is widened.
     const bool stays = in_place && (listed == Category::promote || family_ == Family::autocast);
     if (listed == Category::unlisted || stays) return first(inputs, in_place);
     return listed_dtype(listed, inputs, low);
@@ -172,7 +172,8 @@ DType Policy::listed_dtype(Category listed, std::span<const DType> inputs, DType
     const std::vector<DType> deciding = floating(inputs);
     if (deciding.empty() && !inputs.empty()) return inputs.front();
     if (listed == Category::promote) return widest(deciding, low);
-    // Autocast leaves fp64 alone: alone it stays, and beside anything else the op fails or promotes.
+    // Autocast does not cast fp64. An op with fp64 inputs only stays fp64; with other inputs too, it fails
+    // or promotes.
     if (family_ == Family::autocast && std::ranges::find(deciding, DType::fp64) != deciding.end())
         return first(deciding, false);
     return listed == Category::lower ? low : DType::fp32;
@@ -186,7 +187,7 @@ DType Policy::widest(std::span<const DType> inputs, DType low) const {
             return DType::unknown;
         result = join(result, d);
     }
-    // Autocast does not cast fp64 and picks among the others, so that a mixture stays mixed.
+    // Autocast does not cast fp64 but chooses among the other inputs, so a mixture stays mixed.
     const bool mixed = std::ranges::any_of(inputs, [](DType d) { return d != DType::fp64; });
     if (family_ == Family::autocast && result == DType::fp64 && mixed) return DType::unknown;
     return result;

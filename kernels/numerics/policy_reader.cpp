@@ -4,10 +4,12 @@
 #include <fstream>
 #include <optional>
 
+#include "kernels/base/text.hpp"
+
 namespace mp {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{16} << 20;  // a list of ops has a few kilobytes
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20;  // real lists have a few kilobytes
 constexpr std::size_t kMaxName = 128;
 constexpr std::size_t kMaxProblems = 50;
 constexpr std::string_view kBlanks = " \t\r\v\f";
@@ -18,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// A name as C++ or Python could spell it: "softmax", "torch.nn.functional.relu", "at::exp".
+// A name in the syntax of C++ or Python: "softmax", "torch.nn.functional.relu", "at::exp".
 bool is_name(std::string_view text) {
     const auto part = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -64,13 +66,12 @@ Result<std::string> read_file(const std::string& path) {
 
 std::string printable(std::string_view text) {
     constexpr std::size_t kShown = 40;
-    std::string shown;
-    for (const char c : text.substr(0, kShown)) shown += c >= ' ' && c <= '~' ? c : '?';
-    if (text.size() > kShown) shown += "...";
-    return shown;
+    std::size_t end = std::min(text.size(), kShown);
+    while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // no part of a character
+    return escape_controls(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
-// What is left of a line without comment and blanks, and where it stands.
+// A line without comment and blanks, with its place.
 struct PolicyReader::Line {
     std::string_view text;
     SourceSpan at;
@@ -78,10 +79,10 @@ struct PolicyReader::Line {
 
 namespace {
 
-// Calls f(text, span) for each line that is not empty once its comment is gone; stops when f says false.
+// Calls f(text, span) for each line that is not empty without its comment; stops when f returns false.
 template <typename F>
 void for_each_line(std::string_view text, std::string_view file, F f) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // what Windows editors put in front
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the byte order mark of Windows editors
     const Symbol symbol(file);
     for (std::uint32_t number = 1; !text.empty(); ++number) {
         const std::string_view raw = text.substr(0, text.find('\n'));
@@ -117,7 +118,7 @@ void PolicyReader::add(const Line& line, Category category) {
     const Policy::Entry entry{op, category, line.at};
     const auto [it, added] = entries_.try_emplace(op.name(), entry);
     if (added || it->second.category == category) return;
-    // The order of the categories is their precedence: lower, fp32, promote, as in Habana's autocast.
+    // The order of the categories is their priority: lower, fp32, promote, as in Habana's autocast.
     const bool replaces = category < it->second.category;
     const Policy::Entry other = replaces ? it->second : entry;
     if (replaces) it->second = entry;

@@ -8,12 +8,12 @@
 
 namespace mp {
 
-// Text of unknown origin, fit for a message: at most 40 bytes, control characters and what is not ASCII
-// as '?', so that a junk file cannot fill or steer a terminal.
+// Untrusted text, safe for a message: at most 40 bytes, with '?' for control characters and for bytes that
+// are not ASCII, so that a file cannot flood or control a terminal.
 std::string printable(std::string_view);
 
-// Builds one Policy from lists of names. Lists that contradict each other, names nobody knows and lines
-// that are no names become problems with file:line; reading goes on.
+// Builds one Policy from lists of names. Contradicting lists, unknown names and lines that are not names
+// become problems with file:line, and reading continues.
 class PolicyReader {
 public:
     explicit PolicyReader(std::string name);

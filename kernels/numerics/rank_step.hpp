@@ -19,7 +19,7 @@ struct Step {
     std::int64_t value = -1;
 
     constexpr bool known() const { return value >= 0; }
-    // Stays at the largest number, which no run reaches.
+    // Saturates at the largest number, which no run reaches.
     constexpr Step next() const {
         return value == std::numeric_limits<std::int64_t>::max() ? *this : Step{value + 1};
     }

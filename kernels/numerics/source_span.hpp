@@ -19,7 +19,7 @@ struct SourceSpan {
     friend auto operator<=>(const SourceSpan&, const SourceSpan&) = default;
 };
 
-// "file:line:column", the form compilers and editors agree on; "<unknown>" when there is no line.
+// "file:line:column", the form that compilers and editors use; "<unknown>" when there is no line.
 inline std::string to_string(const SourceSpan& s) {
     if (!s.known()) return "<unknown>";
     return std::string(s.file.str()) + ":" + std::to_string(s.line) + ":" + std::to_string(s.column);

@@ -7,15 +7,15 @@
 namespace mp {
 namespace {
 
-// Smallest magnitude above 0; 0 stands for "none".
+// The smaller magnitude above 0; 0 means "none".
 double smaller_magnitude(double a, double b) {
     if (a == 0) return b;
     if (b == 0) return a;
     return std::min(a, b);
 }
 
-// Mean and M2 of two groups of values, by the formula of Chan, Golub and LeVeque. The term with the distance
-// of the means is added: it is the spread between the groups.
+// Merges mean and M2 of two groups of values, by the formula of Chan, Golub and LeVeque. The term with the
+// distance of the means is the spread between the groups.
 void merge_moments(TensorStats& into, const TensorStats& other) {
     const auto a = static_cast<double>(into.finite());
     const auto b = static_cast<double>(other.finite());
@@ -29,7 +29,7 @@ void merge_moments(TensorStats& into, const TensorStats& other) {
     const double share = b / (a + b);
     into.mean += distance * share;
     into.m2 += other.m2 + distance * distance * (a * share);
-    // fp64 values beyond 1e154 overflow their squares: infinity says so, NaN would not.
+    // fp64 values beyond 1e154 overflow their squares: report infinity, not NaN.
     if (std::isnan(into.m2)) into.m2 = std::numeric_limits<double>::infinity();
 }
 

@@ -35,7 +35,7 @@ Result<Policies> Policies::load(std::string_view torch_version, const std::vecto
             policies.by_device_.insert_or_assign(std::string(device), *std::move(policy));
             continue;
         }
-        // Every version has lists for these two; other devices came later.
+        // Every version has lists for these two; lists for other devices were added later.
         if (device == "cuda" || device == "cpu") return policy.error();
     }
     if (const auto version = parse_torch_version(torch_version)) policies.torch_ = *version;

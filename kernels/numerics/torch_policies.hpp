@@ -1,6 +1,6 @@
 #pragma once
 
-// Which op lists a run of mp-lint uses: one per device, for one version of torch.
+// The op lists that a run of mp-lint uses: one per device, for one version of torch.
 
 #include <compare>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace mp {
 
-// "2.4", "1.13.1+cu117", "2.5.0a0": only the first two numbers matter. 0.0 is not known.
+// "2.4", "1.13.1+cu117", "2.5.0a0": only the first two numbers are used. 0.0 means unknown.
 struct TorchVersion {
     int major = 0;
     int minor = 0;
@@ -24,16 +24,16 @@ struct TorchVersion {
 
 std::optional<TorchVersion> parse_torch_version(std::string_view text);
 
-// The lists of all devices that have one: "cuda", "cpu", "xpu", "mps", "hpu", "xla", and the two kinds
-// of region that are not autocast, "hmp" (Habana) and "apex" (apex.amp O1).
+// The lists of all devices that have one: "cuda", "cpu", "xpu", "mps", "hpu", "xla"; and of the two kinds
+// of region that are not autocast: "hmp" (Habana) and "apex" (apex.amp O1).
 class Policies {
 public:
-    // An empty version means the newest. Each file is a policy in the sectioned format; the device it
-    // is for is its setting `device = cuda`, without one it is the default device's.
+    // An empty version selects the newest lists. Each file is a policy in the sectioned format. Its device
+    // is its setting `device = cuda`; without the setting it is the default device.
     static Result<Policies> load(std::string_view torch_version, const std::vector<std::string>& files = {},
                                  std::string_view default_device = "cuda");
 
-    // nullptr: no list is known for the device.
+    // nullptr when the device has no list.
     const Policy* of(std::string_view device) const;
     TorchVersion torch() const { return torch_; }
     static const std::vector<std::string_view>& devices();

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/launch/doctor/process.hpp"
+#include "kernels/base/child.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::launch {
 namespace {
 
 constexpr std::size_t kMostAddresses = 2000;
-constexpr doctor::ChildLimits kLimits{.milliseconds = 20'000, .bytes = 4u << 20};
+constexpr ChildLimits kLimits{.milliseconds = 20'000, .bytes = 4u << 20};
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -64,8 +64,9 @@ std::map<std::string, std::string, std::less<>> ask_addr2line(const std::string&
     std::vector<std::string> command{"addr2line", "-a", "-i", "-e", program};
     command.insert(command.end(), addresses.begin(), addresses.end());
     const char* const path = std::getenv("PATH");
-    const auto end =
-        doctor::run_program(command, {std::string("PATH=") + (path ? path : "/usr/bin:/bin")}, kLimits);
+    const auto end = run_child({.arguments = command,
+                                .environment = {{std::string("PATH=") + (path ? path : "/usr/bin:/bin")}},
+                                .limits = kLimits});
     std::map<std::string, std::string, std::less<>> lines;
     if (!end.good()) return lines;
     auto address = addresses.begin();

@@ -5,7 +5,7 @@
 namespace mp::trace {
 namespace {
 
-// -1: not all digits.
+// -1 when there is a character that is not a digit.
 int number(std::string_view text) {
     int value = 0;
     for (const char c : text) {

@@ -21,7 +21,7 @@ bool covers(const Suppression& s, const Finding& f) {
            globs(s.op, f.op) && globs(s.phase, name_of(f.phase));
 }
 
-// ISO dates compare as text. The day itself still counts.
+// ISO dates can be compared as text. The suppression is still valid on the day itself.
 bool is_expired(const Suppression& s, const std::string& today) {
     return !s.expires.empty() && s.expires < today;
 }
@@ -42,7 +42,7 @@ void confirm_lint(std::vector<LintFinding>& lint, const std::vector<Finding>& fi
     }
 }
 
-// Sorts the findings under their rules; which suppressions were used comes back.
+// Assigns the findings to their rules; returns which suppressions were used.
 std::vector<bool> distribute(const std::vector<Finding>& findings, const Rules& rules,
                              const std::string& today, std::vector<RuleResult>& into) {
     std::vector<bool> used(rules.suppressions.size(), false);

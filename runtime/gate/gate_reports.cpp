@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/escape.hpp"
 #include "kernels/base/figures.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
@@ -15,32 +16,8 @@ namespace {
 
 using State = RuleResult::State;
 
-// Characters that XML 1.0 does not allow, not even as references, are shown as \x1b first.
-std::string xml(std::string_view text) {
-    std::string out;
-    for (const char c : valid_utf8(shown(text))) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            case '"':
-                out += "&quot;";
-                break;
-            case '\'':
-                out += "&apos;";
-                break;
-            default:
-                out += c;
-        }
-    }
-    return out;
-}
+std::string xml(std::string_view text) { return xml_escaped(shown(text)); }
+std::string markdown(std::string_view text) { return markdown_escaped(shown(text)); }
 
 std::string junit_finding(const Finding& f, State state) {
     const std::string name = f.layer.empty() ? "run" : f.layer;
@@ -105,26 +82,6 @@ std::string junit_lint(const GateResult& g) {
     if (tests == 0) return {};
     return "  <testsuite name=\"mp-lint\" tests=\"" + std::to_string(tests) + "\" failures=\"" +
            std::to_string(failures) + "\" errors=\"0\" skipped=\"0\">\n" + cases + "  </testsuite>\n";
-}
-
-// Nothing of a recording may become markup, a link or a mention.
-std::string markdown(std::string_view text) {
-    std::string out;
-    for (const char c : valid_utf8(shown(text))) {
-        if (c == '<')
-            out += "&lt;";
-        else if (c == '>')
-            out += "&gt;";
-        else if (c == '&')
-            out += "&amp;";
-        else if (c == '@')
-            out += "&#64;";
-        else if (std::string_view("\\`*_{}[]()#+!|~$:").find(c) != std::string_view::npos)
-            (out += '\\') += c;
-        else
-            out += c;
-    }
-    return out;
 }
 
 Json list_of(const std::vector<Finding>& findings) {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/files.hpp"
 #include "kernels/base/percent_encoding.hpp"
 #include "runtime/gate/gate_json.hpp"
 #include "runtime/gate/gate_words.hpp"
@@ -50,7 +48,7 @@ std::string fingerprint_of(const Finding& f, unsigned ordinal) {
         text.append(part) += '\0';
     text += std::to_string(ordinal);
     static constexpr char kDigits[] = "0123456789abcdef";
-    const XXH64_hash_t hash = XXH3_64bits(text.data(), text.size());
+    const std::uint64_t hash = hash_bytes(text);
     std::string out;
     for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15];
     return out;

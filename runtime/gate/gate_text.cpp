@@ -7,7 +7,7 @@ namespace {
 
 using State = RuleResult::State;
 
-constexpr std::size_t kMostFindings = 5;  // of one rule; the rest is counted
+constexpr std::size_t kMostFindings = 5;  // shown per rule; the others are counted
 constexpr std::size_t kMostLint = 20;
 
 class Painter {

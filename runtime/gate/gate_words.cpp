@@ -53,26 +53,6 @@ std::string title_of(const RuleResult& rule) {
     return std::string(info ? info->title : std::string_view(rule.name));
 }
 
-// shown() escapes what is no UTF-8; only a text that is needs none of it. The JSON library replaces such bytes
-// itself, XML and Markdown have nobody who does.
-std::string valid_utf8(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size();) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        const std::size_t length = c < 0x80                ? 1
-                                   : c >= 0xc2 && c < 0xe0 ? 2
-                                   : c >= 0xe0 && c < 0xf0 ? 3
-                                   : c >= 0xf0 && c < 0xf5 ? 4
-                                                           : 0;
-        const std::string_view unit = text.substr(i, length);
-        const bool whole =
-            length > 0 && unit.size() == length && (length == 1 || shown(unit).substr(0, 2) != "\\x");
-        out += whole ? unit : std::string_view("\xef\xbf\xbd");
-        i += whole ? length : 1;
-    }
-    return out;
-}
-
 std::size_t count_of(const GateResult& result, RuleResult::State state) {
     return static_cast<std::size_t>(std::ranges::count(result.rules, state, &RuleResult::state));
 }

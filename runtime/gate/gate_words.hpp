@@ -13,9 +13,8 @@ namespace mp::trace {
 
 std::string_view name_of(Verdict);
 std::string_view name_of(RuleResult::State);
-std::string place_of(const Finding&);      // "blocks.2.fc2 · aten::addmm · forward · step 5 · rank 1"
-std::string title_of(const RuleResult&);   // of the rule pack
-std::string valid_utf8(std::string_view);  // bytes that are none become U+FFFD
+std::string place_of(const Finding&);     // "blocks.2.fc2 · aten::addmm · forward · step 5 · rank 1"
+std::string title_of(const RuleResult&);  // of the rule pack
 std::size_t count_of(const GateResult&, RuleResult::State);
 std::string suppression_text(const Suppression&);
 

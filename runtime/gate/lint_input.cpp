@@ -1,15 +1,12 @@
 // mp-lint's JSON (version 1) and SARIF 2.1.0.
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/files.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -18,11 +15,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr off_t kLargestFile = 256 << 20;
+constexpr std::uint64_t kLargestFile = 256 << 20;
 constexpr int kDeepest = 64;  // mp-lint's own files are 12 deep
 
 Error wrong(const std::string& path, const std::string& what) {
-    return Error{shown(path) + ": " + what, "mp-lint --format json or --format sarif writes such a file"};
+    return Error{shown(path) + ": " + what, "mp-lint --output json or --output sarif writes such a file"};
 }
 
 // Building a value recurses where it is destroyed, so depth is limited while reading.
@@ -166,14 +163,9 @@ bool same_file(std::string_view one, std::string_view other) {
 }  // namespace
 
 Result<std::vector<LintFinding>> read_lint(const std::string& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
-        return Error{shown(path) + ": not a readable file", ""};
-    if (info.st_size > kLargestFile) return Error{shown(path) + ": larger than 256 MiB", ""};
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{shown(path) + ": cannot be read", ""};
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    const Result<Json> root = parsed(path, text);
+    const Result<std::string> text = read_named_file(path, kLargestFile, "256 MiB");
+    if (!text) return Error{shown(path) + ": " + text.error().message, ""};
+    const Result<Json> root = parsed(path, *text);
     if (!root) return root.error();
     if (member(*root, "runs").is_array()) return from_sarif(*root);
     if (member(*root, "findings").is_array()) return from_json(*root);

@@ -1,16 +1,13 @@
 // mp-gate.toml.
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <utility>
 
 #include <toml++/toml.h>
 
+#include "kernels/base/files.hpp"
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/judge/policy_text.hpp"
@@ -21,7 +18,7 @@
 namespace mp::trace {
 namespace {
 
-constexpr off_t kLargestFile = 1 << 20;
+constexpr std::uint64_t kLargestFile = 1 << 20;
 constexpr std::size_t kLongestGlob = 256;
 constexpr std::ptrdiff_t kMostStars = 8;  // fnmatch(3) tries every split at every star
 constexpr std::size_t kShownWord = 80;
@@ -282,14 +279,9 @@ Result<Rules> parse_rules(std::string_view text, std::string_view name) {
 }
 
 Result<Rules> read_rules(const std::string& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
-        return Error{shown(path) + ": not a readable file", ""};
-    if (info.st_size > kLargestFile)
-        return Error{shown(path) + ": larger than 1 MiB, which no rule file is", ""};
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return Error{shown(path) + ": cannot be read", ""};
-    return parse_rules(std::string(std::istreambuf_iterator<char>(in), {}), path);
+    const Result<std::string> text = read_named_file(path, kLargestFile, "1 MiB, which no rule file is");
+    if (!text) return Error{shown(path) + ": " + text.error().message, ""};
+    return parse_rules(*text, path);
 }
 
 }  // namespace mp::trace

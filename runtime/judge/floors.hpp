@@ -1,17 +1,14 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 
+#include "kernels/numerics/op_traits.hpp"
 #include "runtime/trace/records.hpp"
 
 // What an op may cost without anybody having done anything wrong.
 
 namespace mp::trace {
 
-// "addmm" of "aten::addmm", "softmax" of "aten::_softmax", "layer_norm" of "aten::native_layer_norm_backward"
-// when `backward` is dropped too. The name as an op list spells it; never empty for a name that is not.
-std::string base_name(std::string_view op);
 bool is_backward_op(std::string_view op);    // "aten::gelu_backward"
 bool is_in_place_name(std::string_view op);  // "aten::add_"
 
@@ -25,6 +22,7 @@ double expected_phi(std::string_view op);
 bool is_elementwise(std::string_view op);
 bool is_sum_step(std::string_view op);  // add, sub, and their in-place forms: a running sum is made of them
 bool is_fill(std::string_view op);      // writes constants, as masks do
+bool may_add_by_index(std::string_view op);  // index_put with accumulate=True, scatter with reduce="add"
 bool is_matrix_product(std::string_view op);
 bool is_norm(std::string_view op);  // batch_norm, layer_norm, group_norm, rms_norm ...
 

@@ -1,27 +1,22 @@
 #include "runtime/launch/build_adapter.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include <xxhash.h>
-
+#include "kernels/base/child.hpp"
+#include "kernels/base/escape.hpp"
+#include "kernels/base/files.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/launch/say.hpp"
 #include "runtime/launch/words.hpp"
@@ -39,14 +34,9 @@ constexpr std::size_t kKeptOutput = 256u << 10;
 constexpr std::size_t kShownLines = 15;
 
 std::string text_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-bool write_text(const std::string& path, std::string_view text) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out << text << std::flush;
-    return out.good();
+    std::string text;
+    read_file(path, text);
+    return text;
 }
 
 std::string stamp_of(const std::string& out, const std::string& id) { return out + "/." + id + ".sources"; }
@@ -107,72 +97,44 @@ struct Ended {
     std::string why;     // "exited with status 1"
 };
 
-void child_of_build(std::vector<char*>& argv, std::vector<char*>& environment, int output) {
-    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    ::dup2(null, STDIN_FILENO);
-    ::dup2(output, STDOUT_FILENO);
-    ::dup2(output, STDERR_FILENO);
-    ::execvpe(argv[0], argv.data(), environment.data());
-    const std::string why = std::string(argv[0]) + ": " + std::strerror(errno) + "\n";
-    (void)!::write(STDERR_FILENO, why.data(), why.size());
-    ::_exit(127);
-}
+// Calls `each` for every line that is not empty, as soon as it is complete.
+class Lines {
+public:
+    explicit Lines(const std::function<void(const std::string&)>& each) : each_(each) {}
+    void add(std::string_view text) {
+        for (const char c : text) {
+            if (c != '\n' && c != '\r') {
+                line_ += c;
+            } else {
+                if (each_ && !line_.empty()) each_(line_);
+                line_.clear();
+            }
+        }
+    }
+
+private:
+    const std::function<void(const std::string&)>& each_;
+    std::string line_;
+};
 
 // In our own process group: Ctrl-C ends the compiler together with us.
 Ended run_step(const std::vector<std::string>& command, const Variables& variables,
                const Progress& progress) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-        return {.good = false, .output = {}, .why = std::strerror(errno)};
-    std::vector<char*> argv, environment = variables.pointers();
-    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    const pid_t child = ::fork();
-    if (child < 0) return {.good = false, .output = {}, .why = std::strerror(errno)};
-    if (child == 0) child_of_build(argv, environment, ends[1]);
-    ::close(ends[1]);
-
     Ended ended;
-    const auto deadline = Clock::now() + kLongestBuild;
-    std::string line;
-    pollfd ready{ends[0], POLLIN, 0};
-    std::array<char, 4096> buffer;
-    for (;;) {
-        if (Clock::now() >= deadline) {
-            ::kill(child, SIGKILL);
-            ended.why = "took too long";
-            break;
-        }
-        if (::poll(&ready, 1, 200) <= 0) {
-            // A daemon that the build has started (a compiler cache's) may keep the pipe open for ever.
-            siginfo_t info{};
-            ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
-            if (info.si_pid == child) break;
-            continue;
-        }
-        const ssize_t got = ::read(ends[0], buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        const std::string_view text(buffer.data(), static_cast<std::size_t>(got));
-        ended.output += text;
-        if (ended.output.size() > 2 * kKeptOutput) ended.output.erase(0, ended.output.size() - kKeptOutput);
-        for (const char c : text) {
-            if (c != '\n' && c != '\r') {
-                line += c;
-            } else {
-                if (progress.state && !line.empty()) progress.state(line);
-                line.clear();
-            }
-        }
-    }
-    ::close(ends[0]);
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    ended.good = ended.why.empty() && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (ended.why.empty() && WIFEXITED(status))
-        ended.why = "exited with status " + std::to_string(WEXITSTATUS(status));
-    if (ended.why.empty()) ended.why = "was killed by signal " + std::to_string(WTERMSIG(status));
+    Lines lines(progress.state);
+    const ChildEnd child =
+        run_child({.arguments = command,
+                   .environment = variables.entries(),
+                   .limits = {.milliseconds = std::chrono::milliseconds(kLongestBuild).count()},
+                   .own_group = false,
+                   .on_output = [&](std::string_view text) {
+                       ended.output += text;
+                       if (ended.output.size() > 2 * kKeptOutput)
+                           ended.output.erase(0, ended.output.size() - kKeptOutput);
+                       lines.add(text);
+                   }});
+    ended.good = child.good();
+    if (!ended.good) ended.why = child.timed_out ? "took too long" : describe(child, {});
     return ended;
 }
 
@@ -186,13 +148,13 @@ std::string called(const Torch& torch) { return torch.version.empty() ? "torch" 
 Error remember_failure(const Torch& torch, const AdapterBuild& build, const std::string& step,
                        const Ended& ended) {
     const std::string log = log_of(build.out, torch.id);
-    const bool kept = write_text(log, ended.output);
+    const bool kept = replace_file(log, ended.output);
     std::string first = telling_lines(ended.output, 1);
     if (first.empty()) first = ended.why;
     Error error{"no adapter for " + called(torch) + ": " + step + " failed: " + first +
                     (kept ? " (log: " + shell_word(log) + ")" : ""),
                 telling_lines(ended.output, kShownLines)};
-    write_text(build.out + "/." + torch.id + ".failed", error.message);
+    replace_file(build.out + "/." + torch.id + ".failed", error.message);
     return error;
 }
 
@@ -234,7 +196,7 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     }
     // The stamp first: a library without one counts as outdated, and is then only built once more.
     const std::string file = build.out + "/" + adapter_file(torch.id);
-    write_text(stamp_of(build.out, torch.id), fingerprint);
+    replace_file(stamp_of(build.out, torch.id), fingerprint);
     if (::rename(made.c_str(), file.c_str()) != 0)
         return Error{shell_word(file) + ": " + std::strerror(errno), ""};
     for (const std::string& old : {build.out + "/." + torch.id + ".failed", log_of(build.out, torch.id)})
@@ -272,7 +234,8 @@ std::string telling_lines(const std::string& output, std::size_t lines) {
 std::string fingerprint_of(const std::string& sources) {
     std::vector<std::string> files;
     std::error_code error;
-    for (const char* room : {"instrument/torch", "runtime/trace", "kernels/numerics", "kernels/cpu"}) {
+    for (const char* room :
+         {"instrument/torch", "runtime/trace", "kernels/base", "kernels/numerics", "kernels/cpu"}) {
         for (fs::recursive_directory_iterator at(sources + "/" + room, error), end; !error && at != end;
              at.increment(error)) {
             if (at->is_regular_file(error)) files.push_back(at->path().string());
@@ -287,7 +250,7 @@ std::string fingerprint_of(const std::string& sources) {
         all += file.substr(sources.size()) + '\0' + std::to_string(text.size()) + '\0' + text;
     }
     static constexpr char kHex[] = "0123456789abcdef";
-    std::uint64_t value = XXH3_64bits(all.data(), all.size());
+    std::uint64_t value = hash_bytes(all);
     std::string out(16, '0');
     for (auto digit = out.rbegin(); digit != out.rend(); ++digit, value >>= 4) *digit = kHex[value & 15];
     return out;

@@ -9,35 +9,36 @@
 
 namespace mp::launch {
 
-// What is said while a build runs: a line for a log, or the state of the one line of a terminal.
+// Output during a build: a line for a log, or the state in a line of a terminal that is rewritten.
 struct Progress {
     std::function<void(const std::string&)> line;   // may be empty
     std::function<void(const std::string&)> state;  // may be empty: no terminal
 };
 
 struct AdapterBuild {
-    std::string sources;  // holds instrument/torch
+    std::string sources;  // the directory that contains instrument/torch
     std::string measure;  // libmp_measure.a
-    std::string out;      // where the library goes; locks and the temporary build are there too
-    bool force = false;   // build even when an up-to-date one is there
-    Variables variables;  // what cmake and the compiler see
+    std::string out;      // directory of the library, the lock and the temporary build
+    bool force = false;   // build even when an up-to-date library exists
+    Variables variables;  // environment of cmake and the compiler
     Progress progress;
 };
 
-// Makes `out`/libmptrace_torch_<id>.so for a torch, by the sub-build of instrument/torch, and returns its path.
-// One process builds, the others (ranks that start together) wait for it and take its result, a failure too.
-// The library appears by rename: there is never half of one. The Error of a failed build is one line; its hint
-// is the end of the compiler's output.
+// Builds `out`/libmptrace_torch_<id>.so for a torch, by the sub-build of instrument/torch, and returns its
+// path. One process builds; others (ranks that start together) wait and use its result, also when it
+// failed. The library appears by rename, so it is always complete. The Error of a failed build is one line;
+// its hint is the end of the compiler's output.
 Result<std::string> build_adapter(const Torch&, const AdapterBuild&);
 
-// True when the adapter in `directory` was built by build_adapter from other sources than these: after an
-// update of mp-trace it must be built anew. Adapters that came with mp-trace are never outdated.
+// True when build_adapter built the adapter in `directory` from other sources than these. After an update
+// of mp-trace such an adapter must be built again. Adapters that are installed with mp-trace are never
+// outdated.
 bool is_outdated(const std::string& directory, const std::string& id, const std::string& sources);
 
-// A number over the names and contents of all sources of the adapter, as hex; empty: there are none.
+// A hash of the names and contents of all sources of the adapter, as hex; empty: there are none.
 std::string fingerprint_of(const std::string& sources);
 
-// The end of a build's output that says most: from the first error on, at most `lines` lines.
+// The most useful part of a build's output: from the first error on, at most `lines` lines.
 std::string telling_lines(const std::string& output, std::size_t lines);
 
 // `mp-trace build-adapter`.
@@ -48,7 +49,8 @@ struct BuildAdapterRequest {
     bool force = false;
     bool quiet = false;
 };
-// Prints the path of the library on stdout. 0: it is there; 1: it could not be built; 2: there is no such torch.
+// Prints the path of the library on stdout. Returns 0 when it exists, 1 when it could not be built, 2 when
+// there is no such torch.
 int run_build_adapter(const BuildAdapterRequest&);
 
 }  // namespace mp::launch

@@ -31,7 +31,7 @@ public:
 
     bool is_open() const { return fd_ >= 0; }
 
-    // All of `into` from `offset`, or false.
+    // Reads `into` completely from `offset`; false when that fails.
     bool read(std::uint64_t offset, std::span<std::byte> into) const {
         std::size_t done = 0;
         while (done < into.size()) {
@@ -63,7 +63,7 @@ std::string hex(std::span<const std::byte> bytes) {
     return out;
 }
 
-// Notes are name and descriptor, each padded to four bytes.
+// A note has a name and a descriptor, each padded to four bytes.
 std::string build_id_in(std::span<const std::byte> notes) {
     const auto padded = [](std::size_t n) { return (n + 3) & ~std::size_t{3}; };
     while (notes.size() >= sizeof(Elf64_Nhdr)) {
@@ -87,7 +87,7 @@ void read_interpreter(const File& file, const Elf64_Phdr& header, ElfFacts& fact
     facts.interpreter = text.data();
 }
 
-// The preload reads the library in memory: a note that no segment loads does not exist for it.
+// The preload reads the library in memory, so a note outside of loaded segments does not count.
 bool is_loaded(const Elf64_Phdr& part, std::span<const Elf64_Phdr> headers) {
     return std::any_of(headers.begin(), headers.end(), [&part](const Elf64_Phdr& load) {
         return load.p_type == PT_LOAD && part.p_vaddr >= load.p_vaddr && part.p_memsz <= load.p_memsz &&
@@ -113,7 +113,7 @@ Result<ElfFacts> read_elf(const std::string& path) {
     ElfFacts facts;
     facts.bits = ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
     facts.little_endian = ident[EI_DATA] == ELFDATA2LSB;
-    // e_machine lies at the same place in both classes.
+    // e_machine has the same offset in both classes.
     if (!file.read_value(offsetof(Elf64_Ehdr, e_machine), facts.machine))
         return Error{path + ": not an ELF file", ""};
     if (facts.bits != 64 || !facts.little_endian) return facts;

@@ -36,7 +36,7 @@ int refuse(int status, const Error& error) {
     return status;
 }
 
-// A pattern relative to `base`, as an absolute one: a '%' in `base` is no key.
+// Makes a pattern absolute; a '%' in `base` is not a key.
 std::string absolute_pattern(const std::string& pattern, const std::string& base) {
     if (pattern.starts_with('/')) return pattern;
     std::string escaped;
@@ -53,7 +53,8 @@ Result<std::string> save_pattern(const char* option, const std::string& pattern,
     if (is_directory(*name))
         return Error{std::string(option) + ": " + shell_word(*name) + " is a directory",
                      "name a file: model.%r.safetensors"};
-    // Where the directory's own name has keys, each rank has one of its own, which nobody knows yet.
+    // If the directory's name contains keys, each rank has its own directory, and the names are not known
+    // yet.
     const std::string directory = parent_of(*name);
     const bool fixed = parent_of(whole).find('%') == std::string::npos;
     if (fixed && !is_directory(directory))
@@ -72,7 +73,7 @@ Result<Surroundings> look_around() {
     const int error = here ? ENOENT : errno;
     around.working_directory = here ? here : "";
     std::free(here);
-    // "(unreachable)/..." after a change of root.
+    // After a change of root the path is "(unreachable)/...".
     if (!around.working_directory.starts_with('/'))
         return Error{std::string("the working directory: ") + std::strerror(error), "cd to one that exists"};
     Result<Layout> layout = own_layout();
@@ -93,8 +94,8 @@ Status check_installation(const Layout& layout) {
     return Done{};
 }
 
-// Builds the adapter of the program's torch when there is none. Whatever goes wrong here, the program runs;
-// untraced, and the line says why.
+// Builds the adapter for the program's torch when there is none. If that fails, the program still runs,
+// untraced, and a line gives the reason.
 void provide_adapter(const RunRequest& request, const Surroundings& around, const trace::Options& options) {
     const Result<std::optional<Torch>> torch = torch_of_command(request.command, around.variables);
     const auto say_unless_quiet = [&request](const std::string& line) {
@@ -123,14 +124,14 @@ void provide_adapter(const RunRequest& request, const Surroundings& around, cons
     if (!built) say_unless_quiet(built.error().message + "; the program runs untraced");
 }
 
-// Never comes back when it works.
+// Returns only on failure.
 int become(const RunRequest& request, const std::string& path, const Variables& environment) {
     std::vector<char*> argv, variables = environment.pointers();
     for (const std::string& word : request.command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execve(path.c_str(), argv.data(), variables.data());
     if (errno == ENOEXEC) {
-        // A script without "#!": execvp gives it to the shell, and so must we.
+        // For a script without "#!" execvp starts the shell, so do the same here.
         argv[0] = const_cast<char*>(path.c_str());
         argv.insert(argv.begin(), const_cast<char*>("/bin/sh"));
         ::execve("/bin/sh", argv.data(), variables.data());

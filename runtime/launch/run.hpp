@@ -12,7 +12,7 @@
 
 namespace mp::launch {
 
-// `mp-trace run`, as the command line says it.
+// The options of `mp-trace run`.
 struct RunRequest {
     std::vector<std::string> command;  // argv of the program
     std::string output;                // -o, a pattern; empty: default_run_directory
@@ -29,7 +29,7 @@ struct RunRequest {
     bool build = true;  // build a missing adapter before the program starts
 };
 
-// What the process is and where it stands, read once.
+// The environment and identity of the process, read once.
 struct Surroundings {
     Variables variables{{}};
     trace::Identity identity;
@@ -39,25 +39,25 @@ struct Surroundings {
     Layout layout;
 };
 
-// The two patterns of a request, checked and made absolute; run_dir of the result is the directory that is
-// wanted. Nothing is touched. An unknown key, an unset variable, a twin to be saved in a mode without one, a
-// directory to save into that is not there: an Error.
+// Checks the two patterns of a request and makes them absolute; run_dir of the result is the wanted
+// directory. Nothing is created. Errors: an unknown key, an unset variable, a twin to save in a mode
+// without a twin, a missing directory to save into.
 Result<trace::Options> options_of(const RunRequest&, const Surroundings&);
 
-// The program's environment: what the preload and the shim need, everything else as it was.
+// The program's environment: adds what the preload and the shim need, and changes nothing else.
 Result<Variables> environment_of(const Surroundings&, const std::string& options_file);
 
-// Whether this process need not be traced at all: a rank that --ranks leaves out, in a mode in which ranks do
-// not depend on one another. Twin modes run their twin on every rank, because it takes part in collectives.
+// Whether this process need not be traced: --ranks leaves out its rank, and in this mode ranks do not
+// depend on one another. Twin modes run the twin on every rank, because it takes part in collectives.
 bool is_left_out(const RunRequest&, const trace::Identity&);
 
 // "fp32 twin from step 0 → mp-trace.1763/"
 std::string start_line(const trace::Options&, const std::string& run_directory,
                        const std::string& working_directory);
 
-// Prepares everything and becomes the program: same pid, terminal, standard streams and signals. Comes back
-// only when the program could not be started, with the exit status 125 (our preparation), 126 (not executable)
-// or 127 (not found); then nothing has run and nothing is left behind.
+// Prepares everything and becomes the program: same pid, terminal, standard streams and signals. Returns
+// only when the program could not be started, with exit status 125 (our preparation failed), 126 (not
+// executable) or 127 (not found). Then nothing has run, and no file is left behind.
 int run(const RunRequest&);
 
 }  // namespace mp::launch

@@ -16,7 +16,7 @@
 namespace mp::launch {
 namespace {
 
-constexpr int kMostNames = 10000;            // tried before giving up
+constexpr int kMostNames = 10000;            // number of names tried
 constexpr std::size_t kMostOptions = 65535;  // the preload reads the file into a buffer of this size
 
 Error failed(const std::string& path, std::string_view why, std::string hint = "") {
@@ -32,7 +32,7 @@ bool is_empty(const std::string& path) {
     return entries <= 2;
 }
 
-// Why the existing `path` is not one to record into; nothing when it is.
+// The reason why the existing `path` cannot be recorded into; nothing when it can.
 std::optional<std::string> unusable(const std::string& path) {
     struct stat info{};
     if (::lstat(path.c_str(), &info) != 0) return std::strerror(errno);
@@ -83,7 +83,7 @@ Result<RunDirectory> make_run_directory(const std::string& wanted, bool shared) 
     while (base.size() > 1 && base.ends_with('/')) base.pop_back();
     for (int number = 1; number <= kMostNames; ++number) {
         const std::string path = numbered(base, number);
-        // Twice: a sibling that failed may take its empty directory away between our two looks.
+        // Two attempts, because a sibling that failed may remove its empty directory in between.
         for (int attempt = 0; attempt < 2; ++attempt) {
             if (::mkdir(path.c_str(), 0700) == 0) return RunDirectory{.path = path, .created = true};
             if (errno != EEXIST) return failed(path, std::strerror(errno), explain_mkdir(errno, path));

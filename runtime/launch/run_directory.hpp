@@ -8,8 +8,8 @@
 
 namespace mp::launch {
 
-// The directory's name when -o gives none: a pattern, "mp-trace.%p". Inside a launcher all ranks must come to
-// the same one: "mp-trace.%j", or, where the job has no id, the number of the launcher's process.
+// The default pattern of the directory's name: "mp-trace.%p". Inside a launcher all ranks must get the same
+// name: "mp-trace.%j", or, if the job has no id, the pid of the launcher.
 std::string default_run_directory(const trace::Identity&, std::int64_t parent_pid);
 
 struct RunDirectory {
@@ -17,20 +17,22 @@ struct RunDirectory {
     bool created = false;  // by this process
 };
 
-// Whether make_run_directory can be expected to work: said before minutes go into building an adapter.
+// Whether make_run_directory will probably succeed. Checked before minutes are spent on building an
+// adapter.
 Status check_run_directory(const std::string& wanted, bool shared);
 
-// Makes `wanted` (absolute), mode 0700. One that exists and is empty is taken. Otherwise, with `shared` (ranks
-// inside a launcher) it is joined, and without, ".2", ".3" ... is made beside it: nothing is overwritten.
-// Never follows a symbolic link at the last name and never joins a directory of somebody else.
+// Creates `wanted` (absolute) with mode 0700. An existing empty directory is used. If it is not empty: with
+// `shared` (ranks inside a launcher) it is joined, otherwise ".2", ".3" ... is created beside it. Nothing
+// is overwritten. Never follows a symbolic link at the last component, and never joins a directory of
+// another user.
 Result<RunDirectory> make_run_directory(const std::string& wanted, bool shared);
 
-// Writes `options.<host>.<pid>` (a taken name gets ".2" and so on), mode 0600, and returns its path. On failure
-// nothing is left of it.
+// Writes `options.<host>.<pid>` (".2" and so on if the name is taken), mode 0600, and returns its path.
+// Leaves no file behind on failure.
 Result<std::string> write_options_file(const std::string& directory, const trace::Identity&,
                                        const trace::Options&);
 
-// Takes back what the two above made, as far as nobody has used it.
+// Removes what the two functions above created, unless it has been used.
 void remove_run(const RunDirectory&, const std::string& options_file);
 
 }  // namespace mp::launch

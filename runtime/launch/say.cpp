@@ -3,29 +3,29 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
+#include "kernels/base/files.hpp"
 #include "runtime/launch/words.hpp"
 
 namespace mp::launch {
 
-bool say_on(int fd, std::string_view text) {
-    struct sigaction ignore{}, pipe{}, limit{};
+SignalsHeld::SignalsHeld() {
+    struct sigaction ignore{};
     ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &ignore, &pipe);
-    ::sigaction(SIGXFSZ, &ignore, &limit);
-    while (!text.empty()) {
-        const ssize_t put = ::write(fd, text.data(), text.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) break;
-        text.remove_prefix(static_cast<std::size_t>(put));
-    }
-    // An ignored signal would stay ignored in the program: exec hands that on.
+    ::sigaction(SIGPIPE, &ignore, &pipe_);
+    ::sigaction(SIGXFSZ, &ignore, &limit_);
+}
+
+SignalsHeld::~SignalsHeld() {
     const int error = errno;
-    ::sigaction(SIGPIPE, &pipe, nullptr);
-    ::sigaction(SIGXFSZ, &limit, nullptr);
+    ::sigaction(SIGPIPE, &pipe_, nullptr);
+    ::sigaction(SIGXFSZ, &limit_, nullptr);
     errno = error;
-    return text.empty();
+}
+
+bool say_on(int fd, std::string_view text) {
+    const SignalsHeld held;
+    return write_all(fd, text);
 }
 
 void say(const std::string& line) { say_on(STDERR_FILENO, "mp-trace: " + printable(line) + "\n"); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,20 @@ void say_text(const std::string& text);
 // One line of a terminal, rewritten in place; empty: wipes it.
 void say_state(const std::string& state);
 
-// All of `text`, SIGPIPE and SIGXFSZ held back meanwhile and as before afterwards. False: not all was written,
-// and errno says why.
+// Ignores SIGPIPE and SIGXFSZ in its scope, so that a write fails with an errno instead. Afterwards they are as before:
+// a signal that stays ignored stays so in the program that is started.
+class SignalsHeld {
+public:
+    SignalsHeld();
+    ~SignalsHeld();
+    SignalsHeld(const SignalsHeld&) = delete;
+    SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+private:
+    struct sigaction pipe_{}, limit_{};
+};
+
+// Writes all of `text`, with these signals held. False: not all was written, and errno says why.
 bool say_on(int fd, std::string_view text);
 
 }  // namespace mp::launch

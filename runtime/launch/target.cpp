@@ -27,7 +27,7 @@ Found refused(int status, std::string_view name, std::string_view why, std::stri
         .path = {}, .status = status, .error = {shell_word(name) + ": " + std::string(why), std::move(hint)}};
 }
 
-// 0, or the errno that execve would answer with.
+// 0, or the errno that execve would set.
 int execute_error(const std::string& path) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return errno;
@@ -47,7 +47,7 @@ std::string first_bytes_of(const std::string& path) {
     return bytes;
 }
 
-// The file changes who the process is, so ld.so ignores LD_PRELOAD (AT_SECURE).
+// The file is setuid or similar, so ld.so ignores LD_PRELOAD (AT_SECURE).
 bool is_secure(const std::string& path) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return false;
@@ -65,7 +65,7 @@ void judge_elf(const std::string& path, Target& target) {
     };
     const Result<ElfFacts> own = read_elf("/proc/self/exe");
     const Result<ElfFacts> facts = read_elf(path);
-    if (!facts) return;  // readable by the kernel only
+    if (!facts) return;  // only the kernel may read it
     if (is_secure(path))
         return refuse(Traceable::no, "it runs as another user or with capabilities (setuid)");
     if (!own) return;
@@ -91,7 +91,7 @@ std::vector<std::string> words_of(std::string_view text) {
     }
 }
 
-// pip writes   #!/bin/sh   '''exec' "/a/long/path/python3" "$0" "$@"   where a "#!" line would be too long.
+// pip writes   #!/bin/sh   '''exec' "/a/long/path/python3" "$0" "$@"   when a "#!" line would be too long.
 std::string python_of_sh_trick(std::string_view bytes) {
     const std::size_t line = bytes.find('\n');
     if (line == std::string_view::npos) return {};
@@ -165,7 +165,7 @@ std::string program_of_env(std::vector<std::string> arguments) {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         std::string& word = arguments[i];
         if (word.starts_with("-S") || word.starts_with("--split-string")) {
-            // One "#!" argument, or "-S" and the next one: split it here and go on.
+            // "-S" and the next argument, or both in one "#!" argument: split it here and continue.
             const bool is_short = word.starts_with("-S");
             std::string rest =
                 is_short ? word.substr(2) : word.substr(std::min(word.find('=') + 1, word.size()));
@@ -201,10 +201,10 @@ Inspected inspect(const std::string& path, const Variables& variables) {
             if (is_python_name(base_name(at))) out.target.python = at;
             return out;
         }
-        // A shim called python (pyenv, conda) is a shell script that starts the right one.
+        // A shim called python (pyenv, conda) is a shell script that starts the actual interpreter.
         if (is_python_name(base_name(at))) out.target.python = at;
         const std::vector<std::string> line = shebang_of(bytes);
-        if (line.empty()) return out;  // a script without "#!", run by a shell; or not readable
+        if (line.empty()) return out;  // a script without "#!", run by a shell; or an unreadable file
         if (const std::string python = python_of_sh_trick(bytes); !python.empty()) out.target.python = python;
         if (const int error = execute_error(line[0])) {
             out.status = status_of(error);
@@ -217,7 +217,7 @@ Inspected inspect(const std::string& path, const Variables& variables) {
         if (base_name(at) != "env") continue;
         const std::string program = program_of_env({line.begin() + 1, line.end()});
         const Found found = find_command(program, variables.get("PATH"));
-        if (found.status) return out;  // env will say so, with its own exit status
+        if (found.status) return out;  // env will report the error, with its own exit status
         at = found.path;
     }
     return out;

@@ -9,40 +9,40 @@
 
 namespace mp::launch {
 
-// Exit statuses of a launcher that could not start its program, as env(1) and timeout(1) have them.
+// Exit statuses of a launcher that could not start its program, as in env(1) and timeout(1).
 inline constexpr int kPreflightFailed = 125;
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 
-// Where a command is. `status` is 0, or the exit status that says why there is none.
+// The path of a command. `status` is 0, or the exit status to use when it was not found.
 struct Found {
     std::string path;
     int status = 0;
     Error error;
 };
 
-// As execvp: a name with a slash is a path, any other is looked up in PATH (`/bin:/usr/bin` when unset), in
-// which an empty entry is the working directory.
+// Like execvp: a name with a slash is a path. Any other name is searched in PATH (`/bin:/usr/bin` when
+// unset), where an empty entry means the working directory.
 Found find_command(std::string_view name, const char* path_variable);
 
-// What will become of LD_PRELOAD in the program.
+// The effect of LD_PRELOAD on the program.
 enum class Traceable {
     yes,
-    children_only,  // static: ld.so never runs, but what the program starts is traced
-    no,             // ld.so would drop the preload or complain: the environment must stay untouched
+    children_only,  // static: ld.so never runs, but child processes are traced
+    no,             // ld.so would ignore the preload or print an error: the environment must not change
 };
 
-// What a command is, from its first bytes. Nothing is run.
+// The kind of a command, read from its first bytes. Nothing is run.
 struct Target {
     std::string path;
     Traceable traceable = Traceable::yes;
-    std::string reason;   // when it is not `yes`: "setuid", "statically linked", ...
-    std::string python;   // the Python that will run, as something execvp finds; empty: none that we can see
+    std::string reason;   // unless `yes`: "setuid", "statically linked", ...
+    std::string python;   // the Python that will run, in a form that execvp finds; empty: none is known
     std::string program;  // the ELF file that will run; empty: unknown (a shim called python)
 };
 
-// Follows "#!" lines (at most four, as Linux does) and `env`. A script whose interpreter does not exist is
-// not found, as execve says.
+// Follows "#!" lines (at most four, like Linux) and `env`. A script whose interpreter does not exist counts
+// as not found, as with execve.
 struct Inspected {
     Target target;
     int status = 0;
@@ -53,14 +53,14 @@ Inspected inspect(const std::string& path, const Variables&);
 // "python", "python3", "python3.11", "python3.13t", "python3-dbg".
 bool is_python_name(std::string_view file_name);
 
-// The interpreter and its one argument, as the kernel splits a "#!" line; empty: none.
+// The interpreter and its single argument, split like the kernel splits a "#!" line; empty: none.
 std::vector<std::string> shebang_of(std::string_view first_bytes);
 // The program that `env` would run with these arguments; empty: none. Handles -S, -i, -u NAME, NAME=value.
 std::string program_of_env(std::vector<std::string> arguments);
 
-// Which word of a command line is the one whose torch matters: behind a launcher that only starts others
-// (mpirun, srun, env, numactl, taskset ...), the first that is a Python or a script or program of its own.
-// Candidates in order, argv[0] first.
+// The words of a command line that may be the program with torch, in order, argv[0] first. After a launcher
+// that only starts other programs (mpirun, srun, env, numactl, taskset ...), the first word that is a
+// Python, a script or a program of its own.
 std::vector<std::string> torch_candidates(const std::vector<std::string>& command);
 
 }  // namespace mp::launch

@@ -10,7 +10,8 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/launch/doctor/process.hpp"
+#include "kernels/base/child.hpp"
+#include "kernels/base/paths.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/launch/words.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 // A child that answers within this time answers at all: an interpreter on a slow network file system needs
 // some seconds.
-constexpr doctor::ChildLimits kPatience{.milliseconds = 30'000};
+constexpr ChildLimits kPatience{.milliseconds = 30'000};
 
 // No -I: a torch in the user's site or on PYTHONPATH is the one that the program will import. What -I is
 // for, not to import from the working directory, the first line does. The marks tell the answer from what
@@ -36,13 +37,6 @@ os.write(1, b"\0torch\0" + os.fsencode(where) + b"\0" + os.fsencode(sys.prefix) 
 constexpr std::string_view kMark{"\0torch\0", 7};
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-std::string real_path(const std::string& path) {
-    char* real = ::realpath(path.c_str(), nullptr);
-    std::string out = real ? real : path;
-    std::free(real);
-    return out;
-}
 
 std::string content_of(const std::string& path) {
     constexpr std::size_t kMost = 4096;
@@ -140,8 +134,9 @@ std::string torch_in_list_line(std::string_view line) {
 }
 
 Result<std::optional<Torch>> torch_of_python(const std::string& python, const Variables& variables) {
-    const doctor::ChildEnd end =
-        doctor::run_program({python, "-c", kProbe}, untraced(variables).entries(), kPatience);
+    const ChildEnd end = run_child({.arguments = {python, "-c", kProbe},
+                                    .environment = untraced(variables).entries(),
+                                    .limits = kPatience});
     const std::size_t at = end.out.rfind(kMark);
     if (at == std::string::npos)
         return Error{shell_word(python) + " does not say where its torch is: it " + describe(end, kPatience),
@@ -170,8 +165,9 @@ std::optional<Torch> torch_of_program(const std::string& program, const Variable
         std::string_view(facts->interpreter).substr(facts->interpreter.rfind('/') + 1);
     if (!loader.starts_with("ld-linux") && !loader.starts_with("ld64.so")) return std::nullopt;
     const std::string path = program.find('/') == std::string::npos ? "./" + program : program;
-    const doctor::ChildEnd end =
-        doctor::run_program({facts->interpreter, "--list", path}, untraced(variables).entries(), kPatience);
+    const ChildEnd end = run_child({.arguments = {facts->interpreter, "--list", path},
+                                    .environment = untraced(variables).entries(),
+                                    .limits = kPatience});
     std::string_view rest = end.out;
     while (!rest.empty()) {
         const std::size_t line_end = rest.find('\n');

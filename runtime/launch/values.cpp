@@ -21,7 +21,7 @@ Error unreadable(std::string_view text, std::string_view expected) {
     return {"'" + std::string(text) + "' is not " + std::string(expected), ""};
 }
 
-// Digits only: no sign, no blank, nothing behind.
+// Digits only: no sign, no blank, nothing after them.
 template <typename T>
 bool read_number(std::string_view text, T& value) {
     if (text.empty() || text[0] < '0' || text[0] > '9') return false;

@@ -14,8 +14,8 @@ bool assigns(std::string_view entry, std::string_view name) {
     return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
 }
 
-// `before` without the entries that `ours` picks. Untouched, byte for byte, when there is none: an empty
-// entry in PYTHONPATH is the working directory and must stay.
+// `before` without the entries that `ours` selects. Returned byte for byte when there are none: an empty
+// entry in PYTHONPATH means the working directory and must stay.
 template <typename Ours>
 std::string without(std::string_view before, std::string_view separators, Ours ours) {
     std::string out;
@@ -64,7 +64,7 @@ void Variables::set(std::string_view name, std::string_view value) {
         return;
     }
     *found = entry;
-    // A shell takes the last of two assignments, getenv the first: one is left.
+    // Of two assignments, a shell uses the last and getenv the first, so keep only one.
     entries_.erase(std::remove_if(found + 1, entries_.end(), same), entries_.end());
 }
 

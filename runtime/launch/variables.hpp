@@ -6,14 +6,14 @@
 
 namespace mp::launch {
 
-// The environment of a program to be: "NAME=value" in the order found, as execve takes it. Entries that are
-// no assignments are kept, because the program may look at them.
+// The environment of a program to start: "NAME=value" in the original order, in the form for execve.
+// Entries that are not assignments are kept, because the program may read them.
 class Variables {
 public:
     static Variables of_this_process();
     explicit Variables(std::vector<std::string> entries) : entries_(std::move(entries)) {}
 
-    // The value getenv would find; null when unset. Valid until the next change.
+    // The value that getenv would return; null when unset. Valid until the next change.
     const char* get(std::string_view name) const;
     void set(std::string_view name, std::string_view value);
     void unset(std::string_view name);
@@ -26,8 +26,8 @@ private:
     std::vector<std::string> entries_;
 };
 
-// LD_PRELOAD with `library` first and what was there behind it, in its order. A preload of ours that an
-// mp-trace further out has put there is taken out: two of them would attach twice.
+// LD_PRELOAD with `library` first, then the previous entries in their order. A preload of an outer mp-trace
+// is removed, because two of them would attach twice.
 std::string with_preload(std::string_view before, std::string_view library);
 // LD_PRELOAD without any preload of ours.
 std::string without_preload(std::string_view before);
@@ -36,11 +36,11 @@ std::string without_preload(std::string_view before);
 std::string with_shim(std::string_view before, std::string_view directory);
 std::string without_shim(std::string_view before);
 
-// The environment in which a helper of ours runs (a compiler, the probing interpreter): as the user has it,
-// without what an mp-trace further out has added.
+// The environment for our helper programs (a compiler, the probing interpreter): the user's, without the
+// additions of an outer mp-trace.
 Variables untraced(Variables);
 
-// ld.so splits LD_PRELOAD at blanks and colons and knows no quoting; Python splits PYTHONPATH at colons.
+// ld.so splits LD_PRELOAD at blanks and colons without quoting; Python splits PYTHONPATH at colons.
 bool fits_preload(std::string_view path);
 bool fits_python_path(std::string_view path);
 

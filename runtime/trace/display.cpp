@@ -4,41 +4,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "kernels/base/text.hpp"
+
 namespace mp::trace {
 namespace {
 
 constexpr char kDigits[] = "0123456789abcdef";
-
-// Length of the UTF-8 sequence at the front and its code point; length 0 when it is none.
-struct CodePoint {
-    std::size_t length = 0;
-    std::uint32_t value = 0;
-};
-
-CodePoint front(std::string_view text) {
-    auto byte = [&text](std::size_t i) -> std::uint32_t {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-    };
-    auto tail = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const std::uint32_t first = byte(0);
-    if (first < 0x80) return {1, first};
-    if (first >= 0xc2 && first <= 0xdf && tail(1)) return {2, (first & 0x1f) << 6 | (byte(1) & 0x3f)};
-    if (first >= 0xe0 && first <= 0xef && tail(1) && tail(2)) {
-        const std::uint32_t v = (first & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-        if (v >= 0x800 && (v < 0xd800 || v > 0xdfff)) return {3, v};
-    }
-    if (first >= 0xf0 && first <= 0xf4 && tail(1) && tail(2) && tail(3)) {
-        const std::uint32_t v =
-            (first & 0x07) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-        if (v >= 0x10000 && v <= 0x10ffff) return {4, v};
-    }
-    return {};
-}
-
-bool is_control(std::uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || (c >= 0x200e && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
-}
 
 void put_byte(std::string& out, unsigned char byte) {
     out += "\\x";
@@ -63,24 +34,24 @@ std::string special(double value) {
 std::string shown(std::string_view text) {
     std::string out;
     while (!text.empty()) {
-        const CodePoint c = front(text);
-        const std::size_t length = c.length ? c.length : 1;
-        if (c.length == 0) {
+        const CodePoint c = decode_utf8(text);
+        if (!c.valid) {
             put_byte(out, static_cast<unsigned char>(text.front()));
         } else if (c.value == '\\') {
             out += "\\\\";
         } else if (c.value == '\n') {
             out += "\\n";
-        } else if (!is_control(c.value)) {
-            out += text.substr(0, length);
+        } else if (!is_unsafe(c.value)) {
+            out += text.substr(0, c.length);
         } else if (c.value < 0x80) {
             put_byte(out, static_cast<unsigned char>(c.value));
         } else {
             out += "\\u{";
-            for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[(c.value >> shift) & 15];
+            for (int shift = c.value > 0xffff ? 20 : 12; shift >= 0; shift -= 4)
+                out += kDigits[(c.value >> shift) & 15];
             out += "}";
         }
-        text.remove_prefix(length);
+        text.remove_prefix(c.length);
     }
     return out;
 }

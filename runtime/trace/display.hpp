@@ -10,8 +10,8 @@
 
 namespace mp::trace {
 
-// A text from a recording, safe on a terminal and on one line: control characters (C0, C1, DEL), line and
-// direction controls of Unicode and bytes that are no UTF-8 become \n, \x1b or \u{202e}; '\\' is doubled.
+// A text from a recording, safe on a terminal and on one line: unsafe characters (base's is_unsafe) and bytes that are
+// not UTF-8 become \n, \x1b or \u{202e}; '\\' is doubled.
 std::string shown(std::string_view text);
 std::string quoted(std::string_view text);  // shown, between double quotes, those inside escaped
 

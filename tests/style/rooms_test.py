@@ -1,5 +1,9 @@
 """The fences between rooms: who may include whom, and which outside headers stay in which room.
 
+The rooms and their arrows are the block `rooms` of docs/ARCHITECTURE.md: one line a room, from the bottom up,
+with the rooms it includes from. A room may only name rooms above its line, so there is no circle. An include
+without an arrow is a fault, and so is an arrow without an include: the picture is the include graph.
+
 Run with the repository root as argument. First proves on planted faults that it can fail.
 """
 import os
@@ -8,27 +12,7 @@ import sys
 
 SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".h", ".c")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
-
-# Room -> rooms it may include from. The longest matching prefix on either side decides.
-ALLOWED = {
-    "kernels/numerics": {"kernels/numerics"},
-    "kernels": {"kernels"},
-    "analyzer": {"analyzer", "kernels/numerics"},
-    "runtime": {"runtime", "kernels"},
-    "instrument": {"instrument", "runtime/trace", "kernels"},
-}
-
-# Inside the analyzer: facts know nobody, rules never see clang or files, reports never analyse.
-ANALYZER = {
-    "analyzer/facts": {"analyzer/facts"},
-    "analyzer/clang": {"analyzer/clang", "analyzer/facts"},
-    "analyzer/python": {"analyzer/python", "analyzer/facts"},
-    "analyzer/region": {"analyzer/region", "analyzer/facts"},
-    "analyzer/rules": {"analyzer/rules", "analyzer/region", "analyzer/facts"},
-    "analyzer/config": {"analyzer/config", "analyzer/region", "analyzer/rules", "analyzer/facts"},
-    "analyzer/cache": {"analyzer/cache", "analyzer/facts"},
-    "analyzer/report": {"analyzer/report", "analyzer/rules", "analyzer/region", "analyzer/facts"},
-}
+PICTURE = re.compile(r"^```rooms\n(.*?)^```", re.M | re.S)
 
 # Outside header -> the only places that may include it.
 FENCED = [
@@ -42,51 +26,76 @@ FENCED = [
     (re.compile(r"^boost/program_options"), ("analyzer/main.cpp", "runtime/main.cpp")),
 ]
 
-ROOMS = ("kernels", "analyzer", "runtime", "instrument")
+TREES = ("kernels", "analyzer", "runtime", "instrument")
 DATA = ("analyzer/stubs",)  # headers we ship, not code we build
+STD_ONLY = ("kernels/numerics",)
 TOP = {"CMakeLists.txt", "analyzer", "instrument", "runtime", "kernels", "testdata", "tests", "README.md",
-       "docs", "script", "cmake", "CMakePresets.json", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md"}
-STD_ONLY = "kernels/numerics"
+       "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "script", "cmake", "CMakePresets.json"}
 
 
-def longest(table, path):
-    hits = [room for room in table if path == room or path.startswith(room + "/")]
+def rooms_of(picture):
+    """Room -> rooms it includes from, and what is wrong with the picture itself."""
+    rooms, faults = {}, []
+    for line in picture.splitlines():
+        room, *below = line.split()
+        faults += [f"docs/ARCHITECTURE.md: {room} includes {b}, which has no line above it" for b in below
+                   if b not in rooms]
+        rooms[room] = set(below)
+    return rooms, faults
+
+
+def room_of(rooms, path):
+    hits = [room for room in rooms if path.startswith(room + "/")]
     return max(hits, key=len) if hits else None
 
 
-def faults_of(path, text):
-    """Every broken fence of one file, as messages."""
+def faults_of(rooms, path, text, used=None):
+    """Every broken fence of one file, as messages. Adds the arrows that it goes along to `used`."""
     faults = []
+    room = room_of(rooms, path)
+    if room is None and path.count("/") > 1:
+        faults.append(f"{path}: its room has no line in docs/ARCHITECTURE.md")
     for header in INCLUDE.findall(text):
         for pattern, homes in FENCED:
             if pattern.match(header) and not any(path == h or path.startswith(h + "/") for h in homes):
                 faults.append(f"{path}: {header} may only be included in {', '.join(homes)}")
-        if header.split("/")[0] not in ROOMS:
-            if path.startswith(STD_ONLY) and "/" in header:
-                faults.append(f"{path}: {STD_ONLY} is std only, not {header}")
+        if header.split("/")[0] not in TREES:
+            if room in STD_ONLY and "/" in header:
+                faults.append(f"{path}: {room} is std only, not {header}")
             continue
-        for table in (ALLOWED, ANALYZER):
-            room = longest(table, path)
-            if room and not any(header.startswith(r + "/") for r in table[room]):
-                if table is ANALYZER and not header.startswith("analyzer/"):
-                    continue
-                faults.append(f"{path}: {room} may not include {header}")
+        target = room_of(rooms, header)
+        # A main.cpp and its verbs stand above every room of their tree.
+        if room is None and (header.split("/")[0] == path.split("/")[0] or header.startswith("kernels/base/")):
+            continue
+        if target == room:
+            continue
+        if room is None or target not in rooms[room]:
+            faults.append(f"{path}: {room or 'a main file'} may not include {header}")
+        elif used is not None:
+            used.add((room, target))
     return faults
 
 
-def tree_faults(root):
-    faults, seen = [], 0
-    for room in ROOMS:
-        for folder, dirs, files in os.walk(os.path.join(root, room)):
+def sources(root):
+    for tree in TREES:
+        for folder, _, files in os.walk(os.path.join(root, tree)):
             relative = os.path.relpath(folder, root)
             if any(relative.startswith(d) for d in DATA):
                 continue
             for name in files:
                 if name.endswith(SOURCES):
-                    path = os.path.join(relative, name)
-                    with open(os.path.join(root, path), encoding="utf-8") as f:
-                        faults += faults_of(path, f.read())
-                    seen += 1
+                    yield os.path.join(relative, name)
+
+
+def tree_faults(root, rooms):
+    faults, seen, used = [], 0, set()
+    for path in sources(root):
+        with open(os.path.join(root, path), encoding="utf-8") as f:
+            faults += faults_of(rooms, path, f.read(), used)
+        seen += 1
+    for room, below in rooms.items():
+        faults += [f"docs/ARCHITECTURE.md: nothing in {room} includes from {b}" for b in sorted(below)
+                   if (room, b) not in used]
     for name in os.listdir(root):
         if not name.startswith(".") and name not in TOP | {"build", "shared"}:
             faults.append(f"{name}: not a room of this house")
@@ -94,29 +103,41 @@ def tree_faults(root):
     return faults
 
 
-def self_check():
+def self_check(rooms):
+    assert rooms_of("kernels/a kernels/b\nkernels/b\n")[1], "an arrow that points up was not seen"
     must_fail = [
         ("analyzer/rules/a.cpp", '#include "clang/AST/Decl.h"'),
         ("analyzer/rules/a.cpp", '#include "analyzer/clang/types.hpp"'),
+        ("analyzer/analyses/a.cpp", '#include "analyzer/rules/rule.hpp"'),
+        ("analyzer/driver/a.cpp", '#include "analyzer/adopt/adopt.hpp"'),
+        ("analyzer/unknown/a.cpp", '#include "analyzer/facts/model.hpp"'),
         ("kernels/numerics/a.hpp", '#include "analyzer/facts/model.hpp"'),
         ("kernels/numerics/a.hpp", "#include <nlohmann/json.hpp>"),
         ("runtime/trace/a.cpp", '#include "instrument/torch/x.hpp"'),
         ("runtime/trace/a.cpp", '#include "analyzer/facts/model.hpp"'),
+        ("runtime/judge/a.cpp", '#include "runtime/report/sections.hpp"'),
+        ("runtime/main.cpp", '#include "analyzer/facts/model.hpp"'),
         ("instrument/torch/a.cpp", '#include "runtime/report/x.hpp"'),
         ("analyzer/driver/a.cpp", "#include <boost/program_options.hpp>"),
         ("runtime/launch/a.cpp", "#include <cupti.h>"),
     ]
     for path, text in must_fail:
-        assert faults_of(path, text), f"a planted fault was not seen: {path}: {text}"
+        assert faults_of(rooms, path, text), f"a planted fault was not seen: {path}: {text}"
     for path, text in [("analyzer/clang/a.cpp", '#include "clang/AST/Decl.h"'),
                        ("analyzer/driver/a.cpp", '#include "analyzer/clang/extract.hpp"'),
                        ("analyzer/main.cpp", "#include <boost/program_options.hpp>"),
                        ("instrument/torch/a.cpp", "#include <torch/torch.h>")]:
-        assert not faults_of(path, text), f"a clean include was refused: {path}: {text}"
+        assert not faults_of(rooms, path, text), f"a clean include was refused: {path}: {text}"
+
+
+def main(root):
+    with open(os.path.join(root, "docs", "ARCHITECTURE.md"), encoding="utf-8") as f:
+        rooms, faults = rooms_of(PICTURE.search(f.read()).group(1))
+    self_check(rooms)
+    faults += tree_faults(root, rooms)
+    print("\n".join(faults))
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    self_check()
-    found = tree_faults(sys.argv[1])
-    print("\n".join(found))
-    sys.exit(1 if found else 0)
+    sys.exit(main(sys.argv[1]))

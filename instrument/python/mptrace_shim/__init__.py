@@ -1,7 +1,7 @@
 """mp-trace's part in Python: layer names, parameter names, steps, loss scaling, DataLoader workers.
 
-The adapter in C++ sees every op but none of these. start() runs in every Python process below
-`mp-trace --`, mostly in ones that never import torch, so it imports nothing heavy; the rest waits for torch.
+The adapter in C++ sees every op, but none of these. start() runs in every Python process below `mp-trace --`,
+mostly in processes that never import torch, so it imports nothing heavy. The rest starts after torch is imported.
 Nothing here raises into the program, draws from a generator or changes a result.
 """
 import os
@@ -12,7 +12,7 @@ from . import say as _say
 
 
 class TorchFinder:
-    """Asks the other finders for torch and lets the loader call `after(torch)` when it is done.
+    """Lets the other finders find torch, and calls `after(torch)` when its loader is done.
 
     Only the loader's exec_module is replaced, for one call: the module keeps its own loader and spec.
     """
@@ -44,7 +44,7 @@ class TorchFinder:
             def exec_module(module):
                 del loader.exec_module
                 _say.guarded("before torch", self._before)
-                original(module)  # when it fails, the next import comes by here again
+                original(module)  # if it fails, the next import calls this again
                 if self in sys.meta_path:
                     sys.meta_path.remove(self)
                 _say.guarded("after torch", self._after, module)
@@ -67,13 +67,13 @@ def _after_torch(options, torch):
 def start():
     options = _options.read(os.environ.get("MP_TRACE_OPTIONS", ""))
     if options is None:
-        return  # the preload library says so where it matters
+        return  # the preload library prints the reason if it matters
     _say.quiet = options.quiet
     import atexit
     from . import finish
-    # The first to be registered is the last to run: after the program's own handlers.
+    # Registered first, so it runs last: after the program's own handlers.
     atexit.register(finish.at_exit)
-    if "torch" in sys.modules:  # by a .pth file
+    if "torch" in sys.modules:  # imported by a .pth file
         _say.guarded("after torch", _after_torch, options, sys.modules["torch"])
         return
     sys.meta_path.insert(0, TorchFinder(lambda: _before_torch(options), lambda torch: _after_torch(options, torch)))

@@ -1,6 +1,6 @@
-"""Which dtypes a checkpoint holds: counted after torch.save and torch.distributed.checkpoint have written it.
+"""Which dtypes a checkpoint contains: counted after torch.save and torch.distributed.checkpoint have written it.
 
-Nothing of the program runs for it: dicts, lists and modules are read as they are, no method of theirs is called.
+No code of the program runs for this: dicts, lists and modules are read directly, without calling their methods.
 """
 import functools
 import os
@@ -14,7 +14,7 @@ _MOST = 200_000  # objects looked at; a checkpoint of 10,000 layers has about 10
 
 
 def _parts_of(module_class, value):
-    """What lies in `value`; () for anything that is no container."""
+    """The elements of `value`; () when it is not a container."""
     if isinstance(value, dict):
         return dict.values(value)
     if isinstance(value, list):
@@ -28,7 +28,7 @@ def _parts_of(module_class, value):
 
 
 def census(torch, value):
-    """{dtype: [float tensors, their elements]} of what a checkpoint holds; of a DTensor the local part."""
+    """{dtype: [float tensors, their elements]} of a checkpoint; the local part of a DTensor."""
     counts, seen, left = {}, set(), [value]
     for _ in range(_MOST):
         if not left:
@@ -91,7 +91,7 @@ class Checkpoints:
         self._torch.save = self._torch.serialization.save = save
 
     def install_distributed(self):
-        """torch.distributed.checkpoint, when the program has loaded it; called now and then."""
+        """Wraps torch.distributed.checkpoint once the program has loaded it; called from time to time."""
         saver = sys.modules.get("torch.distributed.checkpoint.state_dict_saver")
         original = getattr(saver, "_save_state_dict", None)
         if original is None or hasattr(original, "_mptrace_checkpoint"):
@@ -101,7 +101,7 @@ class Checkpoints:
 
     @staticmethod
     def _distributed(state_dict, storage_writer, *_, **__):
-        # In a call by dcp.save() the writer knows where it goes.
+        # In a call by dcp.save() the writer contains the destination.
         where = getattr(storage_writer, "checkpoint_id", None) or getattr(storage_writer, "path", None)
         return state_dict, name_of(where)
 

@@ -1,4 +1,4 @@
-"""torch.compile: never switched off silently. Compiled regions run past the dispatcher and are noted."""
+"""torch.compile: never switched off silently. Compiled regions bypass the dispatcher; a note is recorded for them."""
 import functools
 import os
 
@@ -8,7 +8,7 @@ _SWITCH = "TORCHDYNAMO_DISABLE"
 
 
 def switch_off_if_asked(options):
-    """--eager. Before torch is imported, and for the children too; only the first process says it."""
+    """--eager. Runs before torch is imported; child processes inherit it. Only the first process prints the line."""
     if options.eager and os.environ.get(_SWITCH) != "1":
         os.environ[_SWITCH] = "1"
         say.line("torch.compile is switched off (--eager): compiled regions run eagerly")
@@ -30,7 +30,7 @@ def install(torch, ops):
 
     @functools.wraps(original)
     def compile(model=None, *arguments, **named):
-        if model is not None:  # None: a decorator's arguments; it comes back with the model
+        if model is not None:  # None: called with a decorator's arguments; the next call has the model
             say.guarded("torch.compile", note, model)
         return original(model, *arguments, **named)
 

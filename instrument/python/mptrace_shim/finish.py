@@ -1,4 +1,4 @@
-"""The last words of a process: at exit, and where multiprocessing leaves by os._exit."""
+"""Ends the recording of a process: at exit, and where multiprocessing leaves by os._exit."""
 import functools
 import os
 import sys
@@ -6,7 +6,7 @@ import sys
 from . import say
 
 _ops = None
-_finished = None  # the pid that has finished: a child by fork has its own end
+_finished = None  # the pid that has finished; a forked child finishes separately
 
 
 def arm(ops):
@@ -24,7 +24,7 @@ def at_exit():
 
 
 def _arm_children():
-    # torch imports multiprocessing; without it there are no such children.
+    # torch imports multiprocessing; without it, no such children exist.
     process = sys.modules.get("multiprocessing.process")
     if process is None:
         return
@@ -39,5 +39,5 @@ def _arm_children():
 
     process.BaseProcess._bootstrap = say.unseen(bootstrap)
     if process.parent_process() is not None and "multiprocessing.util" in sys.modules:
-        # Torch came while the child was already running: its finalizers are the only way out that is left.
+        # Torch was imported after the child started: only its finalizers can still be used.
         sys.modules["multiprocessing.util"].Finalize(None, at_exit, exitpriority=-1000)

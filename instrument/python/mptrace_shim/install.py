@@ -1,4 +1,4 @@
-"""Puts everything in place once torch is imported and an adapter is attached."""
+"""Installs all wrappers once torch is imported and an adapter is attached."""
 from . import (checkpoints, compiled, finish, modules, names, ops as adapter, optimizers, policies, say, scalers,
                scopes, workers)
 
@@ -13,7 +13,8 @@ def _preload_is_here():
 
 def install(torch, options):
     if not adapter.available(torch):
-        # The preload library has said why. Without it nobody has: glibc skips a library that it cannot load.
+        # The preload library has printed the reason. If the library is missing there was no message,
+        # because glibc skips a library that it cannot load.
         if not _preload_is_here():
             say.line("LD_PRELOAD did not reach this process; the program runs untraced")
         return
@@ -51,7 +52,8 @@ def _at_steps(steps, known, calls, declared):
     steps.on_first.append(lambda: say.guarded("policies", declared.first_step_is_over))
 
     def closure(function):
-        # Lightning's precision plugins hand theirs to step(): a method of theirs, with the outermost module.
+        # Lightning's precision plugins pass to step() a closure of their own: a method, with the outermost
+        # module.
         plugin = getattr(getattr(function, "func", None), "__self__", None)
         if type(plugin).__module__.startswith(("lightning.", "pytorch_lightning.")):
             declared.lightning(plugin)

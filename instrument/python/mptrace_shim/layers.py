@@ -1,9 +1,9 @@
-"""Names of layers, as people write them: "blocks.2.fc2", and "GPT" for the model itself.
+"""Names of layers in the usual form: "blocks.2.fc2", and "GPT" for the model itself.
 
-A root is a module that was called by nobody's forward(); its parts are named from it. When two roots spell a
-name alike, the later one's names get its class in front ("Discriminator.net.0"), or "Block#2" when even the
-class is the same. What is trained keeps the short names: teachers, averages and transforms give way. A root
-that holds earlier roots renames them. Modules are remembered by id, as long as they live.
+A root is a module that is not called inside another module's forward(). The names of its parts start from it. When
+two roots have the same names, the names of the later one get its class as prefix ("Discriminator.net.0"), or "Block#2"
+when the class is the same too. Trained models keep the short names; teachers, averages and transforms get the prefix.
+A root that contains earlier roots renames them. Modules are remembered by id, as long as they live.
 """
 import os
 import weakref
@@ -33,11 +33,11 @@ class Root:
 class Layers:
     def __init__(self, ops, root_is_gone):
         self._ops = ops
-        self._root_is_gone = root_is_gone  # called with whether others are left
-        self.spell = str      # how a layer's name is handed over: str, or to bytes
-        self.names = {}       # id(module) -> layer name, spelled; read on every call of a module
-        self._texts = {}      # the same as text
-        self._below = {}      # id(module) -> what the names of its parts begin with
+        self._root_is_gone = root_is_gone  # called with whether other roots are left
+        self.spell = str      # converts a layer's name for the adapter: str, or to bytes
+        self.names = {}       # id(module) -> converted layer name; read on every call of a module
+        self._texts = {}      # the same names, not converted
+        self._below = {}      # id(module) -> prefix of the names of its parts
         self._alive = {}      # id(module) -> weak reference that clears them
         self._optimizers = weakref.WeakSet()
         self._sources = {}    # class -> "file:line"
@@ -51,12 +51,12 @@ class Layers:
         return self._texts.get(id(module), "")
 
     def learn(self, module, parent):
-        """The name of a module seen for the first time, below `parent` (None: it is a root)."""
+        """Names a module that is seen for the first time, below `parent` (None: it is a root)."""
         if parent is not None:
             self._learn_part(module, parent)
         elif module._modules or module._parameters or module._buffers:
             self._add_root(module)
-        else:  # a loss, an activation: often made anew for each call
+        else:  # a loss, an activation: often created again for each call
             self._set(module, type(module).__name__, type(module).__name__ + ".")
         return self.names[id(module)]
 
@@ -88,7 +88,7 @@ class Layers:
                   if part is not None])
 
     def _place(self, root):
-        """Chooses the root's name and prefix; returns roots whose names gave way."""
+        """Chooses the root's name and prefix; returns the roots that must be renamed."""
         others = [other for other in self.outermost() if other is not root]
         names, count = {other.name for other in others}, 1
         while root.name in names:
@@ -154,7 +154,7 @@ def _place_of(function):
             break
         function = inner
     code = getattr(function, "__code__", None)
-    if code is None or code.co_name == "_forward_unimplemented":  # torch's own, of ModuleList and the like
+    if code is None or code.co_name == "_forward_unimplemented":  # of torch itself, as in ModuleList
         return ""
     path, here = os.path.abspath(code.co_filename), os.getcwd().rstrip("/") + "/"
     return f"{path[len(here):] if path.startswith(here) else path}:{code.co_firstlineno}"

@@ -1,8 +1,8 @@
-"""Which layer is running: around every torch.nn.Module.__call__. Other methods of a module are their caller's.
+"""Tracks the running layer, by a wrapper of torch.nn.Module.__call__. Other methods count as part of their caller.
 
-Why not the global forward hooks, the official way: torch.compile prints a warning to the program's stderr
-when there are any, they are skipped by BaseException (and by every exception before 2.1), and they send each
-call through a slower path. torch._dynamo, imported later, takes this wrapper for the original.
+The global forward hooks are the official way, but they have three problems. torch.compile prints a warning to the
+program's stderr when there are any. They are skipped on BaseException (and on every exception before 2.1). They make
+each call slower. torch._dynamo, if imported later, takes this wrapper for the original.
 """
 import functools
 import threading
@@ -16,7 +16,7 @@ class _Stack(threading.local):
 
 
 class Calls:
-    """The wrapper that is in place, and how to take it out again."""
+    """The installed wrapper, with a method to remove it."""
 
     def __init__(self, module_class, wrapper, original, wants_layers):
         self._class = module_class
@@ -40,7 +40,7 @@ class Calls:
 
 
 def install(torch, ops, known, layer_functions, wants_layers):
-    """Wraps Module.__call__. Without layers (watch mode) only to find the roots, until the first step."""
+    """Wraps Module.__call__. Without layers (watch mode) only until the first step, to find the roots."""
     module_class = torch.nn.Module
     original = module_class.__call__
     is_compiling = ops.is_compiling
@@ -72,7 +72,7 @@ def install(torch, ops, known, layer_functions, wants_layers):
 
     @functools.wraps(original)
     def call_of_root(self, *arguments, **named):
-        # Parents are called before their children, so whatever is unknown is a root.
+        # Parents are called before their children, so an unknown module is a root.
         if not is_compiling() and not calls.off and id(self) not in names:
             try:
                 known.learn(self, None)
@@ -92,7 +92,7 @@ def install(torch, ops, known, layer_functions, wants_layers):
 
 
 def _hide_from_dynamo(torch, function):
-    # As torch's own Module.__call__: dynamo skips the frame and compiles the forward() below it.
+    # Like torch's own Module.__call__: dynamo skips this frame and compiles the forward() below it.
     skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
     if skip is not None:
         skip(function.__code__)

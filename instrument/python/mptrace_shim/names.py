@@ -1,7 +1,7 @@
-"""Names of tensors, as the program spells them.
+"""Names of tensors, in the program's spelling.
 
-A parameter is called as named_parameters() of its root calls it, without the parts of wrappers, so that it is
-its layer's name and the parameter's own: "blocks.0.attn.weight".
+The name of a parameter is the one in named_parameters() of its root, without the parts of wrappers. It therefore
+consists of the layer's name and the parameter's own name: "blocks.0.attn.weight".
 """
 import weakref
 
@@ -17,8 +17,8 @@ class Names:
         self.layers = Layers(ops, self._root_is_gone)
         self._tensors = {}    # id(parameter) -> name; kept as long as the parameter lives
         self._owners = {}     # id(parameter) -> weak reference
-        self._wrapped = {}    # id(parameter) of those whose local tensor, the one told, has no .grad
-        self._states = {}     # (id(parameter), key) -> weak reference to the tensor last told
+        self._wrapped = {}    # id(parameter) where the recorded local tensor has no .grad
+        self._states = {}     # (id(parameter), key) -> weak reference to the tensor recorded last
         self._signature = None
         self.layers.on_root.append(self._root_is_new)
 
@@ -27,13 +27,13 @@ class Names:
 
     def _root_is_gone(self, others_are_left):
         if not others_are_left:
-            # The last model goes, its parameters are still there: an adapter that saves may do so now.
+            # The last model is freed, but its parameters still exist: an adapter that saves can do so now.
             say.guarded("save", self._ops.save)
 
     # ---- tensors
 
     def tell(self, optimizers):
-        """Tells the adapter the names of all parameters and buffers, when there are new ones."""
+        """Passes the names of all parameters and buffers to the adapter, when there are new ones."""
         groups = [(number, group) for number, o in optimizers for group in enumerate(getattr(o, "param_groups", ()))]
         signature = (len(self.layers.roots), hash(tuple(id(p) for _, (_, g) in groups for p in g["params"])))
         if signature == self._signature:
@@ -43,7 +43,7 @@ class Names:
             del self._owners[key], self._tensors[key]
             self._wrapped.pop(key, None)
         trained = {id(p) for _, (_, group) in groups for p in group["params"]}
-        # What is trained comes first: a teacher or an average of the same class does not take its names.
+        # Trained models first, so that a teacher or an average of the same class does not take their names.
         for root in sorted(self.layers.outermost(), key=lambda r: trained.isdisjoint(r.parameter_ids())):
             self._tell_root(root)
         for number, (index, group) in groups:
@@ -52,7 +52,7 @@ class Names:
                     self._tell(self._ops.parameter, f"optimizer{number}.group{index}.param{position}", parameter)
 
     def tell_gradients(self):
-        """Tells the gradients of DTensor parameters; those of others are found at the parameter."""
+        """Passes the gradients of DTensor parameters; the adapter finds other gradients at the parameter."""
         for key, name in self._wrapped.items():
             parameter = self._owners[key]()
             gradient = local_tensor(self._torch, parameter.grad) if parameter is not None else None
@@ -60,7 +60,7 @@ class Names:
                 self._ops.gradient(name, gradient)
 
     def tell_state(self, optimizer):
-        """Tells the tensors of the optimizer's state that are new since the last time."""
+        """Passes the tensors of the optimizer's state that are new since the last call."""
         for parameter, state in list(getattr(optimizer, "state", {}).items()):
             name = self._tensors.get(id(parameter))
             if name is None or not hasattr(state, "items"):
@@ -91,7 +91,7 @@ class Names:
                 else:
                     base = name = root.prefix + root.clean(name)
                     count = 1
-                    while name in taken:  # of a root that is gone, whose parameters live on
+                    while name in taken:  # names of a freed root whose parameters still exist
                         count += 1
                         name = f"{base}#{count}"
                 taken.add(name)

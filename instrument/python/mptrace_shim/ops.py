@@ -4,13 +4,13 @@ import os
 
 _TENSOR_OPS = ("loss", "parameter", "buffer", "state")
 _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
-# Not every adapter has these.
+# An adapter may lack these.
 _OPTIONAL_TENSOR_OPS = ("gradient",)
 _OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save", "source", "policy", "place")
 
 
 class _Hidden:
-    """While it is entered, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees a call."""
+    """While entered, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees a call."""
 
     def __init__(self, c):
         self._c = c
@@ -19,7 +19,7 @@ class _Hidden:
     def __enter__(self):
         self._function = self._c.DisableTorchFunction()
         self._function.__enter__()
-        self._dispatch = self._c._DisableTorchDispatch()  # before 2.0 in force from here until it is freed
+        self._dispatch = self._c._DisableTorchDispatch()  # before 2.0 active from here until it is freed
         if hasattr(self._dispatch, "__enter__"):
             self._dispatch.__enter__()
 
@@ -31,7 +31,7 @@ class _Hidden:
 
 
 class _Internal(_Hidden):
-    """Hidden from the adapter as well."""
+    """Also hidden from the adapter."""
 
     def __init__(self, ops, c):
         super().__init__(c)
@@ -47,13 +47,13 @@ class _Internal(_Hidden):
 
 
 class Ops:
-    """Each op is a method of its name; an optional one that is missing does nothing."""
+    """Each op is a method of the same name; a missing optional op does nothing."""
 
     def __init__(self, torch):
         self._c = torch._C
         self._function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self._dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
-        # torch._dynamo takes its result for True while it traces us, and leaves our part out.
+        # torch._dynamo treats its result as True while it traces, and so leaves our code out.
         compiler = getattr(torch, "compiler", None)
         self.is_compiling = (getattr(compiler, "is_dynamo_compiling", None) or
                              getattr(compiler, "is_compiling", None) or (lambda: False))
@@ -67,23 +67,23 @@ class Ops:
                 setattr(self, name, wrap(packet._op) if packet is not None else _nothing)
 
     def internal(self):
-        """`with ops.internal():` around reads of our own: neither the program's modes nor the adapter see them."""
+        """`with ops.internal():` around our own reads: neither the program's modes nor the adapter see them."""
         return _Internal(self, self._c)
 
     def hidden(self):
-        """`with ops.hidden():` around looks at tensors of which the program's modes and subclasses learn nothing."""
+        """`with ops.hidden():` around reads of tensors that the program's modes and subclasses must not see."""
         return _Hidden(self._c)
 
     def layer_functions(self):
-        """(push, pop, how a name is handed over): the adapter's C functions of these ops, if it has them.
+        """(push, pop, conversion of a name): the adapter's C functions for these ops, if it has them.
 
-        Through ctypes 0.14 us a call, through the dispatcher 0.25 to 0.5.
+        Cost of a call: 0.14 us through ctypes, 0.25 to 0.5 us through the dispatcher.
         """
         try:
             adapter = ctypes.PyDLL(_mapped_adapter(), mode=os.RTLD_NOLOAD | os.RTLD_LOCAL | os.RTLD_NOW)
             push, pop = adapter.mptrace_layer_push, adapter.mptrace_layer_pop
         except (OSError, AttributeError):
-            # torch.jit.trace would keep the op in its graph.
+            # torch.jit.trace would record the op in its graph.
             return self._unless_tracing(self.layer_push), self._unless_tracing(self.layer_pop), str
         push.argtypes, push.restype, pop.argtypes, pop.restype = [ctypes.c_char_p], None, [], None
         return push, pop, lambda name: name.encode("utf-8", "replace")
@@ -104,7 +104,7 @@ class Ops:
         return call
 
     def _with_tensors(self, op):
-        # A tensor of a subclass brings its own __torch_function__, whatever the modes.
+        # A tensor of a subclass has its own __torch_function__, independent of the modes.
         def call(*arguments):
             with _Hidden(self._c):
                 return op(*arguments)
@@ -129,10 +129,10 @@ def available(torch):
 
 
 def local_tensor(torch, tensor):
-    """The tensor that this rank holds: a DTensor's local one. None for what is no plain tensor."""
+    """The tensor on this rank: the local tensor of a DTensor. None when it is not a plain tensor."""
     if type(tensor).__name__ == "DTensor":
         tensor = tensor._local_tensor
     if not isinstance(tensor, torch.Tensor):
         return None
-    # Other subclasses (quantised, nested ...) have no storage that means what it holds.
+    # Other subclasses (quantised, nested ...) have no storage with their values.
     return tensor if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ else None

@@ -1,8 +1,8 @@
 """The step clock: one before_step and one after_step per step() that the program calls.
 
-Every optimizer class has its step() wrapped by torch when its first object is made (for the profiler); ours
-goes around that. A step() inside another (ZeRO's inner optimizer, wrappers that subclass Optimizer) is part
-of the outer one. Registered step hooks would not do: they are not called when a step raises.
+Torch wraps the step() of every optimizer class when its first object is created (for the profiler). This wrapper goes
+around torch's. A step() inside another (ZeRO's inner optimizer, wrappers that subclass Optimizer) is part of the outer
+step. Registered step hooks are not enough, because they are not called when a step raises.
 """
 import functools
 import itertools
@@ -23,7 +23,7 @@ class _Running(threading.local):
 
 
 class Step:
-    """One step() under way."""
+    """One running step()."""
 
     def __init__(self, optimizer, number):
         self.optimizer = optimizer
@@ -38,9 +38,9 @@ class Steps:
         self._ops = ops
         self._names = names
         self._scopes = scopes
-        self.on_first = []    # called when the first step is over
+        self.on_first = []    # called after the first step
         self.on_step = []     # called after each
-        self.on_closure = []  # called with each closure that is handed to a step()
+        self.on_closure = []  # called with each closure that is passed to a step()
         self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
         self._next = itertools.count()
         self._first = True
@@ -60,7 +60,7 @@ class Steps:
     # ---- called by the wrapper of step()
 
     def enter(self, optimizer):
-        """The new step, or None inside another one."""
+        """The new step, or None inside another step."""
         outer = self.running.step
         if outer is not None:
             outer.inner.append(optimizer)
@@ -69,7 +69,7 @@ class Steps:
         return step
 
     def begin(self, step):
-        """The gradients are there: at once, or when the closure has computed them."""
+        """Called when the gradients exist: at the start, or when the closure has computed them."""
         if step.began:
             return
         step.began = True
@@ -151,7 +151,7 @@ class Steps:
         return say.unseen(step)
 
     def _with_closure(self, step, arguments, named):
-        """The arguments of step(), the closure among them telling us when it has run."""
+        """The arguments of step(), with the closure wrapped to call begin() when it has run."""
         in_arguments = bool(arguments) and callable(arguments[0])
         closure = arguments[0] if in_arguments else named.get("closure")
         if not callable(closure):
@@ -163,7 +163,7 @@ class Steps:
 
         @functools.wraps(closure)
         def then_begin(*inner, **inner_named):
-            # What the closure computes is the model's.
+            # The closure's ops belong to the model.
             outside = self._scopes.suspend(_SCOPE)
             try:
                 result = closure(*inner, **inner_named)
@@ -199,7 +199,7 @@ def install(torch, ops, names, scopes):
         return result
 
     setattr(base, patcher, say.unseen(patch))
-    for cls in _subclasses(base):  # of objects made before us
+    for cls in _subclasses(base):  # of objects that existed before the install
         if getattr(cls.__dict__.get("step"), "hooked", False):
             steps.wrap_class(cls)
     return steps

@@ -1,4 +1,4 @@
-"""The options file (runtime/trace/options.hpp): the few keys that Python has to know."""
+"""The options file (runtime/trace/options.hpp): the few keys that the Python part needs."""
 
 
 class Options:

@@ -1,6 +1,6 @@
-"""Which precision the program declares: FSDP and DDP policies, autocast, GradScaler, Lightning, TF32, HMP.
+"""The precision that the program declares: FSDP and DDP policies, autocast, GradScaler, Lightning, TF32, HMP.
 
-Each is told once, as the text that `mp-trace report --policy` takes: "fsdp:param=bf16,reduce=fp32@layer".
+Each is recorded once, as the text that `mp-trace report --policy` accepts: "fsdp:param=bf16,reduce=fp32@layer".
 """
 import functools
 import sys
@@ -18,7 +18,7 @@ def dtype_name(dtype):
 
 
 def _text(kind, *pairs):
-    """"kind:key=value,...", without those that are not set."""
+    """"kind:key=value,...", without the keys that are not set."""
     parts = ",".join(f"{key}={value if isinstance(value, str) else dtype_name(value)}"
                      for key, value in pairs if value is not None)
     return f"{kind}:{parts}" if parts else kind
@@ -29,7 +29,7 @@ def _switch(value, usual):
 
 
 def _fsdp1(precision):
-    # Without a reduce_dtype gradients are reduced as they are computed.
+    # Without a reduce_dtype, gradients are reduced in the dtype in which they are computed.
     return _text("fsdp", ("param", precision.param_dtype), ("reduce", precision.reduce_dtype or precision.param_dtype),
                  ("buffer", precision.buffer_dtype),
                  ("keep_low_precision_grads", _switch(precision.keep_low_precision_grads, False)))
@@ -42,7 +42,7 @@ def _fsdp2(precision):
 
 
 def _of_sharded(module):
-    """The FSDP policy of one module; None when it is not sharded by itself."""
+    """The FSDP policy of one module; None when it is not sharded itself."""
     if wrappers.is_a(module, ("FullyShardedDataParallel",)):
         return _fsdp1(module.mixed_precision)
     if wrappers.is_a(module, ("FSDPModule",)):
@@ -95,17 +95,17 @@ class Policies:
             self.tell(f"grad_scaler:init={float(scaler._init_scale):.17g}")
 
     def lightning(self, plugin):
-        """Lightning's precision plugin, which brings the closure to each step()."""
+        """Lightning's precision plugin, whose closure is passed to each step()."""
         precision = getattr(plugin, "precision", None)
         if precision is not None:
             self.tell(f"lightning:precision={precision},plugin={type(plugin).__name__}")
 
     def first_step_is_over(self):
-        """What is a switch, not a call, and set by now."""
+        """Records the settings that are switches, not calls. They are set by now."""
         matmul, cudnn = self._tf32("matmul"), self._tf32("cudnn")
         try:
             precision = self._torch.get_float32_matmul_precision()
-        except (AttributeError, RuntimeError):  # set by matrix unit, not in general
+        except (AttributeError, RuntimeError):  # set per matrix unit, not in general
             precision = "mixed"
         self.tell(f"tf32:matmul={matmul},cudnn={cudnn},precision={precision}")
         if "habana_frameworks.torch.hpex.hmp" in sys.modules:

@@ -1,4 +1,4 @@
-"""What this part has to say, and how a fault of ours ends: in one line, with the program going on."""
+"""Messages of the Python part. An internal fault becomes one line, and the program continues."""
 import os
 
 quiet = False
@@ -9,21 +9,21 @@ def line(text):
     if quiet:
         return
     try:
-        # Not sys.stderr: the program may have replaced it.
+        # Not sys.stderr, because the program may have replaced it.
         os.write(2, ("mp-trace: " + text.replace("\n", " ") + "\n").encode("utf-8", "replace"))
     except OSError:
         pass
 
 
 def once(where, error):
-    """A fault: said the first time for each place."""
+    """Reports a fault, once for each place."""
     if where not in _said:
         _said.add(where)
         line(f"internal fault in the Python part ({where}): {error!r}; this part is off, the program goes on")
 
 
 def guarded(where, function, *arguments):
-    """The function's result, or None and a line when it fails."""
+    """The function's result; None and one line on stderr when it fails."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -32,7 +32,7 @@ def guarded(where, function, *arguments):
 
 
 def hide_frame(error):
-    """Takes the innermost caller's frame, ours, out of the traceback that the program will print.
+    """Removes our own frame, the innermost caller's, from the traceback that the program will print.
 
     For `except BaseException as error: hide_frame(error); raise`, which adds no frame of its own.
     """
@@ -41,9 +41,9 @@ def hide_frame(error):
 
 
 def unseen(function):
-    """A wrapper whose frame warnings.warn(stacklevel=...) and logging pass over, so that they name the program's line.
+    """A wrapper whose frame warnings.warn(stacklevel=...) and logging skip, so that they name the program's line.
 
-    Both leave out frames whose file is called after importlib's bootstrap, as Python does with its own.
+    Both skip frames whose file name contains importlib's bootstrap, as for Python's own frames.
     """
     code = function.__code__
     function.__code__ = code.replace(co_filename=code.co_filename + " (importlib._bootstrap)")

@@ -1,8 +1,8 @@
-"""GradScaler: which loss was scaled, which step it skipped, and by which scale.
+"""GradScaler: which loss was scaled, which step was skipped, and the scale.
 
-Works on torch.amp.GradScaler (2.3+), torch.cuda.amp.GradScaler (before) and all their subclasses.
-Nothing here waits for a device: on a CPU the scale and the found_inf flags are read, on a device the scale is
-computed along from what the program itself learns (see HostScale).
+Works for torch.amp.GradScaler (2.3+), torch.cuda.amp.GradScaler (before) and all their subclasses.
+Nothing here waits for a device. On a CPU the scale and the found_inf flags are read. On a device the scale is
+computed from the results that the program itself waits for (see HostScale).
 """
 import functools
 import math
@@ -16,11 +16,11 @@ _SCOPE = "(scaler)"
 
 
 class HostScale:
-    """The scale of a scaler on a device, followed on the host.
+    """The scale of a scaler on a device, computed on the host.
 
-    step() tells the program whether there was an infinity (it does or does not call the optimizer), update()
-    is a known function of that. Not known is what a fused optimizer does with the flag on its device; then
-    the last known scale stands until the program asks for it itself.
+    step() shows whether there was an infinity: it calls the optimizer or not. update() is a known function of that.
+    With a fused optimizer the flag stays on the device and is unknown; then the last known scale is kept until the
+    program reads the scale itself.
     """
 
     def __init__(self, scaler):
@@ -35,7 +35,7 @@ class HostScale:
             self._tracker = int(tracker)
 
     def update(self, scaler):
-        """As _amp_update_scale_: products in double, kept in float."""
+        """Like _amp_update_scale_: products in double, stored as float."""
         if not self.unsure:
             if self.found_inf:
                 self.value = _float32(self.value * scaler._backoff_factor)
@@ -57,7 +57,7 @@ def _float32(value):
 
 
 class ScaledStep:
-    """One GradScaler.step() under way."""
+    """One running GradScaler.step()."""
 
     def __init__(self, scalers, scaler, optimizer):
         self._scalers = scalers
@@ -70,7 +70,7 @@ class ScaledStep:
         """(skipped, scale) when the optimizer's step() was called."""
         if not getattr(self._optimizer, "_step_supports_amp_scaling", False):
             return False, self.scale
-        # A fused optimizer is called always and looks at the flags itself.
+        # A fused optimizer is always called and reads the flags itself.
         return self._scalers.found_inf(self._scaler, self._optimizer), self.scale
 
 
@@ -110,7 +110,7 @@ class Scalers:
             self._ops.note("not_observed", "skipped steps of a fused optimizer under GradScaler on a device")
         return False
 
-    # ---- what the wrapped methods do; each gets the original and the call
+    # ---- the wrapped methods; each gets the original and the arguments
 
     def scale(self, original, scaler, outputs, *arguments, **named):
         if self._scaling:
@@ -231,7 +231,8 @@ def install(torch, ops, steps, scopes, policies):
     base = getattr(getattr(torch, "amp", None), "GradScaler", None) or torch.cuda.amp.GradScaler
     original = base.__init__
 
-    # A subclass may override scale() without calling ours, so its class is looked at when it has an object.
+    # A subclass may override scale() without calling ours, so its class is wrapped when an object is
+    # created.
     @functools.wraps(original)
     def __init__(self, *arguments, **named):
         original(self, *arguments, **named)

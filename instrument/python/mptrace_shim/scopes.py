@@ -1,11 +1,11 @@
-"""Layer scopes that are no modules: "(clipping)", "(optimizer)", "(scaler)", "(data)"."""
+"""Layer scopes that are not modules: "(clipping)", "(optimizer)", "(scaler)", "(data)"."""
 import functools
 
 from . import say
 
 
 class Scopes:
-    """Opens and closes them; `calls` (modules.Calls) is switched off with them when an op of ours fails."""
+    """Opens and closes scopes; when one of our ops fails, `calls` (modules.Calls) is switched off with them."""
 
     def __init__(self, ops, layer_functions, calls):
         self._push, self._pop, self._spell = layer_functions
@@ -13,7 +13,7 @@ class Scopes:
         self._is_compiling = ops.is_compiling
 
     def enter(self, name):
-        """Whether it is open now, and leave() is to be called."""
+        """Returns whether the scope was opened, so that leave() must be called."""
         if self._calls.off or self._is_compiling():
             return False
         try:
@@ -61,7 +61,7 @@ class Scopes:
 
 
 class NoScopes:
-    """Where no layers are wanted."""
+    """Used when layers are not recorded."""
 
     def enter(self, _):
         return False
@@ -90,7 +90,7 @@ def install(torch, ops, layer_functions, calls):
         scopes.wrap(clipping, name, "(clipping)")
         if getattr(torch.nn.utils, name, None) is original:
             setattr(torch.nn.utils, name, getattr(clipping, name))
-    # Not __next__ itself, which warns.
+    # Not __next__ itself: it issues warnings, and a wrapper would change the line that they name.
     for cls in ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"):
         scopes.wrap(getattr(torch.utils.data.dataloader, cls), "_next_data", "(data)")
     return scopes

@@ -1,4 +1,4 @@
-"""DataLoader workers import torch, and with it the adapter, but train nothing: they are disarmed."""
+"""DataLoader workers import torch, and so load the adapter, but train nothing: they are disarmed."""
 import functools
 
 from . import say
@@ -8,7 +8,8 @@ def install(torch, ops):
     worker = torch.utils.data._utils.worker
     original = worker._worker_loop
 
-    # functools.wraps keeps the name by which spawn and forkserver pickle it: the child finds its own wrapper.
+    # functools.wraps keeps the name under which spawn and forkserver pickle it: the child finds its own
+    # wrapper.
     @functools.wraps(original)
     def worker_loop(*arguments, **named):
         say.guarded("disarm", ops.disarm, "DataLoader worker")

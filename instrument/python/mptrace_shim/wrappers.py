@@ -1,13 +1,14 @@
-"""Modules that stand around another one and compute nothing of their own; names leave them out.
+"""Modules that wrap another module and compute nothing themselves; names leave them out.
 
-A layer is called "blocks.2.fc2" whether or not its block is sharded, checkpointed or compiled.
+The name of a layer is "blocks.2.fc2" whether or not its block is sharded, checkpointed or compiled.
 """
 
-# Parts by which wrappers of torch hold what they wrap. Nobody else uses these names.
+# Attribute names under which torch's wrappers store the wrapped module. Other classes do not use these
+# names.
 _PARTS = frozenset(("_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_orig_mod"))
-# These hold it as "module", which others use as well.
+# These store it as "module", a name that other classes use too.
 _PARALLEL = frozenset(("DistributedDataParallel", "DataParallel"))
-# fully_shard() makes a class ("FSDPBlock", FSDPModule, Block) for each class that it meets.
+# fully_shard() makes a class ("FSDPBlock", FSDPModule, Block) for each wrapped class.
 _SHARDED = frozenset(("FSDPModule", "ReplicateModule"))
 
 
@@ -21,7 +22,7 @@ def holds_as_part(module, key):
 
 
 def wrapped(module):
-    """What `module` is a wrapper of; None for all others."""
+    """The module that `module` wraps; None when it is not a wrapper."""
     return next((part for key, part in module._modules.items() if part is not None and holds_as_part(module, key)),
                 None)
 
@@ -36,7 +37,7 @@ def innermost(module):
 
 
 def class_of(module):
-    """The class as the program wrote it."""
+    """The class that the program defines."""
     cls = type(innermost(module))
     if len(cls.__bases__) > 1 and cls.__bases__[0].__name__ in _SHARDED:
         return cls.__bases__[1]
@@ -44,7 +45,7 @@ def class_of(module):
 
 
 def named_modules(module, path="", seen=None):
-    """As Module.named_modules(), parents first, without the parts that wrappers add."""
+    """Like Module.named_modules(), parents first, without the names that wrappers add."""
     seen = set() if seen is None else seen
     if id(module) in seen:
         return
@@ -57,7 +58,7 @@ def named_modules(module, path="", seen=None):
 
 
 def cleaner(root):
-    """A function from names as root.named_parameters() spells them to names without wrappers."""
+    """A function that removes wrappers from names as root.named_parameters() returns them."""
     parallel = {f"{path}.module" if path else "module" for path, module in root.named_modules()
                 if is_a(module, _PARALLEL)}
 

@@ -28,8 +28,8 @@ void ask_x86(const Machine& machine, CpuFacts& facts) {
         if (first != std::string::npos)
             facts.brand = text.substr(first, text.find_last_not_of(' ') + 1 - first);
     }
-    // An instruction counts when the processor has it and the system saves its registers: a virtual
-    // machine often passes the first on and not the second.
+    // An instruction set counts when the processor supports it and the system saves its registers. A
+    // virtual machine often has the first but not the second.
     const auto one = machine.cpuid(1, 0);
     const std::uint64_t saved = bit(one[ecx], 27) ? machine.xgetbv() : 0;
     const bool ymm = (saved & 0x6u) == 0x6u, zmm = (saved & 0xe6u) == 0xe6u,
@@ -69,9 +69,9 @@ std::uint64_t memory_line(const std::string& text, std::string_view name) {
                                    : leading_number(std::string_view(text).substr(at + name.size())) * 1024;
 }
 
-// The smallest limit on the way from this process' control group to the root, of version 2 or 1.
+// The smallest limit from this process's control group up to the root, for version 2 or 1.
 std::uint64_t group_limit(const Machine& machine) {
-    constexpr std::uint64_t kNone = std::uint64_t{1} << 60;  // version 1 says "none" by a number near 2^63
+    constexpr std::uint64_t kNone = std::uint64_t{1} << 60;  // version 1 uses a number near 2^63 for "none"
     const std::string groups = machine.read_file("/proc/self/cgroup");
     std::string path;
     if (const std::size_t at = groups.find("0::/"); at != std::string::npos)

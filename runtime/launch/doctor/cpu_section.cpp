@@ -71,7 +71,7 @@ Line fp16_line(const CpuFacts& cpu) {
     return line;
 }
 
-// The default mode of oneDNN's own fp32 operations: a program that never says bf16 computes in it.
+// The default mode of oneDNN's fp32 operations: it applies to programs that never select bf16.
 void add_fpmath_line(const EnvironmentFacts& environment, std::vector<Line>& lines) {
     for (const char* const name : {"ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"}) {
         const auto found = environment.variables.find(name);

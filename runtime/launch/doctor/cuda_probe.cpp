@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/child.hpp"
 #include "runtime/launch/doctor/json_values.hpp"
 #include "runtime/launch/doctor/probe.hpp"
-#include "runtime/launch/doctor/process.hpp"
 
 // No vendor header: the few functions that are asked are declared here, as cuda.h, cuda_runtime_api.h and
 // nccl.h have had them since CUDA 8 and NCCL 2.4.

@@ -20,7 +20,7 @@ std::string cuda_version(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// NCCL wrote 2.8.4 as 2804 and has written 2.10.3 as 21003 since 2.9.
+// NCCL encodes 2.8.4 as 2804, and since 2.9 2.10.3 as 21003.
 int nccl_number(int version) { return version >= 10000 ? version : version / 1000 * 10000 + version % 1000; }
 
 std::string nccl_version(int version) {
@@ -41,7 +41,7 @@ std::string capability(const GpuFacts& gpu) {
     return std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
 }
 
-// What cuInit answers on machines where something is missing; cuda.h has the whole list.
+// Results of cuInit on machines with missing parts; cuda.h has the whole list.
 std::string_view driver_words(int status) {
     switch (status) {
         case -1:
@@ -100,7 +100,7 @@ Line runtime_line(const CudaFacts& cuda) {
                                  : "does not tell its version (" + runtime.path + ")";
     line.verdict = runtime.version >= kFirstCuda * 1000 ? Verdict::ok : Verdict::no;
     if (line.verdict == Verdict::no) line.hint = "install a torch that is built for CUDA 11 or newer";
-    // Within a major version an older driver serves a newer runtime, since CUDA 11.
+    // Since CUDA 11, an older driver supports a newer runtime of the same major version.
     if (cuda.driver.version && runtime.version / 1000 > cuda.driver.version / 1000) {
         line.verdict = Verdict::no;
         line.value += ", newer than the driver, which serves up to " + cuda_version(cuda.driver.version);
@@ -138,7 +138,7 @@ Line nccl_available_line(const TorchFacts& torch) {
     return line;
 }
 
-// The version of the NCCL that torch would use: what torch says, else what the library says.
+// The version of the NCCL that torch would use: torch's own value, else the library's.
 int nccl_in_use(const TorchFacts& torch, const CudaFacts& cuda) {
     if (torch.nccl_version.size() >= 2) {
         const auto part = [&](std::size_t i) {
@@ -209,7 +209,7 @@ bool any_native(const CudaFacts& cuda) {
     return std::any_of(cuda.gpus.begin(), cuda.gpus.end(), native_bf16);
 }
 
-// torch asks whether a bf16 tensor can be made, and every GPU since Maxwell can do that by emulation.
+// torch tests whether a bf16 tensor can be created. Every GPU since Maxwell can do that by emulation.
 Line torch_says_line(const TorchFacts& torch, const CudaFacts& cuda) {
     Line line{.key = "torch.cuda.is_bf16_supported()"};
     if (!torch.bf16_supported) {
@@ -253,7 +253,7 @@ Line answer_line(const CudaFacts& cuda, const std::vector<Line>& conditions) {
 
 struct Switch {
     std::string_view name;
-    std::string_view what;  // runs in the lower format when it is on
+    std::string_view what;  // runs in the lower format when the switch is on
     bool on_cpu;
 };
 
@@ -271,7 +271,7 @@ constexpr std::array kSwitches = {
     Switch{"cuda.matmul.allow_fp16_accumulation", "fp16 matrix products, sums included,", false},
 };
 
-// Splitting a long sum lets its parts be added in the low format; that is a property of the run, not of fp32.
+// Splitting a long sum may add its parts in the low format. That is a property of the run, not of fp32.
 constexpr std::array<std::string_view, 2> kReductions = {
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
     "cuda.matmul.allow_fp16_reduced_precision_reduction"};
@@ -399,7 +399,7 @@ Section bf16_section(const TorchFacts& torch, const CudaFacts& cuda) {
 
 Section tf32_section(const TorchFacts& torch, const EnvironmentFacts& environment, const CudaFacts& cuda) {
     Section section{.name = "tf32"};
-    const bool gpu = any_native(cuda);  // TF32 came with bf16
+    const bool gpu = any_native(cuda);  // TF32 and bf16 came with the same compute capability
     section.lines.push_back(
         {.key = "GPU with TF32 (capability >= 8.0)",
          .value = gpu ? "yes: the switches below decide what fp32 means on it"

@@ -23,7 +23,7 @@ using namespace doctor;
 constexpr std::array<std::string_view, 7> kSections = {"launcher", "environment", "torch", "tf32",
                                                        "bf16",     "cupti",       "cpu"};
 
-// What must be asked for which section: importing torch takes seconds, starting up eight GPUs too.
+// Which probes a section needs: importing torch takes seconds, and so does starting eight GPUs.
 struct Plan {
     std::string_view only;
 

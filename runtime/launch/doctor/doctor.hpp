@@ -7,13 +7,15 @@
 
 namespace mp::launch {
 
-// `mp-trace doctor`: what can be traced on this machine and why not. Every field has a default that fits.
+// `mp-trace doctor`: shows what can be traced on this machine, and the reasons for what cannot. Every field
+// has a usable default.
 struct DoctorRequest {
     std::string python{};    // --python EXE; empty: python3 on PATH
     std::string only{};      // --only SECTION, one of doctor_sections(); empty: all of them
     bool json = false;       // --json
     bool self_test = false;  // --self-test: trace known operations and check what is recorded
-    std::string prefix{};    // holds bin/mp-trace and lib/mp-trace; empty: found from the running program
+    std::string prefix{};    // the directory of bin/mp-trace and lib/mp-trace; empty: found from the
+                             // running program
     std::vector<std::string>
         adapters{};  // --adapters DIR..., searched before the installed and the cached ones
 };
@@ -21,9 +23,9 @@ struct DoctorRequest {
 // "launcher", "environment", "torch", "tf32", "bf16", "cupti", "cpu", in the order they are printed.
 std::span<const std::string_view> doctor_sections();
 
-// Prints the report on stdout. 0: torch programs can be traced here; 1: they cannot, or the self-test
-// failed; 2: `only` names no section. With `only`, the section's own lines decide. Never takes longer than
-// the sum of its children's time limits.
+// Prints the report on stdout. Returns 0 when torch programs can be traced here, 1 when they cannot or the
+// self-test failed, 2 when `only` is not a section. With `only`, the section's own lines decide. The time
+// is limited by the sum of the children's time limits.
 int run_doctor(const DoctorRequest&);
 
 }  // namespace mp::launch

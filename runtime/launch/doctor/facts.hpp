@@ -8,16 +8,17 @@
 
 #include "runtime/trace/identity.hpp"
 
-// What the probes found, as plain values: filled by probe.hpp, judged by sections.hpp. Nothing here decides.
+// Results of the probes, as plain values: filled by probe.hpp, judged by sections.hpp. No decisions are
+// made here.
 namespace mp::launch::doctor {
 
-// A library asked by dlopen. Versions as the library encodes them; 0: not known.
+// A library opened by dlopen. Versions are in the library's own encoding; 0: unknown.
 struct LibraryFacts {
     bool found = false;
-    std::string path{};  // the name or path that could be opened
-    std::string why{};   // the loader's words when it could not
+    std::string path{};  // the name or path that was opened
+    std::string why{};   // the loader's error otherwise
     int version = 0;
-    int status = 0;  // of libcuda: what cuInit answered, 0: success, -1: it has no cuInit
+    int status = 0;  // for libcuda: result of cuInit, 0: success, -1: there is no cuInit
 };
 
 struct GpuFacts {
@@ -27,17 +28,18 @@ struct GpuFacts {
 };
 
 struct CudaFacts {
-    std::string fault{};     // the probe itself failed, so nothing below is known
+    std::string fault{};     // the probe itself failed, so the fields below are unknown
     LibraryFacts driver{};   // libcuda: 13000 is 13.0; status is that of cuInit
     LibraryFacts runtime{};  // libcudart
     LibraryFacts nccl{};     // libnccl: 21003 is 2.10.3, 2804 is 2.8.4
     std::vector<GpuFacts> gpus{};
 };
 
-// What `EXE -I -c "import torch; ..."` said, or `EXE -c` where the user's own paths lead to another torch.
+// Output of `EXE -I -c "import torch; ..."`, or of `EXE -c` when the user's own paths lead to another
+// torch.
 struct TorchFacts {
-    std::string python{};      // as asked for
-    std::string fault{};       // the child failed, and how
+    std::string python{};      // as requested
+    std::string fault{};       // the reason when the child failed
     std::string fault_text{};  // the end of its stderr
     bool found = false;
     bool isolated =
@@ -47,55 +49,56 @@ struct TorchFacts {
     std::string version{};
     std::string file{};        // torch/__init__.py
     std::string libtorch{};    // the libtorch_cpu.so that is mapped
-    std::string cuda_built{};  // torch.version.cuda; empty: built without
+    std::string cuda_built{};  // torch.version.cuda; empty: built without CUDA
     std::string hip_built{};   // torch.version.hip
     std::string cudnn{};
     std::optional<bool> cxx11_abi{};
     std::optional<bool> cuda_available{};
-    std::optional<bool> bf16_supported{};         // torch.cuda.is_bf16_supported(), which counts emulation
-    std::optional<bool> bf16_supported_native{};  // ... (including_emulation=False), where that exists
+    std::optional<bool> bf16_supported{};         // torch.cuda.is_bf16_supported(), which includes
+                                                  // emulation
+    std::optional<bool> bf16_supported_native{};  // ... (including_emulation=False), if it exists
     std::vector<int> nccl_version{};              // torch.cuda.nccl.version(), {2, 10, 3}
     std::optional<bool> distributed{}, nccl{}, gloo{}, mpi{}, ucc{};
     std::string autocast_cpu{}, autocast_cuda{};  // default dtypes
     std::string cpu_capability{};                 // "AVX512"
     std::optional<bool> mkldnn_bf16{}, mkldnn_fp16{};
     std::map<std::string, std::string> switches{};  // "cuda.matmul.allow_tf32" -> "False"
-    std::vector<std::string> library_dirs{};        // where pip put CUDA's libraries
-    std::string cupti{};                            // the bytes of a CuptiProbe taken after `import torch`
+    std::vector<std::string> library_dirs{};        // directories in which pip installed CUDA's libraries
+    std::string cupti{};                            // the bytes of a CuptiProbe made after `import torch`
 };
 
-// Where an adapter for this torch is, or what would make one.
+// The adapter for this torch, or the tools that could build one.
 struct AdapterFacts {
     std::string id{};  // of libtorch_cpu.so; empty: `why`
     std::string why{};
     std::string path{};     // empty: none in `searched`
-    bool outdated = false;  // built from other sources than these
+    bool outdated = false;  // built from other sources than the current ones
     std::vector<std::string> searched{};
-    std::string sources{};                     // where its sources are; empty: not installed
+    std::string sources{};                     // directory of its sources; empty: not installed
     std::string cmake{}, compiler{}, ninja{};  // paths; empty: not on PATH
 };
 
 // Whether our preload and our Python shim reach this interpreter.
 struct ReachFacts {
-    std::string preload{}, shim{};  // where they should be
+    std::string preload{}, shim{};  // their expected paths
     bool preload_there = false, shim_there = false;
-    bool asked = false;  // false: one of them is not there
+    bool asked = false;  // false: one of the two files is missing
     std::string fault{};
     bool preload_mapped = false;
     bool shim_ran = false;
-    std::string sitecustomize{};  // the user's own, which stays the only one under this name
+    std::string sitecustomize{};  // the user's own; it stays the only module of this name
 };
 
 struct EnvironmentFacts {
-    std::map<std::string, std::string> variables{};  // those of which a section has something to say
+    std::map<std::string, std::string> variables{};  // the variables that a section reports
 };
 
 struct LauncherFacts {
     trace::Identity identity{};
-    std::vector<std::string> matched{};  // "RANK=3": variables that the table read
+    std::vector<std::string> matched{};  // "RANK=3": variables that were used
 };
 
-// The answer of libmptrace_cupti_probe.so, in a process without and in one with torch.
+// The result of libmptrace_cupti_probe.so, in a process without torch and in one with torch.
 struct CuptiAnswer {
     bool asked = false;  // false: `why`
     std::string why{};
@@ -114,12 +117,12 @@ struct CpuFacts {
     std::string architecture{};  // "x86_64", "aarch64"
     std::string vendor{}, brand{};
     bool avx2 = false, fma = false, f16c = false;
-    bool avx512 = false;  // F, BW, DQ and VL, and the system saves their state
+    bool avx512 = false;  // F, BW, DQ and VL, and the system saves their registers
     bool avx512_bf16 = false, avx512_fp16 = false;
     bool amx_bf16 = false, amx_fp16 = false;
     bool avx_ne_convert = false;  // bf16 and fp16 loads of processors without AVX-512
     bool arm_bf16 = false, arm_fp16 = false;
-    int processors = 0;  // that this process may use
+    int processors = 0;  // available to this process
     std::uint64_t memory_bytes = 0, available_bytes = 0;
     std::uint64_t limit_bytes = 0;  // of the control group; 0: none
 };

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-// Values of a JSON text that a foreign process wrote: a member that is missing or of another type is as if
-// it had not been said. Nothing here throws.
+// Values of a JSON text from another process. A member that is missing or has another type counts as
+// absent. Nothing here throws.
 namespace mp::launch::doctor {
 
 inline const nlohmann::json& member(const nlohmann::json& object, const char* name) {

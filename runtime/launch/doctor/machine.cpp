@@ -43,7 +43,7 @@ std::uint64_t xgetbv() {
 #endif
 }
 
-// Files of /proc and /sys: small, and without a size of their own.
+// Files of /proc and /sys: small, and with size 0 in stat.
 std::string read_file(const std::string& path) {
     constexpr std::size_t kMost = 1u << 16;
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);

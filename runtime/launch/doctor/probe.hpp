@@ -9,10 +9,10 @@
 
 #include "runtime/launch/doctor/facts.hpp"
 
-// The probes: each fills its part of the facts and never fails; what it could not learn is a fact too.
+// The probes. Each fills its part of the facts and never fails; a missing answer is a fact too.
 namespace mp::launch::doctor {
 
-// The port behind which the machine is. Tests give a V100, an old driver, a processor without AVX-512.
+// Access to the machine. Tests replace it by a V100, an old driver, or a processor without AVX-512.
 struct Machine {
     std::function<void*(const char* name, std::string& why)> open;  // dlopen
     std::function<void*(void* library, const char* name)> symbol;   // dlsym
@@ -27,9 +27,9 @@ struct Machine {
 };
 Machine this_machine();
 
-// Opens libcuda, libcudart (in `directories` first) and libnccl in this process, so it is called in a fork.
+// Opens libcuda, libcudart (first in `directories`) and libnccl in this process. Call it in a forked child.
 CudaFacts ask_cuda(const Machine&, const std::vector<std::string>& directories);
-// The same from a fork of this process: a library that crashes or hangs is a `fault`.
+// The same in a fork of this process: a library that crashes or hangs becomes a `fault`.
 CudaFacts probe_cuda(const Machine&, const std::vector<std::string>& directories);
 std::string to_message(const CudaFacts&);
 CudaFacts cuda_from_message(std::string_view);
@@ -39,7 +39,7 @@ inline constexpr int kImportMilliseconds = 120'000;
 // Starts the interpreter and imports torch in it. `cupti_probe` may be empty.
 TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe,
                        int milliseconds = kImportMilliseconds);
-// What the child's stdout says. Hostile text gives less, never more than it says.
+// Parses the child's stdout. Untrusted text can only lead to missing values.
 TorchFacts torch_from_output(std::string_view out);
 
 ReachFacts probe_reach(const std::string& python, const std::string& preload, const std::string& shim);

@@ -1,5 +1,6 @@
-# Run by `mp-trace doctor` as `EXE -c <this> SHIM_DIRECTORY` with our preload and our shim in the environment: did they
-# arrive? The shim takes its own folder off sys.path once it has started, so a folder that is still there did not run.
+# Run by `mp-trace doctor` as `EXE -c <this> SHIM_DIRECTORY` with our preload and our shim in the
+# environment, to test whether both are loaded. The shim removes its own folder from sys.path when it
+# starts, so a folder that is still there did not run.
 import json
 import os
 import sys

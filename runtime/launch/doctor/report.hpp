@@ -7,18 +7,18 @@ namespace mp::launch::doctor {
 
 enum class Verdict {
     ok,
-    note,  // a fact that neither helps nor hinders here
-    warn,  // works, but not as one would think
+    note,  // neither an advantage nor a problem here
+    warn,  // works, but differently than expected
     no,    // does not work here
 };
 
-// One fact, one line. `hint` says what would turn it on, or what to do.
+// One fact per line. `hint`: how to enable it, or what to do.
 struct Line {
     std::string key{};
     Verdict verdict = Verdict::note;
     std::string value{};
     std::string hint{};
-    bool needed = false;  // without it no torch program can be traced
+    bool needed = false;  // required for tracing any torch program
 };
 
 struct Section {
@@ -30,10 +30,10 @@ struct DoctorReport {
     std::vector<Section> sections{};
 };
 
-// No needed line says no.
+// True when no needed line has the verdict `no`.
 bool traceable(const DoctorReport&);
 
-// Pure: the same report gives the same bytes. Control characters of foreign texts come out escaped.
+// Deterministic: the same report gives the same bytes. Control characters from other programs are escaped.
 std::string to_text(const DoctorReport&);
 // {"version": 1, "traceable": bool, "sections": [{"name", "lines": [{"key", "verdict", "value", "hint",
 // "needed"}]}]}, keys in this order.

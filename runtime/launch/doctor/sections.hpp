@@ -3,7 +3,7 @@
 #include "runtime/launch/doctor/facts.hpp"
 #include "runtime/launch/doctor/report.hpp"
 
-// The judgements: facts in, lines out, nothing else. Each limit is beside the line that uses it.
+// Turns facts into lines, without side effects. Each limit is next to the line that uses it.
 namespace mp::launch::doctor {
 
 Section launcher_section(const LauncherFacts&);

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "embedded_doctor_scripts.hpp"
-#include "runtime/launch/doctor/process.hpp"
+#include "kernels/base/child.hpp"
 #include "runtime/launch/variables.hpp"
 
 namespace mp::launch::doctor {
@@ -206,14 +206,16 @@ SelfTestFacts probe_self_test(const std::string& tool, const std::string& python
     if (!(std::ofstream(script) << embedded_doctor_scripts("self_test.py")).flush())
         return failed(script + " cannot be written", "is the disk full?");
     const std::vector<std::string> environment = untraced(Variables::of_this_process()).entries();
-    const ChildEnd plain = run_program({python, script, "floors"}, environment, kPlainLimits);
+    const ChildEnd plain = run_child(
+        {.arguments = {python, script, "floors"}, .environment = environment, .limits = kPlainLimits});
     if (!plain.good())
         return failed("the untraced run " + describe(plain, kPlainLimits),
                       plain.err.empty() ? "does torch work with this interpreter?" : last_line(plain.err));
     std::vector<std::string> command = {tool, "run", "--mode", "local", "-o", as_pattern(recordings)};
     for (const std::string& directory : adapters) command.insert(command.end(), {"--adapters", directory});
     command.insert(command.end(), {"--", python, script});
-    const ChildEnd traced = run_program(command, environment, kTracedLimits);
+    const ChildEnd traced =
+        run_child({.arguments = command, .environment = environment, .limits = kTracedLimits});
     if (!traced.good())
         return failed("the traced run " + describe(traced, kTracedLimits), last_line(traced.err));
     const Result<trace::Run> run = trace::read_run(recordings);

@@ -11,7 +11,7 @@
 
 namespace mp::launch::doctor {
 
-// Sums over all steps and processes of what `local` mode recorded for one operation.
+// Sums over all steps and processes that `local` mode recorded for one operation.
 struct OpSums {
     std::uint64_t elements = 0;
     std::uint64_t nonfinite = 0;
@@ -20,25 +20,25 @@ struct OpSums {
 };
 
 struct SelfTestFacts {
-    std::string fault{};  // no recording came about; the rest is empty
+    std::string fault{};  // no recording was made; the other fields are empty
     std::string hint{};
     bool same_results = false;               // digests of the traced and the untraced run
-    std::map<std::string, double> floors{};  // "matmul" -> relative L2 that one rounding costs its values
+    std::map<std::string, double> floors{};  // "matmul" -> relative L2 error of rounding its values once
     std::map<std::string, OpSums> ops{};     // "aten::mm"
 };
 
-// What the operations of a recording in `local` mode introduced (LOC), overloads added up.
+// The error that the operations of a recording in `local` mode introduced (LOC), overloads added up.
 std::map<std::string, OpSums> local_ops(const trace::Run&);
 
 // The lines "floor NAME VALUE" and "digest TEXT" of self_test.py.
 std::map<std::string, double> floors_of(std::string_view out);
 std::string digest_of(std::string_view out);
 
-// bf16 operations must show one rounding: within 1.60e-3..1.70e-3, and within 1 % of what it costs their own
-// values. fp32 layer_norm must be exact.
+// bf16 operations must show the error of one rounding: within 1.60e-3..1.70e-3, and within 1 % of the error
+// for their own values. fp32 layer_norm must be exact.
 Section self_test_section(const SelfTestFacts&);
 
-// Runs self_test.py untraced and under `tool run --mode local`, in a directory of its own that is removed.
+// Runs self_test.py untraced and under `tool run --mode local`, in a temporary directory.
 SelfTestFacts probe_self_test(const std::string& tool, const std::string& python,
                               const std::vector<std::string>& adapters = {});
 

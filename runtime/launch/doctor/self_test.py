@@ -1,6 +1,7 @@
-# Run by `mp-trace doctor --self-test`, traced and untraced: four operations whose rounding error is known, one per
-# optimizer step. Prints a digest of every result: tracing must not change a bit. Given the argument "floors" it also
-# prints what one rounding costs; that takes operations of its own, which would mix with the four in a recording.
+# Run by `mp-trace doctor --self-test`, traced and untraced: four operations with a known rounding error,
+# one per optimizer step. Prints a digest of every result, because tracing must not change a bit. With the
+# argument "floors" it also prints the error of one rounding. That needs ops of its own, which would mix
+# with the four in a recording.
 import hashlib
 import sys
 
@@ -18,7 +19,7 @@ def bf16(*shape, scale=1.0):
 
 
 def floor(name, exact):
-    """What one rounding to bf16 costs these very values: the error that a right recording shows."""
+    """The error of one rounding to bf16 for these values: a correct recording shows this error."""
     if sys.argv[1:] != ["floors"]:
         return
     exact = exact()
@@ -27,7 +28,7 @@ def floor(name, exact):
 
 
 def step(*results):
-    """Ends a step. Its own backward and update are one fp32 element and round nothing."""
+    """Ends a step. Its own backward and update have one fp32 element and round nothing."""
     for result in results:
         digest.update(result.detach().to(torch.float32).numpy().tobytes())
     optimizer.zero_grad()
@@ -39,8 +40,9 @@ step()  # recording begins with the first backward
 a, b = bf16(256, 256), bf16(256, 256)
 floor("matmul", lambda: a.double() @ b.double())
 step(torch.mm(a, b))
-# GELU hands large values through unrounded and small ones on half, so what one rounding costs depends on the width of
-# its input: 1.81e-3 at 0.5, 1.73e-3 at 1, 1.60e-3 at 1.4, 0.58e-3 at 4. At 1.2 it is that of a product.
+# GELU passes large values unchanged and halves small ones, so the error of one rounding depends on the
+# width of its input: 1.81e-3 at 0.5, 1.73e-3 at 1, 1.60e-3 at 1.4, 0.58e-3 at 4. At 1.2 it is that of a
+# product.
 x = bf16(256, 256, scale=1.2)
 floor("gelu", lambda: torch.nn.functional.gelu(x.double()))
 step(torch.nn.functional.gelu(x))

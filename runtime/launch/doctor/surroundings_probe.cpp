@@ -7,7 +7,7 @@
 namespace mp::launch::doctor {
 namespace {
 
-// Variables of which a section has something to say.
+// The variables that a section reports.
 // clang-format off: a table
 constexpr std::array kVariables = {
     "LD_PRELOAD", "LD_AUDIT", "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "MP_TRACE_OPTIONS",
@@ -22,7 +22,7 @@ constexpr std::array kVariables = {
 
 LauncherFacts probe_launcher(const Machine& machine) {
     LauncherFacts facts;
-    // What the table of identity.hpp reads is what matched: no second list that could differ from it.
+    // Records the variables that identity.hpp reads, so that there is no second list that could differ.
     facts.identity = trace::identity_of_process([&](const char* name) {
         const char* const value = machine.variable(name);
         if (!value || !*value) return value;

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "embedded_doctor_scripts.hpp"
+#include "kernels/base/child.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/json_values.hpp"
 #include "runtime/launch/doctor/probe.hpp"
-#include "runtime/launch/doctor/process.hpp"
 #include "runtime/launch/elf.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/launch/torch_finder.hpp"
@@ -59,7 +59,9 @@ ChildEnd ask(const std::string& python, bool isolated, const std::string& cupti_
     if (isolated) argv.push_back("-I");
     argv.insert(argv.end(), {"-c", std::string(embedded_doctor_scripts("torch_probe.py"))});
     if (!cupti_probe.empty()) argv.insert(argv.end(), {cupti_probe, std::to_string(sizeof(MpCuptiProbe))});
-    return run_program(argv, untraced(Variables::of_this_process()).entries(), limits);
+    return run_child({.arguments = argv,
+                      .environment = untraced(Variables::of_this_process()).entries(),
+                      .limits = limits});
 }
 
 bool is_another(const TorchFacts& isolated, const std::string& python) {
@@ -169,7 +171,9 @@ ReachFacts probe_reach(const std::string& python, const std::string& preload, co
     variables.set("LD_PRELOAD", with_preload(before("LD_PRELOAD"), preload));
     if (facts.shim_there) variables.set("PYTHONPATH", with_shim(before("PYTHONPATH"), shim));
     const std::string script(embedded_doctor_scripts("reach_probe.py"));
-    const ChildEnd end = run_program({python, "-c", script, shim}, variables.entries(), kStartLimits);
+    const ChildEnd end = run_child({.arguments = {python, "-c", script, shim},
+                                    .environment = variables.entries(),
+                                    .limits = kStartLimits});
     const nlohmann::json json = nlohmann::json::parse(said(end.out, "reach"), nullptr, false);
     if (!json.is_object()) {
         facts.fault = end.good() ? "gave no answer" : describe(end, kStartLimits);

@@ -1,11 +1,12 @@
-# Run by `mp-trace doctor` as `EXE [-I] -c <this> [libmptrace_cupti_probe.so]`. Works with every Python 3 and every
-# torch: what a torch does not have is left out. Prints one line of JSON, then perhaps one about CUPTI.
+# Run by `mp-trace doctor` as `EXE [-I] -c <this> [libmptrace_cupti_probe.so]`. Works with every Python 3
+# and every torch: attributes that a torch does not have are left out. Prints one line of JSON, then one
+# about CUPTI if asked.
 import json
 import sys
 import warnings
 
 warnings.filterwarnings("ignore")
-sys.path[:] = [entry for entry in sys.path if entry]  # never import from the directory we happen to stand in
+sys.path[:] = [entry for entry in sys.path if entry]  # never import from the working directory
 
 SWITCHES = {
     "cuda.matmul.allow_tf32": "torch.backends.cuda.matmul.allow_tf32",
@@ -64,15 +65,15 @@ def plain(value):
 
 
 def ask(torch, question):
-    """The answer, or None when this torch has no such question or refuses it."""
+    """The answer, or None when this torch does not have the attribute or raises."""
     try:
         return plain(eval(question, {"torch": torch}))
-    except BaseException:  # a torch without CUDA asserts, another one raises what it likes
+    except BaseException:  # a torch without CUDA asserts; others may raise anything
         return None
 
 
 def mapped(beginning):
-    """The file of this name, perhaps with a version behind it, that is in this process."""
+    """The path of the mapped file with this name, possibly with a version suffix."""
     try:
         with open("/proc/self/maps", errors="replace") as maps:
             for line in maps:
@@ -85,7 +86,7 @@ def mapped(beginning):
 
 
 def library_dirs(torch):
-    """Where pip put CUDA's libraries: beside torch, in nvidia/*/lib."""
+    """The directories in which pip installs CUDA's libraries: torch/lib and nvidia/*/lib."""
     import glob
     import os
     root = os.path.dirname(os.path.abspath(torch.__file__))

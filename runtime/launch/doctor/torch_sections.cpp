@@ -91,7 +91,7 @@ bool truthy(const std::string& value) {
     return !value.empty() && value != "0" && value != "false" && value != "False";
 }
 
-// What is set and matters; a variable that is not set is not worth a line.
+// Variables that are set and have an effect; unset variables have no line.
 void add_variable_lines(const std::map<std::string, std::string>& variables, std::vector<Line>& lines) {
     const auto each = [&](const char* name, auto make) {
         const auto found = variables.find(name);

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "analyzer/driver/child.hpp"
+#include "kernels/base/child.hpp"
 #include "tests/analyzer/driver/temporary_tree.hpp"
 
 namespace mp::lint {
@@ -56,9 +56,9 @@ protected:
     }
     void git(std::vector<std::string> words) const {
         words.insert(words.begin(), "git");
-        const auto child = run_child(words, path());
+        const auto child = run_tool(words, path());
         ASSERT_TRUE(child);
-        ASSERT_EQ(child->code, 0) << child->err;
+        ASSERT_TRUE(child->good()) << child->err;
     }
 };
 

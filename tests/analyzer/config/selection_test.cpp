@@ -37,6 +37,13 @@ TEST(Selection, IdsNamesFamiliesAndPatternsMeanRules) {
     EXPECT_THAT(chosen({"MP60?"}, {}), ElementsAre("MP602"));
 }
 
+TEST(Selection, OneRuleIsMeantByItsIdAndItsNameOnly) {
+    EXPECT_TRUE(is_rule("mp401", kSum));
+    EXPECT_TRUE(is_rule("Half-Accumulator", kSum));
+    for (const char* wider : {"MP4", "ALL", "half-*", "MP40?", "MP402", ""})
+        EXPECT_FALSE(is_rule(wider, kSum)) << wider;
+}
+
 TEST(Selection, TheMoreExactWordWins) {
     EXPECT_THAT(chosen({"MP405"}, {"MP4"}), ElementsAre("MP405"));
     EXPECT_THAT(chosen({"MP4"}, {"MP405"}), ElementsAre("MP401"));

@@ -94,11 +94,5 @@ TEST_F(DiscoverTest, VeryDeepTreesAreWalked) {
     EXPECT_EQ(find({"."})->sources.size(), 1u);
 }
 
-TEST(AbsolutePath, IsLexical) {
-    EXPECT_EQ(absolute_path("a/../b.cu", "/p"), "/p/b.cu");
-    EXPECT_EQ(absolute_path("/a//b/./c", "/p"), "/a/b/c");
-    EXPECT_EQ(absolute_path(".", "/p/"), "/p");
-}
-
 }  // namespace
 }  // namespace mp::lint

@@ -25,7 +25,7 @@ protected:
 TEST_F(FixFiles, TheTextChangesTheModeStays) {
     write("a.py", "old\n");
     ::chmod(path("a.py").c_str(), 0751);
-    ASSERT_TRUE(replace_file(path("a.py"), "old\n", "new\n"));
+    ASSERT_TRUE(replace_unchanged(path("a.py"), "old\n", "new\n"));
     EXPECT_EQ(text("a.py"), "new\n");
     struct stat info{};
     ::stat(path("a.py").c_str(), &info);
@@ -35,18 +35,18 @@ TEST_F(FixFiles, TheTextChangesTheModeStays) {
 
 TEST_F(FixFiles, AFileThatChangedMeanwhileIsLeftAlone) {
     write("a.py", "edited\n");
-    const Status done = replace_file(path("a.py"), "old\n", "new\n");
+    const Status done = replace_unchanged(path("a.py"), "old\n", "new\n");
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().message, HasSubstr("changed since it was analysed"));
     EXPECT_EQ(text("a.py"), "edited\n");
-    EXPECT_FALSE(replace_file(path("gone.py"), "", "new\n"));
+    EXPECT_FALSE(replace_unchanged(path("gone.py"), "", "new\n"));
     EXPECT_FALSE(fs::exists(path("gone.py")));
 }
 
 TEST_F(FixFiles, ALinkStaysALink) {
     write("real.py", "old\n");
     fs::create_symlink("real.py", path("link.py"));
-    ASSERT_TRUE(replace_file(path("link.py"), "old\n", "new\n"));
+    ASSERT_TRUE(replace_unchanged(path("link.py"), "old\n", "new\n"));
     EXPECT_TRUE(fs::is_symlink(path("link.py")));
     EXPECT_EQ(text("real.py"), "new\n");
 }

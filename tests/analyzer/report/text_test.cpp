@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/analyzer/report/sample.hpp"
+#include "tests/kernels/base/unsafe_text.hpp"
 
 namespace mp::lint {
 namespace {
@@ -19,6 +20,14 @@ TEST(TextReport, AFindingReadsAsCompilersWriteIt) {
               "      = fix: keep it in float\n"
               "\n"
               "2 files, 1 finding (1 error) · 0.4 s\n");
+}
+
+TEST(TextReport, NoUnsafeCharacterReachesTheTerminal) {
+    Report r = sample::report();
+    for (const std::string_view unsafe : kUnsafeCharacters) {
+        r.findings[0].message = r.findings[0].fix = unsafe;
+        EXPECT_THAT(text_report(r, {}), Not(HasSubstr(unsafe)));
+    }
 }
 
 TEST(TextReport, ACleanRunIsOneLine) {

@@ -67,6 +67,10 @@ TEST_F(LintInput, WhatIsNoneOfTheseIsAnError) {
     EXPECT_FALSE(read_lint((folder_ / "none").string()));
 }
 
+TEST_F(LintInput, TheHintNamesAnOptionThatMpLintHas) {
+    EXPECT_EQ(read("{}").error().hint, "mp-lint --output json or --output sarif writes such a file");
+}
+
 TEST_F(LintInput, WrongTypesInsideAreNoCrash) {
     for (const char* text :
          {R"({"runs": [1, null, {"results": 1}, {"results": [1, {"message": 1, "locations": {}}]}]})",

@@ -46,6 +46,18 @@ TEST(Controls, MasksAreInfiniteInBoth) {
     expect_silent(m);
 }
 
+// scores[mask] = -6e4 and the like: the value was chosen.
+TEST(Controls, MasksAreWrittenByManyOps) {
+    for (const char* op : {"aten::masked_fill", "aten::where", "aten::clamp", "aten::nan_to_num",
+                           "aten::scatter", "aten::index_put_", "aten::_index_put_impl_"}) {
+        RunModel m = healthy();
+        OpSum s = op_sum("blocks.1.attn", op, Phase::forward, DType::fp16, 0, 4);
+        s.total.amax = 60000;
+        m.ops.push_back(s);
+        expect_silent(m);
+    }
+}
+
 TEST(Controls, PaddedLanesHoldNaN) {
     RunModel m = healthy();
     m.ops[0].total.nan = 64;  // in both

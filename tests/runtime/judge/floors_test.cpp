@@ -31,6 +31,17 @@ TEST(Floors, OneRoundingCostsOne) {
         EXPECT_GE(expected_phi(op), std::sqrt(3.0)) << op;
 }
 
+// x.scatter(1, i, -6e4) and x[mask] = -6e4 write what the caller chose, as masked_fill does. arange computes its
+// values: 65504 in fp16 is a position near the end of the range, which nobody chose.
+TEST(Floors, WritingAConstantIsNotComputingOne) {
+    for (const char* op : {"aten::masked_fill_", "aten::clamp", "aten::nan_to_num", "aten::scatter",
+                           "aten::index_put_", "aten::_index_put_impl_", "aten::lift_fresh", "aten::zero_"})
+        EXPECT_TRUE(is_fill(op)) << op;
+    for (const char* op : {"aten::arange", "aten::scatter_add", "aten::mul"}) EXPECT_FALSE(is_fill(op)) << op;
+    EXPECT_TRUE(may_add_by_index("aten::_index_put_impl_"));
+    EXPECT_FALSE(may_add_by_index("aten::masked_fill_"));
+}
+
 TEST(Floors, MeasuresComeInFloors) {
     const OpSum s = test::op_sum("l", "aten::addmm", Phase::forward, DType::bf16, 3);
     EXPECT_NEAR(introduced_phi(s.total), 3, 1e-9);

@@ -95,6 +95,13 @@ TEST_F(Adapters, AreBuiltOnceUntilTheSourcesChange) {
     EXPECT_EQ(builds(), 3u) << "--force builds whatever is there";
 }
 
+TEST_F(Adapters, AreBuiltAgainWhenAHeaderOfTheBaseRoomChanges) {
+    write("src/kernels/base/result.hpp", "first");
+    ASSERT_TRUE(build_adapter(torch(), build()));
+    write("src/kernels/base/result.hpp", "second");
+    EXPECT_TRUE(is_outdated(path("cache/adapters"), torch().id, path("src")));
+}
+
 TEST_F(Adapters, WithoutTheirSourcesAreTrusted) {
     EXPECT_EQ(fingerprint_of(path("nowhere")), "");
     EXPECT_FALSE(is_outdated(path(), torch().id, path("nowhere")));

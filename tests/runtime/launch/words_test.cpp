@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/base/unsafe_text.hpp"
+
 namespace mp::launch {
 namespace {
 
@@ -28,17 +30,18 @@ TEST(Printable, EscapesWhatMovesACursor) {
     EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "C1's CSI, as UTF-8";
 }
 
+TEST(Printable, EscapesTheSameCharactersAsReports) {
+    for (const std::string_view unsafe : kUnsafeCharacters) {
+        EXPECT_TRUE(printable(unsafe).starts_with("\\x")) << unsafe;
+        EXPECT_EQ(printable(unsafe).size(), 4 * unsafe.size()) << unsafe;
+    }
+    for (const std::string_view safe : kSafeCharacters) EXPECT_EQ(printable(safe), safe);
+    EXPECT_EQ(printable("a\xff"), "a\\xff") << "not UTF-8";
+}
+
 TEST(Printable, KeepsNamesAsTheyAre) {
     EXPECT_EQ(printable("größe → x"), "größe → x");
     EXPECT_EQ(printable(printable("\n")), printable("\n"));
-}
-
-TEST(ShellWord, QuotesOnlyWhatNeedsIt) {
-    EXPECT_EQ(shell_word("./train.py"), "./train.py");
-    EXPECT_EQ(shell_word("my run"), "'my run'");
-    EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
-    EXPECT_EQ(shell_word(""), "''");
-    EXPECT_EQ(shell_word("$(reboot)"), "'$(reboot)'");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/trace/display.hpp"
+#include "tests/kernels/base/unsafe_text.hpp"
 #include "tests/runtime/trace/golden.hpp"
 #include "tests/runtime/trace/samples.hpp"
 
@@ -78,6 +79,15 @@ TEST(Display, HostileNamesAreShownAndDoNothing) {
             EXPECT_THAT(text, Not(HasSubstr("\nstep 99")));
         }
     }
+}
+
+TEST(Display, EscapesTheSameCharactersAsReportsOfMpLint) {
+    for (const std::string_view unsafe : kUnsafeCharacters) {
+        const std::string text = shown(unsafe);
+        EXPECT_EQ(text.find_first_not_of("\\xu{}0123456789abcdef"), std::string::npos) << text;
+    }
+    for (const std::string_view safe : kSafeCharacters) EXPECT_EQ(shown(safe), safe);
+    EXPECT_EQ(shown("\U000e0041"), "\\u{0e0041}");
 }
 
 TEST(Display, OrdinaryTextOfAnyLanguageIsLeftAlone) {

@@ -11,9 +11,9 @@
 
 #include <unistd.h>
 
-#include "runtime/launch/doctor/process.hpp"
+#include "kernels/base/child.hpp"
 
-namespace mp::launch::doctor {
+namespace mp {
 namespace {
 
 using testing::HasSubstr;
@@ -21,10 +21,10 @@ using testing::HasSubstr;
 const std::vector<std::string> kNoVariables = {"PATH=/usr/bin:/bin"};
 
 ChildEnd shell(const char* script, const ChildLimits& limits = {}) {
-    return run_program({"sh", "-c", script}, kNoVariables, limits);
+    return run_child({.arguments = {"sh", "-c", script}, .environment = kNoVariables, .limits = limits});
 }
 
-TEST(RunProgram, GivesOutputErrorsAndStatus) {
+TEST(RunChild, GivesOutputErrorsAndStatus) {
     const ChildEnd end = shell("echo out; echo err >&2; exit 3");
     EXPECT_TRUE(end.started);
     EXPECT_EQ(end.out, "out\n");
@@ -35,16 +35,16 @@ TEST(RunProgram, GivesOutputErrorsAndStatus) {
     EXPECT_TRUE(shell("true").good());
 }
 
-TEST(RunProgram, SaysWhyAProgramDidNotStart) {
-    const ChildEnd end = run_program({"/no/such/interpreter"}, kNoVariables, {});
+TEST(RunChild, SaysWhyAProgramDidNotStart) {
+    const ChildEnd end = run_child({.arguments = {"/no/such/interpreter"}});
     EXPECT_FALSE(end.started);
     EXPECT_THAT(describe(end, {}), HasSubstr("No such file"));
-    EXPECT_FALSE(run_program({"/dev/null"}, kNoVariables, {}).started);
-    EXPECT_FALSE(run_program({}, kNoVariables, {}).started);
+    EXPECT_FALSE(run_child({.arguments = {"/dev/null"}}).started);
+    EXPECT_FALSE(run_child({}).started);
     EXPECT_TRUE(shell("exit 127").started);
 }
 
-TEST(RunProgram, NamesTheSignalThatKilledIt) {
+TEST(RunChild, NamesTheSignalThatKilledIt) {
     const ChildEnd end = shell("kill -SEGV $$");
     EXPECT_EQ(end.signal, SIGSEGV);
     EXPECT_THAT(describe(end, {}), HasSubstr("killed by signal 11"));
@@ -75,7 +75,7 @@ bool is_gone(const ChildEnd& end) {
     return alive_in(group) == 0;
 }
 
-TEST(RunProgram, KillsAChildThatHangsAndAllThatItStarted) {
+TEST(RunChild, KillsAChildThatHangsAndAllThatItStarted) {
     const ChildLimits limits{.milliseconds = 200};
     const ChildEnd end = shell("echo $$; sleep 1000 & sleep 1000", limits);
     EXPECT_TRUE(end.timed_out);
@@ -83,13 +83,13 @@ TEST(RunProgram, KillsAChildThatHangsAndAllThatItStarted) {
     EXPECT_TRUE(is_gone(end)) << "a grandchild outlived its time";
 }
 
-TEST(RunProgram, AGrandchildThatKeepsThePipeOpenIsNotWaitedFor) {
+TEST(RunChild, AGrandchildThatKeepsThePipeOpenIsNotWaitedFor) {
     const ChildEnd end = shell("echo $$; sleep 1000 & exit 0", {.milliseconds = 30'000});
     EXPECT_TRUE(end.good());
     EXPECT_TRUE(is_gone(end)) << "the grandchild lives on";
 }
 
-TEST(RunProgram, OutputWithoutEndIsCutAndDoesNotHoldUpTheClock) {
+TEST(RunChild, OutputWithoutEndIsCutAndDoesNotHoldUpTheClock) {
     const ChildEnd end = shell("yes", {.milliseconds = 300, .bytes = 1000});
     EXPECT_TRUE(end.timed_out);
     EXPECT_EQ(end.out.size(), 1000u);
@@ -98,11 +98,60 @@ TEST(RunProgram, OutputWithoutEndIsCutAndDoesNotHoldUpTheClock) {
     EXPECT_TRUE(errors.err.ends_with("last\n"));
 }
 
-TEST(RunProgram, ALongAnswerArrivesWhole) {
+TEST(RunChild, ALongAnswerArrivesWhole) {
     EXPECT_EQ(shell("head -c 700000 /dev/zero | tr '\\0' x").out.size(), 700000u);
 }
 
-TEST(RunProgram, StandardInputIsClosed) { EXPECT_TRUE(shell("! read line").good()); }
+TEST(RunChild, TheEnvironmentIsOursUnlessGiven) {
+    ::setenv("MP_CHILD_TEST", "seen", 1);
+    EXPECT_EQ(run_child({.arguments = {"sh", "-c", "echo $MP_CHILD_TEST"}}).out, "seen\n");
+    EXPECT_EQ(shell("echo $MP_CHILD_TEST").out, "\n");
+}
+
+TEST(RunChild, OutputCanBeTakenWhileItRuns) {
+    std::string said;
+    const ChildEnd end = run_child({.arguments = {"sh", "-c", "echo a; echo b >&2; echo c"},
+                                    .on_output = [&said](std::string_view text) { said += text; }});
+    EXPECT_TRUE(end.good());
+    EXPECT_EQ(said, "a\nb\nc\n");
+    EXPECT_EQ(end.out + end.err, "");
+}
+
+TEST(RunChild, AChildOfOurGroupStaysInIt) {
+    const std::string ours = std::to_string(::getpgrp());
+    const auto group_of = [](bool own_group) {
+        return run_child(
+                   {.arguments = {"sh", "-c", "ps -o pgid= -p $$ | tr -d ' \n'"}, .own_group = own_group})
+            .out;
+    };
+    EXPECT_EQ(group_of(false), ours);
+    EXPECT_NE(group_of(true), ours);
+}
+
+TEST(RunTool, GivesInputAndTakesBothOutputs) {
+    const auto child = run_tool({"sh", "-c", "cat; echo no >&2; pwd; exit 3"}, "/", "hello\n");
+    ASSERT_TRUE(child);
+    EXPECT_EQ(child->status, 3);
+    EXPECT_EQ(child->out, "hello\n/\n");
+    EXPECT_EQ(child->err, "no\n");
+}
+
+TEST(RunTool, NothingBlocksOnMuchText) {
+    const std::string much(5 << 20, 'x');
+    const auto child = run_tool({"cat"}, {}, much);
+    ASSERT_TRUE(child);
+    EXPECT_EQ(child->out, much);
+    EXPECT_TRUE(run_tool({"true"}, {}, much)->good());
+}
+
+TEST(RunTool, AMissingProgramAndAMissingDirectoryAreErrors) {
+    EXPECT_THAT(run_tool({"no-such-program-here"}).error().message,
+                HasSubstr("no-such-program-here cannot be run"));
+    EXPECT_FALSE(run_tool({"true"}, "/no/such/directory"));
+    EXPECT_EQ(run_tool({"sh", "-c", "kill -9 $$"})->signal, SIGKILL);
+}
+
+TEST(RunChild, StandardInputIsClosed) { EXPECT_TRUE(shell("! read line").good()); }
 
 TEST(RunForked, ReturnsWhatTheProbeReturned) {
     const Result<std::string> answer = run_forked([] { return std::string("a\0b", 3); }, {});
@@ -150,4 +199,4 @@ TEST(RunForked, WhatALibraryPrintsIsNoPartOfTheAnswer) {
 }
 
 }  // namespace
-}  // namespace mp::launch::doctor
+}  // namespace mp
