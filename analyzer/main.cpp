@@ -22,6 +22,7 @@
 #include "analyzer/driver/discover.hpp"
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/verbs.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/suggest.hpp"
 
 namespace {
@@ -92,6 +93,7 @@ constexpr OptionText kOptions[] = {
     {"show-command", nullptr, "print the clang command lines, do nothing"},
     {"verbose,v", nullptr, "coverage of every unit"},
     {"quiet,q", nullptr, "findings only"},
+    {"stats", nullptr, "time of each stage, units and cache hits, on standard error"},
     {"color", "WHEN", "auto (default), always or never"},
     {"version", nullptr, "versions of mp-lint, clang and CUDA headers"},
     {"help,h", nullptr, "this text"},
@@ -241,6 +243,7 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     line.exit_zero = map.count("exit-zero") > 0;
     line.verbose = map.count("verbose") > 0;
     line.quiet = map.count("quiet") > 0;
+    line.stats = map.count("stats") > 0;
     line.help = map.count("help") > 0;
     line.version = map.count("version") > 0;
     line.show_command = map.count("show-command") > 0;
@@ -362,7 +365,11 @@ int run(std::vector<std::string> arguments) {
     if (!configured) return fail(configured.error());
     if (verb == "facts") return print_facts_of(line.lint, parts);
     if (verb == "baseline") return baseline(words, line, parts);
-    if (!line.show_command) return lint_sources(line, parts);
+    if (!line.show_command) {
+        const int code = lint_sources(line, parts);
+        if (line.stats) std::cerr << Stats::of_process().text("mp-lint");
+        return code;
+    }
     const Result<std::string> commands = show_command(line.lint, parts);
     if (!commands) return fail(commands.error());
     return print(*commands) ? kClean : kUsage;

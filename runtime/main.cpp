@@ -18,6 +18,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "kernels/base/stats.hpp"
 #include "kernels/base/version.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
@@ -311,6 +312,7 @@ const std::vector<Verb>& verbs() {
                      {"json", "FILE", "everything, for machines; '-' is standard output"},
                      {"policy", "P", "check this precision too: fsdp:param=bf16,reduce=fp32; repeatable", true},
                      {"lint", "FILE", "mp-lint's JSON or SARIF: which findings does the run confirm? repeatable", true},
+                     {"stats", nullptr, "time of each stage and sizes, on standard error"},
                      {"help,h", nullptr, "this text"}},
          .go = report_verb},
         {.name = "summary",
@@ -324,6 +326,7 @@ const std::vector<Verb>& verbs() {
                      {"policy", "POLICY", "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; a list; repeatable", true},
                      {"strict", nullptr, "warnings fail too"},
                      {"output", "FORMAT[=FILE]", "text (default), json, junit, sarif or github; repeatable", true},
+                     {"stats", nullptr, "time of each stage and sizes, on standard error"},
                      {"help,h", nullptr, "this text"}},
          .go = gate_verb},
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
@@ -476,7 +479,9 @@ int go(const Verb& verb, const std::vector<std::string>& words) {
     }
     if (map.count("help")) return print(help_of(verb));
     if (map.count("word")) split.command = map["word"].as<std::vector<std::string>>();
-    return verb.go(map, split.command);
+    const int status = verb.go(map, split.command);
+    if (map.count("stats")) say_on(STDERR_FILENO, Stats::of_process().text("mp-trace"));
+    return status;
 }
 
 int dispatch(std::vector<std::string> words) {

@@ -21,6 +21,7 @@
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
@@ -95,7 +96,7 @@ public:
             if (!lists) return lists.error();
             policies->set("hmp", *std::move(lists));
         }
-        const Result<Plan> plan = make_plan(options_, parts_);
+        const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
@@ -113,21 +114,23 @@ private:
     Findings find(const Plan& plan, const Policies& policies) {
         Replay replay(plan, options_, parts_, rules_);
         std::unique_ptr<FactsPack> pack = pack_of(plan, options_);
-        if (std::optional<Replayed> last = replay.load(*pack)) {
+        if (std::optional<Replayed> last = timed("cache", [&] { return replay.load(*pack); })) {
             report_.units = std::move(last->units);
             for (const ReadFile& file : last->read) read_[file.path] = file.hash;
             return std::move(last->findings);
         }
         last_program().reset();
-        Gathered gathered = gather(plan, options_, parts_, *pack);
+        Gathered gathered = timed("extract", [&] { return gather(plan, options_, parts_, *pack); });
         pack.reset();
         report_.units = std::move(gathered.results);
         report_.warnings = std::move(gathered.warnings);
         for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
         const int threads = options_.jobs.value_or(available_jobs());
-        const Program& program =
-            last_program().emplace(Program::link(std::move(gathered.units), options_.regions, threads));
-        Findings merged = merge_findings(judge_all(program, policies, threads), options_.working_directory);
+        const Program& program = last_program().emplace(timed(
+            "link", [&] { return Program::link(std::move(gathered.units), options_.regions, threads); }));
+        Findings merged = timed("rules", [&] {
+            return merge_findings(judge_all(program, policies, threads), options_.working_directory);
+        });
         replay.save({.files = std::move(gathered.python),
                      .absent = std::move(gathered.absent),
                      .low_names = std::move(gathered.low_names)},
@@ -195,6 +198,13 @@ private:
             if (u.state == UnitState::ok || u.state == UnitState::partial) files.insert(u.path);
         }
         report_.files = files.size();
+        const auto cached = std::count_if(report_.units.begin(), report_.units.end(),
+                                          [](const UnitResult& u) { return u.cached; });
+        Stats::of_process().add_count("files", report_.files);
+        Stats::of_process().add_count("units", report_.units.size());
+        Stats::of_process().add_count("cache hits", static_cast<std::uint64_t>(cached));
+        Stats::of_process().add_count("cache misses",
+                                      report_.units.size() - static_cast<std::size_t>(cached));
         report_.tool_version = std::string(kVersion);
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
