@@ -237,7 +237,8 @@ Status fill(const po::variables_map& map, CommandLine& line) {
     text("color", line.color);
     if (map.count("cuda")) set_cuda(line.lint, map["cuda"].as<std::string>());
     line.lint.exact = map.count("exact") > 0;
-    line.lint.use_cache = map.count("no-cache") == 0;
+    line.lint.whole_tree = map.count("whole-tree") > 0;
+    line.lint.use_cache = map.count("no-cache") == 0 && !line.lint.whole_tree;
     line.isolated = map.count("isolated") > 0;
     line.strict = map.count("strict") > 0;
     line.exit_zero = map.count("exit-zero") > 0;
@@ -281,6 +282,7 @@ Result<CommandLine> parse(std::vector<std::string> arguments) {
     }
     po::options_description all = described();
     all.add_options()("input", po::value<std::vector<std::string>>(), "");
+    all.add_options()("whole-tree", "");  // for tests: no slice, no cache
     po::positional_options_description positional;
     positional.add("input", -1);
     try {

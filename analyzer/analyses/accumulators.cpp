@@ -55,7 +55,7 @@ public:
         const Sides sides = sides_of(a, call);
         if (!sides.total || computed_from_total(f, a, *sides.added)) return;
         TensorDType is = dtype_of(f, a, call, sides);
-        // What only some caller passes is no evidence for a total.
+        // A dtype that only some caller passes is not evidence for a total.
         const bool guessed = sides.added->param != kNone && !is.proven;
         if (!is_low_precision(is.dtype) || guessed) return;
         const bool steps =
@@ -100,7 +100,7 @@ const Operand* added_list(const Function& f, const Call& call) {
     if (call.args.empty()) return nullptr;
     if (is_builtin_sum(call.name.str()) && call.kind == CallKind::function) return &call.args[0];
     if (!is_sum_or_mean(call.op.name()) || keyword_argument(call, "dtype")) return nullptr;
-    const Call* stack = source_call(f, call.args[0]);
+    const Call* stack = call_of(f, call.args[0]);
     const bool stacks = stack && stack->op.name() == "stack" && !stack->args.empty();
     return stacks ? &stack->args[0] : nullptr;
 }
@@ -108,14 +108,14 @@ const Operand* added_list(const Function& f, const Call& call) {
 // What a loop puts into the list: by append, or as the elements of a comprehension.
 std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f, const Operand& list) {
     std::vector<std::pair<const Call*, const Operand*>> found;
-    const Call* made = source_call(f, list);
+    const Call* made = call_of(f, list);
     if (!made || made->name.str() != "list") return found;
     for (const Operand& item : made->args)
-        if (const Call* element = source_call(f, item); element && element->loop_depth > made->loop_depth)
+        if (const Call* element = call_of(f, item); element && element->loop_depth > made->loop_depth)
             found.emplace_back(element, &item);
     for (const Call& call : f.calls)
         if (leaf(call.name.str()) == "append" && call.args.size() == 2 &&
-            call.loop_depth > made->loop_depth && source_call(f, call.args[0]) == made)
+            call.loop_depth > made->loop_depth && call_of(f, call.args[0]) == made)
             found.emplace_back(&call, &call.args[1]);
     return found;
 }

@@ -14,7 +14,7 @@ struct Accumulator {
     DType dtype = DType::unknown;    // of the total, low precision
     bool proven = false;             // on every known path
     bool over_steps = false;         // a total over steps or batches, not part of a computation
-    const Operand* added = nullptr;  // what is added
+    const Operand* added = nullptr;  // the addend
     std::vector<Note> notes;         // why the total has this dtype
 };
 

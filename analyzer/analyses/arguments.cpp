@@ -46,9 +46,4 @@ bool is_false(const Operand* value) {
     return value && (value->constant.str() == "false" || value->constant.str() == "False");
 }
 
-const Call* source_call(const Function& f, const Operand& value) {
-    const auto index = static_cast<std::size_t>(value.call);
-    return value.call == kNone || index >= f.calls.size() ? nullptr : &f.calls[index];
-}
-
 }  // namespace mp::lint

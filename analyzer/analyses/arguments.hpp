@@ -1,6 +1,6 @@
 #pragma once
 
-// Reading the arguments of Python calls: by position or keyword, and as what they spell.
+// Reads the arguments of Python calls: by position or keyword, and as constants.
 
 #include <cstddef>
 #include <string_view>
@@ -19,13 +19,10 @@ const Operand* argument(const Call&, std::size_t position, std::string_view name
 // Something unknown may be passed: *args or **kwargs.
 bool has_unpacked(const Call&);
 
-// "16-mixed" of the constant '16-mixed', "16" of 16; empty when it is no constant.
+// "16-mixed" of the constant '16-mixed', "16" of 16; empty when it is not a constant.
 std::string_view spelled(const Operand&);
-// The constant True or False; false for nullptr and for what is not constant.
+// Whether the operand is the constant True; false for nullptr and for operands that are not constant.
 bool is_true(const Operand*);
 bool is_false(const Operand*);
-
-// The call whose result the operand is; nullptr when that is not known.
-const Call* source_call(const Function&, const Operand&);
 
 }  // namespace mp::lint

@@ -20,7 +20,7 @@ struct AutocastCall {
     bool device_in_name = false;       // torch.cuda.amp.autocast: the device is not an argument
 };
 
-// What the constructor of an autocast context says; nothing for other calls.
+// The arguments of an autocast constructor; nothing for other calls.
 std::optional<AutocastCall> autocast_call(const Call&);
 
 // The dtype of the region that it opens; unknown when that is not constant.

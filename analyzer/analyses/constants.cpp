@@ -12,7 +12,7 @@
 namespace mp::lint {
 namespace {
 
-// Tensor ops whose scalar argument becomes an element, and what the scalar is there for.
+// Tensor ops whose scalar argument becomes an element, with the role of the scalar.
 struct ScalarOp {
     std::string_view op;
     Role role;
@@ -53,7 +53,7 @@ void from_casts(const Function& f, std::vector<ConstantUse>& out) {
     }
 }
 
-// The dtype of the tensor that the scalar meets: the first tensor operand, or the result of a
+// The dtype of the tensor beside the scalar: the first tensor operand, or the result of a
 // factory.
 TensorDType tensor_dtype(TensorDTypes& dtypes, const Function& f, const Call& call) {
     for (const Operand& argument : call.args) {

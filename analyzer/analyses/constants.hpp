@@ -11,14 +11,14 @@ namespace mp::lint {
 struct ConstantUse {
     const Function* function = nullptr;
     SourceSpan span;
-    DType dtype = DType::unknown;  // what it becomes
+    DType dtype = DType::unknown;  // the dtype that the constant is converted to
     double value = 0;
     Role role = Role::none;
     bool proven = false;      // the dtype holds on every path: no autocast region decides it
     bool tensor = false;      // the op computes wider and rounds its result
     std::vector<Note> notes;  // why the tensor has this dtype
-    // Python: the call where they meet, the number (nullptr: the call's default), and the tensor or
-    // the dtype argument of a factory.
+    // Python: the call, the number (nullptr: the call's default), and the tensor or the dtype argument of a
+    // factory.
     const Call* call = nullptr;
     const Operand* constant = nullptr;
     const Operand* met = nullptr;

@@ -14,28 +14,23 @@ class Protocol;
 struct ConstantUse;
 struct Engine;
 
-// What a rule may look at: the linked program and the policies. No source text, no clock, no files.
+// The inputs of a rule: the linked program and the policies. Rules read no source text, no clock and no
+// files.
 struct RuleContext {
     const Program& program;
-    const Policy& cuda;  // autocast list of the torch version in use, by device
-    const Policy& cpu;
-    bool inference = false;  // profile: no training, so master weights and scalers are not expected
-    const Policies* policies = nullptr;  // the lists of the other devices
-    TorchVersion torch{};                // in use; not known: the newest
-    std::string_view device{};           // --device, of a program that does not say; empty: not told
+    const Policies& policies;   // of the torch version in use; rules call policy()
+    bool inference = false;     // profile: no training, so master weights and scalers are not expected
+    TorchVersion torch{};       // in use; not known: the newest
+    std::string_view device{};  // --device, for a program that names no device; empty: not given
 
-    // Of protocol_of(), engines_of() and constant_uses().
+    // Results of protocol_of(), engines_of() and constant_uses(), computed once per run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.
-    const Policy* policy(std::string_view device_name) const {
-        if (device_name == "cuda") return &cuda;
-        if (device_name == "cpu") return &cpu;
-        return policies ? policies->of(device_name) : nullptr;
-    }
+    const Policy* policy(std::string_view device_name) const { return policies.of(device_name); }
     // Whether the torch in use is older than this one. The newest is older than none.
     bool older_than(TorchVersion version) const { return torch.known() && torch < version; }
 };

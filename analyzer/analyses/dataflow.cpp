@@ -31,10 +31,10 @@ std::int32_t index_of(const Function& f, const Call& call) {
 }
 
 const Call* producer(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     for (std::size_t step = 0; call && step < kFarthest && only_moves(*call); ++step) {
         if (call->args.empty()) return nullptr;
-        call = source_call(f, call->args.front());
+        call = call_of(f, call->args.front());
     }
     return call;
 }
@@ -46,7 +46,7 @@ bool derives_from(const Function& f, const Operand& value, const OperandTest& te
         const Operand& one = *open.back();
         open.pop_back();
         if (test(one)) return true;
-        const Call* call = source_call(f, one);
+        const Call* call = call_of(f, one);
         if (!call || std::ranges::find(seen, call) != seen.end()) continue;
         seen.push_back(call);
         for (const Operand& argument : call->args) open.push_back(&argument);
@@ -57,7 +57,7 @@ bool derives_from(const Function& f, const Operand& value, const OperandTest& te
 const Call* origin(const Function& f, const Operand& value, const CallTest& test) {
     const Call* found = nullptr;
     derives_from(f, value, [&](const Operand& one) {
-        const Call* call = source_call(f, one);
+        const Call* call = call_of(f, one);
         if (call && test(*call)) found = call;
         return found != nullptr;
     });

@@ -1,7 +1,6 @@
 #pragma once
 
-// Where a value of a function comes from and where it goes, over the calls that facts join by their
-// operands.
+// The sources and uses of a value in a function, over the calls that facts connect by their operands.
 
 #include <cstdint>
 #include <functional>

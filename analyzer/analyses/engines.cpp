@@ -12,12 +12,6 @@
 namespace mp::lint {
 namespace {
 
-// "FSDP" of "torch.distributed.fsdp.FSDP".
-std::string_view last_name(const Call& call) {
-    const std::string_view name = call.name.str();
-    return name.substr(name.rfind('.') + 1);
-}
-
 // The library a dotted name comes from: "torch" of "torch.distributed.fsdp".
 std::string_view root(const Call& call) {
     const std::string_view name = call.name.str();
@@ -37,7 +31,7 @@ Engine engine(EngineKind kind, const Function& f, const Call& call) {
     return made;
 }
 
-// What `precision=` says; an absent one is the library's default.
+// Reads `precision=`; `absent` is the library's default.
 void set_precision(Engine& made, const Operand* precision, DType absent) {
     if (!precision) {
         made.dtype = absent;
@@ -52,8 +46,8 @@ void set_precision(Engine& made, const Operand* precision, DType absent) {
 
 std::optional<Engine> lightning_engine(const Function& f, const Call& call) {
     if (!is_from(call, {"lightning", "pytorch_lightning", "lightning_fabric"})) return std::nullopt;
-    const bool is_trainer = last_name(call) == "Trainer";
-    if (!is_trainer && last_name(call) != "Fabric") return std::nullopt;
+    const bool is_trainer = leaf(call.name.str()) == "Trainer";
+    if (!is_trainer && leaf(call.name.str()) != "Fabric") return std::nullopt;
     Engine made = engine(is_trainer ? EngineKind::lightning : EngineKind::fabric, f, call);
     const DType absent = has_unpacked(call) ? DType::unknown : DType::fp32;
     set_precision(made, keyword_argument(call, "precision"), absent);
@@ -61,7 +55,7 @@ std::optional<Engine> lightning_engine(const Function& f, const Call& call) {
 }
 
 std::optional<Engine> accelerate_engine(const Function& f, const Call& call) {
-    if (!is_from(call, {"accelerate"}) || last_name(call) != "Accelerator") return std::nullopt;
+    if (!is_from(call, {"accelerate"}) || leaf(call.name.str()) != "Accelerator") return std::nullopt;
     Engine made = engine(EngineKind::accelerate, f, call);
     // Without the argument the launcher's configuration decides.
     set_precision(made, keyword_argument(call, "mixed_precision"), DType::unknown);
@@ -71,7 +65,7 @@ std::optional<Engine> accelerate_engine(const Function& f, const Call& call) {
 }
 
 std::optional<Engine> trainer_arguments(const Function& f, const Call& call) {
-    if (!is_from(call, {"transformers", "trl"}) || !last_name(call).ends_with("TrainingArguments"))
+    if (!is_from(call, {"transformers", "trl"}) || !leaf(call.name.str()).ends_with("TrainingArguments"))
         return std::nullopt;
     Engine made = engine(EngineKind::hf_trainer, f, call);
     const Operand* fp16 = keyword_argument(call, "fp16");
@@ -88,8 +82,9 @@ std::optional<Engine> trainer_arguments(const Function& f, const Call& call) {
 }
 
 std::optional<Engine> fsdp_policy(const Function& f, const Call& call) {
-    const bool is_first = last_name(call) == "MixedPrecision";
-    if (!is_from(call, {"torch", "fairscale"}) || (!is_first && last_name(call) != "MixedPrecisionPolicy"))
+    const bool is_first = leaf(call.name.str()) == "MixedPrecision";
+    if (!is_from(call, {"torch", "fairscale"}) ||
+        (!is_first && leaf(call.name.str()) != "MixedPrecisionPolicy"))
         return std::nullopt;
     Engine made = engine(is_first ? EngineKind::fsdp1 : EngineKind::fsdp2, f, call);
     const auto dtype_of = [&](std::size_t position, std::string_view name, DType absent) {
@@ -105,7 +100,7 @@ std::optional<Engine> fsdp_policy(const Function& f, const Call& call) {
 }
 
 std::optional<Engine> apex_engine(const Function& f, const Call& call) {
-    if (!is_from(call, {"apex"}) || last_name(call) != "initialize") return std::nullopt;
+    if (!is_from(call, {"apex"}) || leaf(call.name.str()) != "initialize") return std::nullopt;
     Engine made = engine(EngineKind::apex, f, call);
     const Operand* level = argument(call, 2, "opt_level");
     const std::string_view name = level ? spelled(*level) : "O1";
@@ -115,7 +110,7 @@ std::optional<Engine> apex_engine(const Function& f, const Call& call) {
 }
 
 std::optional<Engine> hmp_engine(const Function& f, const Call& call) {
-    if (last_name(call) != "convert" || !mentions(call.name.str(), "hmp.convert") ||
+    if (leaf(call.name.str()) != "convert" || !mentions(call.name.str(), "hmp.convert") ||
         !is_from(call, {"habana_frameworks", "hmp"}))
         return std::nullopt;
     Engine made = engine(EngineKind::hmp, f, call);
@@ -153,7 +148,7 @@ void mark_used(const Program& program, std::vector<Engine>& engines) {
         for (const Call& call : f->calls) {
             const Operand* policy = policy_argument(call);
             if (!policy || policy->constant.str() == "None") continue;
-            const Call* made = source_call(*f, *policy);
+            const Call* made = call_of(*f, *policy);
             const bool is_policy = made && made->kind == CallKind::constructor;
             is_policy ? used.push_back(made) : void(open = true);
         }

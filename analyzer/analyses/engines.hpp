@@ -29,10 +29,10 @@ std::string_view name_of(EngineKind);  // "DeepSpeed", as its users call it
 struct Engine {
     EngineKind kind = EngineKind::deepspeed;
     const Function* function = nullptr;  // where it is set up
-    const Call* call = nullptr;          // nullptr: a configuration file says so
+    const Call* call = nullptr;          // nullptr: set in a configuration file
     SourceSpan at;
-    // What it computes in: fp16, bf16, fp32 when it does not lower anything, unknown when that is
-    // not a constant.
+    // The dtype it computes in: fp16, bf16, fp32 when it does not lower anything, unknown when the argument
+    // is not constant.
     DType dtype = DType::unknown;
     bool weights = false;           // the parameters themselves are in dtype: "16-true", DeepSpeed
     bool autocasts = false;         // it opens torch.autocast itself: "16-mixed", Accelerate

@@ -29,7 +29,8 @@ struct Finding {
     Symbol function;          // display name of the enclosing function
     // What `--fix` would do, all of it or nothing. Empty: no mechanical fix.
     std::vector<Edit> edits{};
-    bool safe_edits = false;  // they keep what the program means apart from the defect; else --unsafe-fixes
+    bool safe_edits = false;  // the edits fix the defect and keep the program's behaviour otherwise; false:
+                              // they need --unsafe-fixes
 };
 
 using Findings = std::vector<Finding>;

@@ -5,7 +5,7 @@
 
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {

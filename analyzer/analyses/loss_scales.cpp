@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
@@ -57,7 +57,7 @@ void LossScales::follow(const Function& f, const Call& call, const Operand& give
     if (std::ranges::none_of(out.values, same)) out.values.push_back(found);
 }
 
-// run(kernel, a, b) { kernel<<<1, 1>>>(a, b); }: what the caller of `run` gives arrives in `kernel`.
+// run(kernel, a, b) { kernel<<<1, 1>>>(a, b); }: an argument of `run` becomes an argument of `kernel`.
 bool LossScales::forwarded(const Site& site, const Slot& slot, std::vector<Slot>& pending,
                            ScaleValues& out) const {
     const auto& [f, call] = site;

@@ -20,7 +20,7 @@ struct ScaleValue {
 
 struct ScaleValues {
     std::vector<ScaleValue> values;
-    bool complete = true;  // false: some caller passes what is not known here
+    bool complete = true;  // false: some caller passes an unknown value
 
     // 1 on every way that is followed, but for calls with 0, which pass no gradient.
     bool is_one() const;
@@ -29,7 +29,7 @@ struct ScaleValues {
 class LossScales {
 public:
     explicit LossScales(const Program&);
-    // What the value in memory is multiplied by: of a division, the inverse of the divisor.
+    // The factor of the value in memory; for a division, the inverse of the divisor.
     ScaleValues of(const Function&, const Scaling&) const;
 
 private:

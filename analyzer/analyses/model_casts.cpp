@@ -6,7 +6,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/object_classes.hpp"
 
 namespace mp::lint {
@@ -33,10 +33,10 @@ bool is_same(const Operand& a, const Operand& b) {
 
 bool casts_to_fp16(std::string_view method) { return method == "half" || method == "to" || method == "type"; }
 
-// The call that gave this module back: `model.cuda()` of the value model.cuda(). Calls stand in
-// evaluation order, so that going on from one ends.
+// The call that returned this module: `model.cuda()` for the value model.cuda(). Calls are in evaluation
+// order, so following such calls ends.
 const Call* passed_on(const Function& f, const Operand& value, const Call* before = nullptr) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     const bool earlier = call && (!before || call < before);
     if (!earlier || call->kind != CallKind::method || call->args.empty()) return nullptr;
     return passes_itself_on(leaf(call->name.str())) ? call : nullptr;
@@ -52,12 +52,12 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// What made it tells its class, or it is a library's: no model of this program.
+// A constructor or a library function made it: its class is known, or it is not a model of this program.
 bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))
         object = &call->args.front();
-    const Call* made = source_call(f, *object);
+    const Call* made = call_of(f, *object);
     if (!made) return false;
     if (made->kind == CallKind::constructor) return true;
     return !made->name.str().starts_with("?.") && !program.definition(made->callee);
@@ -107,7 +107,7 @@ private:
         return is_module_elsewhere(f, value, left) || is_passed_as_module(f, value.param, left);
     }
 
-    // Another method of the class shows what the attribute is.
+    // Another method of the class shows that the attribute is a module.
     bool is_module_elsewhere(const Function& f, const Operand& value, int left) const {
         if (f.parent_class.empty() || !value.name.str().starts_with("self.")) return false;
         Operand attribute;
@@ -138,7 +138,7 @@ private:
         return is_annotated(*callee, inside) || is_used_as_module(*callee, inside, left - 1);
     }
 
-    // Some caller passes what is a module there.
+    // Some caller passes a module for the parameter.
     bool is_passed_as_module(const Function& f, std::int32_t param, int left) const {
         if (param == kNone || left == 0) return false;
         return std::ranges::any_of(program_.callers(f.usr), [&](const Call* call) {

@@ -17,14 +17,14 @@ struct ModelCast {
     const Call* call = nullptr;
 };
 
-// Only where a fact, never a name, says that it is a torch.nn.Module: isinstance(), or a method that
+// Only where a fact, never a name, proves that it is a torch.nn.Module: isinstance(), or a method that
 // tensors lack (parameters, train, eval, state_dict), here, in the other methods of the class, in
 // callers, or where it is passed; or its annotation, where the function also runs it. Not those of
 // tests and benchmarks.
 std::vector<ModelCast> fp16_model_casts(const Program&, const Classes&);
 
-// What a trainer that takes any model can meet: the folder of the file's top-level package, or the file
-// itself when it is in none.
+// The models that a generic trainer may receive: those in the folder of the file's top-level package, or in
+// the file itself when it is in no package.
 std::string_view package_root(const Function&);
 
 }  // namespace mp::lint

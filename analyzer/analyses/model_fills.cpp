@@ -28,7 +28,7 @@ const FillOp* fill_op(std::string_view op) {
     return found == kFillOps.end() ? nullptr : &*found;
 }
 
-// -1e8 and 70000.0, not -100000000: what is filled with whole numbers may hold integers.
+// -1e8 and 70000.0, but not -100000000: a fill with an integer may be for an integer tensor.
 bool is_written_whole(const Operand& value) {
     constexpr std::string_view kFraction = ".eE";
     const std::string_view text = value.name.empty() ? value.text.str() : std::string_view{};
@@ -42,7 +42,7 @@ bool is_beyond_fp16(const Operand& value) {
            std::isfinite(rounded(DType::bf16, *number));
 }
 
-// What the call fills with; nullptr when fp16 holds it. What is assigned to items stands last.
+// The value that the call fills with; nullptr when fp16 holds it. An item assignment has it last.
 const Operand* overflowing_fill(const Call& call) {
     std::size_t first = call.args.size();
     if (const FillOp* fill = fill_op(call.op.name()))
@@ -64,9 +64,9 @@ const Operand* filled_tensor(const Call& call) {
     return nullptr;
 }
 
-// An argument of which nothing is known: what is assigned to its items need not go into a tensor.
+// An argument about which nothing is known: an item assignment to it may be to a dict.
 bool may_be_dict(const Function& f, const Operand& value) {
-    return value.shape != Shape::tensor && !source_call(f, value);
+    return value.shape != Shape::tensor && !call_of(f, value);
 }
 
 bool is_self(const Function& f, std::int32_t param) {
@@ -112,7 +112,7 @@ private:
         return !name.empty() && classes_.library_base(name, "Module").str().starts_with("torch.nn.");
     }
 
-    // A trainer that takes any model gets those of its own package.
+    // A generic trainer receives the models of its own package.
     std::vector<Note> casts_beside(const Function& f) const {
         constexpr std::size_t kShown = 3;
         std::vector<Note> notes;
@@ -140,7 +140,7 @@ private:
     bool follows(const Function& f, const Operand& value) {
         const Operand* at = &value;
         for (std::size_t step = 0; step < kFarthest; ++step) {
-            const Call* call = source_call(f, *at);
+            const Call* call = call_of(f, *at);
             if (!call) return at->param != kNone && !is_self(f, at->param);
             if (call->args.empty()) return false;
             if (is_layer(f, *call)) return true;
@@ -162,7 +162,7 @@ private:
                call.name.str().starts_with(f.parent_class.str());
     }
 
-    // No argument brings a dtype of its own.
+    // No argument has another dtype.
     bool keeps_dtype(const Function& f, const Call& call) {
         constexpr std::array<std::string_view, 34> kOps{
             "add",         "sub",     "mul",     "div",     "neg",        "matmul",     "bmm",

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
 

@@ -12,7 +12,7 @@ namespace mp::lint {
 bool is_mean_of_squares(const Function&, const Call&);
 
 // The var or std whose result, perhaps with an epsilon, this square root or inverse root takes; nullptr
-// when the call is no such root.
+// when the call is not such a root.
 const Call* variance_under_root(const Function&, const Call& root);
 
 // Whether calls of this op can be such a mean or such a root.

@@ -100,7 +100,7 @@ DType parameters_dtype(const Program& program, const Function& f, const Call& ma
     if (!params) return DType::unknown;
     if (const DType known = program.dtype_of(f, *params).dtype; known != DType::unknown)
         return params->shape == Shape::tensor ? DType::unknown : known;
-    const Call* from = source_call(f, *params);
+    const Call* from = call_of(f, *params);
     if (!from || from->args.empty() || last_part(from->name.str()) != "parameters") return DType::unknown;
     return program.dtype_of(f, from->args[0]).dtype;
 }

@@ -31,12 +31,12 @@ public:
 
     // The dtype of the parameters that this optimizer was built from, as far as that is known.
     DType parameters_of(const Function&, Symbol optimizer) const;
-    // The program that the function is part of, as far as calls tell: the files that lead to its
-    // own, and those that they call.
+    // The files of the program that the function belongs to, as far as calls show: the files that call into
+    // its file, and those that it calls.
     const std::vector<Symbol>& files_near(const Function&) const;
     // Whether a scaler is made or used in one of these files.
     bool has_scaler_near(const Function&) const;
-    // What the function itself calls the scaler; empty when it has several or none.
+    // The function's own name for the scaler; empty when it has several or none.
     Symbol scaler_in(const Function&) const;
 
 private:
@@ -49,7 +49,7 @@ private:
     Roles roles_;
     std::vector<MadeScaler> scalers_;
     using Made = std::vector<std::pair<const Function*, const Call*>>;
-    std::unordered_map<Symbol, Made> optimizers_;  // by what they are assigned to
+    std::unordered_map<Symbol, Made> optimizers_;  // by the name that they are assigned to
     using Files = std::unordered_map<Symbol, std::vector<Symbol>>;
     Files calls_, called_;  // between files
     std::unordered_set<Symbol> scaling_files_;
@@ -68,8 +68,8 @@ std::vector<Violation> violations_of(const RuleContext&, Defect);
 // A note at a site; nothing for one that is not known.
 void add_note(std::vector<Note>&, const Site&, std::string text);
 
-// Inserts `statement` as a line of its own before the statement in which the call stands, when the
-// call begins that statement. Nothing when it does not, or in C++.
+// Inserts `statement` as a line before the statement that contains the call, if the call starts that
+// statement. Nothing otherwise, and nothing in C++.
 std::vector<Edit> line_before(const Site&, const std::string& statement);
 
 }  // namespace mp::lint

@@ -1,12 +1,11 @@
-// What the paths need to know about a function before they run it: what happens in which block,
-//        what
-// can still happen from there, and which conditions matter.
+// Properties of a function that the paths need before they run it: the events in each block, the events
+// that can still happen from there, and the conditions that matter.
 
 #include <algorithm>
 
 #include "analyzer/analyses/protocol_paths.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
@@ -21,7 +20,7 @@ std::string_view module_of(const Function& f) {
     return name.substr(0, std::min(name.rfind('.'), name.size()));
 }
 
-// Two scripts of one name in different folders: what is called there by its name is not known here.
+// Two scripts with the same name in different folders: it is unknown which one is called.
 bool is_of_a_namesake(const Function& f, const Function& callee) {
     return is_python(f) && f.span.file != callee.span.file && module_of(f) == module_of(callee);
 }
@@ -185,7 +184,7 @@ void Paths::find_reach(const Function& f, Body& body) const {
     }
 }
 
-// Only conditions that decide whether something happens are worth telling apart.
+// Tracks only the conditions that decide whether an event of the protocol happens.
 void Paths::find_tracked(const Function& f, Body& body) const {
     std::vector<Symbol> conditions;
     for (const Block& b : f.flow)

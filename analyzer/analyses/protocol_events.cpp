@@ -11,7 +11,7 @@ namespace {
 
 using enum EventKind;
 
-// What is called on a receiver, one bit each.
+// Methods called on a receiver, one bit each.
 enum Method : std::uint32_t {
     kScale = 1,
     kUnscale = 2,
@@ -20,7 +20,7 @@ enum Method : std::uint32_t {
     kZeroGrad = 16,
     kBackward = 32,        // with the loss as its argument: an engine's
     kScaledBackward = 64,  // x.scale(loss).backward()
-    kStepped = 128,        // it is what a scaler steps
+    kStepped = 128,        // a scaler steps it
 };
 
 std::uint32_t method_bit(std::string_view leaf) {
@@ -71,10 +71,10 @@ bool is_clip(std::string_view leaf) {
     return any_of(leaf, kClips);
 }
 
-// What is done to a gradient, by the name alone.
+// The effect on a gradient, by the name of the method alone.
 EventKind done_to_gradient(std::string_view leaf) {
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
-    // A copy writes what it is given: the mean over ranks, which is scaled as before.
+    // A copy is not listed as a write, because it stores the mean over ranks, which has the same scale.
     constexpr std::array<std::string_view, 4> kWrites{"mul_", "clamp_", "clip_", "__imul__"};
     constexpr std::array<std::string_view, 4> kNoise{"add_", "__iadd__", "sub_", "normal_"};
     // Division is how gradients are unscaled or averaged by hand.
@@ -114,7 +114,7 @@ const Operand* dtype_argument(const Call& made) {
 // A dtype taken from a table by an option: fp16 is one of the choices.
 bool may_be_fp16(const Function& f, const Operand& o, int depth = 0) {
     if (o.dtype == DType::fp16) return true;
-    const Call* from = source_call(f, o);
+    const Call* from = call_of(f, o);
     if (!from || depth > 3) return false;
     return std::ranges::any_of(from->args, [&](const Operand& a) { return may_be_fp16(f, a, depth + 1); });
 }
@@ -137,7 +137,7 @@ std::string_view owner_of(std::string_view name) {
 bool is_gradient(const Function& f, const Operand& o) {
     const std::string_view name = o.name.str();
     if (name.ends_with(".grad") || name.ends_with(".grad.data")) return true;
-    const Call* from = source_call(f, o);
+    const Call* from = call_of(f, o);
     const std::string_view leaf = from ? last_part(from->name.str()) : "";
     return from && from->kind == CallKind::method && (leaf == "grad" || leaf == "mutable_grad");
 }
@@ -153,7 +153,7 @@ Symbol key_of(const Operand& o) {
 
 Roles::Roles(const Program& program) {
     for (const Function* f : program.functions()) {
-        // scale() takes what it scales.
+        // scale() needs a parameter for the value to scale.
         const std::size_t self = f->kind == FunctionKind::python ? 1 : 0;
         const std::string_view method = last_part(f->name.str());
         if (!f->parent_class.empty() && (method != "scale" || f->params.size() > self))
@@ -162,7 +162,7 @@ Roles::Roles(const Program& program) {
     for_each_call(program, may_teach, [&](const Function& f, const Call& call) { learn(f, call); });
     for (const auto& [name, methods] : classes_)
         if (are_a_scalers(methods)) scaler_classes_.push_back(name);
-    // What a scaler steps is an optimizer.
+    // An object that a scaler steps is an optimizer.
     for_each_call(program, is_step_or_unscale, [&](const Function& f, const Call& call) {
         if (call.args.size() > 1 && is_scaler(f, call)) receivers_[key(f, call.args[1])] |= kStepped;
     });
@@ -205,7 +205,7 @@ void Roles::learn(const Function& f, const Call& call) {
     const Name& n = name(call.name);
     std::uint32_t bit = method_bit(n.leaf.str());
     if (n.leaf.str() == "backward") {
-        const Call* scaled = source_call(f, call.args[0]);
+        const Call* scaled = call_of(f, call.args[0]);
         if (scaled && scaled->args.size() > 1 && name(scaled->name).leaf.str() == "scale" &&
             !scaled->args[0].name.empty())
             receivers_[key(f, scaled->args[0])] |= kScaledBackward;
@@ -225,7 +225,7 @@ std::uint32_t Roles::methods_of(const Function& f, const Call& call) const {
         return found == classes_.end() ? 0 : found->second;
     }
     if (call.args.empty() || key_of(call.args[0]).empty()) return 0;
-    // `self.step()` of an unknown class says nothing about an object.
+    // `self.step()` of an unknown class proves nothing about an object.
     if (key_of(call.args[0]).str() == "self") return 0;
     const auto found = receivers_.find(key(f, call.args[0]));
     if (found != receivers_.end()) methods |= found->second;
@@ -310,7 +310,7 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (!opens_region(text) || call.args.empty()) return {};
     if (text.starts_with("at::"))
         return is_true(&call.args[0]) ? Event{region, {}, {}, nullptr, false} : Event{};
-    const Call* made = source_call(f, call.args[0]);
+    const Call* made = call_of(f, call.args[0]);
     if (!made) return {};
     const Operand* enabled = keyword_argument(*made, "enabled");
     if (is_false(enabled)) return {};

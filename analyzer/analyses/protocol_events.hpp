@@ -23,7 +23,7 @@ enum class EventKind : std::uint8_t {
     unscale,         // scaler.unscale_(optimizer)
     clip,            // writes gradients as a function of their size
     inspect,         // reads .grad
-    read_scale,      // scaler.get_scale(): whoever asks may unscale by hand
+    read_scale,      // scaler.get_scale(): the caller may unscale by hand
     scaler_step,     // scaler.step(optimizer)
     update,          // scaler.update()
     optimizer_step,  // optimizer.step()
@@ -42,7 +42,7 @@ struct Event {
     Symbol subject;                 // the receiver, as the function names it: "self.scaler"
     Symbol optimizer;               // of step and unscale_
     const Operand* loss = nullptr;  // of scale and backward
-    // region: the dtype is fp16 whatever the options say; scaler_step: the scaler has an update()
+    // region: the dtype is fp16 with any options; scaler_step: the scaler has an update()
     bool certain = true;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using enum EventKind;
 
-// What makes a function worth running on its own.
+// Events that make a function worth analysing as a root.
 constexpr EventMask kCore =
     mask_of(scale) | mask_of(unscale) | mask_of(scaler_step) | mask_of(update) | mask_of(optimizer_step);
 
@@ -122,7 +122,7 @@ void Paths::leave(Frame& frame, std::uint32_t block, const PathState& state,
     if (leaves) add_once(exits, state);
 }
 
-// What taking this edge and not another one means for what is due.
+// Updates the open obligations of a path that takes this edge and not another.
 void Paths::branch(const Frame& frame, std::uint32_t block, std::size_t taken, const std::vector<Way>& ways,
                    bool leaves, PathState& state) const {
     const auto& to = frame.function->flow[block].to;
@@ -185,7 +185,7 @@ Paths::States Paths::call(Frame& frame, std::uint32_t block, const Item& item, c
 Paths::Bindings Paths::bind(const Frame& frame, const Call& call, const Function& callee) const {
     Bindings bound(callee.params.size());
     const bool python = callee.kind == FunctionKind::python;
-    // A C++ receiver is no parameter; a Python constructor's object is no argument.
+    // A C++ receiver is not a parameter; a Python constructor's object is not an argument.
     std::size_t arg = !python && call.kind == CallKind::method ? 1 : 0;
     std::size_t param = python && call.kind == CallKind::constructor ? 1 : 0;
     for (; arg < call.args.size(); ++arg) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs functions on states of the loss-scaling protocol: all paths, with equal conditions taken the
-// same way and the bodies of what they call in place of the calls.
+// Runs functions on states of the loss-scaling protocol: all paths, where equal conditions are taken the
+// same way and calls are replaced by the bodies of their callees.
 
 #include <deque>
 #include <functional>
@@ -29,7 +29,7 @@ public:
 
     Paths(const Program&, const Roles&, EnabledOf);
     const std::vector<Violation>& violations() const { return violations_; }
-    // Whether anything of the protocol happens in the function or what it calls.
+    // The events of the protocol in the function and its callees.
     EventMask mask(const Function&) const;
 
 private:
@@ -81,8 +81,8 @@ private:
     Bindings bind(const Frame&, const Call&, const Function& callee) const;
 
     Symbol canonical(const Frame&, Symbol key) const;
-    // The condition in the root's names; empty: not comparable. `decided`: what a constant makes of
-    // it.
+    // The condition in the root's names; empty: not comparable. `decided`: its value when a constant
+    // determines it.
     Symbol condition(const Frame&, Symbol text, int& decided) const;
     Way assume(const Frame&, const Edge&, bool tracked, PathState&) const;
 

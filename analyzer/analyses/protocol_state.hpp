@@ -1,6 +1,6 @@
 #pragma once
 
-// What is known on one path through the loss-scaling protocol.
+// The state of the loss-scaling protocol on one path.
 
 #include <array>
 #include <cstdint>
@@ -78,7 +78,7 @@ struct ScalerState {
     std::vector<Stepped> unscaled, stepped;  // since the last update
     Site early_update;                       // update() before the step of these gradients
     Site early_scaled;                       // ... and the backward that made them
-    Site just_stepped;                       // scaler.step whose outcome nobody asked for yet
+    Site just_stepped;                       // scaler.step whose outcome was not read yet
 
     Obligation& duty(Duty d) { return duties[static_cast<std::size_t>(d)]; }
     friend bool operator==(const ScalerState&, const ScalerState&) = default;

@@ -1,10 +1,10 @@
-// What each event does to the state of a path, and the defects it proves.
+// The effect of each event on the state of a path, and the defects that it proves.
 
 #include <algorithm>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/protocol_paths.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
@@ -13,14 +13,14 @@ using enum EventKind;
 
 Site site_of(const Function* f, std::int32_t call) { return {f, call}; }
 
-// An operation on tensors: what comes out is as scaled as what goes in.
+// An op on tensors whose result has the scale of its input.
 bool passes_on(const Call& call) {
     return call.kind == CallKind::op || call.kind == CallKind::method || call.kind == CallKind::constructor;
 }
 
 // `loss * 1024`: a loss scale of one's own.
 bool is_multiplied(const Function& f, const Operand& loss) {
-    const Call* from = source_call(f, loss);
+    const Call* from = call_of(f, loss);
     if (!from || last_part(from->name.str()) != "__mul__") return false;
     return std::ranges::any_of(from->args, [](const Operand& a) {
         const std::optional<double> factor = number_of(a);
@@ -32,7 +32,7 @@ bool is_multiplied(const Function& f, const Operand& loss) {
 
 }  // namespace
 
-// Another method of the class does what this path lacks, and nobody sees when it runs.
+// Another method of the class does what this path lacks; when it runs is not known.
 bool Paths::may_be_settled_elsewhere(const Violation& v) const {
     const bool of_update = v.defect == Defect::no_update;
     const bool of_unscale = v.defect == Defect::clip_scaled || v.defect == Defect::grads_inspected;
@@ -84,7 +84,7 @@ ScalerState* Paths::scaled_by(const Frame& frame, const Operand& loss, PathState
             p.used = true;
             return &s;
         }
-    const Call* from = source_call(f, loss);
+    const Call* from = call_of(f, loss);
     if (!from || depth > 6 || !passes_on(*from)) return nullptr;
     for (const Operand& a : from->args)
         if (ScalerState* s = scaled_by(frame, a, state, depth + 1)) return s;
@@ -97,7 +97,7 @@ bool Paths::is_open_question(const Frame& frame, const Operand& loss) const {
     if (frame.depth == 0 && loss.param != kNone) return true;
     const std::string_view name = loss.name.str();
     if (name.starts_with("self.") || name.starts_with("this->")) return true;
-    const Call* from = source_call(f, loss);
+    const Call* from = call_of(f, loss);
     if (!from) return false;
     if (roles_.event(f, *from).kind == scale) return false;
     const Function* callee = from->callee.empty() ? nullptr : program_.definition(from->callee);

@@ -1,14 +1,14 @@
 #pragma once
 
-// What rules ask of Python code besides its calls: whether it is a test, and whether a branch has
-// already asked for the dtype.
+// Properties of Python code beside its calls: whether it is a test, and whether a branch has already tested
+// the dtype.
 
 #include <cstdint>
 #include <string_view>
 
 #include "analyzer/analyses/finding.hpp"
 #include "analyzer/facts/model.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 
@@ -20,8 +20,8 @@ CodeKind code_kind(Symbol file);
 // One level lower in tests; in benchmarks an error is a warning.
 Severity severity_in(CodeKind, Severity);
 
-// The block runs only on one side of a branch that asks for a floating dtype or for a precision flag:
-// `if x.dtype == torch.float16`, `if self.fp16`. What stands there was written for that side.
+// The block runs only on one side of a branch that tests for a floating dtype or for a precision flag: `if
+// x.dtype == torch.float16`, `if self.fp16`. The code in it was written for that side.
 bool is_dtype_guarded(const Function&, std::uint32_t block);
 
 }  // namespace mp::lint

@@ -12,8 +12,8 @@
 namespace mp::lint {
 namespace {
 
-// Ops whose scalar becomes an element of the result, the first argument that can be it, and what it is
-// there for. Scalars of div and pow are not converted: the quotient is rounded, not they.
+// Ops whose scalar becomes an element of the result, with the first argument that can be the scalar and its
+// role. Scalars of div and pow are not converted: only the quotient is rounded.
 struct ScalarOp {
     std::string_view op;
     Role role = Role::none;
@@ -38,7 +38,7 @@ struct Factory {
     std::string_view name;
     std::size_t value = 0;
     std::string_view keyword;
-    bool of_receiver = false;  // its dtype is that of args[0] unless the call says another
+    bool of_receiver = false;  // its dtype is that of args[0] unless the call gives another
 };
 constexpr std::array<Factory, 6> kFactories{{{"torch.full", 1, "fill_value", false},
                                              {"torch.full_like", 1, "fill_value", true},
@@ -133,7 +133,7 @@ private:
         return true;
     }
 
-    // A region that protects the op, or of which nobody knows what it protects.
+    // A region that protects the op, or that has an unknown op list.
     bool runs_in_fp32(const Call& call, std::string_view op) const {
         const Context* region = context_.program.enabled_context(f_, call);
         if (!region) return false;
@@ -141,7 +141,7 @@ private:
         return !policy || policy->category(Op(op)) != Category::unlisted;
     }
 
-    // The tensor that the scalar of an op meets. The first of where() is a condition.
+    // The tensor beside the scalar of an op. The first of where() is a condition.
     static const Operand* tensor_of(const Call& call) {
         const bool conditional = call.op.name() == "where" && call.kind != CallKind::method;
         for (std::size_t i = conditional ? 1 : 0; i < call.args.size(); ++i)
@@ -202,7 +202,7 @@ void python_constant_uses(const RuleContext& context, TensorDTypes& dtypes, std:
 }
 
 Limit limit_of(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     if (!call) call = begins_with(f, value);
     if (!call || call->name.str() != "torch.finfo" || call->args.empty()) return {};
     const std::string_view spelling = naming(value);

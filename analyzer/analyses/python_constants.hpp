@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a number meets a tensor in Python: as the scalar of an op, as what a factory fills with, or as
-// an epsilon, also one that the call leaves at its default.
+// Numbers that are combined with a tensor in Python: the scalar of an op, the fill value of a factory, or
+// an epsilon, also a default one.
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace mp::lint {
 
-// Those that meet a low-precision tensor. Branches that ask for the dtype first are left out.
+// The uses with a low-precision tensor, without branches that test the dtype first.
 void python_constant_uses(const RuleContext&, TensorDTypes&, std::vector<ConstantUse>& out);
 
 // x[i] = value

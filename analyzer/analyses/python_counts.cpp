@@ -11,7 +11,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
@@ -30,7 +30,7 @@ bool is_size(const Call& call, const Operand& value) {
 }
 
 // The largest number of the positional arguments bounds arange and randint; nothing when one of them is
-// not a number, and a value that is no integer makes no positions.
+// not a number, and a value that is not an integer makes no positions.
 struct Bound {
     bool integers = true;
     std::optional<double> largest;

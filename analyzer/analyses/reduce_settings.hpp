@@ -4,7 +4,7 @@
 
 namespace mp::lint {
 
-// MP409 where nobody calls a collective: engines and hooks that are told to reduce in half.
+// MP409 without a call of a collective: engines and hooks that are set to reduce in half.
 void reduced_by_setting(const RuleContext&, Findings& out);
 
 }  // namespace mp::lint

@@ -20,7 +20,7 @@ bool calls_any(const Function& f, std::span<const std::string_view> names) {
 const Policy* policy_of(const RuleContext& context, const Context& region) {
     const std::string_view device = region.device.str();
     if (!device.empty()) return context.policy(device);
-    // The region does not say: the device the user named, else CUDA's, the older interface.
+    // The region has no device: take the one the user named, else CUDA, as the older interface does.
     return context.policy(context.device.empty() ? "cuda" : context.device);
 }
 

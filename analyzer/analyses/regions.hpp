@@ -1,6 +1,6 @@
 #pragma once
 
-// What the autocast rules share: which policy a context obeys, and how it is shown.
+// Shared by the autocast rules: the policy of a context, and its text in notes.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace mp::lint {
 // The op list of the context's device; nullptr for a device whose list is not known.
 const Policy* policy_of(const RuleContext&, const Context&);
 
-// The list casts the inputs of such an op to fp32, always or unless the call says otherwise.
+// Whether the list casts the inputs of such an op to fp32, always or unless the call names a dtype.
 bool casts_to_fp32(Category);
 
 // "fp16 autocast", "cuda autocast", "autocast": as much as is known.
@@ -21,7 +21,7 @@ std::string describe(const Context&);
 // Where it opens, then the calls that lead from there.
 std::vector<Note> notes_of(const Context&);
 
-// The function asks for the autocast state itself, so it knows what it does.
+// Whether the function reads the autocast state, and so handles it itself.
 bool reads_autocast_state(const Function&);
 // A gradient-free scope (NoGradGuard, InferenceMode) is opened in the function.
 bool is_inference(const Function&);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "analyzer/analyses/python_code.hpp"
-#include "analyzer/region/arguments.hpp"
 
 namespace mp::lint {
 namespace {
@@ -27,8 +26,6 @@ std::string_view name_of(Severity severity) {
     }
     return "note";
 }
-
-std::string_view leaf(std::string_view qualified) { return last_name(qualified); }
 
 bool is_within(std::string_view qualified, std::string_view scope) {
     if (qualified.starts_with("::")) qualified.remove_prefix(2);

@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "analyzer/analyses/context.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 
-// "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
-std::string_view leaf(std::string_view qualified);
 // "cub" is the outermost scope of "cub::BlockReduce::Sum", also as "::cub::..."; "torch.nn" one of
 // "torch.nn.Linear.forward".
 bool is_within(std::string_view qualified, std::string_view scope);
@@ -40,12 +39,12 @@ std::string quoted(std::string_view name);
 // A variance, a mean, a sum of squares or an inverse root appears in this function.
 bool computes_statistics(const Function&);
 
-// Python tests and benchmarks are reported lower (severity_in). Adds the enclosing
-// function and, after the finding's own notes, why its dtypes are what they are.
+// Findings in Python tests and benchmarks have a lower severity (severity_in). Adds the enclosing function
+// and, after the finding's own notes, the reasons for its dtypes.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
-// A rule that looks at calls of certain names or ops: `name` is asked once per name, `op` once per
-// op, and only the calls that one of them accepts are touched.
+// For a rule that judges calls of certain names or ops: `name` is called once per name, `op` once per op,
+// and only the calls that one of them accepts are visited.
 template <typename Judge>
 void for_each_call_or_op(const Program& program, const NameQuestion& name, const NameQuestion& op,
                          Judge judge) {

@@ -6,7 +6,7 @@
 
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
@@ -45,7 +45,8 @@ bool follows_first(const Function& f, const Call& call) {
 bool is_known_op(const RuleContext& context, Op op) {
     const Traits traits = traits_of(op);
     return traits.has(Trait::keeps) || traits.has(Trait::promotes) ||
-           context.cuda.category(op) != Category::unlisted || context.cpu.category(op) != Category::unlisted;
+           context.policy("cuda")->category(op) != Category::unlisted ||
+           context.policy("cpu")->category(op) != Category::unlisted;
 }
 
 TensorDType unknown() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
@@ -131,7 +132,7 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
     return common;
 }
 
-// What the parameters of a module have: told by the facts, or, for a part of `self`, by whoever calls
+// What the parameters of a module have: from the facts, or, for a part of `self`, from the callers of
 // the method on a module cast as a whole.
 TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module) {
     TensorDType found = of(f, module);

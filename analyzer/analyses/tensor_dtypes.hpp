@@ -1,6 +1,6 @@
 #pragma once
 
-// The dtype of a tensor where it is used, as far as facts and policies tell: through ops that keep
+// The dtype of a tensor where it is used, as far as facts and policies show it: through ops that keep
 // their input's dtype, through ops that an autocast region casts, and through the program's own
 // functions.
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/fact_key.hpp"
 
 namespace mp::lint {
@@ -42,7 +42,7 @@ private:
     template <typename Find>
     TensorDType once(const void* key, std::int32_t index, Find find);
 
-    // What an op's name alone tells, asked once per op.
+    // What an op's name alone determines, computed once per op.
     struct OpTraits {
         bool is_known = false;
         bool takes_several = false;  // tensors

@@ -140,10 +140,8 @@ private:
 
     Findings judge_all(const Program& program, const Policies& policies, int threads) const {
         const RuleContext context{.program = program,
-                                  .cuda = *policies.of("cuda"),
-                                  .cpu = *policies.of("cpu"),
+                                  .policies = policies,
                                   .inference = options_.inference.value_or(false),
-                                  .policies = &policies,
                                   .torch = policies.torch(),
                                   .device = options_.device};
         return judge(rules_, context, threads);

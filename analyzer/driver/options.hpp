@@ -36,6 +36,8 @@ struct LintOptions {
     HmpLists hmp;                           // [hmp] of the configuration: in the place of HMP's own lists
     std::optional<bool> inference;
 
+    // Every Python file is extracted, however large the tree is: what tests compare a slice with.
+    bool whole_tree = false;
     bool use_cache = true;
     std::string cache_directory;    // empty: default_cache_directory()
     std::optional<int> jobs;        // default: processors available

@@ -34,7 +34,7 @@ public:
              const std::vector<std::uint64_t>& low_names)
         : plan_(plan),
           options_(options),
-          parts_(parts),
+          by_{.parts = parts, .seeds = Seeds(parts.rules)},
           low_names_(low_names),
           large_(is_large_tree(plan.python)),
           pack_(pack) {}
@@ -73,7 +73,7 @@ private:
         const PythonFile& file = plan_.python[e.index];
         const PackedFile* then = before(e);
         if (!then) return false;
-        Scan scan = scan_file(file, parts_);
+        Scan scan = scan_file(file, by_);
         if (scan.unreadable) return false;
         const PackedFile now = head_of(file, std::move(scan));
         if (!leads_nowhere(*then, now)) return false;
@@ -94,7 +94,7 @@ private:
             1, pool_for(options_, 1),
             [&](std::size_t) {
                 SegmentWriter segment;
-                extract_file(segment, file, parts_);
+                extract_file(segment, file, by_);
                 return segment.take();
             },
             [&](std::size_t, JobOutcome ended) { outcome = std::move(ended); },
@@ -130,7 +130,7 @@ private:
 
     const Plan& plan_;
     const LintOptions& options_;
-    const FrontEnds& parts_;
+    PythonReader by_;
     const std::vector<std::uint64_t>& low_names_;
     bool large_;
     FactsPack& pack_;

@@ -8,7 +8,6 @@
 
 #include "analyzer/cache/cache.hpp"
 #include "analyzer/driver/discover.hpp"
-#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/suppress/suppress.hpp"
 
 namespace mp::lint {
@@ -24,10 +23,11 @@ std::vector<std::string> mentions_of(const Unit& unit, const FrontEnds& parts) {
     return parts.configuration_files(unit);
 }
 
-Scan scan_text(const PythonFile& file, const FrontEnds& parts, std::string_view text) {
+Scan scan_text(const PythonFile& file, const PythonReader& by, std::string_view text) {
     Scan out;
-    out.relevant = !parts.is_relevant || parts.is_relevant(file.path, text);
-    out.wanted = out.relevant && mentions_precision(text);
+    out.wanted = by.seeds.any_in_code(text);
+    out.relevant =
+        out.wanted || by.whole_tree || !by.parts.is_relevant || by.parts.is_relevant(file.path, text);
     if (out.relevant) out.imports = imported_names(text);
     out.may_suppress = mentions_suppression(text);
     out.read = {.path = file.path, .id = trusted(file.id), .hash = hash_bytes(text)};
@@ -46,25 +46,25 @@ Unit unread_unit(const PythonFile& file) {
 
 }  // namespace
 
-Scan scan_file(const PythonFile& file, const FrontEnds& parts) {
+Scan scan_file(const PythonFile& file, const PythonReader& by) {
     std::string text;
     const bool readable = read_file(file.path, text, kLargestFile);
-    Scan out = scan_text(file, parts, text);
+    Scan out = scan_text(file, by, text);
     out.unreadable = !readable;
     if (!readable) out.relevant = out.wanted = false;
     return out;
 }
 
-void extract_file(SegmentWriter& out, const PythonFile& file, const FrontEnds& parts) {
+void extract_file(SegmentWriter& out, const PythonFile& file, const PythonReader& by) {
     std::string text;
     const bool readable = read_file(file.path, text, kLargestFile);
-    Scan scan = scan_text(file, parts, text);
-    const Unit unit = readable ? facts_of_text(file, parts, text, scan.relevant) : unread_unit(file);
+    Scan scan = scan_text(file, by, text);
+    const Unit unit = readable ? facts_of_text(file, by.parts, text, scan.relevant) : unread_unit(file);
     PackedFile head{.path = file.path, .module = file.module, .id = {}, .hash = scan.read.hash};
     struct ::stat info{};
     // Written to while it was read: what is kept must not pass for the file.
     if (::stat(file.path.c_str(), &info) == 0 && id_of(info) == file.id) head.id = scan.read.id;
-    const std::vector<std::string> mentions = mentions_of(unit, parts);
+    const std::vector<std::string> mentions = mentions_of(unit, by.parts);
     head.mentions.assign(mentions.begin(), mentions.end());
     head.may_suppress = scan.may_suppress;
     head.relevant = scan.relevant;

@@ -11,6 +11,7 @@
 #include "analyzer/cache/pack.hpp"
 #include "analyzer/driver/gather.hpp"
 #include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/driver/python_units.hpp"
 
 namespace mp::lint {
@@ -18,17 +19,24 @@ namespace mp::lint {
 // What the text of a file says before anything is parsed.
 struct Scan {
     bool unreadable = false;
-    bool relevant = false;  // a tree would show anything
-    bool wanted = false;    // it speaks of precision
+    bool relevant = false;  // its facts can matter
+    bool wanted = false;    // it is a seed file of the slice
     bool may_suppress = false;
     std::vector<std::uint64_t> imports;  // hashes of the names it imports, sorted
     ReadFile read;
 };
 
-Scan scan_file(const PythonFile&, const FrontEnds&);
+// How the files of a run are looked at.
+struct PythonReader {
+    const FrontEnds& parts;
+    Seeds seeds;
+    bool whole_tree = false;  // every file is relevant
+};
+
+Scan scan_file(const PythonFile&, const PythonReader&);
 
 // In a worker process: the record of a file, with its facts.
-void extract_file(SegmentWriter&, const PythonFile&, const FrontEnds&);
+void extract_file(SegmentWriter&, const PythonFile&, const PythonReader&);
 
 // Smaller trees are extracted whole: that is quicker than to ask which of their files matter.
 bool is_large_tree(const std::vector<PythonFile>&);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "analyzer/cache/file_state.hpp"
-#include "analyzer/driver/python_scan.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 namespace mp::lint {
@@ -32,9 +31,9 @@ std::string_view top_level(std::string_view name, std::string_view module) {
 
 bool is_manager(const Function& f) { return f.name.str().ends_with(".__enter__"); }
 
-bool opens_by_itself(const Function& f) {
+bool opens_by_itself(const Function& f, const Seeds& seeds) {
     return std::any_of(f.calls.begin(), f.calls.end(),
-                       [](const Call& call) { return mentions_precision(call.name.str()); });
+                       [&](const Call& call) { return seeds.any_in(call.name.str()); });
 }
 
 // What callers get from it has a low dtype.
@@ -64,12 +63,16 @@ void add_aliases(const Function& f, Outline& out) {
 
 void add_calls(const Function& f, std::vector<Symbol>& to) {
     to.insert(to.end(), f.bases.begin(), f.bases.end());
-    for (const Call& call : f.calls) to.push_back(call.callee.empty() ? call.name : call.callee);
+    for (const Call& call : f.calls) {
+        to.push_back(call.callee.empty() ? call.name : call.callee);
+        // Functions that are passed on: a thread's, a checkpoint's.
+        to.insert(to.end(), call.lambdas.begin(), call.lambdas.end());
+    }
 }
 
-void add_export(const Function& f, std::string_view module, Outline& out) {
+void add_export(const Function& f, std::string_view module, const Seeds& seeds, Outline& out) {
     const bool manager = is_manager(f);
-    const bool low = gives_low(f) || (manager && opens_by_itself(f));
+    const bool low = gives_low(f) || (manager && opens_by_itself(f, seeds));
     if (!low && !manager) return;
     const std::string_view own = manager ? parent(f.name.str()) : f.name.str();
     const std::string_view name = last(f.parent_class.empty() ? own : f.parent_class.str());
@@ -78,14 +81,14 @@ void add_export(const Function& f, std::string_view module, Outline& out) {
 
 }  // namespace
 
-Outline outline_of(const Unit& unit, std::string_view module) {
+Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds) {
     Outline out;
     for (const Function& f : unit.functions) {
         const std::string_view top = top_level(f.name.str(), module);
         if (out.parts.empty() || out.parts.back().name.str() != top) out.parts.push_back({Symbol(top), {}});
         add_calls(f, out.parts.back().calls);
         add_aliases(f, out);
-        add_export(f, module, out);
+        add_export(f, module, seeds, out);
     }
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);

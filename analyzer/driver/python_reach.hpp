@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/by_symbol.hpp"
 
@@ -39,7 +40,7 @@ struct Outline {
     std::vector<Export> exports;
 };
 
-Outline outline_of(const Unit&, std::string_view module);
+Outline outline_of(const Unit&, std::string_view module, const Seeds&);
 
 class PythonReach {
 public:

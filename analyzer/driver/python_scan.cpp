@@ -1,93 +1,39 @@
 #include "analyzer/driver/python_scan.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bitset>
-#include <cstring>
 
 #include "analyzer/cache/file_state.hpp"
 
 namespace mp::lint {
 namespace {
 
-constexpr std::string_view kHalf = "half";
-constexpr std::array<std::string_view, 41> kWords{"autocast",
-                                                  "half",
-                                                  "Half",
-                                                  "float16",
-                                                  "bf16",
-                                                  "fp16",
-                                                  "caler",
-                                                  "tf32",
-                                                  "TF32",
-                                                  "precision",
-                                                  "Precision",
-                                                  "float8",
-                                                  "fp8",
-                                                  "8bit",
-                                                  "e4m3",
-                                                  "e5m2",
-                                                  "apex",
-                                                  ".amp",
-                                                  " hmp",
-                                                  ".hmp",
-                                                  "deepspeed.init",
-                                                  "from deepspeed",
-                                                  "deepspeed as",
-                                                  " megatron",
-                                                  " accelerate",
-                                                  "Accelerator",
-                                                  "lightning",
-                                                  ".backward(",
-                                                  "-mixed",
-                                                  "-true",
-                                                  "mp-lint",
-                                                  "isnan",
-                                                  "isinf",
-                                                  "isfinite",
-                                                  "register_buffer",
-                                                  "device_capability",
-                                                  ".all_reduce(",
-                                                  "set_default",
-                                                  "ComputeType",
-                                                  "finfo(",
-                                                  "-1e"};
-
-std::size_t pair_at(const char* p) {
-    return static_cast<unsigned char>(p[0]) * std::size_t{256} + static_cast<unsigned char>(p[1]);
-}
-
-// Pairs of bytes with which a word begins: nearly every place is dismissed by one look.
-const std::bitset<65536>& first_pairs() {
-    static const std::bitset<65536> pairs = [] {
-        std::bitset<65536> out;
-        for (const std::string_view word : kWords) out.set(pair_at(word.data()));
-        return out;
-    }();
-    return pairs;
-}
-
 bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            static_cast<unsigned char>(c) >= 0x80;
 }
 
-// Not a part of another name: rotate_half() is no cast.
-bool stands_alone(std::string_view text, std::size_t at, std::size_t size) {
-    return (at == 0 || !is_word(text[at - 1])) && (at + size >= text.size() || !is_word(text[at + size]));
+std::size_t pair_at(const char* p) {
+    return static_cast<unsigned char>(p[0]) * std::size_t{256} + static_cast<unsigned char>(p[1]);
 }
 
-bool any_word_in(std::string_view code) {
-    const std::bitset<65536>& pairs = first_pairs();
-    for (std::size_t i = 0; i + 1 < code.size(); ++i) {
-        if (!pairs[pair_at(code.data() + i)]) continue;
-        const std::string_view rest = code.substr(i);
-        const auto stands = [&](std::string_view word) {
-            return rest.starts_with(word) && (word != kHalf || stands_alone(code, i, word.size()));
-        };
-        if (std::any_of(kWords.begin(), kWords.end(), stands)) return true;
-    }
-    return false;
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool fits(char pattern, char c) { return pattern == '#' ? is_digit(c) : pattern == c; }
+
+// `word` without the edges: what takes place in the text.
+std::string_view body_of(std::string_view word) {
+    if (word.starts_with('<')) word.remove_prefix(1);
+    if (word.ends_with('>')) word.remove_suffix(1);
+    return word;
+}
+
+bool stands_at(std::string_view code, std::size_t at, std::string_view word) {
+    const std::string_view body = body_of(word);
+    const std::string_view found = code.substr(at, body.size());
+    if (!std::equal(body.begin(), body.end(), found.begin(), found.end(), fits)) return false;
+    const std::size_t end = at + body.size();
+    if (word.front() == '<' && at > 0 && is_word(code[at - 1])) return false;
+    return word.back() != '>' || end == code.size() || !is_word(code[end]);
 }
 
 std::string_view without_indent(std::string_view line) {
@@ -120,7 +66,34 @@ void add_words(std::string_view text, std::vector<std::uint64_t>& out) {
 
 }  // namespace
 
-bool mentions_precision(std::string_view text) {
+Seeds::Seeds(Rules rules) {
+    for (const Rule* rule : rules)
+        for (const TriggerWords group : rule->triggers.groups())
+            words_.insert(words_.end(), group.begin(), group.end());
+    std::ranges::sort(words_);
+    words_.erase(std::ranges::unique(words_).begin(), words_.end());
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+        const std::string_view body = body_of(words_[i]);
+        for (int first = 0; first < 256; ++first) {
+            if (!fits(body[0], static_cast<char>(first))) continue;
+            by_first_[static_cast<std::size_t>(first)].push_back(static_cast<std::uint16_t>(i));
+            for (int second = 0; second < 256; ++second)
+                if (fits(body[1], static_cast<char>(second)))
+                    pairs_.set(static_cast<std::size_t>(first) * 256 + static_cast<std::size_t>(second));
+        }
+    }
+}
+
+bool Seeds::any_in(std::string_view code) const {
+    for (std::size_t i = 0; i + 1 < code.size(); ++i) {
+        if (!pairs_[pair_at(code.data() + i)]) continue;
+        const auto stands = [&](std::uint16_t word) { return stands_at(code, i, words_[word]); };
+        if (std::ranges::any_of(by_first_[static_cast<unsigned char>(code[i])], stands)) return true;
+    }
+    return false;
+}
+
+bool Seeds::any_in_code(std::string_view text) const {
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
         const std::string_view code = without_indent(line);
@@ -129,11 +102,11 @@ bool mentions_precision(std::string_view text) {
         if (start != std::string_view::npos) {
             const auto offset = static_cast<std::size_t>(code.data() - text.data()) + start;
             const std::size_t end = text.find(quotes, offset);
-            if (end == std::string_view::npos) return any_word_in(text);  // not what it seemed
+            if (end == std::string_view::npos) return any_in(text);  // not what it seemed
             text.remove_prefix(end + 3);
             continue;
         }
-        if (!code.starts_with('#') && any_word_in(code)) return true;
+        if (!code.starts_with('#') && any_in(code)) return true;
         text.remove_prefix(std::min(text.size(), line.size() + 1));
     }
     return false;

@@ -35,7 +35,7 @@ public:
                    Gathered& out)
         : files_(plan.python),
           options_(options),
-          parts_(parts),
+          by_{.parts = parts, .seeds = Seeds(parts.rules), .whole_tree = options.whole_tree},
           out_(out),
           pack_(run.pack),
           done_(run.done) {}
@@ -66,7 +66,7 @@ private:
             known_in_pack(i);
             all.push_back(i);
         }
-        reaching_ = first == 0 && is_large_tree(files_);
+        reaching_ = first == 0 && !options_.whole_tree && is_large_tree(files_);
         if (reaching_) {
             make_what_is_reached();
         } else {
@@ -110,7 +110,7 @@ private:
     }
 
     void scan(std::size_t i) {
-        Scan found = scan_file(file(i), parts_);
+        Scan found = scan_file(file(i), by_);
         heads_[i].unreadable = found.unreadable;
         heads_[i].relevant = found.relevant;
         heads_[i].wanted = found.wanted;
@@ -191,7 +191,7 @@ private:
     // On any thread.
     void set_unit(std::size_t i, Unit unit) {
         units_[i] = std::move(unit);
-        if (reaching_) outlines_[i] = outline_of(units_[i], file(i).module);
+        if (reaching_) outlines_[i] = outline_of(units_[i], file(i).module, by_.seeds);
     }
 
     void kept(std::size_t i) {
@@ -227,7 +227,7 @@ private:
     // In a worker process: a segment with a record per file.
     std::string extract_batch(const Batch& batch) const {
         SegmentWriter out;
-        for (const std::size_t i : batch) extract_file(out, file(i), parts_);
+        for (const std::size_t i : batch) extract_file(out, file(i), by_);
         return out.take();
     }
 
@@ -300,7 +300,7 @@ private:
 
     std::vector<PythonFile> files_;  // the plan's, then the configuration files they name
     const LintOptions& options_;
-    const FrontEnds& parts_;
+    const PythonReader by_;
     Gathered& out_;
     FactsPack* pack_;
     std::vector<Unit> units_;

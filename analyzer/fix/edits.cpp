@@ -33,8 +33,7 @@ std::string with_line_ends_of(std::string_view file, const std::string& text) {
     return out;
 }
 
-// Touching is no overlap; two different insertions at one place are, because nobody knows their
-// order.
+// Adjacent edits do not overlap. Two different insertions at one place do, because their order is unknown.
 bool overlap(const Change& a, const Change& b) {
     if (a.from == a.to && b.from == b.to) return a.from == b.from;
     return std::max(a.from, b.from) < std::min(a.to, b.to) ||

@@ -24,9 +24,9 @@ Unit extract(const Source& source);
 // of a .json or .txt configuration (config_files.hpp; no functions when it is not a configuration).
 Unit extract_file(const Source& source);
 
-// Whether a text can contain anything that a rule uses. A cheap search for a few words. It may return true
-// too often, but never false for a file that has a finding or facts that other files need. The path
-// identifies an __init__.py. For Python and notebooks; configurations are small and always read.
+// Whether the facts of a text can matter to other files. A cheap search for a few words, which may return true
+// too often. The driver extracts every file with a trigger word of a rule as well. The path identifies an
+// __init__.py. For Python and notebooks; configurations are small and always read.
 bool is_relevant(std::string_view path, std::string_view text);
 
 // "pkg.train" for "<root>/pkg/train.py": the path below the outermost directory that holds an

@@ -1,4 +1,5 @@
-// Which files need a tree at all. All words are looked for in one pass over every third pair of
+// Which files are worth parsing, besides those with a trigger word of a rule, which the driver knows: files that
+// others lead to. All words are looked for in one pass over every third pair of
 // neighbouring bytes: a word of four bytes or more has three pairs side by side, one of which is
 // looked at. A table says which words a pair belongs to; only there the words are compared.
 
@@ -13,8 +14,9 @@
 namespace mp::lint::python {
 namespace {
 
-// One of these stands in every file whose facts matter: libraries, dtypes, casts, the loss-scaling
-// and autocast vocabulary, and what a helper that imports none of them does to tensors.
+// Words of the front end's own: a file that other files call, or whose names they use, has facts that matter when it
+// contains one of these. They are libraries, dtypes, casts and what a helper without imports does to tensors. A rule
+// adds nothing here: its words are its triggers (analyzer/rules/triggers.hpp).
 constexpr std::array<std::string_view, 27> kWords{
     "torch",     " jax",     "optax",     "paddle",   "tensorflow", "lightning", "accelerat",
     "deepspeed", "megatron", "apex",      " hmp",     ".hmp",       "dtype",     "float16",

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
 
 // The device is the end of "at::kCUDA", "c10::DeviceType::CUDA" and "AutocastCUDA".
 std::string enumerator(std::string_view constant) {
-    std::string_view text = last_name(unquoted(constant));
+    std::string_view text = leaf(unquoted(constant));
     if (text.size() > 1 && text[0] == 'k' && std::isupper(static_cast<unsigned char>(text[1])))
         text.remove_prefix(1);
     std::string lower(text);
@@ -94,7 +94,7 @@ std::string_view class_of(std::string_view name) {
     if (colon == std::string_view::npos) return name.starts_with('~') ? name.substr(1) : name;
     std::string_view last = name.substr(colon + 2), before = name.substr(0, colon);
     if (last.starts_with('~')) return before;
-    return last_name(before) == last ? before : name;
+    return leaf(before) == last ? before : name;
 }
 
 DType dtype_of_constant(const Operand& operand) {
@@ -147,7 +147,7 @@ AutocastApi::Known AutocastApi::look_up(std::string_view name) const {
     if (names(config_.guards, owner)) return {.kind = ApiKind::guard};
     if (names(config_.enter, name)) return {.kind = ApiKind::enter};
     if (names(config_.leave, name)) return {.kind = ApiKind::leave};
-    const std::string_view guard = last_name(owner);
+    const std::string_view guard = leaf(owner);
     if (guard == "ExcludeDispatchKeyGuard") return {.kind = ApiKind::exclude};
     if (name.find("::") == std::string_view::npos) return look_up_python(name);
     if (guard == "NoGradGuard" || guard == "InferenceMode")

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
@@ -72,26 +72,26 @@ public:
     void connect(const Function& f, Call& call) const {
         const std::string_view name = call.name.str();
         if (const auto op = after(name, "torch.ops.")) return connect_op(*op, call);
-        const std::string_view leaf = last_name(name);
-        if (leaf.size() == name.size()) return;
-        std::string_view module = name.substr(0, name.size() - leaf.size() - 1);
+        const std::string_view own = leaf(name);
+        if (own.size() == name.size()) return;
+        std::string_view module = name.substr(0, name.size() - own.size() - 1);
         if (module == "?") {
             module = loaded_by(f, call);
             if (module.empty()) return;
         } else if (module == "torch" || module.starts_with("torch.")) {
             return;
         }
-        Symbol target = find(std::string(last_name(module)) + "." + std::string(leaf));
-        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(leaf));
+        Symbol target = find(std::string(leaf(module)) + "." + std::string(own));
+        if (target.empty() && call.kind == CallKind::function) target = find("." + std::string(own));
         if (!target.empty()) call.callee = target;
     }
 
 private:
     void read(Function& f) {
-        const std::string_view name = last_name(f.name.str());
+        const std::string_view name = leaf(f.name.str());
         if (const auto module = module_exported_by(name)) {
             for (Call& c : f.calls)
-                if (last_name(c.name.str()) == "def" && c.args.size() > 1)
+                if (leaf(c.name.str()) == "def" && c.args.size() > 1)
                     add(std::string(*module) + "." + std::string(exported_name(c.args[1])), c, {});
         } else if (const auto library = library_of(name)) {
             for (Call& c : f.calls)
@@ -151,7 +151,7 @@ private:
 
 std::optional<RegisteredOp> registered_op(const Function& f, const Call& call) {
     if (!is_within_library(call.name.str()) || call.args.size() < 2) return std::nullopt;
-    const auto library = library_of(last_name(f.name.str()));
+    const auto library = library_of(leaf(f.name.str()));
     if (!library) return std::nullopt;
     return RegisteredOp{library->space, library->key, exported_name(call.args[1])};
 }

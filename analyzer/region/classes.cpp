@@ -1,13 +1,13 @@
 #include "analyzer/region/classes.hpp"
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
 
-// Same as last_name(qualified) == name, for a `name` without separators. Faster when most names
+// Same as leaf(qualified) == name, for a `name` without separators. Faster when most names
 // differ.
-bool is_last_name(std::string_view name, std::string_view qualified) {
+bool is_leaf(std::string_view name, std::string_view qualified) {
     if (qualified.size() <= name.size()) return qualified == name;
     const char before = qualified[qualified.size() - name.size() - 1];
     return (before == '.' || before == ':') && qualified.ends_with(name);
@@ -53,12 +53,12 @@ std::span<const Function* const> Classes::methods(Symbol name) const {
 }
 
 const Function* Classes::method(Symbol name, std::string_view method) const {
-    if (last_name(method) != method) return nullptr;
+    if (leaf(method) != method) return nullptr;
     const Function* result = nullptr;
     auto visit = [&](Symbol, const Class* c) {
         if (!c) return false;
         for (const Function* f : c->methods)
-            if (is_last_name(method, f->name.str())) result = f;
+            if (is_leaf(method, f->name.str())) result = f;
         return result != nullptr;
     };
     climb(name, 0, visit);
@@ -70,7 +70,7 @@ Classes::Kept Classes::kept(Symbol name, Symbol attribute) const {
     auto visit = [&](Symbol, const Class* c) {
         if (!c) return false;
         for (const Function* f : c->methods) {
-            if (!is_last_name("__init__", f->name.str())) continue;
+            if (!is_leaf("__init__", f->name.str())) continue;
             for (const Setting& s : f->settings)
                 if (s.key == attribute) result = {f, &s.value};
         }
@@ -83,7 +83,7 @@ Classes::Kept Classes::kept(Symbol name, Symbol attribute) const {
 Symbol Classes::library_base(Symbol name, std::string_view last) const {
     Symbol result;
     auto visit = [&](Symbol at, const Class* c) {
-        if (!c && last_name(at.str()) == last) result = at;
+        if (!c && leaf(at.str()) == last) result = at;
         return !result.empty();
     };
     climb(name, 0, visit);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/contexts.hpp"
 
 namespace mp::lint {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/effects.hpp"
 
 namespace mp::lint {
@@ -158,7 +158,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
     if (f_.flow.empty()) return exit(state, {});
     const Block& from = f_.flow[block];
     if (from.leaves) {
-        // If there is one edge, leaving means that the edge's condition is false.
+        // If there is one edge, leaving means that the edge is not taken.
         State after = state;
         const bool decided = from.to.size() == 1 && tracked_[first_edge_[block]];
         if (!decided || assume(after, {from.to[0].condition, !from.to[0].when})) exit(after, from.span);
@@ -176,7 +176,7 @@ void Explorer::leave(std::uint32_t block, const State& state) {
 void Explorer::exit(const State& left, const SourceSpan& span) {
     State state = left;
     // Only __enter__ may leave a `with` block open.
-    if (is_python(f_) && last_name(f_.name.str()) != "__enter__") unwind(kNowhere, state);
+    if (is_python(f_) && leaf(f_.name.str()) != "__enter__") unwind(kNowhere, state);
     out_.exits.push_back({state.cells, state.assumed, span});
     const auto is_entry_state = [](const Cell& cell) {
         return cell.value == Value::entry && cell.dtype_entry;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {

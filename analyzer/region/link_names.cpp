@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
 #include "kernels/base/parallel.hpp"
@@ -138,7 +138,7 @@ private:
         for (const Operand& o : maker.returned) {
             const bool known = o.call >= 0 && static_cast<std::size_t>(o.call) < maker.calls.size();
             const Call* c = known ? &maker.calls[static_cast<std::size_t>(o.call)] : nullptr;
-            if (c && c->kind == CallKind::constructor && last_name(c->name.str()) != "nullcontext")
+            if (c && c->kind == CallKind::constructor && leaf(c->name.str()) != "nullcontext")
                 made = c;
             else
                 ++others;

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
@@ -30,8 +30,8 @@ Symbol joined(Symbol scope, std::string_view name) {
 std::uint64_t key_of(Symbol package, Symbol name) { return std::uint64_t{package.id()} << 32 | name.id(); }
 
 bool is_module_class(std::string_view base) {
-    return base.starts_with("torch.nn.") || last_name(base) == "LightningModule" ||
-           last_name(base) == "PreTrainedModel";
+    return base.starts_with("torch.nn.") || leaf(base) == "LightningModule" ||
+           leaf(base) == "PreTrainedModel";
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     const Symbol base = classes_.library_base(in_class);
     if (base.empty()) return {.name = joined(in_class, method)};
     // apply() of an autograd.Function runs its forward().
-    if (method == "apply" && last_name(base.str()) == "Function")
+    if (method == "apply" && leaf(base.str()) == "Function")
         return {.name = joined(in_class, method), .function = classes_.method(in_class, "forward")};
     const Symbol library = is_module_class(base.str()) ? Symbol("torch.nn.Module") : base;
     return {.name = joined(library, method)};

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 namespace mp::lint {
 namespace {
@@ -71,14 +71,14 @@ Symbol ObjectClasses::of_call(const Function& f, const Call& call) {
     if (returns_first_argument(name)) return call.args.empty() ? Symbol{} : of(f, call.args[0]);
     // The name of a display has no dot. A context manager is entered, not called.
     const bool of_library = name.find('.') != std::string_view::npos && !name.starts_with('?') &&
-                            call.result.shape != Shape::tensor && !last_name(name).ends_with("Parameter");
+                            call.result.shape != Shape::tensor && !leaf(name).ends_with("Parameter");
     if (call.kind == CallKind::constructor && (names_.classes().knows(call.name) || of_library))
         return call.name;
     if (const Item item = item_of(call); item.held) return of_item(f, item);
     if (const Function* callee = names_.function(call.callee))
         return once({callee, kNone}, [&] { return of_returned(*callee); });
     const bool is_method = call.kind == CallKind::method && !call.args.empty();
-    return is_method && passes_itself_on(last_name(name)) ? of(f, call.args[0]) : Symbol{};
+    return is_method && passes_itself_on(leaf(name)) ? of(f, call.args[0]) : Symbol{};
 }
 
 // The class of the item at this index, if every display that the held value can be agrees.

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analyzer/region/arguments.hpp"
 #include "analyzer/region/by_symbol.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/fact_key.hpp"
 #include "analyzer/region/names.hpp"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "analyzer/region/arguments.hpp"
 #include "analyzer/region/by_symbol.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/classes.hpp"
 #include "analyzer/region/python_regions.hpp"
 
@@ -22,7 +22,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool is_lightning(std::string_view name, std::string_view last) {
-    return last_name(name) == last &&
+    return leaf(name) == last &&
            starts_with_any(name, {"pytorch_lightning.", "lightning.", "lightning_fabric."});
 }
 
@@ -51,7 +51,7 @@ enum class Opens : std::uint8_t {
 };
 
 Opens opens_by_name(std::string_view name) {
-    const std::string_view last = last_name(name);
+    const std::string_view last = leaf(name);
     if (name == "hmp.convert" || name.ends_with(".hmp.convert")) return Opens::hmp;
     if (name == "apex.amp.initialize") return Opens::apex;
     if (is_lightning(name, "Trainer")) return Opens::lightning;
@@ -216,7 +216,7 @@ private:
             if (classes().library_base(name, base).empty()) continue;
             for (const std::string_view method : methods)
                 for (const Function* f : classes().methods(name))
-                    if (last_name(f->name.str()) == method) add_method(name, method, first, true);
+                    if (leaf(f->name.str()) == method) add_method(name, method, first, true);
         }
     }
 

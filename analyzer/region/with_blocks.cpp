@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/region/effects.hpp"
 
 namespace mp::lint {

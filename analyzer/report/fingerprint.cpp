@@ -28,7 +28,8 @@ std::string hexadecimal(std::uint64_t value) {
     return out;
 }
 
-// A ring of the last 100 units; a line's hash is complete when its first unit is about to leave.
+// A ring buffer of the last 100 units. The hash of a line is complete when its first unit is about to be
+// overwritten.
 class LineHasher {
 public:
     void take(std::uint16_t unit) {
@@ -87,7 +88,7 @@ std::string hashed(std::string_view text) {
     return out;
 }
 
-// The line of a finding without blanks.
+// The finding's line without blanks.
 std::string code_of(const Report& report, const Finding& f) {
     std::string out;
     for (const char c : report.sources.line(f.span.file.str(), f.span.line)) {

@@ -1,7 +1,7 @@
-// Workflow commands of GitHub Actions: "::error file=src/a.py,line=3,col=5,title=...::message".
-// GitHub keeps 10 errors, 10 warnings and 10 notices of a step and drops the rest without a word,
-// so the most severe become annotations and all stand in the log as text. The text can say
-// anything (names of files are in it): commands are stopped around it.
+// Workflow commands of GitHub Actions: "::error file=src/a.py,line=3,col=5,title=...::message". GitHub
+// keeps 10 errors, 10 warnings and 10 notices per step and drops the rest silently. The most severe
+// findings therefore become annotations, and the log contains all of them as text. That text may contain
+// names of files, so workflow commands are stopped around it.
 
 #include <array>
 #include <cstdio>
@@ -28,7 +28,7 @@ std::string_view command_of(Severity severity) {
     return "notice";
 }
 
-// What follows the second "::" may hold anything but line ends; a property no ':' and ',' either.
+// The text after the second "::" must not contain line ends; a property must also not contain ':' and ','.
 std::string escaped(std::string_view text, bool property) {
     std::string out;
     for (const char c : valid_utf8(text)) {
@@ -72,7 +72,7 @@ std::string annotation(const Report& report, const Finding& f) {
     return out + "::" + escaped(message_with_fix(f), false) + "\n";
 }
 
-// A word that does not occur in the text, so that the text cannot start commands again.
+// A word that does not occur in the text, so that the text cannot resume commands.
 std::string stop_word(std::string_view text) {
     const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
     char out[48];

@@ -1,5 +1,5 @@
-// GitLab's code quality report: an array of issues. A fingerprint that comes twice is dropped
-// there, ours count equal findings.
+// GitLab's code quality report: an array of issues. GitLab drops repeated fingerprints; ours count equal
+// findings.
 
 #include <algorithm>
 

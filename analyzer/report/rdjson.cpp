@@ -1,5 +1,5 @@
-// Reviewdog's diagnostic format, with suggestions. Lines and columns count from 1, columns in bytes
-// of UTF-8, ends are exclusive: as ours.
+// Reviewdog's diagnostic format, with suggestions. As in mp-lint, lines and columns count from 1, columns
+// in bytes of UTF-8, and ends are exclusive.
 
 #include <nlohmann/json.hpp>
 
@@ -37,8 +37,8 @@ Json location_of(const Report& report, const SourceSpan& s) {
     return out;
 }
 
-// A suggestion has no path: it is for the file of the diagnostic. Several edits that only work
-// together cannot be said.
+// A suggestion has no path: it applies to the file of the diagnostic. The format cannot express several
+// edits that belong together.
 Json suggestions_of(const Finding& f) {
     Json out = Json::array();
     if (f.edits.size() != 1 || f.edits[0].at.file != f.span.file) return out;

@@ -11,11 +11,11 @@
 
 namespace mp::lint {
 
-// What became of one unit: one source file under one command line.
+// The result for one unit: one source file with one command line.
 struct UnitResult {
     std::string path;
     UnitState state = UnitState::ok;
-    std::string message;  // why it is not ok: "killed by signal 11", "no answer within 120 s"
+    std::string message;  // the reason when it is not ok: "killed by signal 11", "no answer within 120 s"
     std::string headers;
     std::vector<std::string> passes;
     Coverage coverage;
@@ -27,7 +27,7 @@ struct UnitResult {
 
 std::string_view name_of(UnitState);  // "ok", "partial", "failed", "timeout", "crashed"
 
-// What reports say about a rule; the driver takes it from the registry.
+// The texts of a rule for reports; the driver takes them from the registry.
 struct RuleText {
     std::string_view id;
     std::string_view name;
@@ -35,13 +35,13 @@ struct RuleText {
     std::string_view page;  // Markdown
 };
 
-// One run, complete and sorted: everything a reporter may know.
+// One run, complete and sorted: the input of every report format.
 struct Report {
     Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
     Findings suppressed;  // silenced by a comment in the source
     std::vector<UnitResult> units;
     std::vector<std::string> warnings;  // about the run: cache, command lines
-    std::vector<RuleText> rules;        // that ran
+    std::vector<RuleText> rules;        // rules that ran
     Sources sources;
     std::string tool_version;
     std::string working_directory;  // paths are shown relative to it
@@ -49,29 +49,29 @@ struct Report {
     std::size_t files = 0;          // distinct source files analysed
     double seconds = 0;
     bool analysed_anything = true;  // false: exit code 2
-    Findings baselined{};           // known before: listed in the baseline file
-    bool used_baseline = false;     // there was one; what is in `findings` is then new
-    std::size_t outside_diff = 0;   // findings left out: not on lines changed since --diff-base
+    Findings baselined{};           // listed in the baseline file
+    bool used_baseline = false;     // there was a baseline; all `findings` are then new
+    std::size_t outside_diff = 0;   // findings omitted because their lines did not change since --diff-base
 };
 
 std::size_t count(const Findings&, Severity);
-// Units of which not everything was analysed.
+// Units that were not analysed completely.
 std::vector<const UnitResult*> incomplete(const Report&);
 
 struct TextStyle {
     bool color = false;
-    bool quiet = false;    // findings only, no last line
+    bool quiet = false;    // findings only, without the last line
     bool verbose = false;  // a line per unit with its coverage
 };
 
-// gcc's shape, so that editors find the places: "file:line:col: error: message [MP401 name]".
+// In gcc's format, so that editors find the places: "file:line:col: error: message [MP401 name]".
 std::string text_report(const Report&, const TextStyle&);
 
-// {"version": 1, "tool", "summary", "findings", "suppressed", "units", "warnings"}; documented in
-// json.cpp. The version rises when a field changes its meaning or goes away.
+// {"version": 1, "tool", "summary", "findings", "suppressed", "units", "warnings"}; documented in json.cpp.
+// The version increases when a field changes its meaning or is removed.
 std::string json_report(const Report&);
 
-// SARIF 2.1.0 as GitHub code scanning reads it.
+// SARIF 2.1.0 for GitHub code scanning.
 std::string sarif_report(const Report&);
 
 // For CI: annotations of GitHub Actions (the most severe 10 of each level) after the text, GitLab's

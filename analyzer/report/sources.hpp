@@ -9,19 +9,18 @@
 
 namespace mp::lint {
 
-// The text of the files that findings point into, by path. Filled by the driver: reports open
-// nothing.
+// The text of the files that findings refer to, by path. The driver fills it, so reports open no files.
 class Sources {
 public:
     void add(std::string path, std::string text);
 
     bool has(std::string_view path) const { return files_.contains(path); }
-    // The whole text; empty when the file is not here.
+    // The whole text; empty when the file is not stored.
     std::string_view text(std::string_view path) const;
-    // Lines count from 1, without their end; empty when there is no such line.
+    // Lines count from 1, without line end; empty when the line does not exist.
     std::string_view line(std::string_view path, std::size_t number) const;
-    // Where in the text a line and a column in bytes are, both from 1, the column at most one past
-    // the line. Nothing when there is no such place.
+    // The offset in the text of a line and a column in bytes, both from 1; the column may be one past the
+    // line. Nothing when the place does not exist.
     std::optional<std::size_t> offset(std::string_view path, std::size_t line, std::size_t column) const;
     std::size_t line_count(std::string_view path) const;
 

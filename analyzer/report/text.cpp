@@ -33,7 +33,7 @@ std::string plural(std::size_t n, std::string_view what) {
     return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }
 
-// The part of a line that is shown, in bytes of its display text, and where the caret stands in it.
+// The visible part of a line, in bytes of its display text, and the position of the caret in it.
 struct Window {
     std::string text;
     std::size_t caret = 0;

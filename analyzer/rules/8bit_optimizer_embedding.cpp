@@ -8,6 +8,7 @@
 //        pretrained: fine-tuning is known to work. Off by default.
 // Tests  testdata/lint/MP504.md, tests/analyzer/rules/8bit_optimizer_embedding_test.cpp
 
+#include <array>
 #include <unordered_set>
 #include <vector>
 
@@ -79,13 +80,18 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+// ... and the remedies, wherever the program makes one.
+constexpr std::array<std::string_view, 4> kOwnTriggers{"8bit", "StableEmbedding", "register_module_override",
+                                                       "override_config"};
+
 }  // namespace
 
-extern constinit const Rule kEightBitOptimizerEmbedding{.id = "MP504",
+extern constinit const Rule k8bitOptimizerEmbedding{.id = "MP504",
                                                         .name = "8bit-optimizer-embedding",
                                                         .severity = Severity::note,
                                                         .on_by_default = false,
                                                         .confirmed_by = "",
+                                                        .triggers = {kOwnTriggers},
                                                         .check = check};
 
 }  // namespace mp::lint

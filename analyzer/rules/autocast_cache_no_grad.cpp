@@ -101,6 +101,7 @@ extern constinit const Rule kAutocastCacheNoGrad{.id = "MP112",
                                                  .severity = Severity::error,
                                                  .on_by_default = true,
                                                  .confirmed_by = "MPT060",
+                                                 .triggers = {kRegions, kEngines},
                                                  .check = check};
 
 }  // namespace mp::lint

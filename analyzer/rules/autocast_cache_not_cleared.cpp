@@ -14,7 +14,7 @@
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -136,6 +136,7 @@ extern constinit const Rule kAutocastCacheNotCleared{.id = "MP111",
                                                      .severity = Severity::error,
                                                      .on_by_default = true,
                                                      .confirmed_by = "MPT060",
+                                                     .triggers = {kRegions, kEngines},
                                                      .check = check};
 
 }  // namespace mp::lint

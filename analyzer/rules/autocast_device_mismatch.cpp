@@ -52,7 +52,7 @@ const Context* other_region(const Program& program, const Function& f, const Cal
 
 // "mps" of "mps", "mps:0" and torch.device("mps"); empty when it is not constant.
 std::string_view device_named(const Function& f, const Operand& value) {
-    if (const Call* made = source_call(f, value); made && made->name.str() == "torch.device")
+    if (const Call* made = call_of(f, value); made && made->name.str() == "torch.device")
         return made->args.empty() ? std::string_view{} : device_named(f, made->args[0]);
     const std::string_view text = spelled(value);
     const std::string_view device = text.substr(0, text.find(':'));
@@ -165,6 +165,7 @@ extern constinit const Rule kAutocastDeviceMismatch{.id = "MP105",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "MPT060",
+                                                    .triggers = {kRegions, kEngines},
                                                     .check = check};
 
 }  // namespace mp::lint

@@ -35,7 +35,7 @@ bool may_take_dtype(std::string_view name) {
     return leaf(name) == "autocast" || (is_within(name, "at::autocast") && name.ends_with("_dtype"));
 }
 
-// The argument of a C++ setter that says fp32.
+// The argument of a C++ setter, when it is fp32.
 const Operand* set_to_fp32(const AutocastApi& api, const Function& f, const Call& call) {
     const bool is_setter =
         is_within(call.name.str(), "at::autocast") && api.classify(f, call).kind == ApiKind::set_dtype;
@@ -92,7 +92,7 @@ void check(const RuleContext& context, Findings& out) {
                         .fix = "disable the region (enabled=False) and call .float() on its inputs",
                         .notes = {},
                         .function = {}};
-        // Without the upcasts, which nobody can place, this only says what happens anyway.
+        // This edit alone changes nothing: it does not add the upcasts, whose place is not known.
         if (dtype->span.known() && dtype->keyword.str() == "dtype" && !keyword_argument(call, "enabled")) {
             SourceSpan at = dtype->span;
             at.line = at.end_line;
@@ -110,6 +110,7 @@ extern constinit const Rule kAutocastFp32Dtype{.id = "MP106",
                                                .severity = Severity::warning,
                                                .on_by_default = true,
                                                .confirmed_by = "MPT060",
+                                               .triggers = {kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

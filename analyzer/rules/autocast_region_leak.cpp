@@ -62,6 +62,7 @@ extern constinit const Rule kAutocastRegionLeak{.id = "MP110",
                                                 .severity = Severity::error,
                                                 .on_by_default = true,
                                                 .confirmed_by = "MPT060",
+                                                .triggers = {kRegions, kEngines},
                                                 .check = check};
 
 }  // namespace mp::lint

@@ -53,7 +53,7 @@ const Call* op_without_region(const RuleContext& context, std::span<const Symbol
         const Function* f = context.program.definition(pending[at]);
         if (!f) continue;
         for (const Call& call : f->calls) {
-            const bool lowers = context.cuda.category(call.op) == Category::lower;
+            const bool lowers = context.policy("cuda")->category(call.op) == Category::lower;
             if (lowers && !call.in_place && can_be_off(context.program, *f, call)) return &call;
             // A call inside a region of the body's own leads to nothing new.
             if (call.callee.empty() || written_region(context.program, *f, call)) continue;
@@ -92,6 +92,7 @@ extern constinit const Rule kAutocastThread{.id = "MP113",
                                             .severity = Severity::warning,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -29,7 +29,7 @@ bool may_be_backward(std::string_view name) {
     constexpr std::array<std::string_view, 2> kFunctions{"backward", "grad"};
     if (is_of_autograd(name)) return any_of(leaf(name), kFunctions);
     if (leaf(name) == "manual_backward") return true;
-    // Of a tensor, of an object that nobody knows, or of an engine that runs it on a loss.
+    // The owner is a tensor, an object of unknown class, or an engine that runs backward on a loss.
     constexpr std::array<std::string_view, 9> kOwners{"at::Tensor", "torch::Tensor",    "torch.Tensor",
                                                       "?",          "accelerate",       "deepspeed",
                                                       "lightning",  "lightning_fabric", "at::TensorBase"};
@@ -37,7 +37,7 @@ bool may_be_backward(std::string_view name) {
            std::ranges::any_of(kOwners, [&](std::string_view owner) { return is_within(name, owner); });
 }
 
-// Of a call with such a name.
+// Only for calls that may_be_backward() accepts by name.
 bool is_backward(const Program& program, const Call& call) {
     const bool is_function = is_of_autograd(call.name.str());
     return call.kind == (is_function ? CallKind::function : CallKind::method) &&
@@ -51,7 +51,7 @@ bool is_compiled(const Program& program, const Function& f, const Call& call) {
             }))
             return true;
     if (call.args.empty() || call.args[0].call == kNone) return false;
-    const Call* made = source_call(f, call.args[0]);
+    const Call* made = call_of(f, call.args[0]);
     return made && made->name.str() == "torch.compile";
 }
 
@@ -92,6 +92,7 @@ extern constinit const Rule kBackwardUnderAutocast{.id = "MP107",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kLossScaling, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

@@ -3,17 +3,16 @@
 // What   A scaler steps the optimizer, but the loss did not go through scaler.scale(): all of it,
 //        or one loss of two. In manual optimization of Lightning, under Accelerate and with a
 //        DeepSpeed engine in fp16, loss.backward() instead of the engine's own is the same.
-// Why    scaler.step divides the gradients by the scale, 65536 at first. Adam hides it, SGD stands
-//        still, and with two losses one weighs 65536 times less than it should.
+// Why    scaler.step divides the gradients by the scale, 65536 at first. Adam hides it, SGD stops
+//        moving, and with two losses one weighs 65536 times less than it should.
 // Fix    scaler.scale(loss).backward(); self.manual_backward(loss); accelerator.backward(loss);
 //        engine.backward(loss).
 // Silent Disabled scalers; the branch without a scaler; a loss that comes from elsewhere and may be
-//        scaled there; DeepSpeed in bf16, or whose precision no configuration in sight tells.
+//        scaled there; DeepSpeed in bf16, or with a precision that no configuration file sets.
 // Tests  testdata/lint/MP202.md, tests/analyzer/rules/backward_unscaled_test.cpp
 
 #include <algorithm>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/protocol.hpp"
@@ -61,7 +60,7 @@ bool judge(Owner& owner, const Engine* engine) {
 
 constexpr std::string_view kDeepSpeed = "deepspeed.DeepSpeedEngine";
 
-// The engine that steps in this function, when every configuration of the program says fp16: with
+// The engine that steps in this function, when every configuration of the program sets fp16: with
 // another precision there is no scale that a loss could miss.
 Owner deepspeed_owner(const Protocol& protocol, const std::vector<Engine>& engines, const Function& f) {
     const auto step = std::ranges::find_if(f.calls, [](const Call& c) {
@@ -170,6 +169,7 @@ extern constinit const Rule kBackwardUnscaled{.id = "MP202",
                                               .severity = Severity::error,
                                               .on_by_default = true,
                                               .confirmed_by = "",
+                                              .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
                                               .check = check};
 
 }  // namespace mp::lint

@@ -73,6 +73,7 @@ extern constinit const Rule kBannedOpInAutocast{.id = "MP103",
                                                 .severity = Severity::error,
                                                 .on_by_default = true,
                                                 .confirmed_by = "MPT060",
+                                                .triggers = {kRegions, kEngines},
                                                 .check = check};
 
 }  // namespace mp::lint

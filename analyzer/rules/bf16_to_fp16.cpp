@@ -47,7 +47,7 @@ DType converted_to(const Call& call, TensorDTypes& dtypes, const Function& f) {
 
 // Up and down again is the same narrowing: w.float().half().
 const Operand& before_upcast(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     const bool upcast = call && !call->args.empty() &&
                         (leaf(call->name.str()) == "float" || is_wide(call->result.dtype)) &&
                         (leaf(call->name.str()) == "float" || converts(*call));
@@ -113,7 +113,7 @@ bool trained_in_bf16(std::string_view checkpoint) {
 }
 
 bool is_same(const Function& f, const Operand& value, const Call& made) {
-    return source_call(f, value) == &made || (!made.result.name.empty() && value.name == made.result.name);
+    return call_of(f, value) == &made || (!made.result.name.empty() && value.name == made.result.name);
 }
 
 // Its parameters go to an optimizer, or it goes to a trainer.
@@ -123,7 +123,7 @@ const Call* training_of(const Function& f, const Call& made) {
         const bool trainer = call.kind == CallKind::constructor && name.ends_with("Trainer");
         for (const Operand& argument : call.args) {
             if (trainer && is_same(f, argument, made)) return &call;
-            const Call* parameters = source_call(f, argument);
+            const Call* parameters = call_of(f, argument);
             if (parameters && leaf(parameters->name.str()) == "parameters" && !parameters->args.empty() &&
                 is_same(f, parameters->args[0], made) && is_within(call.name.str(), "torch.optim"))
                 return &call;
@@ -175,6 +175,7 @@ extern constinit const Rule kBf16ToFp16{.id = "MP305",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT001",
+                                        .triggers = {kLowDtypes, kRegions, kEngines},
                                         .check = check};
 
 }  // namespace mp::lint

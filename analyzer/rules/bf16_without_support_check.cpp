@@ -54,7 +54,7 @@ bool may_open_region(std::string_view name) {
     return function == "autocast" || function == "set_autocast_gpu_dtype" || function == "set_autocast_dtype";
 }
 
-// The region that a call opens is bf16 on CUDA, and both stand in the text.
+// The call opens a region, and its arguments are constants: bf16 and CUDA.
 bool opens_bf16(const Call& call) {
     if (const auto autocast = autocast_call(call)) {
         return autocast->device == "cuda" && autocast->dtype && !is_disabled(*autocast) &&
@@ -139,13 +139,17 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"device_capability"};
+
 }  // namespace
 
-extern constinit const Rule kBf16WithoutSupportCheck{.id = "MP604",
-                                                     .name = "bf16-without-support-check",
-                                                     .severity = Severity::warning,
-                                                     .on_by_default = true,
-                                                     .confirmed_by = "",
-                                                     .check = check};
+extern constinit const Rule kBf16WithoutSupportCheck{
+    .id = "MP604",
+    .name = "bf16-without-support-check",
+    .severity = Severity::warning,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .triggers = {kLowDtypes, kRegions, kEngines, kOwnTriggers},
+    .check = check};
 
 }  // namespace mp::lint

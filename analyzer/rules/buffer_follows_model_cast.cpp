@@ -9,7 +9,7 @@
 // Silent Buffers of integers and masks; finished sines and cosines; modules that override
 //        `_apply`, `to` or `half`; tables that are
 //        made again in the method that uses them. A use that upcasts first (`self.t.float()`) is a note:
-//        the bits are gone, but somebody has thought of it.
+//        the bits are gone, but the author knew that the buffer may be half.
 // Tests  testdata/lint/MP503.md, tests/analyzer/rules/buffer_follows_model_cast_test.cpp
 
 #include <array>
@@ -128,6 +128,8 @@ void check(const RuleContext& context, Findings& out) {
     for (const auto& [f, call] : buffers) check_buffer(context, classes, *f, *call, out);
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{"register_buffer"};
+
 }  // namespace
 
 extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
@@ -135,6 +137,7 @@ extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "",
+                                                    .triggers = {kOwnTriggers},
                                                     .check = check};
 
 }  // namespace mp::lint

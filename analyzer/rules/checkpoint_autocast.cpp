@@ -10,6 +10,7 @@
 // Tests  testdata/lint/MP119.md, tests/analyzer/rules/checkpoint_autocast_test.cpp
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
@@ -73,6 +74,9 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+// A backward that runs the forward again does so whatever region the forward runs in.
+constexpr std::array<std::string_view, 1> kOwnTriggers{"enable_grad"};
+
 }  // namespace
 
 extern constinit const Rule kCheckpointAutocast{.id = "MP119",
@@ -80,6 +84,7 @@ extern constinit const Rule kCheckpointAutocast{.id = "MP119",
                                                 .severity = Severity::note,
                                                 .on_by_default = true,
                                                 .confirmed_by = "MPT060",
+                                                .triggers = {kRegions, kEngines, kOwnTriggers},
                                                 .check = check};
 
 }  // namespace mp::lint

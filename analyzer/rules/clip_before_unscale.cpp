@@ -4,7 +4,7 @@
 // Why    With a scale of 65536 every norm is 65536 times too large: clipping at 1.0 leaves
 //        gradients that are almost zero once they are unscaled, or cuts all of them.
 // Fix    scaler.unscale_(optimizer) before the clip.
-// Silent After unscale_, in branches without a scaler, where the scale was read (somebody divides
+// Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
 //        note.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
@@ -77,6 +77,7 @@ extern constinit const Rule kClipBeforeUnscale{.id = "MP203",
                                                .severity = Severity::error,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kLossScaling, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

@@ -194,6 +194,7 @@ extern constinit const Rule kCublasCompute16f{.id = "MP406",
                                               .severity = Severity::error,
                                               .on_by_default = true,
                                               .confirmed_by = "MPT010",
+                                              .triggers = Triggers::cpp_only(),
                                               .check = check};
 
 }  // namespace mp::lint

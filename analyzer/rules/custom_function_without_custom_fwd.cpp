@@ -1,9 +1,9 @@
 // MP114 custom-function-without-custom-fwd
 //
 // What   An autograd.Function that multiplies in forward and again, with saved tensors, in backward,
-//        or that calls a compiled extension, is applied in a region and says nothing about
+//        or that calls a compiled extension, is applied in a region and does not set its
 //        precision; or it has custom_fwd without custom_bwd, or beside setup_context.
-// Why    Forward runs under autocast and saves what it got, backward runs without: the product meets
+// Why    Forward runs under autocast and saves what it got, backward runs without: the product gets
 //        a half gradient and an fp32 tensor and throws, or the extension reads the wrong type.
 // Fix    @custom_fwd(device_type="cuda") on forward and @custom_bwd(device_type="cuda") on backward.
 // Silent Elementwise, reshaping and communicating functions; functions that cast their inputs; those
@@ -23,8 +23,9 @@ namespace mp::lint {
 namespace {
 
 bool multiplies(const RuleContext& context, const Function& f) {
-    return std::ranges::any_of(
-        f.calls, [&](const Call& call) { return context.cuda.category(call.op) == Category::lower; });
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return context.policy("cuda")->category(call.op) == Category::lower;
+    });
 }
 
 bool calls_leaf(const Function& f, std::span<const std::string_view> names) {
@@ -133,6 +134,9 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+// custom_fwd without custom_bwd is wrong in any region.
+constexpr std::array<std::string_view, 2> kOwnTriggers{"custom_fwd", "custom_bwd"};
+
 }  // namespace
 
 extern constinit const Rule kCustomFunctionWithoutCustomFwd{.id = "MP114",
@@ -140,6 +144,7 @@ extern constinit const Rule kCustomFunctionWithoutCustomFwd{.id = "MP114",
                                                             .severity = Severity::warning,
                                                             .on_by_default = true,
                                                             .confirmed_by = "MPT060",
+                                                            .triggers = {kRegions, kEngines, kOwnTriggers},
                                                             .check = check};
 
 }  // namespace mp::lint

@@ -39,7 +39,7 @@ std::string custom_op(const Function& f) {
     return {};
 }
 
-// C++: index.data_ptr<int64_t>() says what the tensor holds.
+// C++: index.data_ptr<int64_t>() shows that the tensor holds integers.
 bool reads_integers(const Function& f, std::int32_t param) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
         return is_integer(call.result.dtype) && call.result.shape == Shape::pointer && !call.args.empty() &&
@@ -176,7 +176,7 @@ bool has_kernel(const Registered& known, const std::string& op, std::string_view
     return std::ranges::find(found->second, key) != found->second.end();
 }
 
-// What the tensors of a call are where it stands.
+// The dtypes of the tensors that a call gets.
 struct Inputs {
     bool all_equal = true;  // and known
     bool some_half = false;
@@ -231,6 +231,9 @@ void check(const RuleContext& context, Findings& out) {
     check_cpp(context, known, out);
 }
 
+// The op may be called by its name, through torch.ops: no call leads to its definition.
+constexpr std::array<std::string_view, 1> kOwnTriggers{"custom_op"};
+
 }  // namespace
 
 extern constinit const Rule kCustomOpWithoutAutocastKernel{.id = "MP115",
@@ -238,6 +241,7 @@ extern constinit const Rule kCustomOpWithoutAutocastKernel{.id = "MP115",
                                                            .severity = Severity::warning,
                                                            .on_by_default = true,
                                                            .confirmed_by = "MPT060",
+                                                           .triggers = {kRegions, kEngines, kOwnTriggers},
                                                            .check = check};
 
 }  // namespace mp::lint

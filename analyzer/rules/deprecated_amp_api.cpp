@@ -90,6 +90,8 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+constexpr std::array<std::string_view, 2> kOwnTriggers{"custom_fwd", "custom_bwd"};
+
 }  // namespace
 
 extern constinit const Rule kDeprecatedAmpApi{.id = "MP120",
@@ -97,6 +99,7 @@ extern constinit const Rule kDeprecatedAmpApi{.id = "MP120",
                                               .severity = Severity::note,
                                               .on_by_default = true,
                                               .confirmed_by = "",
+                                              .triggers = {kRegions, kEngines, kOwnTriggers},
                                               .check = check};
 
 }  // namespace mp::lint

@@ -66,7 +66,7 @@ std::vector<std::size_t> inside(const RuleContext& context, const Function& f, c
 // An op that is meant to gain from fp32: on the fp32 list, or a product.
 bool wants_fp32(const RuleContext& context, const Call& call) {
     if (!call.op.known() || call.in_place || keyword_argument(call, "dtype")) return false;
-    const Category category = context.cuda.category(call.op);
+    const Category category = context.policy("cuda")->category(call.op);
     return category == Category::lower || casts_to_fp32(category);
 }
 
@@ -97,7 +97,7 @@ private:
     bool comes_in_half(const Function& f, const Operand& value,
                        const std::unordered_set<std::size_t>& made_inside) {
         if (!can_be_tensor(value)) return false;
-        const Call* source = source_call(f, value);
+        const Call* source = call_of(f, value);
         if (source && (is_cast(*source) || made_inside.contains(static_cast<std::size_t>(value.call))))
             return false;
         return is_low_precision(dtypes_.of(f, value).dtype);
@@ -157,6 +157,7 @@ extern constinit const Rule kDisabledRegionWithoutUpcast{.id = "MP104",
                                                          .severity = Severity::warning,
                                                          .on_by_default = true,
                                                          .confirmed_by = "MPT060",
+                                                         .triggers = {kLowDtypes, kRegions, kEngines},
                                                          .check = check};
 
 }  // namespace mp::lint

@@ -19,7 +19,7 @@
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -122,7 +122,7 @@ bool is_conversion(const Call& call) {
 void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& outer,
                  Findings& out) {
     if (!is_python(f) || !is_conversion(outer)) return;
-    const Call* inner = source_call(f, outer.args[0]);
+    const Call* inner = call_of(f, outer.args[0]);
     if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
     if (code_kind(f.span.file) == CodeKind::test) return;  // parity on purpose
     const DType from = dtypes.of(f, inner->args[0]).dtype;
@@ -151,6 +151,7 @@ extern constinit const Rule kDoubleCast{.id = "MP601",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT010",
+                                        .triggers = {kLowDtypes, kRegions, kEngines},
                                         .check = check};
 
 }  // namespace mp::lint

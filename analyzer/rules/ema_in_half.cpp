@@ -20,7 +20,7 @@
 namespace mp::lint {
 namespace {
 
-// Of 1 - decay: below it nothing that is added to the average survives its rounding.
+// The smallest 1 - decay: below it, what is added to the average is lost to rounding.
 double smallest_weight(DType d) { return std::exp2(-significant_bits(d)); }
 
 // How much of the new value an update takes, for an in-place update of an average.
@@ -40,7 +40,7 @@ Average interpolation(const Call& call) {
 // ema.mul_(decay).add_(new, alpha=1 - decay)
 Average scaled_sum(const Function& f, const Call& call) {
     if (call.op.name() != "add" || !call.in_place || call.args.empty()) return {};
-    const Call* scaled = source_call(f, call.args[0]);
+    const Call* scaled = call_of(f, call.args[0]);
     if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
     const auto decay = number_of(scaled->args[1]);
     return decay ? Average{&scaled->args[0], 1 - *decay} : Average{};
@@ -79,7 +79,7 @@ void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, cons
                           const Call& call, Findings& out) {
     const Operand* model = argument(call, 0, "model");
     const Operand* function = argument(call, 3, "multi_avg_fn");
-    const Call* made = function ? source_call(f, *function) : nullptr;
+    const Call* made = function ? call_of(f, *function) : nullptr;
     if (!model || !made || !leaf(made->name.str()).starts_with("get_ema_")) return;
     const Operand* decay = argument(*made, 0, "decay");
     const double weight = decay ? 1 - number_of(*decay).value_or(0) : 1 - 0.999;
@@ -110,6 +110,7 @@ extern constinit const Rule kEmaInHalf{.id = "MP502",
                                        .severity = Severity::error,
                                        .on_by_default = true,
                                        .confirmed_by = "MPT040",
+                                       .triggers = {kLowDtypes, kRegions, kEngines},
                                        .check = check};
 
 }  // namespace mp::lint

@@ -70,6 +70,7 @@ extern constinit const Rule kExplicitHalfReductionDtype{.id = "MP411",
                                                         .severity = Severity::error,
                                                         .on_by_default = true,
                                                         .confirmed_by = "MPT010",
+                                                        .triggers = {kLowDtypes, kRegions, kEngines},
                                                         .check = check};
 
 }  // namespace mp::lint

@@ -89,6 +89,9 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+// Two such masks are wrong in any format.
+constexpr std::array<std::string_view, 1> kOwnTriggers{"finfo("};
+
 }  // namespace
 
 extern constinit const Rule kFinfoMinAdditiveMask{.id = "MP304",
@@ -96,6 +99,7 @@ extern constinit const Rule kFinfoMinAdditiveMask{.id = "MP304",
                                                   .severity = Severity::warning,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT001",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines, kOwnTriggers},
                                                   .check = check};
 
 }  // namespace mp::lint

@@ -24,7 +24,7 @@
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -160,7 +160,7 @@ public:
                "leave the region for this call and upcast its operands (.float())", std::move(notes));
     }
 
-    // Of a statistic. Roots of a variance are MP405's.
+    // An intrinsic on a statistic. MP405 reports roots of a variance.
     void intrinsic(const Function& f, const Call& call) {
         const std::string_view name = leaf(call.name.str());
         const bool root = name == "hrsqrt" || name == "h2rsqrt";
@@ -223,6 +223,7 @@ extern constinit const Rule kFp32OpInLowPrecision{.id = "MP102",
                                                   .severity = Severity::error,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT060",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines},
                                                   .check = check};
 
 }  // namespace mp::lint

@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -124,6 +124,7 @@ extern constinit const Rule kFp8UnscaledCast{.id = "MP307",
                                              .severity = Severity::error,
                                              .on_by_default = true,
                                              .confirmed_by = "MPT001",
+                                             .triggers = {kLowDtypes},
                                              .check = check};
 
 }  // namespace mp::lint

@@ -102,11 +102,13 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kFsdpFp16WithoutShardedScaler{.id = "MP212",
-                                                          .name = "fsdp-fp16-without-sharded-scaler",
-                                                          .severity = Severity::error,
-                                                          .on_by_default = true,
-                                                          .confirmed_by = "",
-                                                          .check = check};
+extern constinit const Rule kFsdpFp16WithoutShardedScaler{
+    .id = "MP212",
+    .name = "fsdp-fp16-without-sharded-scaler",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
+    .check = check};
 
 }  // namespace mp::lint

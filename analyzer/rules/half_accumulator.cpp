@@ -109,6 +109,7 @@ extern constinit const Rule kHalfAccumulator{.id = "MP401",
                                              .severity = Severity::error,
                                              .on_by_default = true,
                                              .confirmed_by = "MPT010",
+                                             .triggers = {kLowDtypes, kRegions, kEngines},
                                              .check = check};
 
 }  // namespace mp::lint

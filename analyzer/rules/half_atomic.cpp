@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 9> kAdders{
     "gpuAtomicAdd", "gpuAtomicAddNoReturn", "fastAtomicAdd",    "fastSpecializedAtomicAdd",
     "atomAdd"};
 
-// cuda::atomic_ref<__half>(x).fetch_add(v): the class says what is added to.
+// cuda::atomic_ref<__half>(x).fetch_add(v): the template argument is the type of the sum.
 DType added_to(const Call& call) {
     const std::string_view name = leaf(call.name.str());
     if (any_of(name, kAdders) && !call.args.empty()) return call.args[0].dtype;
@@ -59,6 +59,7 @@ extern constinit const Rule kHalfAtomic{.id = "MP403",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "MPT010",
+                                        .triggers = Triggers::cpp_only(),
                                         .check = check};
 
 }  // namespace mp::lint

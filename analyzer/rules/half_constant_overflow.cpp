@@ -11,6 +11,7 @@
 //        as well.
 // Tests  testdata/lint/MP301.md, tests/analyzer/rules/half_constant_overflow_test.cpp
 
+#include <array>
 #include <cmath>
 
 #include "analyzer/analyses/constants.hpp"
@@ -90,6 +91,12 @@ void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : overflows_in_cast_models(context)) report(context, use, severity, out);
 }
 
+// Numbers above 65504 that fill tensors of a model which another file of the package casts, and to which no call
+// leads: masked_fill(m, -9e15), where(m, x, 1e5), x[m] = 70000.0, -3.4e38.
+constexpr std::array<std::string_view, 15> kOwnTriggers{
+    "-#e",       "-#E",    "-#.#e",    "-#####",    ", #e#",    ", #e+",       ", #.#e#", ", #####.",
+    ", ######.", "] = #e", "] = #.#e", "] = #####", "value=#e", "value=#####", "e38"};
+
 }  // namespace
 
 extern constinit const Rule kHalfConstantOverflow{.id = "MP301",
@@ -97,6 +104,7 @@ extern constinit const Rule kHalfConstantOverflow{.id = "MP301",
                                                   .severity = Severity::error,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT001",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines, kOwnTriggers},
                                                   .check = check};
 
 }  // namespace mp::lint

@@ -81,6 +81,7 @@ extern constinit const Rule kHalfConstantUnderflow{.id = "MP302",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT030",
+                                                   .triggers = {kLowDtypes, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

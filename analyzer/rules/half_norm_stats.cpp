@@ -2,14 +2,13 @@
 //
 // What   A variance, a mean square, a mean or an inverse root of a normalisation is held or
 //        inverted in fp16 or bf16.
-// Why    fp16 has no variance below 3e-08 and none above 65504 (inputs above 255 square out of
-//        range), and the rounding goes into every normalised value through the inverse root.
+// Why    fp16 is 0 up to 3e-08 and inf from 65520 on, so the square of an input overflows from 256 on.
+//        The rounding error reaches every normalised value through the inverse root.
 // Fix    Keep statistics and their inverse root in float; convert the normalised value once.
-// Silent Float statistics with a half result; a plain average (a mean where no variance is
-//        computed).
+// Silent Float statistics with a half result; a plain average (no variance is computed).
 // Tests  testdata/lint/MP405.md, tests/analyzer/rules/half_norm_stats_test.cpp
 //
-// Sums of squares are reported here and not by MP401, and one line gives one finding.
+// This rule reports sums of squares, not MP401. One line gives one finding.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +19,7 @@
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -45,7 +44,7 @@ std::string_view name_of_stat(Stat stat) {
 
 bool is_spread(Stat stat) { return stat == Stat::variance || stat == Stat::sum_of_squares; }
 
-// A variance has no room in fp16; a mean or an inverse root only loses bits.
+// A variance leaves the range of fp16; a mean or an inverse root only loses bits.
 Severity severity_of(Stat stat, DType to) {
     return is_spread(stat) ? error_if_proven(to) : Severity::warning;
 }
@@ -248,6 +247,7 @@ extern constinit const Rule kHalfNormStats{.id = "MP405",
                                            .severity = Severity::error,
                                            .on_by_default = true,
                                            .confirmed_by = "MPT010",
+                                           .triggers = {kLowDtypes, kRegions, kEngines},
                                            .check = check};
 
 }  // namespace mp::lint

@@ -70,9 +70,9 @@ bool may_make_optimizer(std::string_view name) {
 
 // The constructor of the options, through the calls that set one and give them back.
 const Call* options_of(const Function& f, const Operand& value) {
-    const Call* call = source_call(f, value);
+    const Call* call = call_of(f, value);
     for (int depth = 0; call && call->kind == CallKind::method && depth < 16; ++depth)
-        call = call->args.empty() ? nullptr : source_call(f, call->args[0]);
+        call = call->args.empty() ? nullptr : call_of(f, call->args[0]);
     const bool makes =
         call && call->kind == CallKind::constructor && leaf(call->name.str()).ends_with("Options");
     return makes ? call : nullptr;
@@ -84,7 +84,7 @@ std::optional<double> eps_of(const Function& f, const Operand* options, const Op
     const Call* made = options_of(f, *options);
     if (!made) {  // a learning rate, or options that are made of one and nothing else
         const bool rate =
-            !source_call(f, *options) && (is_float(options->dtype) || number_of(*options).has_value());
+            !call_of(f, *options) && (is_float(options->dtype) || number_of(*options).has_value());
         return rate ? std::optional(optimizer.standard) : std::nullopt;
     }
     std::optional<double> eps = optimizer.standard;
@@ -130,7 +130,7 @@ public:
     void look_at_cpp(const Function& f, const Call& call) {
         const Optimizer* optimizer = cpp_optimizer_of(call);
         if (!optimizer || call.args.empty()) return;
-        const Call* parameters = source_call(f, call.args[0]);
+        const Call* parameters = call_of(f, call.args[0]);
         if (!parameters || leaf(parameters->name.str()) != "parameters" || parameters->args.empty()) return;
         const Call* cast = module_cast_before(f, *parameters);
         if (!cast || cast->result.dtype != DType::fp16) return;
@@ -150,7 +150,7 @@ private:
     TensorDType parameters(const Function& f, const Operand& value) {
         TensorDType found;
         derives_from(f, value, [&](const Operand& one) {
-            const Call* call = source_call(f, one);
+            const Call* call = call_of(f, one);
             const bool display = call && call->kind == CallKind::constructor &&
                                  (call->name.str() == "list" || call->name.str() == "dict");
             if (!display) found = dtypes_.of(f, one);
@@ -218,6 +218,7 @@ extern constinit const Rule kHalfOptimizerEps{.id = "MP303",
                                               .severity = Severity::error,
                                               .on_by_default = true,
                                               .confirmed_by = "MPT040",
+                                              .triggers = {kLowDtypes, kRegions, kEngines},
                                               .check = check};
 
 }  // namespace mp::lint

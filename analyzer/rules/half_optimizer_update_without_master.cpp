@@ -83,7 +83,7 @@ std::string message_of(const Update& u) {
 constexpr double kLargeRate = 1e-2;  // its steps survive for a while
 
 const Operand* half_module(const Function& f, const Operand& parameters) {
-    const Call* call = source_call(f, parameters);
+    const Call* call = call_of(f, parameters);
     if (parameters.shape == Shape::parameters && parameters.dtype != DType::unknown) return &parameters;
     const bool gives_all = call && leaf(call->name.str()) == "parameters" && !call->args.empty();
     return gives_all ? &call->args[0] : nullptr;
@@ -191,6 +191,7 @@ extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
                                                               .severity = Severity::error,
                                                               .on_by_default = true,
                                                               .confirmed_by = "MPT040",
+                                                              .triggers = {kLowDtypes, kRegions, kEngines},
                                                               .check = check};
 
 }  // namespace mp::lint

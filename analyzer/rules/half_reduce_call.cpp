@@ -21,8 +21,7 @@ namespace {
 
 enum class Combines { sum, other, unknown };
 
-// What   the operator argument of a reduction does, from the functor's type: cub::Sum,
-//        thrust::plus<T>,
+// What the operator of a reduction does, from the type of the functor: cub::Sum, thrust::plus<T>,
 // cooperative_groups::greater<T>. A lambda is unknown.
 Combines combines(const Call& call) {
     constexpr std::array<std::string_view, 4> kOthers{"max", "min", "greater", "less"};
@@ -134,6 +133,7 @@ extern constinit const Rule kHalfReduceCall{.id = "MP402",
                                             .severity = Severity::error,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT010",
+                                            .triggers = Triggers::cpp_only(),
                                             .check = check};
 
 }  // namespace mp::lint

@@ -58,6 +58,7 @@ extern constinit const Rule kImplicitHalfNarrowing{.id = "MP602",
                                                    .severity = Severity::warning,
                                                    .on_by_default = false,
                                                    .confirmed_by = "MPT010",
+                                                   .triggers = Triggers::cpp_only(),
                                                    .check = check};
 
 }  // namespace mp::lint

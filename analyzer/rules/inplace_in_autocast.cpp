@@ -91,7 +91,7 @@ void check_call(const RuleContext& context, TensorDTypes& dtypes, const Function
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    // Other calls than additions are judged by what an op list says of their op.
+    // Calls other than additions are judged by the category of their op.
     const auto any_op = [](std::string_view) { return true; };
     for_each_call_or_op(context.program, is_addition, any_op, [&](const Function& f, const Call& call) {
         check_call(context, dtypes, f, call, out);
@@ -105,6 +105,7 @@ extern constinit const Rule kInplaceInAutocast{.id = "MP116",
                                                .severity = Severity::warning,
                                                .on_by_default = true,
                                                .confirmed_by = "MPT060",
+                                               .triggers = {kLowDtypes, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

@@ -9,6 +9,7 @@
 //        dequantisation looks the same.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -86,6 +87,9 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+// Positions in the dtype of a buffer, which a cast of the model elsewhere makes half.
+constexpr std::array<std::string_view, 1> kOwnTriggers{"register_buffer"};
+
 }  // namespace
 
 extern constinit const Rule kIntInHalf{.id = "MP306",
@@ -93,6 +97,7 @@ extern constinit const Rule kIntInHalf{.id = "MP306",
                                        .severity = Severity::error,
                                        .on_by_default = true,
                                        .confirmed_by = "MPT010",
+                                       .triggers = {kLowDtypes, kRegions, kEngines, kOwnTriggers},
                                        .check = check};
 
 }  // namespace mp::lint

@@ -58,6 +58,8 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+constexpr std::array<std::string_view, 4> kOwnTriggers{"isnan", "isinf", "isfinite", "isneginf"};
+
 }  // namespace
 
 extern constinit const Rule kItemSync{.id = "MP605",
@@ -65,6 +67,7 @@ extern constinit const Rule kItemSync{.id = "MP605",
                                       .severity = Severity::note,
                                       .on_by_default = false,
                                       .confirmed_by = "",
+                                      .triggers = {kLossScaling, kOwnTriggers},
                                       .check = check};
 
 }  // namespace mp::lint

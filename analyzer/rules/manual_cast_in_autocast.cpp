@@ -108,7 +108,7 @@ bool is_exact(const Function& f, const Operand& value, DType dtype) {
     if (const auto number = number_of(value)) return rounded(low, *number) == *number;
     if (value.constant.str() == "true" || value.constant.str() == "false") return true;
     if (value.constant.str().ends_with("inf") || limit_of(f, value).finfo) return true;
-    const Call* display = source_call(f, value);
+    const Call* display = call_of(f, value);
     if (display && display->name.str() == "float") return true;  // float("-inf")
     return display && display->kind == CallKind::constructor &&
            (display->name.str() == "list" || display->name.str() == "tuple") &&
@@ -216,6 +216,7 @@ extern constinit const Rule kManualCastInAutocast{.id = "MP101",
                                                   .severity = Severity::warning,
                                                   .on_by_default = true,
                                                   .confirmed_by = "MPT060",
+                                                  .triggers = {kLowDtypes, kRegions, kEngines},
                                                   .check = check};
 
 }  // namespace mp::lint

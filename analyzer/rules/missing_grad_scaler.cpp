@@ -136,6 +136,7 @@ extern constinit const Rule kMissingGradScaler{.id = "MP201",
                                                .severity = Severity::error,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

@@ -1,6 +1,6 @@
 // MP117 mixed-half-types
 //
-// What   fp16 and bf16 meet: as inputs of one op, beside a region of the other type in an op that
+// What   fp16 and bf16 are mixed: as inputs of one op, beside a region of the other type in an op that
 //        promotes, or as buffer and type argument of one collective.
 // Why    Neither holds the other's values. Matrix products throw, promoting autocast ops refuse the
 //        half that is not the region's, and a collective reads the bits as another format.
@@ -48,7 +48,7 @@ Halves halves_of(TensorDTypes& dtypes, const Function& f, const Call& call, std:
 // The op computes on all of its inputs together; a cat or a dict does not.
 bool combines(const RuleContext& context, Op op) {
     const std::string_view name = op.name();
-    const Category listed = context.cuda.category(op);
+    const Category listed = context.policy("cuda")->category(op);
     return listed == Category::lower || listed == Category::promote || name == "add" || name == "sub" ||
            name == "mul" || name == "div";
 }
@@ -70,7 +70,7 @@ void report(const RuleContext& context, const Function& f, const Call& call, Sev
 void check_plain(const RuleContext& context, const Function& f, const Call& call, const Halves& is,
                  Findings& out) {
     if (!is.fp16 || !is.bf16) return;
-    const bool throws = context.cuda.category(call.op) == Category::lower;
+    const bool throws = context.policy("cuda")->category(call.op) == Category::lower;
     report(context, f, call, throws ? Severity::error : Severity::warning,
            std::string(call.op.name()) + " meets fp16" + quoted(naming(*is.fp16)) + " and bf16" +
                quoted(naming(*is.bf16)) +
@@ -130,6 +130,7 @@ extern constinit const Rule kMixedHalfTypes{.id = "MP117",
                                             .severity = Severity::error,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kLowDtypes, kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

@@ -166,6 +166,7 @@ extern constinit const Rule kMmaHalfAccumulator{.id = "MP407",
                                                 .severity = Severity::warning,
                                                 .on_by_default = true,
                                                 .confirmed_by = "MPT010",
+                                                .triggers = Triggers::cpp_only(),
                                                 .check = check};
 
 }  // namespace mp::lint

@@ -12,10 +12,10 @@
 
 #include <algorithm>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    // Several engines of a kind with different dtypes: nobody can tell which one it is.
+    // False for several engines of a kind with different dtypes: it is not known which one has the module.
     bool is_only(const Engine& engine) const {
         return std::ranges::all_of(engines_, [&](const Engine& other) {
             return other.kind != engine.kind || other.dtype == engine.dtype;
@@ -133,6 +133,7 @@ extern constinit const Rule kNestedPrecisionEngine{.id = "MP118",
                                                    .severity = Severity::warning,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kLowDtypes, kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

@@ -107,7 +107,7 @@ private:
             return;
         }
         const Operand* list = keyword_argument(call, "custom_white_list");
-        const Call* display = list ? source_call(f, *list) : nullptr;
+        const Call* display = list ? call_of(f, *list) : nullptr;
         if (!display) return;
         for (const Operand& op : display->args)
             if (!op.constant.empty()) others_.push_back({&f, call.span, spelled(op)});
@@ -127,7 +127,7 @@ private:
     void check_low(const Entry& entry, bool vendor_keeps) {
         const Op op = op_of(entry);
         if (!op.known()) return;
-        const bool torch_keeps = is_wide_list(context_.cuda.category(op));
+        const bool torch_keeps = is_wide_list(context_.policy("cuda")->category(op));
         if (!vendor_keeps && !torch_keeps && !needs_fp32(op)) return;
         report(entry, Severity::warning,
                std::string(op.name()) + " is put on the low-precision list, " +
@@ -190,6 +190,9 @@ private:
 
 void check(const RuleContext& context, Findings& out) { Lists(context, out).run(); }
 
+// Paddle, and what TensorFlow reads from the environment; the engines bring apex and HMP.
+constexpr std::array<std::string_view, 2> kOwnTriggers{".amp", "ALLOWLIST_ADD"};
+
 }  // namespace
 
 extern constinit const Rule kOpListOverride{.id = "MP109",
@@ -197,6 +200,7 @@ extern constinit const Rule kOpListOverride{.id = "MP109",
                                             .severity = Severity::warning,
                                             .on_by_default = true,
                                             .confirmed_by = "MPT060",
+                                            .triggers = {kEngines, kConfigurationFiles, kOwnTriggers},
                                             .check = check};
 
 }  // namespace mp::lint

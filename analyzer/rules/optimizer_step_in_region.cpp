@@ -4,7 +4,7 @@
 //        or a mask (1 - mask) * torch.finfo(torch.float32).min that is not under
 //        hmp.disable_casts().
 // Why    The update p - lr * g is a small difference: in half it rounds to p. HMP casts every op of
-//        the program, the optimizer's too, until disable_casts() says otherwise; fp32's limits
+//        the program, the optimizer's too, until disable_casts() ends that; fp32's limits
 //        round to inf in bf16, and 0 * inf is NaN where nothing is masked.
 // Fix    Step after the region; with HMP, `with hmp.disable_casts():` around clip, step and mask.
 // Silent Fused optimizers of Habana; objects that only have a step() (schedulers, profilers,
@@ -15,7 +15,6 @@
 #include <array>
 #include <cmath>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -23,6 +22,7 @@
 #include "analyzer/analyses/python_constants.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -37,7 +37,7 @@ bool is_own_library(std::string_view name) {
 
 bool is_scaler(std::string_view name) { return mentions(name, "GradScaler.step"); }
 
-// `opt.step()` of an object that nobody knows, when gradients are zeroed through the same object:
+// `opt.step()` of an object of unknown class, when gradients are zeroed through the same object:
 // no scheduler and no scaler can do that.
 bool zeroes_gradients(const Function& f, const Operand& object) {
     return std::ranges::any_of(f.calls, [&](const Call& call) {
@@ -182,6 +182,7 @@ extern constinit const Rule kOptimizerStepInRegion{.id = "MP108",
                                                    .severity = Severity::error,
                                                    .on_by_default = true,
                                                    .confirmed_by = "MPT060",
+                                                   .triggers = {kRegions, kEngines},
                                                    .check = check};
 
 }  // namespace mp::lint

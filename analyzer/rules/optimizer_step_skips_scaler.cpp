@@ -50,6 +50,7 @@ extern constinit const Rule kOptimizerStepSkipsScaler{.id = "MP204",
                                                       .severity = Severity::error,
                                                       .on_by_default = true,
                                                       .confirmed_by = "",
+                                                      .triggers = {kLossScaling, kRegions, kEngines},
                                                       .check = check};
 
 }  // namespace mp::lint

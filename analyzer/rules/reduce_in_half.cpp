@@ -20,7 +20,7 @@
 #include "analyzer/analyses/reduce_settings.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -55,7 +55,7 @@ Collective nccl(const Call& call) {
     return c;
 }
 
-// MPI has no half type of its own, so the buffer tells: (send, receive, count, type, operation,
+// MPI has no half type of its own: the dtype is that of the buffer. (send, receive, count, type, operation,
 // ...).
 Collective mpi(const Call& call) {
     constexpr std::array<std::string_view, 6> kNames{
@@ -195,13 +195,17 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+constexpr std::array<std::string_view, 1> kOwnTriggers{".all_reduce("};
+
 }  // namespace
 
-extern constinit const Rule kReduceInHalf{.id = "MP409",
-                                          .name = "reduce-in-half",
-                                          .severity = Severity::error,
-                                          .on_by_default = true,
-                                          .confirmed_by = "MPT050",
-                                          .check = check};
+extern constinit const Rule kReduceInHalf{
+    .id = "MP409",
+    .name = "reduce-in-half",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "MPT050",
+    .triggers = {kLowDtypes, kRegions, kEngines, kConfigurationFiles, kOwnTriggers},
+    .check = check};
 
 }  // namespace mp::lint

@@ -70,7 +70,7 @@ struct Place {
     explicit operator bool() const { return function != nullptr; }
 };
 
-// Somebody has decided: whatever value the flag gets.
+// The program sets the flag, to any value.
 bool sets_flag(const Program& program, const Flag& flag) {
     bool found = std::ranges::any_of(program.functions(), [&](const Function* f) {
         return std::ranges::any_of(f->settings,
@@ -223,6 +223,7 @@ extern constinit const Rule kReducedPrecisionReduction{.id = "MP408",
                                                        .severity = Severity::warning,
                                                        .on_by_default = true,
                                                        .confirmed_by = "MPT010",
+                                                       .triggers = {kLowDtypes, kRegions, kEngines},
                                                        .check = check};
 
 }  // namespace mp::lint

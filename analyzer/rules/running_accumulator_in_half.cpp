@@ -90,11 +90,13 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kRunningAccumulatorInHalf{.id = "MP410",
-                                                      .name = "running-accumulator-in-half",
-                                                      .severity = Severity::warning,
-                                                      .on_by_default = true,
-                                                      .confirmed_by = "MPT010",
-                                                      .check = check};
+extern constinit const Rule kRunningAccumulatorInHalf{
+    .id = "MP410",
+    .name = "running-accumulator-in-half",
+    .severity = Severity::warning,
+    .on_by_default = true,
+    .confirmed_by = "MPT010",
+    .triggers = {kLowDtypes, kRegions, kEngines, kConfigurationFiles},
+    .check = check};
 
 }  // namespace mp::lint

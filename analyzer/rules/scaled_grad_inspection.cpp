@@ -50,6 +50,7 @@ extern constinit const Rule kScaledGradInspection{.id = "MP209",
                                                   .severity = Severity::warning,
                                                   .on_by_default = true,
                                                   .confirmed_by = "",
+                                                  .triggers = {kLossScaling, kRegions, kEngines},
                                                   .check = check};
 
 }  // namespace mp::lint

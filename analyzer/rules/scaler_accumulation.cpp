@@ -54,6 +54,7 @@ extern constinit const Rule kScalerAccumulation{.id = "MP206",
                                                 .severity = Severity::error,
                                                 .on_by_default = true,
                                                 .confirmed_by = "",
+                                                .triggers = {kLossScaling, kRegions, kEngines},
                                                 .check = check};
 
 }  // namespace mp::lint

@@ -56,7 +56,7 @@ void check_trainer(const RuleContext& context, const Function& f, const Call& c,
     const Operand* model = argument(c, 0, "model");
     const Operand* settings = argument(c, 1, "args");
     if (!model || !settings) return;
-    const Call* made = source_call(f, *settings);
+    const Call* made = call_of(f, *settings);
     if (!made || !is_true(keyword_argument(*made, "fp16"))) return;
     if (context.program.dtype_of(f, *model).dtype != DType::fp16) return;
     emit(context, f,
@@ -88,6 +88,7 @@ extern constinit const Rule kScalerOnHalfGrads{.id = "MP207",
                                                .severity = Severity::error,
                                                .on_by_default = true,
                                                .confirmed_by = "",
+                                               .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
                                                .check = check};
 
 }  // namespace mp::lint

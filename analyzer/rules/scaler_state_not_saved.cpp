@@ -133,6 +133,7 @@ extern constinit const Rule kScalerStateNotSaved{.id = "MP210",
                                                  .severity = Severity::warning,
                                                  .on_by_default = true,
                                                  .confirmed_by = "",
+                                                 .triggers = {kLossScaling, kRegions, kEngines},
                                                  .check = check};
 
 }  // namespace mp::lint

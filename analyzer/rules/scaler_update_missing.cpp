@@ -63,6 +63,7 @@ extern constinit const Rule kScalerUpdateMissing{.id = "MP205",
                                                  .severity = Severity::error,
                                                  .on_by_default = true,
                                                  .confirmed_by = "",
+                                                 .triggers = {kLossScaling, kRegions, kEngines},
                                                  .check = check};
 
 }  // namespace mp::lint

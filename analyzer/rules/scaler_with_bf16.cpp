@@ -30,7 +30,7 @@ DType region_dtype(const Function& f, const Call& call) {
         return mentions(value, "bfloat16") || value == "kBFloat16" ? DType::bf16 : DType::fp16;
     }
     if (call.args.empty()) return DType::unknown;
-    const Call* made = source_call(f, call.args[0]);
+    const Call* made = call_of(f, call.args[0]);
     const Operand* dtype = made ? argument(*made, 1, "dtype") : nullptr;
     return dtype && dtype->dtype == DType::bf16 ? DType::bf16 : DType::fp16;
 }
@@ -79,6 +79,7 @@ extern constinit const Rule kScalerWithBf16{.id = "MP208",
                                             .severity = Severity::note,
                                             .on_by_default = false,
                                             .confirmed_by = "",
+                                            .triggers = {kLossScaling, kRegions, kEngines},
                                             .check = check};
 
 }  // namespace mp::lint

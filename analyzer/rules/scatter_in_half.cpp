@@ -1,7 +1,7 @@
 // MP404 scatter-in-half
 //
 // What   scatter_add, index_add, index_put(accumulate=True) and their kin sum into a half tensor.
-// Why    Every addition rounds to the target's few bits: a thousand ones that meet in one bf16 element
+// Why    Every addition rounds to the target's few bits: a thousand ones added into one bf16 element
 //        give 256. The order of the additions changes from run to run.
 // Fix    Scatter into an fp32 tensor and cast the result.
 // Silent fp32 targets; maximum and minimum; writes that replace.
@@ -106,6 +106,7 @@ extern constinit const Rule kScatterInHalf{.id = "MP404",
                                            .severity = Severity::warning,
                                            .on_by_default = true,
                                            .confirmed_by = "MPT010",
+                                           .triggers = {kLowDtypes, kRegions, kEngines},
                                            .check = check};
 
 }  // namespace mp::lint

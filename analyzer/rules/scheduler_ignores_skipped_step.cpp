@@ -35,6 +35,7 @@ extern constinit const Rule kSchedulerIgnoresSkippedStep{.id = "MP211",
                                                          .severity = Severity::note,
                                                          .on_by_default = false,
                                                          .confirmed_by = "",
+                                                         .triggers = {kLossScaling, kRegions, kEngines},
                                                          .check = check};
 
 }  // namespace mp::lint

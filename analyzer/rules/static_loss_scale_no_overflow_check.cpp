@@ -13,11 +13,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/loss_scales.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -42,7 +42,7 @@ std::optional<Scaled> scaled_loss(const Protocol& protocol, const Function& f) {
     for (const Call& c : f.calls) {
         const Event e = protocol.roles().event(f, c);
         if (e.kind != EventKind::backward || !e.loss) continue;
-        const Call* product = source_call(f, *e.loss);
+        const Call* product = call_of(f, *e.loss);
         const std::optional<double> scale = product ? factor_of(*product) : std::nullopt;
         if (scale) return Scaled{product, &c, *scale};
     }
@@ -147,11 +147,13 @@ void check(const RuleContext& context, Findings& out) {
 
 }  // namespace
 
-extern constinit const Rule kStaticLossScaleNoOverflowCheck{.id = "MP213",
-                                                            .name = "static-loss-scale-no-overflow-check",
-                                                            .severity = Severity::warning,
-                                                            .on_by_default = true,
-                                                            .confirmed_by = "",
-                                                            .check = check};
+extern constinit const Rule kStaticLossScaleNoOverflowCheck{
+    .id = "MP213",
+    .name = "static-loss-scale-no-overflow-check",
+    .severity = Severity::warning,
+    .on_by_default = true,
+    .confirmed_by = "",
+    .triggers = {kLossScaling, kLowDtypes, kRegions, kEngines},
+    .check = check};
 
 }  // namespace mp::lint

@@ -1,19 +1,23 @@
 // MP002 suppression-without-reason
 //
-// What   A comment silences a finding and does not say why.
-// Why    Whoever changes the line later cannot know whether the reason still holds.
+// What   A comment silences a finding without a reason.
+// Why    The next author of the line cannot know whether the suppression is still needed.
 // Fix    Write the reason behind the rule.
 // Silent Any words, in front of the suppression or behind it; comments for other tools.
 // Tests  testdata/lint/MP002.md, tests/analyzer/suppress/suppress_test.cpp
+
+#include <array>
 
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
-// Comments are no facts: the driver, which sees them, reports this one. It is a rule so that it can
+// Facts hold no comments, so the driver reports this rule. It is listed here so that it can
 // be selected, ignored and explained like any other.
 void check(const RuleContext&, Findings&) {}
+
+constexpr std::array<std::string_view, 1> kOwnTriggers{"mp-lint"};
 
 }  // namespace
 
@@ -22,6 +26,7 @@ extern constinit const Rule kSuppressionWithoutReason{.id = "MP002",
                                                       .severity = Severity::note,
                                                       .on_by_default = true,
                                                       .confirmed_by = "",
+                                                      .triggers = {kOwnTriggers},
                                                       .check = check};
 
 }  // namespace mp::lint

@@ -18,7 +18,7 @@
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
@@ -170,6 +170,8 @@ void check(const RuleContext& context, Findings& out) {
     }
 }
 
+constexpr std::array<std::string_view, 3> kOwnTriggers{"tf32", "TF32", "precision"};
+
 }  // namespace
 
 extern constinit const Rule kTf32Global{.id = "MP603",
@@ -177,6 +179,7 @@ extern constinit const Rule kTf32Global{.id = "MP603",
                                         .severity = Severity::warning,
                                         .on_by_default = true,
                                         .confirmed_by = "",
+                                        .triggers = {kOwnTriggers},
                                         .check = check};
 
 }  // namespace mp::lint

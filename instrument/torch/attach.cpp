@@ -1,14 +1,14 @@
 // The one door: instrument/preload calls mptrace_attach once libtorch is mapped and initialised.
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
+#include "instrument/torch/adapter.hpp"
 #include "instrument/torch/interceptor.hpp"
-#include "instrument/torch/pool.hpp"
-#include "instrument/torch/twin.hpp"
+#include "instrument/torch/twin_allocator.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
 
@@ -21,20 +21,7 @@ bool python_runs() {
     return initialized && initialized() != 0;
 }
 
-bool is_listed(const trace::Options& options, Rank rank) {
-    if (options.ranks.empty()) return true;
-    for (const trace::RankRange& r : options.ranks)
-        if (rank.value >= r.first && rank.value <= r.last) return true;
-    return false;
-}
-
-void in_forked_child() {
-    if (Session* s = session()) s->after_fork_in_child();
-}
-
-void at_exit() {
-    if (Session* s = session()) s->finish();
-}
+void at_exit() { adapter()->finish(); }
 
 const char* environment(const char* name) { return std::getenv(name); }
 
@@ -45,20 +32,15 @@ int attach(const char* options_path) {
         return 1;
     }
     if (options->mode == trace::Mode::off) return 0;
-    const trace::Identity identity = trace::identity_of_process(environment);
-    // A twin's collectives need every rank; the other modes leave unlisted ranks alone.
+    trace::Identity identity = trace::identity_of_process(environment);
+    // A twin's collectives need every rank. In the other modes an unlisted rank is left alone.
     const bool twin_mode = options->mode == trace::Mode::step || options->mode == trace::Mode::trajectory;
-    if (!twin_mode && !is_listed(*options, identity.rank)) return 0;
-    // Never destroyed: the program's own static destructors may still dispatch ops.
-    auto* const s = new Session(std::move(*options), identity, python_runs());
-    auto* const t = new Twin(*s);
-    set_twin(t);
-    set_session(s);
-    if (twin_mode) install_pool();
-    intercept_ops(*s, *t);
-    ::pthread_atfork(nullptr, nullptr, in_forked_child);
-    // Python's own end comes through the shim's atexit; this serves C++ programs.
-    if (!s->has_python()) std::atexit(at_exit);
+    if (!twin_mode && !lists(*options, identity.rank)) return 0;
+    Adapter& a = start_adapter(std::move(*options), std::move(identity), python_runs());
+    if (twin_mode) install_twin_allocator(a.pool);
+    intercept_ops(a);
+    // In Python programs the shim's atexit ends the recording; this serves C++ programs.
+    if (!a.control.has_python()) std::atexit(at_exit);
     return 0;
 }
 

@@ -13,8 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 #include <vector>
 
 namespace mp::twin {
@@ -84,7 +82,7 @@ private:
         }
     }
 
-    // Stripped programs have no names; then the layer stays unknown and the address is all there is.
+    // Stripped programs have no names: the layer stays unknown, and only the address is recorded.
     void read_functions() {
         const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (file < 0) return;
@@ -131,6 +129,7 @@ private:
     std::vector<Function> functions_;
 };
 
+// Never destroyed: ops may run while static destructors do.
 const Executable& executable() {
     static const auto* const program = new Executable();
     return *program;
@@ -144,7 +143,7 @@ struct Frames {
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* given) {
     auto* const frames = static_cast<Frames*>(given);
-    // A return address stands behind its call.
+    // A return address is the one after its call.
     const std::uint64_t address = static_cast<std::uint64_t>(_Unwind_GetIP(context)) - 1;
     if (executable().contains(address)) frames->own[frames->count++] = executable().in_file(address);
     const bool enough = frames->count == kOwnFrames || ++frames->depth >= kDeepest;
@@ -153,9 +152,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* given) {
 
 }  // namespace
 
-CallPath call_path() {
-    static auto* const known = new std::unordered_map<std::uint64_t, LayerId>();
-    static std::mutex mutex;
+CallPath CallPaths::here() {
     Frames frames;
     _Unwind_Backtrace(visit, &frames);
     if (frames.count == 0) return {};
@@ -163,11 +160,11 @@ CallPath call_path() {
     const Function* const outer = frames.count > 1 ? executable().function_at(frames.own[1]) : nullptr;
     if (!inner) return {0, frames.own[0]};
     const std::uint64_t key = inner->begin * 0x9E3779B97F4A7C15ull + (outer ? outer->begin : 0);
-    const std::lock_guard lock(mutex);
-    auto it = known->find(key);
-    if (it == known->end()) {
+    const std::lock_guard lock(mutex_);
+    auto it = known_.find(key);
+    if (it == known_.end()) {
         const bool shows_outer = outer && outer != inner && outer->name != "main";
-        it = known->emplace(key, layers().intern(shows_outer ? outer->name + "." + inner->name : inner->name))
+        it = known_.emplace(key, layers_.intern(shows_outer ? outer->name + "." + inner->name : inner->name))
                  .first;
     }
     return {it->second, frames.own[0]};

@@ -1,21 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "instrument/torch/layers.hpp"
 
 namespace mp::twin {
 
-// Where a C++ program asks for an op, when it names no layers itself: by the frames of its own executable
-// among the callers. Nothing is opened or locked after the first call; a few microseconds each.
+// Where a C++ program asks for an op.
 struct CallPath {
     LayerId layer = 0;          // "BlockImpl.through": the innermost functions of the program, at most two
     std::uint64_t address = 0;  // of the innermost call, as the executable's own file counts; 0: none found
 };
-CallPath call_path();
 
-// "sharded_gpt+0x1f3c4": what a reader with the executable turns into file and line.
+// Names layers for C++ programs that name none themselves, by the frames of their own executable among the callers of
+// an op. A look-up takes a few microseconds and one lock; the executable is read once. Safe from any thread.
+class CallPaths {
+public:
+    explicit CallPaths(Layers& layers) : layers_(layers) {}
+
+    CallPath here();
+
+private:
+    Layers& layers_;
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, LayerId> known_;  // by functions
+};
+
+// "sharded_gpt+0x1f3c4": a reader that has the executable finds file and line for it.
 std::string source_of_call(std::uint64_t address);
 
 }  // namespace mp::twin

@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <functional>
 
+#include "instrument/torch/thread_state.hpp"
+
 namespace mp::twin {
 namespace {
 
 constexpr std::size_t kLongestName = 4096;
 constexpr std::size_t kMostMarks = 1 << 20;
 
-// Finds a name without making a string of it: modules are called often.
+// Finds a name without making a string: modules are called often.
 struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -28,7 +30,7 @@ struct Mark {
 }  // namespace
 
 // Lives as long as the process: a backward may ask for the nodes of a thread that has ended.
-struct Layers::Thread {
+struct LayersOfThread {
     std::mutex mutex;
     struct Running {
         LayerId layer = 0;
@@ -53,16 +55,6 @@ struct Layers::Thread {
     }
 };
 
-Layers& layers() {
-    static auto* const all = new Layers();
-    return *all;
-}
-
-Site& current_site() noexcept {
-    static thread_local Site site;
-    return site;
-}
-
 Layers::Layers()
     : loss(intern("(loss)")),
       optimizer(intern("(optimizer)")),
@@ -82,24 +74,24 @@ std::string Layers::name(LayerId id) const {
     return id < names_.size() ? names_[id] : std::string();
 }
 
-Layers::Thread& Layers::thread() const {
-    static thread_local Thread* own = nullptr;
+LayersOfThread& Layers::thread() const {
+    LayersOfThread*& own = thread_state().layers;
     if (!own) {
-        own = new Thread();
+        own = new LayersOfThread();
         const std::lock_guard lock(mutex_);
         threads_[at::RecordFunction::currentThreadId()] = own;
     }
     return *own;
 }
 
-Layers::Thread* Layers::find_thread(std::uint64_t id) {
+LayersOfThread* Layers::find_thread(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
     const auto it = threads_.find(id);
     return it == threads_.end() ? nullptr : it->second;
 }
 
 void Layers::push(std::string_view name) {
-    Thread& t = thread();
+    LayersOfThread& t = thread();
     const std::string_view key = name.substr(0, kLongestName);
     auto it = t.known.find(key);
     if (it == t.known.end()) it = t.known.emplace(std::string(key), intern(key)).first;
@@ -110,7 +102,7 @@ void Layers::push(std::string_view name) {
 }
 
 LayerId Layers::pop() {
-    Thread& t = thread();
+    LayersOfThread& t = thread();
     if (t.stack.empty()) return 0;
     const LayerId top = t.stack.back().layer;
     t.stack.pop_back();
@@ -125,24 +117,24 @@ void Layers::runs_op(LayerId layer) {
 }
 
 LayerId Layers::current() const {
-    const Thread& t = thread();
+    const LayersOfThread& t = thread();
     return t.stack.empty() ? 0 : t.stack.back().layer;
 }
 
 bool Layers::in_module() const {
-    const Thread& t = thread();
+    const LayersOfThread& t = thread();
     return !t.stack.empty() && t.stack.back().module;
 }
 
 std::size_t Layers::depth() const { return thread().stack.size(); }
 
 bool Layers::after_model() const {
-    const Thread& t = thread();
+    const LayersOfThread& t = thread();
     return t.ran && t.stack.empty();
 }
 
 LayerId Layers::of_node(std::uint64_t forward_thread, std::int64_t sequence) {
-    Thread* t = find_thread(forward_thread);
+    LayersOfThread* t = find_thread(forward_thread);
     if (!t || sequence < 0) return 0;
     const std::lock_guard lock(t->mutex);
     const auto after =
@@ -152,7 +144,7 @@ LayerId Layers::of_node(std::uint64_t forward_thread, std::int64_t sequence) {
 }
 
 void Layers::end_step() {
-    Thread& t = thread();
+    LayersOfThread& t = thread();
     t.ran = false;
     if (t.stack.empty()) t.mark(0);
     const std::lock_guard lock(t.mutex);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "instrument/torch/parameters.hpp"
-#include "instrument/torch/python_frame.hpp"
+#include "instrument/torch/tensors.hpp"
 
 namespace mp::twin {
 
@@ -15,13 +14,13 @@ void Ledger::begin_step(bool sampled) {
 
 trace::OpRecord Ledger::describe(const Site& site, const OpInfo& op, at::ScalarType dtype) {
     trace::OpRecord record;
-    record.layer = layers().name(site.layer);
+    record.layer = layers_.name(site.layer);
     record.guessed = site.guessed;
     record.op = op.name;
     record.phase = site.phase;
     record.dtype = dtype_of(dtype);
     record.first = site.ordinal;
-    record.source = source_of(site, op);
+    record.source = sources_.of(site, op);
     return record;
 }
 

@@ -10,24 +10,28 @@
 #include "instrument/torch/compat.hpp"
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/op_info.hpp"
+#include "instrument/torch/sources.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::twin {
 
-// What was measured in the step under way, one entry per (layer, op, phase, dtype). Safe from any thread.
+// What was measured in the step under way, one entry per (layer, op, phase, dtype). Safe from any thread: one lock per
+// measured result.
 class Ledger {
 public:
+    Ledger(const Layers& layers, Sources& sources) : layers_(layers), sources_(sources) {}
+
     void begin_step(bool sampled);
     // Whether this step measures everything; else only layer boundaries and what is not finite.
-    bool sampled() const noexcept { return sampled_; }
+    bool sampled() const noexcept { return sampled_.load(std::memory_order_relaxed); }
 
-    // Calls `add` with the entry of this place.
+    // Calls `add` with the entry of this place, under the lock.
     template <typename Add>
     void add(const Site& site, const OpInfo& op, at::ScalarType dtype, const Add& add) {
         std::unique_lock lock(mutex_);
         auto it = entries_.find(Key{&op, site.layer, site.phase, dtype});
         if (it == entries_.end()) {
-            // Asking Python for the place takes the GIL, whose holder may be waiting for this lock.
+            // describe() may take the GIL, and the thread that holds the GIL may wait for this lock.
             lock.unlock();
             trace::OpRecord fresh = describe(site, op, dtype);
             lock.lock();
@@ -40,7 +44,7 @@ public:
     std::vector<trace::OpRecord> take();
 
 private:
-    static trace::OpRecord describe(const Site&, const OpInfo&, at::ScalarType);
+    trace::OpRecord describe(const Site&, const OpInfo&, at::ScalarType);
 
     struct Key {
         const OpInfo* op;
@@ -57,6 +61,8 @@ private:
         }
     };
 
+    const Layers& layers_;
+    Sources& sources_;
     std::mutex mutex_;
     std::atomic<bool> sampled_{false};
     std::unordered_map<Key, trace::OpRecord, Hash> entries_;

@@ -2,32 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <initializer_list>
+#include <optional>
+#include <utility>
 
-#include "instrument/torch/parameters.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
-namespace {
 
-constexpr double kLargeError = 0.1;  // of PROP, from which on it is asked where it comes from
-
-// The last result of the running layer. Held weakly: nothing lives longer because it is measured.
+// The last result of the layer that runs. Held weakly: nothing lives longer because it is measured.
 struct Boundary {
-    c10::weak_intrusive_ptr<c10::TensorImpl> real;
+    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> real;
     const OpInfo* op = nullptr;
     Site site;
 };
 
-struct Last {
-    std::optional<Boundary> boundary;
-};
+namespace {
 
-Last& last() {
-    static thread_local Last last;
-    return last;
-}
+constexpr double kLargeError = 0.1;  // inherited errors from here on are traced to the inputs
 
 // Ops that write constants or move what is there: an infinity in their results was put there on purpose.
 bool places_constants(const OpInfo& op) {
@@ -48,15 +40,6 @@ bool has_a_domain(const OpInfo& op, Phase phase) {
 }
 
 bool is_arithmetic(const OpInfo& op) { return op.traits.has(Trait::arithmetic); }
-
-}  // namespace
-
-bool any_nonfinite(const at::Tensor& t) {
-    cpu::TensorView view;
-    return t.numel() > 0 && view_for_kernels(t, view) && cpu::any_nonfinite(view);
-}
-
-namespace {
 
 // Largest relative L2 to the twin among the float inputs.
 double input_error(const Call& call) {
@@ -148,27 +131,7 @@ void put_origin(trace::OpRecord& r, std::uint64_t ordinal, const Inputs& inputs)
 
 }  // namespace
 
-bool is_low_precision(at::ScalarType type) {
-    return type == at::kHalf || type == at::kBFloat16 || is_float8(type);
-}
-
-bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
-    if (!has_plain_memory(t) || !t.device().is_cpu() || t.is_complex() || t.is_conj() || t.is_neg() ||
-        t.dim() > cpu::kMaxDims || !carries_floats(t))
-        return false;
-    view.data = t.data_ptr();
-    view.dtype = dtype_of(t.scalar_type());
-    if (view.dtype == DType::unknown) return false;
-    view.dims = static_cast<int>(t.dim());
-    for (int d = 0; d < view.dims; ++d) {
-        view.sizes[d] = t.size(d);
-        view.strides[d] = t.stride(d);
-    }
-    return true;
-}
-
-void measure_result(Session& session, const Site& site, const OpInfo& op, const Call& call,
-                    const Measured& m) {
+void measure_result(Ledger& ledger, const Site& site, const OpInfo& op, const Call& call, const Measured& m) {
     cpu::TensorView real, twin, local;
     if (m.real.numel() == 0 || !view_for_kernels(m.real, real)) return;
     const bool has_twin = comparable(m.real, m.twin) && view_for_kernels(m.twin, twin);
@@ -176,7 +139,7 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     TensorStats stats;
     Divergence cum, loc, prop;
     std::optional<ExponentHistogram> exponents;
-    if (session.ledger().sampled() && is_low_precision(m.real.scalar_type())) exponents.emplace();
+    if (ledger.sampled() && is_low_precision(m.real.scalar_type())) exponents.emplace();
     if (has_twin)
         cpu::statistics_and_divergence(real, twin, stats, cum, exponents ? &*exponents : nullptr);
     else
@@ -193,7 +156,7 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     }
     const double inherited = has_local && has_twin ? relative_l2(prop) : 0;
     const double from = inherited > kLargeError && std::isfinite(inherited) ? input_error(call) : 0;
-    session.ledger().add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
+    ledger.add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
         put_stats(r, stats);
         if (exponents) r.exponents.add(0, exponents->bins);
         if (has_twin) put_total(r, cum);
@@ -203,15 +166,17 @@ void measure_result(Session& session, const Site& site, const OpInfo& op, const 
     });
 }
 
-void glance_at_result(Session& session, const Site& site, const OpInfo& op, const Call& call,
+void glance_at_result(Ledger& ledger, const Site& site, const OpInfo& op, const Call& call,
                       const at::Tensor& real, const at::Tensor& twin) {
     const bool may_end_here = may_leave_format(op, real.scalar_type()) || has_a_domain(op, site.phase);
-    if (may_end_here && any_nonfinite(real)) return measure_result(session, site, op, call, {real, twin, {}});
+    if (may_end_here && any_nonfinite(real)) return measure_result(ledger, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
-    last().boundary = Boundary{c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
+    Boundary*& boundary = thread_state().boundary;
+    if (!boundary) boundary = new Boundary();
+    *boundary = {c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
 }
 
-void watch_results(Session& session, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
+void watch_results(Ledger& ledger, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
                    const Stack& stack, std::size_t results) {
     const TwinScope scope;
     const auto watch = [&](const at::Tensor& t) {
@@ -224,7 +189,7 @@ void watch_results(Session& session, const Site& site, const OpInfo& op, const s
             inputs = inputs_of(op, arguments);
             origin = inputs.finite && is_origin(op, stats, {}, false);
         }
-        session.ledger().add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
+        ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
             put_stats(r, stats);
             if (origin) put_origin(r, site.ordinal, inputs);
         });
@@ -232,34 +197,33 @@ void watch_results(Session& session, const Site& site, const OpInfo& op, const s
     for (std::size_t i = 0; i < results; ++i) for_each_tensor(stack[stack.size() - results + i], watch);
 }
 
-void layer_ends(LayerId layer) noexcept {
-    Session* const s = session();
-    if (!s || !s->twin_active() || !last().boundary) return;
+void layer_ends(Parts& parts, LayerId layer) noexcept {
+    Boundary* const last = thread_state().boundary;
+    if (!parts.control.twin_active() || !last || !last->real) return;
     try {
-        const Boundary boundary = std::move(*last().boundary);
-        last().boundary.reset();
-        auto impl = boundary.real.lock();
-        if (boundary.site.layer != layer || !impl || !twin()) return;
+        const Boundary boundary = std::exchange(*last, {});
+        auto impl = boundary.real->lock();
+        if (boundary.site.layer != layer || !impl) return;
         const TwinScope scope;
         const at::Tensor real(std::move(impl));
         if (!has_plain_memory(real) || !carries_floats(real)) return;
-        const ShadowMap::Lookup found = twin()->shadows().find(real);
+        const ShadowMap::Lookup found = parts.shadows.find(real);
         if (!found.shadow.defined()) return;
         cpu::TensorView view, shadow;
         if (!view_for_kernels(real, view) || !view_for_kernels(found.shadow, shadow)) return;
         TensorStats stats;
         Divergence cum;
         if (!cpu::statistics_and_divergence(view, shadow, stats, cum)) return;
-        s->ledger().add(boundary.site, *boundary.op, real.scalar_type(), [&](trace::OpRecord& r) {
+        parts.ledger.add(boundary.site, *boundary.op, real.scalar_type(), [&](trace::OpRecord& r) {
             put_stats(r, stats);
             put_total(r, cum);
         });
     } catch (const std::exception& e) {
-        s->measuring_fault("layer boundary", e.what());
+        parts.faults.measuring("layer boundary", e.what());
     }
 }
 
-void measure_absorption(Session& session, const Site& site, const OpInfo& op, const at::Tensor& before,
+void measure_absorption(Ledger& ledger, const Site& site, const OpInfo& op, const at::Tensor& before,
                         const at::Tensor& after, const at::Tensor& twin_before,
                         const at::Tensor& twin_after) {
     cpu::TensorView views[4];
@@ -268,7 +232,7 @@ void measure_absorption(Session& session, const Site& site, const OpInfo& op, co
         if (!comparable(after, *tensors[i]) || !view_for_kernels(*tensors[i], views[i])) return;
     cpu::Standstill still;
     if (!cpu::standstill(views[0], views[1], views[2], views[3], still) || still.meant_to_move == 0) return;
-    session.ledger().add(site, op, after.scalar_type(), [&](trace::OpRecord& r) {
+    ledger.add(site, op, after.scalar_type(), [&](trace::OpRecord& r) {
         r.added += still.meant_to_move;
         r.absorbed += still.unmoved;
     });

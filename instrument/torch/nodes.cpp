@@ -4,100 +4,121 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
-#include <vector>
+#include <memory>
 
-#include "instrument/torch/session.hpp"
+#include "instrument/torch/adapter.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
 namespace {
 
-Session* g_session = nullptr;
+// A node that runs. Torch keeps it until the node ends; nodes of one thread nest.
+struct RunningNode final : at::ObserverContext {
+    NodePlace place;
+    const NodePlace* outer = nullptr;
+};
 
-// Of the last node of this thread that has a number.
-LayerId& last_layer() {
-    static thread_local LayerId last = 0;
-    return last;
-}
-
-std::vector<NodePlace>& places() {
-    static thread_local std::vector<NodePlace> all;
-    return all;
-}
-
-// AccumulateGrad has no number of its own. Its parameter says where it belongs; where torch does not tell
-// the node (before 2.1), the node before it is the best guess.
-NodePlace accumulating(const std::vector<NodePlace>& outer, LayerId previous) {
-    NodePlace place{previous, true, outer.empty() ? 0 : outer.back().layer_depth};
+// AccumulateGrad has no number of its own. Its parameter says where it belongs. Before 2.1 torch does not name the node
+// that runs; then the node before it is the best guess.
+NodePlace accumulating(Parts& parts, const ThreadState& state) {
+    NodePlace place{state.last_node_layer, true, state.node ? state.node->layer_depth : 0};
 #if MP_TORCH_AT_LEAST(2, 1)
     const auto node = torch::autograd::get_current_node();
     const auto* const accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
     if (!accumulate || !accumulate->variable.defined()) return place;
-    const LayerId owner = g_session->parameters().layer_of(accumulate->variable);
+    const LayerId owner = parts.parameters.layer_of(accumulate->variable);
     if (owner) place = {owner, false, place.layer_depth};
+#else
+    (void)parts;
 #endif
     return place;
+}
+
+// Places are looked up only in steps that measure where ops run.
+NodePlace place_of(Parts& parts, ThreadState& state, const at::RecordFunction& node) {
+    NodePlace place;
+    if (parts.control.twin_active() || parts.ledger.sampled()) {
+        const std::int64_t sequence = node.seqNr();
+        if (sequence < 0) {
+            place = accumulating(parts, state);
+        } else {
+            place.layer = parts.layers.of_node(node.forwardThreadId(), sequence);
+            state.last_node_layer = place.layer;
+        }
+    }
+    place.layer_depth = parts.layers.depth();
+    return place;
+}
+
+// Within one backward() nodes run in falling order of their numbers, so a scalar that made its node is the root if its
+// number is above that of the node before.
+void look_for_root(Adapter& a, ThreadState& state, const at::RecordFunction& node) {
+    const std::int64_t sequence = node.seqNr();
+    if (sequence < 0) return;  // AccumulateGrad has the largest number there is, stored as -1
+    const std::int64_t previous = state.last_node;
+    state.last_node = sequence;
+    if (state.depth > 0 || (previous >= 0 && sequence <= previous)) return;
+    const Internal internal;
+    const auto root = a.losses.made_by(sequence);
+    if (!root) return;
+    if (!a.control.has_python()) {
+        const bool has_gradient = !node.inputs().empty() && node.inputs()[0].isTensor();
+        a.inferred_clock.begin_backward(has_gradient ? node.inputs()[0].toTensor() : at::Tensor());
+    }
+    a.clock.begin_backward(*root);
 }
 
 std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node) {
     ThreadState& state = thread_state();
     ++state.autograd_depth;
-    const std::int64_t sequence = node.seqNr();
+    Adapter& a = *adapter();
+    if (!a.control.armed()) return nullptr;
     try {
-        if (!g_session->armed()) {
-            places().emplace_back();
-            return nullptr;
+        auto running = std::make_unique<RunningNode>();
+        running->place = place_of(a, state, node);
+        running->outer = state.node;
+        state.node = &running->place;
+        try {
+            look_for_root(a, state, node);
+        } catch (const std::exception& e) {
+            a.faults.internal("autograd observer", e.what());
         }
-        // AccumulateGrad has the largest number there is, stored as -1.
-        NodePlace place = sequence < 0
-                              ? accumulating(places(), last_layer())
-                              : NodePlace{layers().of_node(node.forwardThreadId(), sequence), false, 0};
-        place.layer_depth = layers().depth();
-        if (sequence >= 0) last_layer() = place.layer;
-        places().push_back(place);
-        if (sequence < 0) return nullptr;
-        const std::int64_t previous = state.last_node;
-        state.last_node = sequence;
-        if (state.depth > 0) return nullptr;
-        at::Tensor gradient;
-        if (!g_session->has_python() && !node.inputs().empty() && node.inputs()[0].isTensor())
-            gradient = node.inputs()[0].toTensor();
-        const Internal internal;
-        g_session->node_begins(sequence, previous, gradient);
+        return running;
     } catch (const std::exception& e) {
-        g_session->internal_fault("autograd observer", e.what());
+        a.faults.internal("autograd observer", e.what());
+        return nullptr;
     }
-    return nullptr;
 }
 
-void node_ends(const at::RecordFunction&, at::ObserverContext*) {
-    --thread_state().autograd_depth;
-    if (!places().empty()) places().pop_back();
+void node_ends(const at::RecordFunction&, at::ObserverContext* context) {
+    ThreadState& state = thread_state();
+    --state.autograd_depth;
+    if (const auto* const running = static_cast<const RunningNode*>(context)) state.node = running->outer;
 }
 
 }  // namespace
 
-const NodePlace* running_node() noexcept { return places().empty() ? nullptr : &places().back(); }
-
-NodePlace place_beside_node(const OpInfo& op) {
+NodePlace place_beside_node(Parts& parts, const OpInfo& op) {
+    const ThreadState& state = thread_state();
 #if MP_TORCH_AT_LEAST(2, 1)
     (void)op;
     const auto node = torch::autograd::get_current_node();
     if (!node) return {};
-    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get()))
-        return accumulating(places(), last_layer());
-    return {layers().of_node(node->thread_id(), static_cast<std::int64_t>(node->sequence_nr())), false, 0};
+    if (dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get())) return accumulating(parts, state);
+    return {parts.layers.of_node(node->thread_id(), static_cast<std::int64_t>(node->sequence_nr())), false,
+            0};
 #else
+    (void)parts;
     // The engine runs without gradients, and this is all it runs by itself.
-    return op.base == "sum" && !at::GradMode::is_enabled() ? NodePlace{last_layer(), true, 0} : NodePlace{};
+    return op.base == "sum" && !at::GradMode::is_enabled() ? NodePlace{state.last_node_layer, true, 0}
+                                                           : NodePlace{};
 #endif
 }
 
-void observe_nodes(Session& session) {
-    g_session = &session;
+void observe_nodes(Adapter& a) {
     at::addGlobalCallback(at::RecordFunctionCallback(node_begins, node_ends)
                               .scopes({at::RecordScope::BACKWARD_FUNCTION})
-                              .needsInputs(!session.has_python()));
+                              .needsInputs(!a.control.has_python()));
 }
 
 }  // namespace mp::twin

@@ -1,30 +1,20 @@
 #pragma once
 
-#include <cstddef>
-
-#include "instrument/torch/layers.hpp"
 #include "instrument/torch/op_info.hpp"
+#include "instrument/torch/parts.hpp"
+#include "instrument/torch/site.hpp"
 
 namespace mp::twin {
 
-class Session;
+struct Adapter;
 
-// The autograd node that this thread is in.
-struct NodePlace {
-    LayerId layer = 0;
-    bool guessed = false;
-    std::size_t layer_depth = 0;  // of this thread's layers when the node began
-};
-
-// Null outside a backward.
-const NodePlace* running_node() noexcept;
-
-// Around a node the engine runs its hooks (which gather a shard's parameters) and sums gradients that were
-// broadcast: the place of that node. Layer 0 outside a backward, as far as torch tells.
-NodePlace place_beside_node(const OpInfo&);
+// The place of the node around which this op runs. The engine runs a node's hooks (which gather a shard's parameters)
+// beside it, and sums gradients that were broadcast. Layer 0 outside a backward, as far as torch tells.
+NodePlace place_beside_node(Parts&, const OpInfo&);
 
 // Watches autograd nodes begin and end: losses are the roots of a backward, and a node's ops belong to the
 // layer whose forward made it.
-void observe_nodes(Session&);
+// Called once, before the program's first backward.
+void observe_nodes(Adapter&);
 
 }  // namespace mp::twin

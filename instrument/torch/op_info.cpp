@@ -1,8 +1,9 @@
 #include "instrument/torch/op_info.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
+
+#include "instrument/torch/test_hooks.hpp"
 
 namespace mp::twin {
 namespace {
@@ -111,11 +112,6 @@ OpInfo describe(const c10::OperatorHandle& op) {
     info.is_view = info.traits.has(Trait::no_element) || (!info.writes && declared_view(schema));
     info.moves_bytes = info.traits.has(Trait::copies) && !rule_disabled("bytes");
     return info;
-}
-
-bool rule_disabled(std::string_view rule) noexcept {
-    static const char* const disabled = std::getenv("MP_TRACE_TEST_DISABLE_RULE");
-    return disabled && rule == disabled;
 }
 
 }  // namespace mp::twin

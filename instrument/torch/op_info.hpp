@@ -10,7 +10,7 @@
 
 namespace mp::twin {
 
-// How the twin follows an op. Each rule is one function of rules.cpp or collectives.cpp.
+// How the twin follows an op. Each rule is one function of twin.cpp, rules.cpp or collective_rule.cpp.
 enum class Rule : std::uint8_t {
     generic,       // the same op on the shadows
     sampler,       // draws numbers and nothing else: the shadow takes over the real sample
@@ -50,9 +50,5 @@ struct OpInfo {
 };
 
 OpInfo describe(const c10::OperatorHandle&);
-
-// Rules and single traits that a test switches off, one at a time, to show that the truth test needs them
-// (MP_TRACE_TEST_DISABLE_RULE). Empty in use. "measure" is measuring as a whole: what it costs is benched so.
-bool rule_disabled(std::string_view rule) noexcept;
 
 }  // namespace mp::twin

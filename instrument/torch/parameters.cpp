@@ -7,9 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "instrument/torch/measure.hpp"
-#include "instrument/torch/safetensors.hpp"
-#include "instrument/torch/shadow_map.hpp"
+#include "instrument/torch/tensors.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -84,46 +82,18 @@ bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tenso
 
 }  // namespace
 
-DType dtype_of(at::ScalarType type) {
-    switch (type) {
-        case at::kDouble:
-            return DType::fp64;
-        case at::kFloat:
-            return DType::fp32;
-        case at::kHalf:
-            return DType::fp16;
-        case at::kBFloat16:
-            return DType::bf16;
-        case at::kLong:
-            return DType::int64;
-        case at::kInt:
-            return DType::int32;
-        case at::kShort:
-            return DType::int16;
-        case at::kChar:
-            return DType::int8;
-        case at::kByte:
-            return DType::uint8;
-        case at::kBool:
-            return DType::boolean;
-#if MP_TORCH_AT_LEAST(2, 4)
-        case at::kFloat8_e4m3fn:
-            return DType::e4m3;
-        case at::kFloat8_e5m2:
-            return DType::e5m2;
-#endif
-        default:
-            return DType::unknown;
-    }
+void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Tensor& t) {
+    const std::lock_guard lock(mutex_);
+    add_locked(kind, name, t);
 }
 
-void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Tensor& t) {
+void Parameters::add_locked(trace::TensorKind kind, std::string_view name, const at::Tensor& t) {
     if (!t.defined()) return;
     Named named{kind, std::string(name), c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()),
                 keep_ ? t : at::Tensor()};
     const std::string key = kind_prefix(kind) + named.name;
     if (kind == trace::TensorKind::parameter)
-        owners_[t.unsafeGetTensorImpl()] = layers().intern(owner_of(named.name));
+        owners_[t.unsafeGetTensorImpl()] = layers_.intern(owner_of(named.name));
     const auto [it, fresh] = by_name_.emplace(key, named_.size());
     if (fresh)
         named_.push_back(std::move(named));
@@ -133,30 +103,30 @@ void Parameters::add(trace::TensorKind kind, std::string_view name, const at::Te
 
 void Parameters::add_leaf(const at::Tensor& t) {
     if (!t.has_storage()) return;
-    const c10::StorageImpl* storage = t.storage().unsafeGetStorageImpl();
-    if (leaves_.count(storage)) return;
-    leaves_.emplace(storage, named_.size());
-    add(trace::TensorKind::parameter, "parameter" + std::to_string(leaves_.size() - 1), t);
+    const std::lock_guard lock(mutex_);
+    if (!leaves_.insert(t.storage().unsafeGetStorageImpl()).second) return;
+    add_locked(trace::TensorKind::parameter, "parameter" + std::to_string(leaves_.size() - 1), t);
 }
 
 bool Parameters::is_leaf_storage(const c10::StorageImpl* storage) const {
+    const std::lock_guard lock(mutex_);
     return leaves_.count(storage) != 0;
 }
-bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
-    return gradients_.count(storage) != 0;
-}
 
-void Parameters::refresh_gradient_storages() {
-    gradients_.clear();
+bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
+    const std::lock_guard lock(mutex_);
     for (const Live& l : live()) {
         if (l.kind != trace::TensorKind::parameter) continue;
         const at::Tensor gradient = gradient_of(l.tensor);
-        if (gradient.defined() && gradient.has_storage())
-            gradients_.emplace(gradient.storage().unsafeGetStorageImpl(), gradients_.size());
+        if (gradient.defined() && gradient.has_storage() &&
+            gradient.storage().unsafeGetStorageImpl() == storage)
+            return true;
     }
+    return false;
 }
 
 std::uint64_t Parameters::leaves_fingerprint() const {
+    const std::lock_guard lock(mutex_);
     std::uint64_t hash = 0;
     for (const Live& l : live())
         if (l.kind == trace::TensorKind::parameter && has_plain_memory(l.tensor))
@@ -173,6 +143,7 @@ std::vector<Parameters::Live> Parameters::live() const {
 }
 
 std::uint64_t Parameters::elements() const {
+    const std::lock_guard lock(mutex_);
     std::uint64_t total = 0;
     for (const Live& l : live())
         if (l.kind == trace::TensorKind::parameter) total += static_cast<std::uint64_t>(l.tensor.numel());
@@ -180,6 +151,7 @@ std::uint64_t Parameters::elements() const {
 }
 
 LayerId Parameters::layer_of(const at::Tensor& t) const {
+    const std::lock_guard lock(mutex_);
     const auto it = owners_.find(t.unsafeGetTensorImpl());
     return it == owners_.end() ? 0 : it->second;
 }
@@ -187,6 +159,7 @@ LayerId Parameters::layer_of(const at::Tensor& t) const {
 std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted,
                                                      bool hashed) const {
     const TwinScope scope;
+    const std::lock_guard lock(mutex_);
     std::vector<trace::TensorRecord> records;
     const auto measure_one = [&](trace::TensorKind kind, const std::string& name, const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
@@ -219,6 +192,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
 // Without a twin, every element with a gradient was meant to move.
 void Parameters::keep_values(ShadowMap* shadows) {
     const TwinScope scope;
+    const std::lock_guard lock(mutex_);
     for (const Live& l : live()) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (!trained && l.kind != trace::TensorKind::optimizer_state) continue;
@@ -229,9 +203,15 @@ void Parameters::keep_values(ShadowMap* shadows) {
     }
 }
 
-// Averages of weights move between steps, by no optimizer.
+void Parameters::forget_values() {
+    const std::lock_guard lock(mutex_);
+    kept_.clear();
+}
+
+// Averages of weights move between steps, and no optimizer moves them.
 void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
+    const std::lock_guard lock(mutex_);
     for (const Live& l : live()) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (trained || (l.kind != trace::TensorKind::parameter && l.kind != trace::TensorKind::buffer))
@@ -252,7 +232,7 @@ void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& r
     if (found == kept_.end()) return;
     const Kept& kept = found->second;
     cpu::TensorView before, after, wanted_before, wanted_after;
-    // The twin's update says what was wanted; without one, the gradient says only where.
+    // The twin's update is the wanted one. Without a twin the gradient only tells which elements should move.
     const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
     if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
         !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
@@ -268,6 +248,7 @@ void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& r
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {
+    const std::lock_guard lock(mutex_);
     std::vector<trace::DTypePlace> places;
     std::map<std::tuple<trace::TensorRole, std::string, DType>, std::size_t> index;
     const auto put = [&](trace::TensorRole role, const std::string& layer, const at::Tensor& t) {
@@ -288,17 +269,14 @@ std::vector<trace::DTypePlace> Parameters::places() const {
     return places;
 }
 
-std::string Parameters::save(const std::string& path, ShadowMap& shadows, bool twin,
-                             const std::vector<double>& losses) const {
+std::vector<NamedTensor> Parameters::values(ShadowMap* shadows) const {
     const TwinScope scope;
+    const std::lock_guard lock(mutex_);
     std::vector<NamedTensor> tensors;
     const auto add_one = [&](const std::string& name, const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
-        at::Tensor value = t;
-        if (twin) {
-            const ShadowMap::Lookup found = shadows.find(t);
-            if (found.shadow.defined()) value = found.shadow;
-        }
+        const at::Tensor shadow = shadows ? shadows->find(t).shadow : at::Tensor();
+        const at::Tensor& value = shadow.defined() ? shadow : t;
         tensors.push_back({name, value.detach().cpu().to(at::kFloat).contiguous()});
     };
     for (const Live& l : live()) {
@@ -308,10 +286,7 @@ std::string Parameters::save(const std::string& path, ShadowMap& shadows, bool t
         const bool own = by_name_.count("grad/" + l.name) == 0;
         if (gradient.defined() && own) add_one("grad/" + l.name, gradient);
     }
-    at::Tensor curve = at::empty({static_cast<std::int64_t>(losses.size())}, at::kDouble);
-    std::copy(losses.begin(), losses.end(), curve.data_ptr<double>());
-    tensors.push_back({"losses", curve});
-    return write_safetensors(path, tensors);
+    return tensors;
 }
 
 }  // namespace mp::twin

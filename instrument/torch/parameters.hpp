@@ -2,51 +2,54 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
 #include "instrument/torch/layers.hpp"
+#include "instrument/torch/safetensors.hpp"
+#include "instrument/torch/shadow_map.hpp"
 #include "runtime/trace/records.hpp"
 
 namespace mp::twin {
 
-class ShadowMap;
-
-DType dtype_of(at::ScalarType);
-
-// The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. Held
-// weakly: nothing lives longer because it is measured. Only a run that shall save its twin at the end
-// keeps them until then, because most programs let go of their model before they exit.
+// The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. They are held
+// weakly, so nothing lives longer because it is measured. Only a run that saves its state at the end keeps them until
+// then, because most programs free their model before they exit.
+//
+// Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope) and need no
+// other lock of the adapter but that of the shadow map.
 class Parameters {
 public:
-    void keep_until_the_end() { keep_ = true; }
+    // `keep`: until the end.
+    Parameters(Layers& layers, bool keep) : layers_(layers), keep_(keep) {}
+
     void add(trace::TensorKind, std::string_view name, const at::Tensor&);
     // For programs without Python: leaf tensors get names in order of their first use.
     void add_leaf(const at::Tensor&);
     bool is_leaf_storage(const c10::StorageImpl*) const;
+    // Whether the storage is that of a gradient as the parameters hold them now.
     bool is_gradient_storage(const c10::StorageImpl*) const;
-    void refresh_gradient_storages();
-    // Of sampled values of every leaf: a step that moved no weight leaves it as it was.
+    // A hash of sampled values of every leaf: a step that moved no weight leaves it as it was.
     std::uint64_t leaves_fingerprint() const;
 
-    std::size_t count() const { return named_.size(); }
-    std::uint64_t elements() const;
-    // Tensors of one kind, against their twins where there are any. `hashed`: with a hash of the bytes.
+    std::uint64_t elements() const;  // of the parameters
+    // Tensors of one kind, against their twins if a shadow map is given. `hashed`: with a hash of the bytes.
     std::vector<trace::TensorRecord> measure(ShadowMap*, trace::TensorKind, bool hashed) const;
-    // Copies of what a step may move in 16 bits or less, until forget_values(); measure() then says how
-    // much did not move.
+    // Copies the 16-bit (or smaller) values that a step may move, until forget_values(). measure() then finds how much
+    // did not move.
     void keep_values(ShadowMap*);
-    // The same of what no optimizer moves, from the end of one step to that of the next.
+    // The same for tensors that no optimizer moves, from the end of one step to that of the next.
     void keep_untrained(ShadowMap&);
-    void forget_values() { kept_.clear(); }
+    void forget_values();
     // The module that owns a parameter; 0: unknown.
     LayerId layer_of(const at::Tensor&) const;
     std::vector<trace::DTypePlace> places() const;
-    // "NAME", "grad/NAME", "optim/NAME.key" as safetensors, fp32; the twin's values or the real ones.
-    // An error text, or empty.
-    std::string save(const std::string& path, ShadowMap&, bool twin, const std::vector<double>& losses) const;
+    // "NAME", "grad/NAME", "optim/NAME.key" in fp32: the twin's values, or the real ones if `shadows` is null.
+    std::vector<NamedTensor> values(ShadowMap* shadows) const;
 
 private:
     struct Named {
@@ -65,15 +68,17 @@ private:
         at::Tensor before, twin_before;
     };
 
+    void add_locked(trace::TensorKind, std::string_view name, const at::Tensor&);
     std::vector<Live> live() const;
     void keep(const Live&, const at::Tensor& wanted);
     void put_standstill(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
 
-    bool keep_ = false;
+    Layers& layers_;
+    const bool keep_;
+    mutable std::mutex mutex_;
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
-    std::unordered_map<const c10::StorageImpl*, std::size_t> leaves_;
-    std::unordered_map<const c10::StorageImpl*, std::size_t> gradients_;
+    std::unordered_set<const c10::StorageImpl*> leaves_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
     std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
 };

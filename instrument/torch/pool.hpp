@@ -1,12 +1,42 @@
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
 namespace mp::twin {
 
-// Memory of the twin: what its tensors gave back is handed out again, hot and without page faults. The program's own
-// tensors pass by. Called once, before the first op of the twin.
-void install_pool();
+// Memory of the twin: blocks that its tensors gave back are handed out again, hot and without page faults. Blocks are
+// kept until the process ends. Safe from any thread: one lock per block.
+class Pool {
+public:
+    // Eight sizes in every doubling, from 64 B (an alignment) to 1 GiB. Pages of a block that are not asked for are
+    // never touched.
+    static constexpr std::size_t kSizes = 25 * 8;
+    static constexpr std::size_t size_index(std::size_t bytes);
+    static constexpr std::size_t size_of(std::size_t index) { return (9 + index % 8) << (index / 8 + 2); }
+    static constexpr std::size_t largest() { return size_of(kSizes - 1); }
 
-// A step is over: memory that no tensor of the twin asked for in it goes back to the system.
-void trim_pool();
+    // A block of size_of(index) bytes; null: none is free.
+    void* take(std::size_t index);
+    void give(std::size_t index, void* block);
+
+    // Around a fork: if another thread were inside, the child's copy would stay locked for ever.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
+private:
+    std::mutex mutex_;
+    std::array<std::vector<void*>, kSizes> free_;
+};
+
+// The smallest size that is large enough.
+constexpr std::size_t Pool::size_index(std::size_t bytes) {
+    const std::size_t last = (bytes < 64 ? 64 : bytes) - 1;
+    const auto bits = static_cast<std::size_t>(std::bit_width(last));
+    return (bits - 6) * 8 + ((last >> (bits - 4)) & 7);
+}
 
 }  // namespace mp::twin

@@ -1,6 +1,8 @@
 // The rules that are not "the same op on the shadows". Each says what the twin does and why.
 
 #include "instrument/torch/sample.hpp"
+#include "instrument/torch/tensors.hpp"
+#include "instrument/torch/test_hooks.hpp"
 #include "instrument/torch/thread_state.hpp"
 #include "instrument/torch/twin.hpp"
 
@@ -54,13 +56,13 @@ void Twin::random(Call& call) {
         const TwinScope scope;
         before = state_of(generator);
     }
-    if (call.info.writes) prepare(call);
+    if (call.info.writes) arguments_.prepare(call);
     run_real(call);
-    if (!call.info.writes) prepare(call);
+    if (!call.info.writes) arguments_.prepare(call);
     const std::uint64_t bytes = result_bytes(call);
     if (!call.possible) {
         lose_results(call);
-        return session_.count_unshadowed(call.info.name, call.why_not, bytes);
+        return parts_.coverage.unshadowed(call.info.name, call.why_not, bytes);
     }
     Stack results;
     {
@@ -74,11 +76,11 @@ void Twin::random(Call& call) {
         set_state(generator, after);
     }
     if (!ran) return;
-    if (session_.local()) return measure_local(call, results);
+    if (parts_.control.local()) return measure_local(call, results);
     bind_results(call, results);
     after_writes(call);
-    session_.count_shadowed(bytes);
-    Sample sample(session_);
+    parts_.coverage.shadowed(bytes);
+    Sample sample(parts_.ledger, arguments_);
     measure(call, results, sample);
 }
 
@@ -86,7 +88,7 @@ void Twin::random(Call& call) {
 // and the order of products of the fp32 kernel.
 void Twin::dropout(Call& call) {
     run_real(call);
-    prepare(call);
+    arguments_.prepare(call);
     const double p = call.real[1].toDouble();
     const bool train = call.real[2].isNone() || call.real[2].toBool();
     const TwinScope scope;
@@ -94,56 +96,56 @@ void Twin::dropout(Call& call) {
     const at::Tensor mask = result(call, 1).toTensor();
     const double scale = p == 1 ? 0 : 1 / (1 - p);
     Stack results{train ? input.mul(mask).mul_(scale) : input.clone(), mask};
-    if (session_.local()) return measure_local(call, results);
+    if (parts_.control.local()) return measure_local(call, results);
     bind_results(call, results);
-    session_.count_shadowed(result_bytes(call));
-    Sample sample(session_);
+    parts_.coverage.shadowed(result_bytes(call));
+    Sample sample(parts_.ledger, arguments_);
     measure(call, results, sample);
 }
 
 // _amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale): the twin's gradients carry the
 // real scale, so the real inverse takes it off again; whether the step is skipped is the program's decision.
 void Twin::unscale(Call& call) {
-    prepare(call);
+    arguments_.prepare(call);
     run_real(call);
-    if (session_.local()) return;
+    if (parts_.control.local()) return;
     const TwinScope scope;
     const at::Tensor inverse = call.real[2].toTensor();
     for_each_tensor(call.shadow[0],
                     [&](const at::Tensor& gradient) { gradient.mul_(inverse.to(gradient.scalar_type())); });
     after_writes(call);
-    shadows_.seed(call.real[1].toTensor(), false);
-    shadows_.written(call.real[1].toTensor());
-    session_.count_shadowed(result_bytes(call));
+    parts_.shadows.seed(call.real[1].toTensor(), false);
+    parts_.shadows.written(call.real[1].toTensor());
+    parts_.coverage.shadowed(result_bytes(call));
 }
 
 // The loss scale and its growth tracker: the twin's are the program's.
 void Twin::follow_real(Call& call) {
     run_real(call);
-    if (session_.local()) return;
+    if (parts_.control.local()) return;
     const TwinScope scope;
     for (std::size_t i = 0; i < call.real.size(); ++i) {
         if (!call.info.arguments[i].write) continue;
         for_each_tensor(call.real[i], [&](const at::Tensor& t) {
             if (!has_plain_memory(t) || !carries_floats(t)) return;
-            shadows_.seed(t, false);
-            shadows_.written(t);
+            parts_.shadows.seed(t, false);
+            parts_.shadows.written(t);
         });
     }
 }
 
-// Values picked by indices: by default the program's indices pick from the twin's values, so that both
-// runs speak of the same tokens and experts. With free integers the twin picks for itself.
+// Values picked by indices: by default the program's indices pick from the twin's values, so that both runs use the same
+// tokens and experts. With free integers the twin picks for itself.
 void Twin::by_index(Call& call) {
     const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
-    if (session_.local() || session_.options().free_ints || !pairs || rule_disabled("locked"))
+    if (parts_.control.local() || parts_.control.options().free_ints || !pairs || rule_disabled("locked"))
         return generic(call);
     run_real(call);
-    prepare(call);
+    arguments_.prepare(call);
     const std::uint64_t bytes = result_bytes(call);
     if (!call.possible) {
         lose_results(call);
-        return session_.count_unshadowed(call.info.name, call.why_not, bytes);
+        return parts_.coverage.unshadowed(call.info.name, call.why_not, bytes);
     }
     try {
         const TwinScope scope;
@@ -168,11 +170,11 @@ void Twin::by_index(Call& call) {
         const at::Tensor chosen = own[1].toTensor();
         const at::Tensor real_indices = result(call, 1).toTensor();
         if (chosen.sizes() == real_indices.sizes() && !at::equal(chosen, real_indices))
-            session_.count_flips(
+            parts_.coverage.flips(
                 static_cast<std::uint64_t>(chosen.ne(real_indices).sum().item<std::int64_t>()));
-        session_.count_shadowed(bytes);
+        parts_.coverage.shadowed(bytes);
     } catch (const std::exception& e) {
-        session_.count_failed(call.info.name, e.what(), bytes);
+        parts_.coverage.failed(call.info.name, e.what(), bytes);
         lose_results(call);
     }
 }
@@ -180,17 +182,17 @@ void Twin::by_index(Call& call) {
 // A value becomes a number of the program. The twin cannot follow it there; that it differed is counted.
 void Twin::leak(Call& call) {
     run_real(call);
-    if (session_.local() || call.real.empty() || !call.real[0].isTensor()) return;
+    if (parts_.control.local() || call.real.empty() || !call.real[0].isTensor()) return;
     const at::Tensor t = call.real[0].toTensor();
     if (call.info.base != "_local_scalar_dense" || !has_plain_memory(t) || !carries_floats(t) ||
         t.is_complex())
         return;
     const TwinScope scope;
-    const ShadowMap::Lookup found = shadows_.find(t);
+    const ShadowMap::Lookup found = parts_.shadows.find(t);
     if (!found.shadow.defined()) return;
     const double real = t.to(at::kDouble).item<double>();
     const double twin = found.shadow.to(at::kDouble).item<double>();
-    if (real != twin && !(real != real && twin != twin)) session_.count_leak(call.info.name, real, twin);
+    if (real != twin && !(real != real && twin != twin)) parts_.coverage.leak(call.info.name, real, twin);
 }
 
 }  // namespace mp::twin

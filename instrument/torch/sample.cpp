@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "instrument/torch/measure.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -52,7 +51,7 @@ std::int64_t elements_of(const Call& call) {
 
 }  // namespace
 
-void Sample::prepare(Twin& twin, Call& call) {
+void Sample::prepare(Call& call) {
     if (!call.possible || call.local || !any_low(call) || elements_of(call) > kMostElements) return;
     const TwinScope scope;
     if (call.info.writes && changes_in_place(call.info)) keep_targets(call);
@@ -60,7 +59,7 @@ void Sample::prepare(Twin& twin, Call& call) {
     local_.emplace(call.info, call.op, call.below, call.stack);
     local_->local = true;
     local_->real = call.real;
-    twin.prepare(*local_);
+    arguments_.prepare(*local_);
     if (!local_->possible) local_.reset();
 }
 
@@ -83,18 +82,18 @@ void Sample::finish(Call& call, const Stack& results) {
     }
     measure(call, results, local);
     measure_sums(call);
-    const Site& site = current_site();
+    const Site& site = thread_state().site;
     for (const Target& t : targets_)
         for (const Call::Pair& pair : call.written_floats)
             if (pair.real.is_same(t.real))
-                measure_absorption(session_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
+                measure_absorption(ledger_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
 }
 
 void Sample::measure(const Call& call, const Stack& results, const Stack& local) const {
-    const Site& site = current_site();
+    const Site& site = thread_state().site;
     const auto measure_one = [&](const at::Tensor& real, const at::Tensor& twin, const at::Tensor& fp32) {
         if (has_plain_memory(real) && carries_floats(real))
-            measure_result(session_, site, call.info, call, {real, twin, fp32});
+            measure_result(ledger_, site, call.info, call, {real, twin, fp32});
     };
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<at::Tensor> reals, twins, locals;
@@ -129,7 +128,7 @@ void Sample::measure_sums(const Call& call) const {
     cpu::statistics(right, right_stats);
     if (right_stats.amax > left_stats.amax) std::swap(running, addend);
     const at::Tensor zero = at::zeros({}, at::TensorOptions(at::kFloat)).expand(result.sizes());
-    measure_absorption(session_, current_site(), call.info, running.expand(result.sizes()), result, zero,
+    measure_absorption(ledger_, thread_state().site, call.info, running.expand(result.sizes()), result, zero,
                        addend.to(at::kFloat).expand(result.sizes()));
 }
 

@@ -1,8 +1,8 @@
 #include "instrument/torch/shadow_map.hpp"
 
-#include <cstring>
-
-#include "instrument/torch/op_info.hpp"
+#include "instrument/torch/tensors.hpp"
+#include "instrument/torch/test_hooks.hpp"
+#include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
 namespace {
@@ -70,44 +70,6 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-std::uint64_t fingerprint_of(const at::Tensor& t) {
-    constexpr std::size_t kSamples = 61;
-    const std::size_t words = storage_bytes(t) / sizeof(std::uint32_t);
-    const char* bytes = static_cast<const char*>(t.storage().data());
-    std::uint64_t hash = 1469598103934665603ull;  // FNV-1a over words
-    if (!bytes || !t.device().is_cpu()) return hash;
-    const std::size_t step = words / kSamples + 1;
-    for (std::size_t i = 0; i < words; i += step) {
-        std::uint32_t word;
-        std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-        hash = (hash ^ word) * 1099511628211ull;
-    }
-    return hash;
-}
-
-bool has_plain_memory(const at::Tensor& t) {
-    return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() &&
-           !t.is_meta() && !t.is_mkldnn() && !t._is_zerotensor() &&
-           (t.numel() == 0 || t.storage().data() != nullptr);  // a sharded parameter's memory comes and goes
-}
-
-bool carries_floats(const at::Tensor& t) {
-    return c10::isFloatingType(t.scalar_type()) || is_float8(t.scalar_type()) ||
-           (c10::isComplexType(t.scalar_type()) && !rule_disabled("complex"));
-}
-
-at::ScalarType twin_dtype(at::ScalarType real) {
-    switch (real) {
-        case at::kHalf:
-        case at::kBFloat16:
-            return at::kFloat;
-        case at::kComplexHalf:
-            return at::kComplexFloat;
-        default:
-            return is_float8(real) ? at::kFloat : real;
-    }
-}
-
 ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
     const auto it = shadows_.find(real.storage().unsafeGetStorageImpl());
     if (it == shadows_.end()) return nullptr;
@@ -163,8 +125,9 @@ void ShadowMap::erase(Shadow& shadow) {
     shadows_.erase(shadow.storage._unsafe_get_target());
 }
 
-// Nobody tells when a storage dies. Temporaries die young, and a backward pass lets go of activations last to
-// first, so every new shadow looks at the youngest few; and at a few more, in turn.
+// PyTorch does not report when a storage is freed. Each new shadow therefore checks the 8 youngest shadows, and 4
+// others in rotation. The youngest are the likeliest to be free: temporaries live briefly, and backward frees
+// activations last to first.
 void ShadowMap::release_some() {
     constexpr int kYoungest = 8;
     constexpr int kInTurn = 4;
@@ -197,6 +160,10 @@ bool ShadowMap::stale(const Shadow& shadow, const at::Tensor& real) const {
 
 ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
+    return look_up(real);
+}
+
+ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
     Shadow* shadow = entry(real);
     if (!shadow) return {};
     if (!shadow->memory) return {{}, Found::lost};
@@ -216,14 +183,12 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
     return {view(*shadow, real), Found::hit};
 }
 
-bool ShadowMap::has(const at::Tensor& real) {
-    const std::lock_guard lock(mutex_);
-    const Shadow* shadow = entry(real);
-    return shadow && shadow->memory;
-}
-
 at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
     const std::lock_guard lock(mutex_);
+    return seed_locked(real, overwritten);
+}
+
+at::Tensor ShadowMap::seed_locked(const at::Tensor& real, bool overwritten) {
     const at::ScalarType type = real.scalar_type();
     const std::size_t elements = storage_bytes(real) / component_bytes(type);
     Shadow& shadow = make(real);
@@ -237,25 +202,26 @@ at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
 }
 
 void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
+    const std::lock_guard lock(mutex_);
     const at::ScalarType type = real.scalar_type();
     const std::size_t elements = storage_bytes(real) / component_bytes(type);
-    {
-        const std::lock_guard lock(mutex_);
-        const at::ScalarType wanted = twin_dtype(type);
-        const bool own =
-            shadow.has_storage() && shadow.storage().use_count() == 1 && shadow.scalar_type() == wanted &&
-            storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
-        if (own) {
-            Shadow& entry = make(real);
-            entry.lane_bytes = component_bytes(type);
-            entry.memory = shadow.storage();
-            entry.type = component_type(wanted);
-            if (!shadow.is_inference()) entry.view = shadow;
-            return;
-        }
+    const at::ScalarType wanted = twin_dtype(type);
+    const bool own = shadow.has_storage() && shadow.storage().use_count() == 1 &&
+                     shadow.scalar_type() == wanted &&
+                     storage_bytes(shadow) / component_bytes(wanted) == elements && same_layout(real, shadow);
+    if (own) {
+        Shadow& made = make(real);
+        made.lane_bytes = component_bytes(type);
+        made.memory = shadow.storage();
+        made.type = component_type(wanted);
+        if (!shadow.is_inference()) made.view = shadow;
+        if (carries_floats(real)) set_fingerprint(made, real, false);
+        return;
     }
-    const Lookup found = find(real);
-    (found.shadow.defined() ? found.shadow : seed(real, true)).copy_(shadow);
+    const Lookup found = look_up(real);
+    (found.shadow.defined() ? found.shadow : seed_locked(real, true)).copy_(shadow);
+    Shadow* const filled = carries_floats(real) ? entry(real) : nullptr;
+    if (filled) set_fingerprint(*filled, real, false);
 }
 
 void ShadowMap::lose(const at::Tensor& real) {
@@ -269,12 +235,17 @@ void ShadowMap::lose_floats(const at::Tensor& real) {
     if (shadow && shadow->memory && c10::isFloatingType(shadow->type)) lose(*shadow);
 }
 
-void ShadowMap::written(const at::Tensor& real, bool later) {
+bool ShadowMap::written(const at::Tensor& real, bool later) {
     const std::lock_guard lock(mutex_);
-    Shadow* shadow = entry(real);
-    if (!shadow || !can_fingerprint(real)) return;
-    shadow->fingerprint_known = !later;
-    if (!later) shadow->fingerprint = fingerprint_of(real);
+    Shadow* const shadow = entry(real);
+    if (shadow) set_fingerprint(*shadow, real, later);
+    return shadow && shadow->memory;
+}
+
+void ShadowMap::set_fingerprint(Shadow& shadow, const at::Tensor& real, bool later) {
+    if (!can_fingerprint(real)) return;
+    shadow.fingerprint_known = !later;
+    if (!later) shadow.fingerprint = fingerprint_of(real);
 }
 
 at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
@@ -316,6 +287,15 @@ at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     shadow.lane_bytes = component_bytes(type);
     shadow.view.reset();
     return view(shadow, real);
+}
+
+at::Tensor ShadowMap::value(const at::Tensor& real) {
+    const TwinScope scope;
+    if (!has_plain_memory(real)) return real.clone();
+    const Lookup found = find(real);
+    if (found.found == Found::hit) return found.shadow.clone();
+    return carries_floats(real) ? real.detach().to(twin_dtype(real.scalar_type()), false, true)
+                                : real.clone();
 }
 
 void ShadowMap::clear() {

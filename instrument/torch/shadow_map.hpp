@@ -23,7 +23,7 @@ namespace mp::twin {
 // The flat buffer then has one 4-byte lane per real byte, and the component's fp32 value stands in the lane
 // of its first byte: any op that only moves bytes moves lanes, and values arrive where their bytes do.
 //
-// Safe to call from several threads. Everything here runs under TwinScope.
+// Safe from any thread: every public function takes the lock once. Everything here runs under TwinScope.
 class ShadowMap {
 public:
     enum class Found : std::uint8_t {
@@ -41,22 +41,25 @@ public:
     // The shadow of a float, complex or integer tensor. An integer tensor without differing twin is
     // `unknown`: the real one serves.
     Lookup find(const at::Tensor& real);
-    // Whether the storage has a shadow of its present size, written behind the dispatcher or not.
-    bool has(const at::Tensor& real);
     // A shadow with the real values. `overwritten`: the caller is about to write every element.
     at::Tensor seed(const at::Tensor& real, bool overwritten);
-    // Takes over a result of a twin op as the shadow of a real result.
+    // Takes over a result of a twin op as the shadow of a real result, which the real op has just written. Float memory
+    // counts as written(); integer memory has no fingerprint, because ops that write it are not followed.
     void bind(const at::Tensor& real, const at::Tensor& shadow);
     // The storage holds values that the twin does not have.
     void lose(const at::Tensor& real);
     // As above, if the storage has a float shadow: its memory was written through an integer tensor.
     void lose_floats(const at::Tensor& real);
-    // The real storage was written by an op we saw; `later`: it will be, by another thread.
-    void written(const at::Tensor& real, bool later = false);
+    // The real storage was written by an op we saw; `later`: another thread will write it. Returns whether the storage
+    // has a shadow of its present size.
+    bool written(const at::Tensor& real, bool later = false);
 
     // Lanes of a 1-byte tensor whose storage carries floats; undefined when it carries none. `create`: make
     // empty lanes in that case.
     at::Tensor lanes(const at::Tensor& real, bool create);
+
+    // The twin's value of a tensor: a copy in fp32; a copy of the real values if there is no shadow.
+    at::Tensor value(const at::Tensor& real);
 
     void clear();
     std::uint64_t bytes();  // held by live shadows
@@ -75,7 +78,11 @@ private:
         Shadow* newer = nullptr;
     };
 
+    // The private functions are called under the lock.
     Shadow* entry(const at::Tensor& real);
+    Lookup look_up(const at::Tensor& real);
+    at::Tensor seed_locked(const at::Tensor& real, bool overwritten);
+    static void set_fingerprint(Shadow&, const at::Tensor& real, bool later);
     Shadow& make(const at::Tensor& real);
     void erase(Shadow&);
     void release_some();
@@ -91,15 +98,5 @@ private:
     Shadow* newest_ = nullptr;
     Shadow* next_looked_at_ = nullptr;
 };
-
-// Whether the twin can have a shadow of this tensor at all: strided memory of its own, no quantisation.
-bool has_plain_memory(const at::Tensor&);
-// Float, complex or float8.
-bool carries_floats(const at::Tensor&);
-// A hash of 61 words spread over the storage; of nothing where the memory is not the CPU's. A write to
-// unsampled words goes unseen: it is meant for whole-tensor writes.
-std::uint64_t fingerprint_of(const at::Tensor&);
-// The dtype of the twin's value: fp32, fp64, or complex of these; integers stay what they are.
-at::ScalarType twin_dtype(at::ScalarType real);
 
 }  // namespace mp::twin

@@ -1,105 +1,108 @@
-// The ops that the Python shim calls (instrument/python). Composite: no dispatch key of ours or of the
-// program's gets between. Each swallows its own errors: a shim must not break a training script.
+// The ops that the Python shim calls (instrument/python). They are composite, so no dispatch key of ours or of the
+// program's comes between. Each catches its own errors: the shim must not break a training script.
 
 #include <torch/library.h>
 
 #include <algorithm>
 
+#include "instrument/torch/adapter.hpp"
 #include "instrument/torch/measure.hpp"
 #include "instrument/torch/thread_state.hpp"
-#include "instrument/torch/twin.hpp"
 
 namespace mp::twin {
 namespace {
 
 template <typename Work>
 void guarded(const char* where, const Work& work) {
-    Session* const s = session();
-    if (!s || !s->armed()) return;
+    Adapter* const a = adapter();
+    if (!a || !a->control.armed()) return;
     try {
         const Internal internal;
-        work(*s);
+        work(*a);
     } catch (const std::exception& e) {
-        s->internal_fault(where, e.what());
+        a->faults.internal(where, e.what());
     }
 }
 
 void loss(const at::Tensor& root, const at::Tensor& value) {
-    guarded("loss", [&](Session& s) { s.scaled_loss(root, value); });
+    guarded("loss", [&](Adapter& a) { a.losses.scaled(root, value); });
 }
 
 void parameter(std::string name, const at::Tensor& t) {
-    guarded("parameter", [&](Session& s) { s.parameters().add(trace::TensorKind::parameter, name, t); });
+    guarded("parameter", [&](Adapter& a) { a.parameters.add(trace::TensorKind::parameter, name, t); });
 }
 
 void gradient(std::string name, const at::Tensor& t) {
-    guarded("gradient", [&](Session& s) { s.parameters().add(trace::TensorKind::gradient, name, t); });
+    guarded("gradient", [&](Adapter& a) { a.parameters.add(trace::TensorKind::gradient, name, t); });
 }
 
 void buffer(std::string name, const at::Tensor& t) {
-    guarded("buffer", [&](Session& s) { s.parameters().add(trace::TensorKind::buffer, name, t); });
+    guarded("buffer", [&](Adapter& a) { a.parameters.add(trace::TensorKind::buffer, name, t); });
 }
 
 void state(std::string name, const at::Tensor& t) {
-    guarded("state", [&](Session& s) { s.parameters().add(trace::TensorKind::optimizer_state, name, t); });
+    guarded("state", [&](Adapter& a) { a.parameters.add(trace::TensorKind::optimizer_state, name, t); });
 }
 
-void before_step(std::int64_t optimizer) {
-    guarded("before_step", [&](Session& s) { s.before_step(optimizer); });
+void before_step(std::int64_t) {
+    guarded("before_step", [&](Adapter& a) { a.clock.before_step(); });
 }
 
 void after_step(std::int64_t optimizer, bool skipped, double scale) {
-    guarded("after_step", [&](Session& s) { s.after_step(optimizer, skipped, scale); });
+    guarded("after_step", [&](Adapter& a) { a.clock.after_step(optimizer, skipped, scale); });
 }
 
 void disarm(std::string reason) {
-    guarded("disarm", [&](Session& s) { s.disarm(reason); });
+    guarded("disarm", [&](Adapter& a) { a.faults.disarm(reason); });
 }
 
 void note(std::string kind, std::string text) {
-    guarded("note", [&](Session& s) {
-        s.note(kind == "seed" ? trace::NoteKind::seed : trace::NoteKind::not_observed, text);
+    guarded("note", [&](Adapter& a) {
+        a.notes.say(kind == "seed" ? trace::NoteKind::seed : trace::NoteKind::not_observed, text);
     });
 }
 
 void finish() {
-    guarded("finish", [](Session& s) { s.finish(); });
+    guarded("finish", [](Adapter& a) { a.finish(); });
 }
 
 void internal_begin() { ++thread_state().depth; }
 void internal_end() { --thread_state().depth; }
 
 void layer_push(std::string name) {
-    guarded("layer_push", [&](Session&) { layers().push(name); });
+    guarded("layer_push", [&](Adapter& a) { a.layers.push(name); });
 }
 void layer_pop() {
-    guarded("layer_pop", [](Session&) { layer_ends(layers().pop()); });
+    guarded("layer_pop", [](Adapter& a) { layer_ends(a, a.layers.pop()); });
 }
 
 void source(std::string layer, std::string where) {
-    guarded("source", [&](Session&) { layers().set_source(layer, where); });
+    guarded("source", [&](Adapter& a) { a.layers.set_source(layer, where); });
 }
 
 void policy(std::string text) {
-    guarded("policy", [&](Session& s) { s.note(trace::NoteKind::policy, text); });
+    guarded("policy", [&](Adapter& a) { a.notes.say(trace::NoteKind::policy, text); });
 }
 
 // The one role that the adapter does not see by itself.
 void place(std::string role, std::string layer, std::string dtype, std::int64_t tensors,
            std::int64_t elements) {
     if (role != "checkpoint") return;
-    guarded("place", [&](Session& s) {
+    guarded("place", [&](Adapter& a) {
         trace::DTypePlace place;
         place.role = trace::TensorRole::checkpoint;
         place.layer = std::move(layer);
         place.dtype = dtype_from_name(dtype).value_or(DType::unknown);
         place.tensors = static_cast<std::uint64_t>(std::max<std::int64_t>(tensors, 0));
         place.elements = static_cast<std::uint64_t>(std::max<std::int64_t>(elements, 0));
-        s.place(std::move(place));
+        a.clock.tensors().place(std::move(place));
     });
 }
 
-at::Tensor shadow(const at::Tensor& t) { return twin() ? twin()->value(t) : t.clone(); }
+at::Tensor shadow(const at::Tensor& t) {
+    Adapter* const a = adapter();
+    return a ? a->shadows.value(t) : t.clone();
+}
 
 }  // namespace
 }  // namespace mp::twin
@@ -132,7 +135,7 @@ TORCH_LIBRARY(mptrace, m) {
 
 MP_PUBLIC void mptrace_layer_push(const char* name) noexcept {
     using namespace mp::twin;
-    if (name) guarded("layer_push", [&](Session&) { layers().push(name); });
+    if (name) guarded("layer_push", [&](Adapter& a) { a.layers.push(name); });
 }
 
 MP_PUBLIC void mptrace_layer_pop() noexcept { mp::twin::layer_pop(); }
@@ -140,9 +143,10 @@ MP_PUBLIC void mptrace_layer_pop() noexcept { mp::twin::layer_pop(); }
 MP_PUBLIC void mptrace_loss(const void* tensor) noexcept {
     using namespace mp::twin;
     if (tensor)
-        guarded("loss", [&](Session& s) { s.declared_loss(*static_cast<const at::Tensor*>(tensor)); });
+        guarded("loss", [&](Adapter& a) { a.losses.declared(*static_cast<const at::Tensor*>(tensor)); });
 }
 
 MP_PUBLIC void mptrace_step(int skipped, double loss_scale) noexcept {
-    mp::twin::guarded("step", [&](mp::twin::Session& s) { s.declared_step(skipped != 0, loss_scale); });
+    mp::twin::guarded(
+        "step", [&](mp::twin::Adapter& a) { a.inferred_clock.declared_step(skipped != 0, loss_scale); });
 }

@@ -40,14 +40,14 @@ bool thread_is_the_programs(ThreadState& state) noexcept {
     if (state.autograd_depth > 0) return true;
     if (!state.known) {
         state.belongs = is_main_thread() || runs_python();
-        // A thread may enter Python later (a future's callback): only a yes is final.
+        // Only a yes is final: a thread may enter Python later, for a future's callback.
         state.known = state.belongs;
     }
     return state.belongs;
 }
 
-// Switching observers off makes torch rebuild its lists twice, which costs as much as a small op; so they are only
-// switched off where there are any.
+// Observers are switched off only if there are any: switching them makes torch rebuild its lists twice, which costs as
+// much as a small op.
 TwinScope::TwinScope() : state_(thread_state()) {
     static const c10::DispatchKeySet layers = layers_above_backends();
     if (state_.twin_scopes == 0) {

@@ -6,24 +6,39 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
+#include <type_traits>
+
+#include "instrument/torch/site.hpp"
 
 namespace mp::twin {
 
-// What one thread of the program is doing, as far as we are concerned.
+struct LayersOfThread;  // layers.cpp
+struct Boundary;        // measure.cpp
+
+// All that the adapter knows about one thread of the program; its only thread-local. It is trivially destructible,
+// because ops may still run while the thread's other thread-locals are destroyed. What it points to lives as long as
+// the process, and only threads that run layers have any.
 struct ThreadState {
-    int depth = 0;                // inside a kernel, or inside our own work: ops here are not the program's
-    int autograd_depth = 0;       // inside an autograd node
-    int twin_scopes = 0;          // how many TwinScopes live
-    bool known = false;           // whether `belongs` was decided
-    bool belongs = false;         // the main thread, or a thread that runs Python code
-    std::int64_t last_node = -1;  // sequence number of the last autograd node, AccumulateGrad left out
+    int depth = 0;           // inside a kernel, or inside our own work: ops here are not the program's
+    int autograd_depth = 0;  // inside an autograd node
+    int twin_scopes = 0;     // how many TwinScopes live
+    bool known = false;      // whether `belongs` was decided
+    bool belongs = false;    // the main thread, or a thread that runs Python code
+
+    Site site;                         // of the op of the program that this thread is in
+    const NodePlace* node = nullptr;   // of the innermost autograd node that runs; null outside a backward
+    LayerId last_node_layer = 0;       // of the last autograd node that has a number
+    std::int64_t last_node = -1;       // number of the last autograd node, AccumulateGrad left out
+    LayersOfThread* layers = nullptr;  // null until the thread asks for its layers
+    Boundary* boundary = nullptr;      // the last result of the layer that runs
 };
+static_assert(std::is_trivially_destructible_v<ThreadState>);
 
 ThreadState& thread_state() noexcept;
 
-// Ops of worker threads (gloo's copies of received chunks, for one) are not the program's and would
-// overwrite shadows with low-precision values. The program's are the main thread's, those of threads that
-// run Python, and whatever runs inside an autograd node.
+// Whether ops of this thread are the program's: on the main thread, on threads that run Python, and inside an autograd
+// node. Ops of other worker threads are not. gloo's copies of received chunks, for example, would overwrite shadows
+// with low-precision values.
 bool thread_is_the_programs(ThreadState&) noexcept;
 
 // While it lives, ops of this thread are ours: nothing is shadowed or counted.
@@ -40,7 +55,7 @@ private:
 
 // The dispatch state in which the twin's ops run: no autograd, no autocast, no Python or functorch layer,
 // and no observers of the program's profiler. Gradient mode stays as it is, because kernels choose by it.
-// One inside another costs nothing; a real op never runs inside one.
+// A nested TwinScope costs nothing. A real op never runs inside a TwinScope.
 class TwinScope {
 public:
     TwinScope();

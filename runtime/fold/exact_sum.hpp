@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 namespace mp::trace {
 
@@ -23,7 +24,10 @@ struct ExactSum {
         add(other.high);
         if (std::isfinite(high)) add(other.low);
     }
-    double value() const { return std::isfinite(high) ? high + low : high; }
+    double value() const {
+        if (std::isnan(high)) return std::numeric_limits<double>::quiet_NaN();  // the one NaN
+        return std::isfinite(high) ? high + low : high;
+    }
 };
 
 }  // namespace mp::trace

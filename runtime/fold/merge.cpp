@@ -1,9 +1,20 @@
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "runtime/fold/partial.hpp"
 #include "runtime/fold/parts.hpp"
 
 namespace mp::trace {
+namespace {
+
+// The loss scale of the lowest rank counts. Of two of one rank a NaN counts, else the smaller one.
+std::tuple<Rank, bool, double> scale_order(Rank rank, double scale) {
+    const bool number = !std::isnan(scale);
+    return {rank, number, number ? scale : 0};
+}
+
+}  // namespace
 
 void Partial::merge_step(StepState& into, const StepState& other) {
     if (other.restart < into.restart) return;
@@ -15,9 +26,9 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     const StepSummary& o = other.summary;
     m.wall_ns = std::max(m.wall_ns, o.wall_ns);
     m.sampled = m.sampled || o.sampled;
-    add_coverage(m.coverage, o.coverage);
-    if (o.has_loss_scale && (!m.has_loss_scale || std::tuple(other.scale_rank, o.loss_scale) <
-                                                      std::tuple(into.scale_rank, m.loss_scale))) {
+    merge_fields(m.coverage, o.coverage);
+    if (o.has_loss_scale && (!m.has_loss_scale || scale_order(other.scale_rank, o.loss_scale) <
+                                                      scale_order(into.scale_rank, m.loss_scale))) {
         m.loss_scale = o.loss_scale;
         m.has_loss_scale = true;
         into.scale_rank = other.scale_rank;
@@ -43,7 +54,8 @@ void Partial::merge_skip(const SkipState& other) {
         SkipState& into = at->second;
         SkipFacts& f = into.facts;
         const SkipFacts& o = other.facts;
-        if (o.has_scale && (!f.has_scale || other.scale_rank < into.scale_rank)) {
+        if (o.has_scale && (!f.has_scale || scale_order(other.scale_rank, o.loss_scale) <
+                                                scale_order(into.scale_rank, f.loss_scale))) {
             f.has_scale = true;
             f.loss_scale = o.loss_scale;
             into.scale_rank = other.scale_rank;
@@ -82,7 +94,7 @@ void Partial::merge(const Partial& other) {
         const auto [at, fresh] = collectives_.try_emplace(key, from);
         if (fresh) continue;
         CollectiveTotal& into = at->second.total;
-        add_collective_counts(into.total, from.total.total);
+        merge_fields(into.total, from.total.total);
         for (std::size_t i = 0; i < from.sums.size(); ++i) at->second.sums[i].add(from.sums[i]);
         keep_worst(into.worst_phi, into.worst_at, from.total.worst_phi, from.total.worst_at);
         keep_earliest(into.first_nonfinite, from.total.first_nonfinite);
@@ -106,7 +118,7 @@ void Partial::merge(const Partial& other) {
     while (notes_.size() > kMaxNotes) notes_.erase(std::prev(notes_.end()));
     ranks_.insert(ranks_.end(), other.ranks_.begin(), other.ranks_.end());
     unreadable_.insert(unreadable_.end(), other.unreadable_.begin(), other.unreadable_.end());
-    add_coverage(coverage_, other.coverage_);
+    merge_fields(coverage_, other.coverage_);
     seeds_after_first_ += other.seeds_after_first_;
     external_after_first_ += other.external_after_first_;
     total_wall_ns_ = std::max(total_wall_ns_, other.total_wall_ns_);

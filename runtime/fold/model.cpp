@@ -151,8 +151,8 @@ RunModel Partial::model(const std::string& directory) const {
         m.exponents.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), exponents});
     for (const auto& [key, state] : collectives_) {
         CollectiveTotal c = state.total;
-        c.total.error_squares = state.sums[0].value();
-        c.total.sum_squares = state.sums[1].value();
+        for (std::size_t i = 0; i < state.sums.size(); ++i)
+            c.total.*kDoubleSums<CollectiveRecord>[i] = state.sums[i].value();
         m.collectives.push_back(std::move(c));
     }
     m.ops_by_dtype = ops_by_dtype_;

@@ -10,18 +10,6 @@
 namespace mp::trace {
 namespace {
 
-enum class Merge { sum, largest, smallest };
-
-constexpr Merge merge_of(double OpRecord::* field) {
-    for (const auto sum : kOpSums) {
-        if (field == sum) return Merge::sum;
-    }
-    return field == &OpRecord::amin ? Merge::smallest : Merge::largest;
-}
-
-constexpr unsigned kFirst = column_of(&OpRecord::first);
-constexpr unsigned kFirstOrigin = column_of(&OpRecord::first_origin);
-
 // A column of a frame; one that was left out reads 0.
 template <typename T>
 struct ColumnOf {
@@ -31,7 +19,7 @@ struct ColumnOf {
     }
 };
 ColumnOf<std::uint64_t> column(const OpColumns& c, std::uint64_t OpRecord::* field) {
-    return {c.columns[column_of(field)]};
+    return {c.columns[bit_of(field)]};
 }
 
 void add_counts(std::uint64_t* into, const char* from, std::size_t count) {
@@ -53,7 +41,7 @@ void add_exactly(double* high, double* low, const char* from, std::size_t count)
 void keep_largest(double* into, const char* from, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         const double v = std::bit_cast<double>(load_little<std::uint64_t>(from + 8 * i));
-        into[i] = into[i] < v ? v : into[i];
+        into[i] = into[i] < v || v != v ? v : into[i];
     }
 }
 
@@ -174,24 +162,17 @@ void OpTable::add(const OpColumns& c, Interner& names, const NameList& list, Ran
 
 void OpTable::add_sums(const OpColumns& c, const Stretch& s) {
     for (unsigned i = 0; i < kOpCountColumns; ++i) {
-        if (i == kFirst || i == kFirstOrigin || !c.columns[i]) continue;
-        add_counts(counts_[i].data() + s.slot, at_row(c.columns[i], s.row), s.count);
+        const char* const from = at_row(c.columns[kOpCounts[i].bit], s.row);
+        if (from && kOpCounts[i].merge == Merge::sum) add_counts(counts_[i].data() + s.slot, from, s.count);
     }
     for (unsigned i = 0; i < kOpValueColumns; ++i) {
-        const char* const from = at_row(c.columns[kOpCountColumns + i], s.row);
+        const char* const from = at_row(c.columns[kOpValues[i].bit], s.row);
         if (!from) continue;
         double* const into = values_[i].data() + s.slot;
-        switch (merge_of(kOpValues[i])) {
-            case Merge::sum:
-                add_exactly(into, low_[i].data() + s.slot, from, s.count);
-                break;
-            case Merge::largest:
-                keep_largest(into, from, s.count);
-                break;
-            case Merge::smallest:
-                keep_smallest(into, from, s.count);
-                break;
-        }
+        const Merge merge = kOpValues[i].merge;
+        if (merge == Merge::sum) add_exactly(into, low_[i].data() + s.slot, from, s.count);
+        if (merge == Merge::largest) keep_largest(into, from, s.count);
+        if (merge == Merge::smallest) keep_smallest(into, from, s.count);
     }
 }
 
@@ -203,7 +184,7 @@ void OpTable::keep_worst_at(std::size_t slot, bool loc, double value, const Plac
 }
 
 void OpTable::add_measures(const OpColumns& c, const Stretch& s, Rank rank, std::optional<std::size_t> at) {
-    auto from = [&](auto field) { return at_row(c.columns[column_of(field)], s.row); };
+    auto from = [&](auto field) { return at_row(c.columns[bit_of(field)], s.row); };
     if (loc_.size() < s.count) loc_.resize(s.count), cum_.resize(s.count), flush_.resize(s.count);
     const char* const loc_compared = from(&OpRecord::loc_compared);
     const char* const compared = from(&OpRecord::compared);
@@ -217,15 +198,15 @@ void OpTable::add_measures(const OpColumns& c, const Stretch& s, Rank rank, std:
     const ColumnOf<double> flushed{from(&OpRecord::flushed_abs)}, twin{from(&OpRecord::twin_abs)};
     const ColumnOf<std::uint64_t> firsts{from(&OpRecord::first)};
     for (std::size_t i = 0; i < s.count; ++i)
-        flush_[i] = twin[i] > 0 ? static_cast<float>(flushed[i] / twin[i]) : -1;
+        flush_[i] = twin[i] <= 0 ? -1 : static_cast<float>(flushed[i] / twin[i]);
     const bool bad = may_be_nonfinite(c);
     const Place here{rank, c.step};
     for (std::size_t i = 0; i < s.count; ++i) {
         const std::size_t slot = s.slot + i;
         Cell cell;
         const double loc = loc_compared ? loc_[i] : -1, cum = compared ? cum_[i] : -1;
-        if (loc >= worst_loc_[slot]) keep_worst_at(slot, true, loc, here);
-        if (cum >= worst_cum_[slot]) keep_worst_at(slot, false, cum, here);
+        if (!(loc < worst_loc_[slot])) keep_worst_at(slot, true, loc, here);
+        if (!(cum < worst_cum_[slot])) keep_worst_at(slot, false, cum, here);
         if (!at) continue;
         // In floors of its own dtype the inherited error of an fp32 result would hide everything else.
         if (low_precision_[slot]) {
@@ -293,14 +274,14 @@ void OpTable::merge(const OpTable& other, Interner& names, const Interner& their
         for (unsigned i = 0; i < kOpValueColumns; ++i) {
             double& into = values_[i][slot];
             const double value = other.values_[i][from];
-            if (merge_of(kOpValues[i]) == Merge::sum) {
+            if (kOpValues[i].merge == Merge::sum) {
                 ExactSum sum{into, low_[i][slot]};
                 sum.add(ExactSum{value, other.low_[i][from]});
                 into = sum.high;
                 low_[i][slot] = sum.low;
             } else {
-                const bool smallest = merge_of(kOpValues[i]) == Merge::smallest;
-                into = smallest ? smaller_above_zero(into, value) : std::max(into, value);
+                into = kOpValues[i].merge == Merge::smallest ? smaller_above_zero(into, value)
+                                                             : larger(into, value);
             }
         }
         const OpSum& o = other.cold_[from].sum;
@@ -322,11 +303,11 @@ void OpTable::merge(const OpTable& other, Interner& names, const Interner& their
 
 OpRecord OpTable::totals(std::size_t slot) const {
     OpRecord r = cold_[slot].sum.total;
-    const std::uint64_t first_origin = r.first_origin;
-    for (unsigned i = 0; i < kOpCountColumns; ++i) r.*kOpCounts[i] = counts_[i][slot];
+    for (unsigned i = 0; i < kOpCountColumns; ++i) {
+        if (kOpCounts[i].merge == Merge::sum) r.*kOpCounts[i].field = counts_[i][slot];
+    }
     for (unsigned i = 0; i < kOpValueColumns; ++i)
-        r.*kOpValues[i] = ExactSum{values_[i][slot], low_[i][slot]}.value();
-    r.first_origin = first_origin;
+        r.*kOpValues[i].field = ExactSum{values_[i][slot], low_[i][slot]}.value();
     r.first = earliest_[slot].first;
     return r;
 }

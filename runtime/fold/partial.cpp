@@ -84,7 +84,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     ++f.steps;
     f.last_step = std::max(f.last_step, s.step);
     if (__builtin_add_overflow(wall_ns_, s.wall_ns, &wall_ns_)) wall_ns_ = 0;
-    add_coverage(coverage_, s.coverage);
+    merge_fields(coverage_, s.coverage);
     if (any_step_) {
         seeds_after_first_ += s.coverage.seeds;
         external_after_first_ += s.coverage.external;
@@ -150,7 +150,7 @@ void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameLis
     f.loss_scale = s.loss_scale;
     skip.scale_rank = rank_;
     skip.step = state_of(s);
-    const char* const origins = ops ? ops->columns[column_of(&OpRecord::origins)] : nullptr;
+    const char* const origins = ops ? ops->columns[bit_of(&OpRecord::origins)] : nullptr;
     for (std::size_t row = 0; origins && row < ops->rows.size(); ++row) {
         if (load_little<std::uint64_t>(origins + 8 * row) == 0) continue;
         OpRecord op = record_of(*ops, row, list);
@@ -186,9 +186,9 @@ void Partial::add(const CollectiveRecord& r, Step step) {
     t.total.reduction = r.reduction;
     t.total.dtype = r.dtype;
     t.total.group = r.group;
-    add_collective_counts(t.total, r);
-    state.sums[0].add(r.error_squares);
-    state.sums[1].add(r.sum_squares);
+    merge_fields(t.total, r);
+    for (std::size_t i = 0; i < state.sums.size(); ++i)
+        state.sums[i].add(r.*kDoubleSums<CollectiveRecord>[i]);
     keep_worst(t.worst_phi, t.worst_at, phi(r.error_squares, r.sum_squares, r.compared, r.dtype),
                {rank_, step});
     if (r.made_nonfinite) keep_earliest(t.first_nonfinite, step);

@@ -58,7 +58,7 @@ private:
     };
     struct CollectiveState {
         CollectiveTotal total;
-        std::array<ExactSum, 2> sums;
+        std::array<ExactSum, kDoubleSums<CollectiveRecord>.size()> sums;
     };
     struct RankState {
         RankFacts facts;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 
 #include "runtime/fold/run_model.hpp"
 
@@ -12,23 +14,59 @@
 
 namespace mp::trace {
 
-inline constexpr std::array<double OpRecord::*, 8> kOpSums{
-    &OpRecord::error_squares, &OpRecord::twin_squares,      &OpRecord::flushed_abs,
-    &OpRecord::twin_abs,      &OpRecord::loc_error_squares, &OpRecord::loc_squares,
-    &OpRecord::loc_dot,       &OpRecord::prop_error_squares};
-inline constexpr std::array<double TensorRecord::*, 6> kTensorSums{
-    &TensorRecord::error_squares, &TensorRecord::twin_squares,   &TensorRecord::flushed_abs,
-    &TensorRecord::twin_abs,      &TensorRecord::wanted_squares, &TensorRecord::moved_dot};
+// The doubles of a record that are added up, from its field list. They are added in ExactSums.
+template <class Record>
+inline constexpr auto kDoubleSums = [] {
+    constexpr auto each = [](auto&& v) {
+        fields(
+            [&v](const Field& f, auto member) {
+                if constexpr (std::is_same_v<decltype(member), double Record::*>) {
+                    if (f.merge == Merge::sum) v(member);
+                }
+            },
+            Of<Record>{});
+    };
+    constexpr std::size_t count = [each] {
+        std::size_t n = 0;
+        each([&n](auto) { ++n; });
+        return n;
+    }();
+    std::array<double Record::*, count> out{};
+    std::size_t at = 0;
+    each([&](double Record::* member) { out[at++] = member; });
+    return out;
+}();
+
+// Merges all else as the field list says: counts, extremes, and what has to agree.
+template <class Record>
+void merge_fields(Record& into, const Record& other) {
+    fields(
+        [&](const Field& f, auto member) {
+            auto& to = into.*member;
+            const auto& from = other.*member;
+            using T = std::remove_cvref_t<decltype(to)>;
+            if constexpr (std::is_same_v<T, double>) {
+                if (f.merge == Merge::largest) to = larger(to, from);
+                if (f.merge == Merge::smallest) to = smaller_above_zero(to, from);
+            } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+                if (f.merge == Merge::sum) to += from;
+                if (f.merge == Merge::agree && to != from) to = 0;
+            } else if constexpr (std::is_enum_v<T>) {
+                if (f.merge == Merge::largest) to = std::max(to, from);
+            }
+        },
+        Of<Record>{});
+}
 
 inline bool earlier(const Place& a, const Place& b) {
     return std::tuple(a.step, a.rank) < std::tuple(b.step, b.rank);
 }
 
-// The larger value and where it was seen; a NaN never is.
+// The worse value and where it was seen. A NaN is the worst; a value below 0 was not measured.
 inline void keep_worst(double& worst, Place& at, double value, const Place& where) {
-    if (value < 0 || value < worst || value != value) return;
-    if (value == worst && at.step.known() && !earlier(where, at)) return;
-    worst = value;
+    if (value < 0 || is_worse(worst, value)) return;
+    if (!is_worse(value, worst) && at.step.known() && !earlier(where, at)) return;
+    worst = larger(value, value);  // the one NaN
     at = where;
 }
 
@@ -40,16 +78,17 @@ inline void keep_earliest(Place& kept, const Place& other) {
 }
 
 inline void keep_worse(Cell& into, const Cell& other) {
-    into.cum_phi = std::max(into.cum_phi, other.cum_phi);
-    into.loc_phi = std::max(into.loc_phi, other.loc_phi);
-    into.flush = std::max(into.flush, other.flush);
+    into.cum_phi = larger(into.cum_phi, other.cum_phi);
+    into.loc_phi = larger(into.loc_phi, other.loc_phi);
+    into.flush = larger(into.flush, other.flush);
     into.nonfinite = std::max(into.nonfinite, other.nonfinite);
 }
 
 inline void keep_origin(OpSum& into, const Place& where, const OpRecord& r) {
     const bool none = into.at_origin.origins == 0;
     const auto order = [](const Place& p, const OpRecord& o) {
-        return std::tuple(p.step, o.first_origin, p.rank, -o.input_amax);
+        return std::tuple(p.step, o.first_origin, p.rank,
+                          std::isnan(o.input_amax) ? -HUGE_VAL : -o.input_amax);
     };
     if (!none && order(into.first_origin, into.at_origin) <= order(where, r)) return;
     into.first_origin = where;
@@ -62,40 +101,6 @@ inline std::tuple<bool, Phase, std::uint64_t, Rank> origin_order(const OpRecord&
     return {op.phase == Phase::unknown, op.phase, op.first_origin, rank};
 }
 
-inline double smaller_above_zero(double a, double b) {
-    if (!(a > 0)) return b;
-    return b > 0 ? std::min(a, b) : a;
-}
-
-// Counts and extremes; sums of doubles are added elsewhere, exactly.
-inline void add_collective_counts(CollectiveRecord& into, const CollectiveRecord& r) {
-    into.calls += r.calls;
-    into.bytes += r.bytes;
-    into.compared += r.compared;
-    into.made_nonfinite += r.made_nonfinite;
-}
-
-inline void add_tensor_counts(TensorRecord& into, const TensorRecord& r) {
-    for (const auto field : {&TensorRecord::elements, &TensorRecord::compared, &TensorRecord::nonfinite_real,
-                             &TensorRecord::nonfinite_twin, &TensorRecord::differ, &TensorRecord::zeros,
-                             &TensorRecord::subnormals, &TensorRecord::flushed, &TensorRecord::meant_to_move,
-                             &TensorRecord::unmoved, &TensorRecord::below_half_ulp})
-        into.*field += r.*field;
-    into.amax = std::max(into.amax, r.amax);
-    into.twin_amax = std::max(into.twin_amax, r.twin_amax);
-    if (into.hash != r.hash) into.hash = 0;
-    into.dtype = std::max(into.dtype, r.dtype);
-}
-
-inline void add_coverage(Coverage& into, const Coverage& c) {
-    for (const auto field :
-         {&Coverage::ops, &Coverage::shadowed, &Coverage::unshadowed, &Coverage::shadowed_bytes,
-          &Coverage::unshadowed_bytes, &Coverage::seeds, &Coverage::seeded_bytes, &Coverage::external,
-          &Coverage::stale, &Coverage::flips, &Coverage::leaks, &Coverage::failed})
-        into.*field += c.*field;
-    into.worst_leak = std::max(into.worst_leak, c.worst_leak);
-}
-
 // Elements summed over ranks, of the last step that said it.
 inline void merge_place(PlaceTotal& into, const PlaceTotal& other) {
     keep_earliest(into.first_step, other.first_step);
@@ -105,8 +110,7 @@ inline void merge_place(PlaceTotal& into, const PlaceTotal& other) {
         into.place.elements = other.place.elements;
         into.last_step = other.last_step;
     } else {
-        into.place.tensors += other.place.tensors;
-        into.place.elements += other.place.elements;
+        merge_fields(into.place, other.place);
     }
 }
 

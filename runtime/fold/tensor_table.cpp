@@ -29,9 +29,10 @@ void TensorTable::keep_last(State& state, const TensorRecord& r, Step step) {
         s.last_step = step;
         state.last = {};
     } else {
-        add_tensor_counts(s.last, r);
+        merge_fields(s.last, r);
     }
-    for (std::size_t i = 0; i < kTensorSums.size(); ++i) state.last[i].add(r.*kTensorSums[i]);
+    for (std::size_t i = 0; i < kDoubleSums<TensorRecord>.size(); ++i)
+        state.last[i].add(r.*kDoubleSums<TensorRecord>[i]);
 }
 
 // Tensors come in the same order in most steps and recordings.
@@ -82,12 +83,12 @@ void TensorTable::note_hash(State& state, const Hashes& other) {
         }
         return;
     }
-    at->twin_low = std::min(at->twin_low, other.twin_low);
-    at->twin_high = std::max(at->twin_high, other.twin_high);
+    at->twin_low = smaller(at->twin_low, other.twin_low);
+    at->twin_high = larger(at->twin_high, other.twin_high);
     at->several = at->several || other.several || at->lowest.first != other.lowest.first;
     if (!other.mismatch && other.lowest.second == at->lowest.second && other.lowest.first >= at->lowest.first)
         return;
-    // Of both sides the lowest rank, and the lowest of those that differ from it.
+    // Keep the lowest rank, and the lowest rank whose bytes differ from it.
     std::vector seen{at->lowest, other.lowest};
     if (at->mismatch) seen.push_back(at->differs);
     if (other.mismatch) seen.push_back(other.differs);
@@ -107,7 +108,7 @@ void TensorTable::merge_state(State& into, const State& other) {
         s.last_step = o.last_step;
         into.last = other.last;
     } else if (o.last_step == s.last_step) {
-        add_tensor_counts(s.last, o.last);
+        merge_fields(s.last, o.last);
         for (std::size_t i = 0; i < into.last.size(); ++i) into.last[i].add(other.last[i]);
     }
     keep_worst(s.worst, s.worst_at, o.worst, o.worst_at);
@@ -131,7 +132,8 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
     for (const State& state : states_) {
         TensorSum& t = m.tensors.emplace_back(state.sum);
         t.name = t.last.name = names.text(state.name);
-        for (std::size_t i = 0; i < kTensorSums.size(); ++i) t.last.*kTensorSums[i] = state.last[i].value();
+        for (std::size_t i = 0; i < kDoubleSums<TensorRecord>.size(); ++i)
+            t.last.*kDoubleSums<TensorRecord>[i] = state.last[i].value();
         t.wanted_squares = state.moved[0].value();
         t.moved_dot = state.moved[1].value();
         // One mismatch a step; of several sizes the lowest rank names it.

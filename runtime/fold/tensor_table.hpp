@@ -38,7 +38,7 @@ private:
     struct State {
         TensorSum sum;
         std::uint32_t name = 0;
-        std::array<ExactSum, kTensorSums.size()> last;
+        std::array<ExactSum, kDoubleSums<TensorRecord>.size()> last;
         std::array<ExactSum, 2> moved;
         std::vector<Hashes> hashes;  // by step, then elements
         std::size_t next_hash = 0;   // where the one of the step after is looked for

@@ -6,7 +6,7 @@
 
 namespace mp::trace {
 
-// One line; bytes that are no UTF-8 are replaced.
+// One line. Invalid UTF-8 is replaced.
 std::string written(const nlohmann::ordered_json&);
 
 }  // namespace mp::trace

@@ -7,7 +7,7 @@
 
 #include "runtime/gate/gate.hpp"
 
-// What the writers of the gate's results share.
+// Shared by the writers of the gate's results.
 
 namespace mp::trace {
 

@@ -22,7 +22,7 @@ Error wrong(const std::string& path, const std::string& what) {
     return Error{shown(path) + ": " + what, "mp-lint --output json or --output sarif writes such a file"};
 }
 
-// Building a value recurses where it is destroyed, so depth is limited while reading.
+// Destroying a deeply nested value recurses, so depth is limited while reading.
 Result<Json> parsed(const std::string& path, const std::string& text) {
     bool deep = false;
     const Json::parser_callback_t limit = [&deep](int depth, Json::parse_event_t, Json&) {
@@ -75,7 +75,7 @@ int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The path of a uri: "file://" dropped, %20 decoded.
+// The path in a uri: without "file://", with %20 decoded.
 std::string path_of(std::string_view uri) {
     if (uri.starts_with("file://")) uri.remove_prefix(7);
     std::string out;
@@ -145,14 +145,14 @@ Spot spot_of(std::string_view source) {
     return {source.substr(0, colon), line};
 }
 
-// Without "." and "..", what leads out of the working directory included: its name is not known here.
+// Removes "." and "..", also a ".." that leaves the working directory, whose name is not known here.
 std::string plain(std::string_view path) {
     std::string out = std::filesystem::path(path).lexically_normal().string();
     while (out.starts_with("../")) out.erase(0, 3);
     return out;
 }
 
-// Either path ends in all of the other's parts: "/src/train.py" and "train.py", not "retrain.py".
+// Whether one path ends with all components of the other: "/src/train.py" and "train.py", not "retrain.py".
 bool same_file(std::string_view one, std::string_view other) {
     std::string a = plain(one), b = plain(other);
     if (a.size() < b.size()) std::swap(a, b);

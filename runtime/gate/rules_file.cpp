@@ -35,7 +35,7 @@ std::string joined(const Names& names) {
     return out;
 }
 
-// Reads one table key by key. The first thing wrong is kept, and nothing after it is read.
+// Reads one table key by key. Keeps the first error; after an error nothing is read.
 class Reader {
 public:
     explicit Reader(std::string_view file) : file_(shown(file)) {}
@@ -239,7 +239,7 @@ Result<Rules> from_table(const toml::table& table, std::string_view name) {
     Reader r(name);
     bool needs_expiry = false;
     auto nothing = [](const toml::key&, const toml::node&) {};
-    // What the file wants of suppressions holds for those above it too.
+    // The file's requirement for suppressions also applies to the suppressions above it.
     if (const auto* settings = table.get("suppressions"))
         read_expiry_rule(r, table.find("suppressions")->first, *settings, needs_expiry);
     r.table(table, "",
@@ -271,7 +271,7 @@ Result<Rules> parse_rules(std::string_view text, std::string_view name) {
     try {
         return from_table(toml::parse(text, name), name);
     } catch (const toml::parse_error& e) {
-        // The description repeats what stands in the file.
+        // The description repeats text from the file.
         return Error{shown(name) + ":" + std::to_string(e.source().begin.line) + ": " +
                          shown(std::string_view(e.description()).substr(0, 300)),
                      "rule files are TOML 1.0"};

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// A build takes one to two minutes alone; with a compiler for every core of a small node, several.
+// A build alone takes one to two minutes; with one compiler per core of a small node, several.
 constexpr auto kLongestBuild = 20min;
 constexpr std::size_t kKeptOutput = 256u << 10;
 constexpr std::size_t kShownLines = 15;
@@ -42,7 +42,7 @@ std::string text_of(const std::string& path) {
 std::string stamp_of(const std::string& out, const std::string& id) { return out + "/." + id + ".sources"; }
 std::string log_of(const std::string& out, const std::string& id) { return out + "/" + id + ".log"; }
 
-// The library is code that runs in the user's programs, so its directory must be in nobody else's hands.
+// The library is code that runs in the user's programs, so only the user may write to its directory.
 Status make_private(const std::string& out) {
     std::error_code error;
     const fs::perms before = fs::status(out, error).permissions();
@@ -62,7 +62,7 @@ Status make_private(const std::string& out) {
     return Done{};
 }
 
-// Held from construction on; goes with the process.
+// Locked from construction until the process ends.
 class Lock {
 public:
     explicit Lock(const std::string& path)
@@ -93,7 +93,7 @@ private:
 
 struct Ended {
     bool good = false;
-    std::string output;  // its end
+    std::string output;  // the end of the output
     std::string why;     // "exited with status 1"
 };
 
@@ -117,7 +117,7 @@ private:
     std::string line_;
 };
 
-// In our own process group: Ctrl-C ends the compiler together with us.
+// In our own process group, so that Ctrl-C also ends the compiler.
 Ended run_step(const std::vector<std::string>& command, const Variables& variables,
                const Progress& progress) {
     Ended ended;
@@ -144,7 +144,7 @@ bool is_command(const char* name, const Variables& variables) {
 
 std::string called(const Torch& torch) { return torch.version.empty() ? "torch" : "torch " + torch.version; }
 
-// What a failed build leaves for the ranks that waited for it, and for whoever wants to know more.
+// Stores the result of a failed build, for the ranks that waited for it and for the user.
 Error remember_failure(const Torch& torch, const AdapterBuild& build, const std::string& step,
                        const Ended& ended) {
     const std::string log = log_of(build.out, torch.id);
@@ -162,11 +162,12 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     const std::string place = build.out + "/.build-" + torch.id;
     const std::string made = place + "/out/" + adapter_file(torch.id);
     std::error_code error;
-    fs::remove_all(place, error);  // what a killed build has left
+    fs::remove_all(place, error);  // files of a killed build
     if (!fs::create_directories(place + "/out", error))
         return Error{shell_word(place) + ": " + error.message(), ""};
 
-    // Taken before the compiler reads them: sources that change meanwhile make the result outdated.
+    // Computed before the compiler reads the sources: if they change during the build, the result counts as
+    // outdated.
     const std::string fingerprint = fingerprint_of(build.sources);
     if (build.progress.line)
         build.progress.line("building the adapter for " + called(torch) + ", once, about 1-2 minutes, in " +
@@ -194,7 +195,7 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
         fs::remove_all(place, error);
         return failure;
     }
-    // The stamp first: a library without one counts as outdated, and is then only built once more.
+    // The stamp first: a library without a stamp counts as outdated and is only built once more.
     const std::string file = build.out + "/" + adapter_file(torch.id);
     replace_file(stamp_of(build.out, torch.id), fingerprint);
     if (::rename(made.c_str(), file.c_str()) != 0)
@@ -301,7 +302,7 @@ int run_build_adapter(const BuildAdapterRequest& request) {
     const Variables variables = Variables::of_this_process();
     const Result<Layout> layout = own_layout();
     if (!layout) return fail(2, layout.error());
-    // cmake runs elsewhere: no relative name may reach it.
+    // cmake runs in another directory, so no path may be relative.
     const auto from_here = [](const std::string& path) {
         std::error_code error;
         const fs::path whole = path.empty() ? fs::path() : fs::absolute(path, error);

@@ -19,13 +19,13 @@
 namespace mp::launch {
 namespace {
 
-// A child that answers within this time answers at all: an interpreter on a slow network file system needs
-// some seconds.
+// An interpreter on a slow network file system needs some seconds. One that needs longer than this will not
+// answer.
 constexpr ChildLimits kPatience{.milliseconds = 30'000};
 
-// No -I: a torch in the user's site or on PYTHONPATH is the one that the program will import. What -I is
-// for, not to import from the working directory, the first line does. The marks tell the answer from what
-// somebody's sitecustomize prints.
+// Without -I, because the program will import a torch in the user's site or on PYTHONPATH. The first line
+// replaces the other effect of -I: no import from the working directory. The marks separate the answer from
+// output of the user's sitecustomize.
 constexpr const char* kProbe = R"(import sys
 sys.path[:] = [p for p in sys.path if p]
 import importlib.util, os
@@ -88,7 +88,7 @@ std::vector<std::string> matches(const std::string& pattern) {
     return out;
 }
 
-// A name in a directory, with glob's special characters taken literally.
+// A directory name with glob's special characters escaped.
 std::string literal(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -150,7 +150,7 @@ Result<std::optional<Torch>> torch_of_python(const std::string& python, const Va
     std::string library = package + "/lib/libtorch_cpu.so";
     if (!exists(library))
         library = std::string(answer.substr(first + 1, second - first - 1)) + "/lib/libtorch_cpu.so";
-    // A directory that is merely called torch.
+    // A directory that is named torch but is not PyTorch.
     if (!exists(library)) return std::optional<Torch>();
     const Result<Torch> torch = torch_from(library, package);
     if (!torch) return torch.error();
@@ -160,7 +160,7 @@ Result<std::optional<Torch>> torch_of_python(const std::string& python, const Va
 std::optional<Torch> torch_of_program(const std::string& program, const Variables& variables) {
     const Result<ElfFacts> facts = read_elf(program);
     if (!facts || facts->interpreter.empty()) return std::nullopt;
-    // The loader is called itself: LD_TRACE_LOADED_OBJECTS would run a program whose loader is not glibc's.
+    // Calls the loader directly: LD_TRACE_LOADED_OBJECTS would run a program whose loader is not glibc's.
     const std::string_view loader =
         std::string_view(facts->interpreter).substr(facts->interpreter.rfind('/') + 1);
     if (!loader.starts_with("ld-linux") && !loader.starts_with("ld64.so")) return std::nullopt;

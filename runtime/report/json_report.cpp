@@ -135,24 +135,24 @@ Json run_section(const Run& run) {
     return out;
 }
 
+// Every field of the list, and behind some of them what follows from them.
 void put_coverage(Json& into, const CoverageSum& c) {
-    into["ops"] = c.sum.ops;
-    into["shadowed"] = c.sum.shadowed;
-    into["unshadowed"] = c.sum.unshadowed;
-    put_fraction(into, "ops_fraction", fraction_of_ops(c.sum));
-    into["shadowed_bytes"] = c.sum.shadowed_bytes;
-    into["unshadowed_bytes"] = c.sum.unshadowed_bytes;
-    put_fraction(into, "bytes_fraction", fraction_of_bytes(c.sum));
-    into["seeds"] = c.sum.seeds;
-    into["seeded_bytes"] = c.sum.seeded_bytes;
-    into["external"] = c.sum.external;
-    into["seeds_after_step_0"] = c.seeds_after_first;
-    into["external_after_step_0"] = c.external_after_first;
-    into["stale"] = c.sum.stale;
-    into["flips"] = c.sum.flips;
-    into["leaks"] = c.sum.leaks;
-    put_number(into, "worst_leak", c.sum.worst_leak);
-    into["failed"] = c.sum.failed;
+    fields(
+        [&](const Field& f, auto member) {
+            const std::string name(f.name);
+            if constexpr (std::is_same_v<decltype(member), double Coverage::*>) {
+                put_number(into, name, c.sum.*member);
+            } else {
+                into[name] = c.sum.*member;
+            }
+            if (name == "unshadowed") put_fraction(into, "ops_fraction", fraction_of_ops(c.sum));
+            if (name == "unshadowed_bytes") put_fraction(into, "bytes_fraction", fraction_of_bytes(c.sum));
+            if (name == "external") {
+                into["seeds_after_step_0"] = c.seeds_after_first;
+                into["external_after_step_0"] = c.external_after_first;
+            }
+        },
+        Of<Coverage>{});
 }
 
 Json coverage_section(const Run& run, const NoteSums& notes) {
@@ -160,8 +160,8 @@ Json coverage_section(const Run& run, const NoteSums& notes) {
     Json ranks = Json::array();
     for (const Recording& r : run.recordings) {
         CoverageSum own;
-        for (const StepRecord& s : r.steps) own.add(s);
-        total.add(own);
+        own.add(r);
+        total.add(r);
         Json one;
         one["rank"] = rank_of(r);
         one["restart"] = r.process.restart;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/fold/parts.hpp"
+
 namespace mp::trace {
 namespace {
 
@@ -27,9 +29,6 @@ constexpr std::array<char, kLevels> kAlphabet = [] {
     return all;
 }();
 
-// The worse of two: a NaN is the worst, a number is worse than nothing.
-float worse(float a, float b) { return std::isnan(a) || a > b ? a : b; }
-
 std::string packed(const std::vector<Cell>& cells, float Cell::* measure, Scale scale) {
     std::string out;
     bool any = false;
@@ -43,11 +42,7 @@ std::string packed(const std::vector<Cell>& cells, float Cell::* measure, Scale 
 std::vector<Cell> merged(const std::vector<Cell>& cells, std::size_t columns, std::size_t merge) {
     std::vector<Cell> out(columns);
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        Cell& to = out[i / merge];
-        to.cum_phi = worse(cells[i].cum_phi, to.cum_phi);
-        to.loc_phi = worse(cells[i].loc_phi, to.loc_phi);
-        to.flush = worse(cells[i].flush, to.flush);
-        to.nonfinite = std::max(to.nonfinite, cells[i].nonfinite);
+        keep_worse(out[i / merge], cells[i]);
     }
     return out;
 }

@@ -53,17 +53,16 @@ Json op_entry(const OpSum& sum) {
     one["source"] = op.source;
     one["calls"] = op.calls;
     one["ranks"] = sum.ranks;
-    one["elements"] = op.elements;
-    one["nan"] = op.nan;
-    one["pos_inf"] = op.pos_inf;
-    one["neg_inf"] = op.neg_inf;
-    one["zeros"] = op.zeros;
-    one["subnormals"] = op.subnormals;
-    put_number(one, "amax", op.amax);
-    put_number(one, "amin", op.amin);
-    one["compared"] = op.compared;
-    one["nonfinite_real"] = op.nonfinite_real;
-    one["nonfinite_twin"] = op.nonfinite_twin;
+    fields(
+        [&](const Field& f, auto member) {
+            if (!f.report) return;
+            if constexpr (std::is_same_v<decltype(member), double OpRecord::*>) {
+                put_number(one, std::string(f.name), op.*member);
+            } else if constexpr (std::is_same_v<decltype(member), std::uint64_t OpRecord::*>) {
+                one[std::string(f.name)] = op.*member;
+            }
+        },
+        Of<OpRecord>{});
     put_measure(one, "twin_amax", op.compared ? op.twin_amax : -1);
     put_measure(one, "relative_l2", op.compared ? relative(op.error_squares, op.twin_squares) : -1);
     put_measure(one, "flush_loss", op.compared && op.twin_abs > 0 ? op.flushed_abs / op.twin_abs : -1);
@@ -94,14 +93,14 @@ void add(LayerSum& layer, const OpSum& sum) {
     layer.elements += op.elements;
     layer.nonfinite += op.nan + op.pos_inf + op.neg_inf;
     layer.guessed |= op.guessed;
-    layer.amax = std::max(layer.amax, op.amax);
+    layer.amax = larger(layer.amax, op.amax);
     layer.flushed_abs += op.flushed_abs;
     layer.twin_abs += op.twin_abs;
     // In floors of fp32 whatever came in from below would look immense; its own entry says it all the same.
     const Phis phis = is_low_precision(op.dtype) ? phis_of(op) : Phis{};
-    layer.worst.introduced = std::max(layer.worst.introduced, phis.introduced);
-    layer.worst.inherited = std::max(layer.worst.inherited, phis.inherited);
-    layer.worst.total = std::max(layer.worst.total, phis.total);
+    layer.worst.introduced = larger(layer.worst.introduced, phis.introduced);
+    layer.worst.inherited = larger(layer.worst.inherited, phis.inherited);
+    layer.worst.total = larger(layer.worst.total, phis.total);
     layer.dtypes.insert(op.dtype);
     layer.ops.push_back(op_entry(sum));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/fold/parts.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -13,35 +14,19 @@ double fraction(std::uint64_t part, std::uint64_t rest) {
     return whole > 0 ? static_cast<double>(part) / whole : -1;
 }
 
-void add_up(Coverage& to, const Coverage& c) {
-    to.ops += c.ops;
-    to.shadowed += c.shadowed;
-    to.unshadowed += c.unshadowed;
-    to.shadowed_bytes += c.shadowed_bytes;
-    to.unshadowed_bytes += c.unshadowed_bytes;
-    to.seeds += c.seeds;
-    to.seeded_bytes += c.seeded_bytes;
-    to.external += c.external;
-    to.stale += c.stale;
-    to.flips += c.flips;
-    to.leaks += c.leaks;
-    to.failed += c.failed;
-    if (std::isnan(c.worst_leak) || c.worst_leak > to.worst_leak) to.worst_leak = c.worst_leak;
-}
-
 }  // namespace
 
-void CoverageSum::add(const StepRecord& step) {
-    add_up(sum, step.coverage);
-    if (step.step.value <= 0) return;
-    seeds_after_first += step.coverage.seeds;
-    external_after_first += step.coverage.external;
-}
-
-void CoverageSum::add(const CoverageSum& other) {
-    add_up(sum, other.sum);
-    seeds_after_first += other.seeds_after_first;
-    external_after_first += other.external_after_first;
+// After an elastic restart a recording begins at a later step, and its first step still seeds all shadows.
+void CoverageSum::add(const Recording& recording) {
+    bool first = true;
+    for (const StepRecord& step : recording.steps) {
+        merge_fields(sum, step.coverage);
+        if (!first) {
+            seeds_after_first += step.coverage.seeds;
+            external_after_first += step.coverage.external;
+        }
+        first = false;
+    }
 }
 
 double fraction_of_ops(const Coverage& c) { return fraction(c.shadowed, c.unshadowed); }
@@ -98,7 +83,7 @@ TensorHistories tensors_of(const Recording& recording) {
             h.last = &t;
             h.last_step = s.step;
             const double now = relative_l2(t);
-            if (!std::isnan(h.worst) && (std::isnan(now) || now > h.worst)) {
+            if (is_worse(now, h.worst)) {
                 h.worst = now;
                 h.worst_step = s.step;
             }

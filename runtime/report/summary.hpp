@@ -16,11 +16,10 @@ namespace mp::trace {
 
 struct CoverageSum {
     Coverage sum;                            // worst_leak is the largest
-    std::uint64_t seeds_after_first = 0;     // of steps after step 0
+    std::uint64_t seeds_after_first = 0;     // of steps after the first one of their recording
     std::uint64_t external_after_first = 0;  // of those; where all are, no history was lost
 
-    void add(const StepRecord&);
-    void add(const CoverageSum&);
+    void add(const Recording&);
 };
 
 // shadowed / (shadowed + unshadowed); negative: nothing to divide by.

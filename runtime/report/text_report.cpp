@@ -67,9 +67,7 @@ std::string percent(double fraction) {
 
 std::string coverage_text(const Run& run) {
     CoverageSum c;
-    for (const Recording& r : run.recordings) {
-        for (const StepRecord& s : r.steps) c.add(s);
-    }
+    for (const Recording& r : run.recordings) c.add(r);
     std::string out = "coverage   " + percent(fraction_of_ops(c.sum)) + " of float ops, " +
                       percent(fraction_of_bytes(c.sum)) +
                       " of their bytes shadowed; seeds after step 0: " + std::to_string(c.seeds_after_first) +

@@ -1,6 +1,7 @@
 #include "runtime/trace/decode.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/encode.hpp"
@@ -10,9 +11,9 @@ namespace {
 
 // A new kind of an enumeration raises the version of the format, so an unknown one is damage.
 template <typename Enum>
-Enum take_enum(ByteReader& from, Enum last) {
+Enum take_enum(ByteReader& from) {
     const std::uint8_t value = from.u8();
-    if (value > static_cast<std::uint8_t>(last)) from.refuse();
+    if (value > static_cast<std::uint8_t>(last_of(Enum{}))) from.refuse();
     return from.ok() ? static_cast<Enum>(value) : Enum{};
 }
 
@@ -60,98 +61,116 @@ std::string take_name(ByteReader& from, StepDecoding& how) {
     return name;
 }
 
-// `smallest`: the bytes of an element at its shortest, length included. False: malformed. A list that has
-// no room stays empty.
-template <typename T, typename Take>
-bool take_list(ByteReader& from, std::size_t smallest, StepDecoding& how, std::vector<T>& into, Take take) {
-    into.clear();
-    const std::uint64_t count = from.number();
-    if (!from.ok() || count > from.size() / smallest) return false;
-    const bool fits = count <= how.room / sizeof(T);
-    if (fits) {
-        into.reserve(static_cast<std::size_t>(count));
-        how.room -= static_cast<std::size_t>(count) * sizeof(T);
-    } else {
-        how.left_out = true;
+// Bytes of a record at its shortest, as version 1 wrote it.
+template <class Record>
+constexpr std::size_t smallest() {
+    std::size_t bytes = 0;
+    fields(
+        [&](const Field& f, auto member) {
+            if (f.generation == 0)
+                bytes += std::is_same_v<decltype(member), double Record::*> ? sizeof(double) : 1;
+        },
+        Of<Record>{});
+    return bytes;
+}
+
+// Reads the fields of a record in the order in which a recording holds them.
+class Decoder {
+public:
+    // `how`: null for records that hold their texts themselves. `rows`: not null where the names of tensors and places
+    // go beside them.
+    explicit Decoder(ByteReader& from, StepDecoding* how = nullptr, StepRows* rows = nullptr)
+        : from_(from), how_(how), rows_(rows) {}
+
+    // A generation that an older writer did not know reads as its default.
+    template <class Record>
+    void record(Record& r) {
+        unsigned generation = 0;
+        bool known = true;
+        stored_fields<Record>([&](const Field& f, auto member) {
+            if (f.generation != generation) known = known && !from_.at_end(), generation = f.generation;
+            if (!from_.ok()) return;
+            if (!known) {
+                r.*member = {};
+            } else if constexpr (std::is_same_v<decltype(member), std::string Record::*>) {
+                name(r, r.*member);
+            } else if constexpr (std::is_same_v<decltype(member), bool Record::*>) {
+                if (f.bit <= 0) flags_ = from_.u8();
+                r.*member = f.bit < 0 ? flags_ != 0 : (flags_ >> f.bit & 1) != 0;
+            } else {
+                value(r.*member);
+            }
+        });
     }
-    for (std::uint64_t i = 0; i < count; ++i) {
-        ByteReader element = from.record();
-        if (!from.ok()) return false;
-        if (!fits) continue;
-        take(element, into.emplace_back());
-        if (!element.ok()) return false;
+
+private:
+    void value(std::uint64_t& v) { v = from_.number(); }
+    void value(std::int64_t& v) { v = from_.signed_number(); }
+    void value(std::int32_t& v) { v = take_int32(from_); }
+    void value(double& v) { v = from_.f64(); }
+    void value(Rank& v) { v.value = take_int32(from_); }
+    void value(Step& v) { v.value = from_.signed_number(); }
+    void value(DType& v) { v = take_dtype(from_); }
+    template <class Enum>
+        requires std::is_enum_v<Enum>
+    void value(Enum& v) {
+        v = take_enum<Enum>(from_);
     }
-    return true;
-}
+    void value(std::vector<OpRecord>&) {}  // in a frame of their own
+    // What is missing at its end reads as 0.
+    void value(Coverage& v) {
+        ByteReader element = from_.record();
+        v = {};
+        Decoder(element).record(v);
+    }
+    template <class Record>
+    void name(const Record&, std::string& into) {
+        if (!how_) {
+            into = from_.text();
+            return;
+        }
+        std::vector<NameRef>* beside = nullptr;
+        if constexpr (std::is_same_v<Record, TensorRecord>) beside = rows_ ? &rows_->tensors : nullptr;
+        if constexpr (std::is_same_v<Record, DTypePlace>) beside = rows_ ? &rows_->places : nullptr;
+        if (beside) {
+            beside->push_back(take_reference(from_, *how_, how_->names_lost));
+        } else {
+            into = take_name(from_, *how_);
+        }
+    }
+    // A list that has no room stays empty.
+    template <class Record>
+    void value(std::vector<Record>& into) {
+        into.clear();
+        const std::uint64_t count = from_.number();
+        constexpr std::size_t kShortest = 1 + smallest<Record>();  // with its length
+        if (!from_.ok() || count > from_.size() / kShortest) return from_.refuse();
+        const bool fits = count <= how_->room / sizeof(Record);
+        if (fits) {
+            into.reserve(static_cast<std::size_t>(count));
+            how_->room -= static_cast<std::size_t>(count) * sizeof(Record);
+        } else {
+            how_->left_out = true;
+        }
+        for (std::uint64_t i = 0; i < count && from_.ok(); ++i) {
+            ByteReader element = from_.record();
+            if (!from_.ok() || !fits) continue;
+            Decoder(element, how_, rows_).record(into.emplace_back());
+            if (!element.ok()) from_.refuse();
+        }
+    }
 
-void take_loss(ByteReader& from, LossRecord& r) {
-    r.micro_step = take_int32(from);
-    r.dtype = take_dtype(from);
-    r.has_twin = from.u8() != 0;
-    r.real = from.f64();
-    r.twin = from.f64();
-}
+    ByteReader& from_;
+    StepDecoding* how_;
+    StepRows* rows_;
+    std::uint8_t flags_ = 0;
+};
 
-void take_dtype_count(ByteReader& from, DTypeCount& r) {
-    r.dtype = take_dtype(from);
-    r.ops = from.number();
-}
-
-void take_collective(ByteReader& from, StepDecoding& how, CollectiveRecord& r) {
-    r.op = take_name(from, how);
-    r.reduction = take_name(from, how);
-    r.dtype = take_dtype(from);
-    r.group = take_name(from, how);
-    r.calls = from.number();
-    r.bytes = from.number();
-    if (from.at_end()) return;  // version 1
-    r.compared = from.number();
-    r.error_squares = from.f64();
-    r.sum_squares = from.f64();
-    r.made_nonfinite = from.number();
-}
-
-// Their names are taken by `name`, which knows where to.
-template <typename Name>
-void take_tensor(ByteReader& from, TensorRecord& r, Name name) {
-    r.kind = take_enum(from, TensorKind::optimizer_state);
-    name(r.name);
-    r.dtype = take_dtype(from);
-    for (std::uint64_t* v : {&r.elements, &r.compared, &r.nonfinite_real, &r.nonfinite_twin, &r.differ})
-        *v = from.number();
-    r.error_squares = from.f64();
-    r.twin_squares = from.f64();
-    if (from.at_end()) return;  // version 1
-    r.amax = from.f64();
-    r.twin_amax = from.f64();
-    for (std::uint64_t* v : {&r.zeros, &r.subnormals, &r.flushed}) *v = from.number();
-    r.flushed_abs = from.f64();
-    r.twin_abs = from.f64();
-    for (std::uint64_t* v : {&r.meant_to_move, &r.unmoved, &r.below_half_ulp}) *v = from.number();
-    r.wanted_squares = from.f64();
-    r.moved_dot = from.f64();
-    r.hash = from.number();
-}
-
-template <typename Name>
-void take_place(ByteReader& from, DTypePlace& r, Name name) {
-    r.role = take_enum(from, TensorRole::checkpoint);
-    name(r.layer);
-    r.phase = take_enum(from, Phase::optimizer);
-    r.dtype = take_dtype(from);
-    r.tensors = from.number();
-    r.elements = from.number();
-}
-
-Coverage take_coverage(ByteReader from) {
-    Coverage c;
-    for (std::uint64_t* v : {&c.ops, &c.shadowed, &c.unshadowed, &c.shadowed_bytes, &c.unshadowed_bytes,
-                             &c.seeds, &c.seeded_bytes, &c.stale, &c.flips, &c.leaks})
-        *v = from.number();
-    c.worst_leak = from.f64();
-    c.failed = from.number();
-    c.external = from.number();
-    return c;
+template <class Record>
+bool decode_whole(std::string_view payload, StepDecoding* how, StepRows* rows, Record& r) {
+    ByteReader from(payload);
+    Decoder(from, how, rows).record(r);
+    return from.ok();
 }
 
 bool take_name_column(ByteReader& from, StepDecoding& how, std::vector<OpRecord>& ops,
@@ -174,7 +193,7 @@ bool take_kinds(ByteReader& from, std::vector<Op>& ops) {
     ByteReader dtypes(bytes.substr(2 * ops.size()));
     for (Op& op : ops) {
         op.guessed = guessed.u8() != 0;
-        op.phase = take_enum(phases, Phase::optimizer);
+        op.phase = take_enum<Phase>(phases);
         op.dtype = take_dtype(dtypes);
     }
     return phases.ok();
@@ -204,14 +223,19 @@ bool take_rows(ByteReader& from, const StepDecoding& how, OpColumns& r) {
 // A block of rows that stays in the first-level cache while all its columns are filled.
 constexpr std::size_t kRows = 64;
 
-using Columns = std::array<const char*, kOpCountColumns + kOpValueColumns>;  // null: all 0
+using Columns = std::array<const char*, kOpBits>;  // null: all 0
 
-// `exponents` is what follows the columns.
 bool find_columns(ByteReader& from, std::size_t rows, Columns& columns, ByteReader& exponents) {
     const std::uint64_t mask = from.number();
-    for (unsigned bit = 0; bit < columns.size(); ++bit)
-        columns[bit] = mask >> bit & 1 ? from.bytes(rows * 8).data() : nullptr;
-    if (mask >> kExponentsBit & 1) exponents = from.record();
+    for (unsigned bit = 0; bit < columns.size(); ++bit) {
+        const bool stored = mask >> bit & 1;
+        columns[bit] = nullptr;
+        if (bit != kExponentsBit) {
+            if (stored) columns[bit] = from.bytes(rows * 8).data();
+        } else if (stored) {
+            exponents = from.record();
+        }
+    }
     return from.ok();
 }
 
@@ -255,9 +279,8 @@ bool take_columns(ByteReader& from, StepDecoding& how, std::vector<OpRecord>& op
     if (!find_columns(from, ops.size(), columns, exponents)) return false;
     for (std::size_t row = 0; row < ops.size(); row += kRows) {
         const std::size_t end = std::min(row + kRows, ops.size());
-        unsigned bit = 0;
-        for (const auto field : kOpCounts) fill(ops, row, end, field, columns[bit++]);
-        for (const auto field : kOpValues) fill(ops, row, end, field, columns[bit++]);
+        for (const auto& c : kOpCounts) fill(ops, row, end, c.field, columns[c.bit]);
+        for (const auto& c : kOpValues) fill(ops, row, end, c.field, columns[c.bit]);
     }
     for (OpRecord& op : ops) op.exponents.counts.clear();
     while (!exponents.at_end()) {
@@ -300,79 +323,17 @@ const std::string* NameList::find(std::uint64_t index) const {
     return index < names_.size() && names_[index].known ? &names_[index].text : nullptr;
 }
 
-bool decode(std::string_view payload, ProcessRecord& r) {
-    ByteReader from(payload);
-    r.rank = Rank{take_int32(from)};
-    r.local_rank = take_int32(from);
-    r.world_size = take_int32(from);
-    r.restart = take_int32(from);
-    r.pid = from.signed_number();
-    r.started_unix_ns = from.signed_number();
-    for (std::string* v : {&r.host, &r.job, &r.launcher, &r.program, &r.framework, &r.adapter})
-        *v = from.text();
-    r.mode = take_enum(from, Mode::trajectory);
-    return from.ok();
-}
-
-bool decode(std::string_view payload, NoteRecord& r) {
-    ByteReader from(payload);
-    r.kind = take_enum(from, NoteKind::policy);
-    r.step = Step{from.signed_number()};
-    r.text = from.text();
-    r.count = from.number();
-    return from.ok();
-}
-
-namespace {
-
-// `tensor_name` and `place_name` take the name of a row: (from, into).
-template <typename TensorName, typename PlaceName>
-bool take_step(std::string_view payload, StepDecoding& how, StepRecord& r, TensorName tensor_name,
-               PlaceName place_name) {
-    ByteReader from(payload);
-    r.step = Step{from.signed_number()};
-    r.optimizer = take_int32(from);
-    const std::uint8_t flags = from.u8();
-    r.skipped = flags & 1;
-    r.has_loss_scale = flags & 2;
-    r.sampled = flags & 4;
-    r.loss_scale = from.f64();
-    r.wall_ns = from.signed_number();
-    if (!from.ok()) return false;
-
-    auto collective = [&](ByteReader& element, CollectiveRecord& c) { take_collective(element, how, c); };
-    auto tensor = [&](ByteReader& element, TensorRecord& t) {
-        take_tensor(element, t, [&](std::string& into) { tensor_name(element, into); });
-    };
-    auto place = [&](ByteReader& element, DTypePlace& p) {
-        take_place(element, p, [&](std::string& into) { place_name(element, into); });
-    };
-    if (!take_list(from, 20, how, r.losses, take_loss)) return false;
-    if (!take_list(from, 3, how, r.dtypes, take_dtype_count)) return false;
-    if (!take_list(from, 7, how, r.collectives, collective)) return false;
-    r.coverage = take_coverage(from.record());
-    if (!from.ok() || !take_list(from, 25, how, r.tensors, tensor)) return false;
-    r.places.clear();
-    if (from.at_end()) return true;  // version 1
-    return take_list(from, 7, how, r.places, place);
-}
-
-}  // namespace
+bool decode(std::string_view payload, ProcessRecord& r) { return decode_whole(payload, nullptr, nullptr, r); }
+bool decode(std::string_view payload, NoteRecord& r) { return decode_whole(payload, nullptr, nullptr, r); }
 
 bool decode(std::string_view payload, StepDecoding& how, StepRecord& r) {
-    auto name = [&how](ByteReader& from, std::string& into) { into = take_name(from, how); };
-    return take_step(payload, how, r, name, name);
+    return decode_whole(payload, &how, nullptr, r);
 }
 
 bool decode(std::string_view payload, StepDecoding& how, StepRows& r) {
     r.tensors.clear();
     r.places.clear();
-    auto into = [&how](std::vector<NameRef>& list) {
-        return [&how, &list](ByteReader& from, std::string&) {
-            list.push_back(take_reference(from, how, how.names_lost));
-        };
-    };
-    return take_step(payload, how, r.record, into(r.tensors), into(r.places));
+    return decode_whole(payload, &how, &r, r.record);
 }
 
 bool decode(std::string_view payload, StepDecoding& how, StepOps& r) {
@@ -445,14 +406,13 @@ OpRecord record_of(const OpColumns& columns, std::size_t row, const NameList& na
     r.guessed = from.guessed;
     r.phase = from.phase;
     r.dtype = from.dtype;
-    unsigned bit = 0;
-    auto value = [&](auto& into) {
+    auto value = [&](auto& into, unsigned bit) {
         using T = std::remove_reference_t<decltype(into)>;
-        const char* const column = columns.columns[bit++];
+        const char* const column = columns.columns[bit];
         if (column) into = std::bit_cast<T>(load_little<std::uint64_t>(column + 8 * row));
     };
-    for (const auto field : kOpCounts) value(r.*field);
-    for (const auto field : kOpValues) value(r.*field);
+    for (const auto& c : kOpCounts) value(r.*c.field, c.bit);
+    for (const auto& c : kOpValues) value(r.*c.field, c.bit);
     return r;
 }
 

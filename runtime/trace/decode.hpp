@@ -75,8 +75,7 @@ struct OpColumns {
     std::uint64_t version = 0;  // another one: other rows than in the frame before
     std::size_t names_lost = 0;
     std::vector<std::pair<std::size_t, Exponents>> exponents;  // by row; rows that have none are not in it
-    // Into the payload; null: all 0. Counts, then values (op_columns.hpp).
-    std::array<const char*, kOpCountColumns + kOpValueColumns> columns{};
+    std::array<const char*, kOpBits> columns{};                // into the payload, by bit; null: all 0
 };
 bool decode(std::string_view payload, StepDecoding&, OpColumns&);
 // Row `row` as a record of its own.

@@ -67,163 +67,132 @@ std::string utc(std::int64_t unix_ns) {
     return {buffer.data(), size};
 }
 
-void put(std::string& out, const ProcessRecord& p) {
-    Line("process")
-        .field("rank", p.rank.value)
-        .field("local_rank", p.local_rank)
-        .field("world_size", p.world_size)
-        .field("restart", p.restart)
-        .field("pid", p.pid)
-        .field("started_unix_ns", p.started_unix_ns)
-        .name("host", p.host)
-        .name("job", p.job)
-        .name("launcher", p.launcher)
-        .name("program", p.program)
-        .name("framework", p.framework)
-        .name("adapter", p.adapter)
-        .word("mode=" + std::string(name_of(p.mode)))
-        .to(out);
-}
+// Shows the fields of a record on one line, in the order of its list.
+template <class Record>
+class Shower {
+public:
+    Shower(Line& line, const Record& record) : line_(line), record_(record) {}
 
-void put(std::string& out, const LossRecord& l) {
-    Line line("  loss");
-    line.field("micro_step", l.micro_step).word(name_of(l.dtype)).field("real", l.real);
-    if (l.has_twin) line.field("twin", l.twin);
+    void field(const Field& f, auto Record::* member) {
+        if (f.show != Show::hidden) value(f, f.name, record_.*member);
+    }
+    void field(std::string_view key, const Field& f, auto Record::* member) {
+        value(f, key, record_.*member);
+    }
+
+private:
+    template <class T>
+    void value(const Field& f, std::string_view key, const T& v) {
+        if constexpr (std::is_same_v<T, std::string>) {
+            f.show == Show::bare ? line_.word(quoted(v)) : line_.name(key, v);
+        } else if constexpr (std::is_enum_v<T>) {
+            f.show == Show::bare ? line_.word(name_of(v))
+                                 : line_.word(std::string(key) + "=" + std::string(name_of(v)));
+        } else if constexpr (std::is_same_v<T, bool>) {
+            if (f.show != Show::bare) line_.field(key, v);
+            if (f.show == Show::bare && v) line_.word(key);
+        } else if constexpr (std::is_same_v<T, Rank> || std::is_same_v<T, Step>) {
+            line_.field(key, v.value);
+        } else if constexpr (std::is_arithmetic_v<T>) {
+            line_.field(key, v);
+        }  // lists and records have lines of their own
+    }
+
+    Line& line_;
+    const Record& record_;
+};
+
+std::string_view start_of(const ProcessRecord&) { return "process"; }
+std::string_view start_of(const LossRecord&) { return "  loss"; }
+std::string_view start_of(const DTypeCount&) { return "  dtype"; }
+std::string_view start_of(const CollectiveRecord&) { return "  collective"; }
+std::string_view start_of(const Coverage&) { return "  coverage"; }
+std::string_view start_of(const TensorRecord&) { return " "; }  // its kind follows
+std::string_view start_of(const DTypePlace&) { return "  place"; }
+
+// Values that were not recorded are left out.
+bool is_there(const LossRecord& l, const Field& f) { return l.has_twin || f.name != "twin"; }
+bool is_there(const StepRecord& s, const Field& f) { return s.has_loss_scale || f.name != "loss_scale"; }
+bool is_there(const auto&, const Field&) { return true; }
+
+template <class Record>
+void put(std::string& out, const Record& r) {
+    Line line{std::string(start_of(r))};
+    Shower<Record> shower(line, r);
+    fields(
+        [&](const Field& f, auto member) {
+            if (is_there(r, f)) shower.field(f, member);
+            if constexpr (std::is_same_v<Record, TensorRecord>) {
+                if (f.name == "twin_squares") line.word("relative_l2=" + decimal_of(relative_l2(r)));
+            }
+        },
+        Of<Record>{});
     line.to(out);
 }
 
-void put(std::string& out, const Coverage& c) {
-    Line("  coverage")
-        .field("ops", c.ops)
-        .field("shadowed", c.shadowed)
-        .field("unshadowed", c.unshadowed)
-        .field("shadowed_bytes", c.shadowed_bytes)
-        .field("unshadowed_bytes", c.unshadowed_bytes)
-        .field("seeds", c.seeds)
-        .field("seeded_bytes", c.seeded_bytes)
-        .field("external", c.external)
-        .field("stale", c.stale)
-        .field("flips", c.flips)
-        .field("leaks", c.leaks)
-        .field("worst_leak", c.worst_leak)
-        .field("failed", c.failed)
-        .to(out);
+// The text comes last.
+void put(std::string& out, const NoteRecord& n) {
+    Line line("note");
+    Shower<NoteRecord> shower(line, n);
+    fields(
+        [&](const Field& f, auto member) {
+            if (f.name != "text") shower.field(f, member);
+        },
+        Of<NoteRecord>{});
+    line.word(quoted(n.text)).to(out);
 }
 
-void put(std::string& out, const TensorRecord& t) {
-    Line("  " + std::string(name_of(t.kind)))
-        .word(quoted(t.name))
-        .word(name_of(t.dtype))
-        .field("elements", t.elements)
-        .field("compared", t.compared)
-        .field("nonfinite_real", t.nonfinite_real)
-        .field("nonfinite_twin", t.nonfinite_twin)
-        .field("differ", t.differ)
-        .field("error_squares", t.error_squares)
-        .field("twin_squares", t.twin_squares)
-        .word("relative_l2=" + decimal_of(relative_l2(t)))
-        .field("amax", t.amax)
-        .field("twin_amax", t.twin_amax)
-        .field("zeros", t.zeros)
-        .field("subnormals", t.subnormals)
-        .field("flushed", t.flushed)
-        .field("flushed_abs", t.flushed_abs)
-        .field("twin_abs", t.twin_abs)
-        .field("meant_to_move", t.meant_to_move)
-        .field("unmoved", t.unmoved)
-        .field("below_half_ulp", t.below_half_ulp)
-        .field("wanted_squares", t.wanted_squares)
-        .field("moved_dot", t.moved_dot)
-        .field("hash", t.hash)
-        .to(out);
+void put(std::string& out, const Exponents& e) {
+    Line line("    exponents");
+    line.field("lowest", std::uint64_t{e.lowest});
+    for (const std::uint64_t count : e.counts) line.word(text(count));
+    line.to(out);
 }
 
-// Fields in the order of the contract. Those of a measurement that was not made are left out.
+// A line for each measurement that was made.
 void put(std::string& out, const OpRecord& o) {
-    Line line("  op");
-    line.name("layer", o.layer);
-    if (o.guessed) line.word("guessed");
-    line.word(quoted(o.op)).word(name_of(o.phase)).word(name_of(o.dtype));
-    line.field("first", o.first).field("calls", o.calls).name("source", o.source);
-    line.field("elements", o.elements)
-        .field("nan", o.nan)
-        .field("pos_inf", o.pos_inf)
-        .field("neg_inf", o.neg_inf);
-    line.field("zeros", o.zeros)
-        .field("subnormals", o.subnormals)
-        .field("amax", o.amax)
-        .field("amin", o.amin);
-    line.field("input_amax", o.input_amax).field("origins", o.origins).field("first_origin", o.first_origin);
-    line.to(out);
-    if (o.compared || o.nonfinite_real || o.nonfinite_twin) {
-        Line("    cum")
-            .field("compared", o.compared)
-            .field("nonfinite_real", o.nonfinite_real)
-            .field("nonfinite_twin", o.nonfinite_twin)
-            .field("twin_amax", o.twin_amax)
-            .field("error_squares", o.error_squares)
-            .field("twin_squares", o.twin_squares)
-            .field("flushed_abs", o.flushed_abs)
-            .field("twin_abs", o.twin_abs)
-            .to(out);
-    }
-    if (o.loc_compared || o.loc_nonfinite) {
-        Line("    loc")
-            .field("compared", o.loc_compared)
-            .field("error_squares", o.loc_error_squares)
-            .field("squares", o.loc_squares)
-            .field("dot", o.loc_dot)
-            .field("worst", o.loc_worst)
-            .field("nonfinite", o.loc_nonfinite)
-            .field("prop_error_squares", o.prop_error_squares)
-            .field("input_error", o.input_error)
-            .to(out);
-    }
-    if (!o.exponents.counts.empty()) {
-        Line line_of("    exponents");
-        line_of.field("lowest", std::uint64_t{o.exponents.lowest});
-        for (const std::uint64_t count : o.exponents.counts) line_of.word(text(count));
-        line_of.to(out);
-    }
-    if (o.added) Line("    sums").field("added", o.added).field("absorbed", o.absorbed).to(out);
-}
-
-void put(std::string& out, const DTypePlace& p) {
-    Line("  place")
-        .word(name_of(p.role))
-        .word(quoted(p.layer))
-        .word(name_of(p.phase))
-        .word(name_of(p.dtype))
-        .field("tensors", p.tensors)
-        .field("elements", p.elements)
-        .to(out);
+    Line all("  op"), cum("    cum"), loc("    loc"), sums("    sums");
+    Shower<OpRecord> of_all(all, o), of_cum(cum, o), of_loc(loc, o), of_sums(sums, o);
+    fields(
+        [&](const Field& f, auto member) {
+            switch (f.part) {
+                case Part::all:
+                    return of_all.field(f, member);
+                case Part::cum:
+                    return of_cum.field(f, member);
+                case Part::loc:
+                    return of_loc.field(f.name.substr(f.name.starts_with("loc_") ? 4 : 0), f, member);
+                case Part::sums:
+                    return of_sums.field(f, member);
+            }
+        },
+        Of<OpRecord>{});
+    all.to(out);
+    if (o.compared || o.nonfinite_real || o.nonfinite_twin) cum.to(out);
+    if (o.loc_compared || o.loc_nonfinite) loc.to(out);
+    if (!o.exponents.counts.empty()) put(out, o.exponents);
+    if (o.added) sums.to(out);
 }
 
 void put(std::string& out, const StepRecord& s) {
     Line line("step " + text(s.step.value));
-    line.field("optimizer", s.optimizer).field("skipped", s.skipped);
-    if (s.has_loss_scale) line.field("loss_scale", s.loss_scale);
-    line.field("wall_ns", s.wall_ns).field("sampled", s.sampled).to(out);
-    for (const LossRecord& l : s.losses) put(out, l);
-    for (const DTypeCount& d : s.dtypes) Line("  dtype").word(name_of(d.dtype)).field("ops", d.ops).to(out);
-    for (const CollectiveRecord& c : s.collectives) {
-        Line("  collective")
-            .word(quoted(c.op))
-            .name("reduction", c.reduction)
-            .word(name_of(c.dtype))
-            .name("group", c.group)
-            .field("calls", c.calls)
-            .field("bytes", c.bytes)
-            .field("compared", c.compared)
-            .field("error_squares", c.error_squares)
-            .field("sum_squares", c.sum_squares)
-            .field("made_nonfinite", c.made_nonfinite)
-            .to(out);
-    }
-    put(out, s.coverage);
-    for (const OpRecord& o : s.ops) put(out, o);
-    for (const TensorRecord& t : s.tensors) put(out, t);
-    for (const DTypePlace& p : s.places) put(out, p);
+    Shower<StepRecord> shower(line, s);
+    fields(
+        [&](const Field& f, auto member) {
+            if (f.name != "step" && is_there(s, f)) shower.field(f, member);
+        },
+        Of<StepRecord>{});
+    line.to(out);
+    fields(
+        [&](const Field&, auto member) {
+            const auto& value = s.*member;
+            if constexpr (std::is_same_v<decltype(value), const Coverage&>) {
+                put(out, value);
+            } else if constexpr (requires { value.begin(); }) {
+                for (const auto& element : value) put(out, element);
+            }
+        },
+        Of<StepRecord>{});
 }
 
 void put(std::string& out, const Problem& p) {
@@ -287,14 +256,7 @@ std::string dump_text(const Recording& r) {
     std::string out;
     if (r.has_process) put(out, r.process);
     for (const StepRecord& s : r.steps) put(out, s);
-    for (const NoteRecord& n : r.notes) {
-        Line("note")
-            .word(name_of(n.kind))
-            .field("step", n.step.value)
-            .field("count", n.count)
-            .word(quoted(n.text))
-            .to(out);
-    }
+    for (const NoteRecord& n : r.notes) put(out, n);
     for (const Problem& p : r.problems) put(out, p);
     return out;
 }

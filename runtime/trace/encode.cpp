@@ -1,5 +1,7 @@
 #include "runtime/trace/encode.hpp"
 
+#include <type_traits>
+
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/op_columns.hpp"
 
@@ -13,96 +15,84 @@ static_assert(static_cast<int>(DType::unknown) == 0 && static_cast<int>(DType::f
               static_cast<int>(DType::e4m3) == 6 && static_cast<int>(DType::e5m2) == 7 &&
               static_cast<int>(DType::lowp) == 8 && static_cast<int>(DType::int64) == 9 &&
               static_cast<int>(DType::boolean) == 17);
-static_assert(static_cast<int>(Mode::trajectory) == 4 && static_cast<int>(NoteKind::policy) == 7 &&
-              static_cast<int>(TensorKind::optimizer_state) == 3 && static_cast<int>(Phase::optimizer) == 4 &&
-              static_cast<int>(TensorRole::checkpoint) == 6);
+static_assert(static_cast<int>(last_of(Mode{})) == 4 && static_cast<int>(last_of(NoteKind{})) == 7 &&
+              static_cast<int>(last_of(TensorKind{})) == 3 && static_cast<int>(last_of(Phase{})) == 4 &&
+              static_cast<int>(last_of(TensorRole{})) == 6);
 
-// Nobody names a tensor at such length; a name that long is a fault elsewhere.
+// No program names a tensor at such length; a name that long is a fault elsewhere.
 constexpr std::size_t kMaxName = 4096;
 constexpr std::size_t kMaxText = 65536;
 
 std::string_view cut(std::string_view text, std::size_t limit) { return text.substr(0, limit); }
 
-void put_name(ByteWriter& to, NameTable& names, std::string_view name) {
-    name = cut(name, kMaxName);
-    const std::uint64_t reference = names.reference(name);
-    to.number(reference);
-    if (reference == 0) to.text(name);
-}
-
-template <typename Enum>
-void put_enum(ByteWriter& to, Enum value) {
-    to.u8(static_cast<std::uint8_t>(value));
-}
-
-void put(ByteWriter& to, const LossRecord& r) {
-    to.signed_number(r.micro_step);
-    put_enum(to, r.dtype);
-    to.u8(r.has_twin);
-    to.f64(r.real);
-    to.f64(r.twin);
-}
-
-void put(ByteWriter& to, const Coverage& c) {
-    for (const std::uint64_t v : {c.ops, c.shadowed, c.unshadowed, c.shadowed_bytes, c.unshadowed_bytes,
-                                  c.seeds, c.seeded_bytes, c.stale, c.flips, c.leaks})
-        to.number(v);
-    to.f64(c.worst_leak);
-    to.number(c.failed);
-    to.number(c.external);
-}
-
-void put(ByteWriter& to, NameTable& names, const CollectiveRecord& r) {
-    put_name(to, names, r.op);
-    put_name(to, names, r.reduction);
-    put_enum(to, r.dtype);
-    put_name(to, names, r.group);
-    for (const std::uint64_t v : {r.calls, r.bytes, r.compared}) to.number(v);
-    to.f64(r.error_squares);
-    to.f64(r.sum_squares);
-    to.number(r.made_nonfinite);
-}
-
-void put(ByteWriter& to, NameTable& names, const TensorRecord& r) {
-    put_enum(to, r.kind);
-    put_name(to, names, r.name);
-    put_enum(to, r.dtype);
-    for (const std::uint64_t v : {r.elements, r.compared, r.nonfinite_real, r.nonfinite_twin, r.differ})
-        to.number(v);
-    for (const double v : {r.error_squares, r.twin_squares, r.amax, r.twin_amax}) to.f64(v);
-    for (const std::uint64_t v : {r.zeros, r.subnormals, r.flushed}) to.number(v);
-    to.f64(r.flushed_abs);
-    to.f64(r.twin_abs);
-    for (const std::uint64_t v : {r.meant_to_move, r.unmoved, r.below_half_ulp}) to.number(v);
-    to.f64(r.wanted_squares);
-    to.f64(r.moved_dot);
-    to.number(r.hash);
-}
-
-void put(ByteWriter& to, NameTable& names, const DTypePlace& r) {
-    put_enum(to, r.role);
-    put_name(to, names, r.layer);
-    put_enum(to, r.phase);
-    put_enum(to, r.dtype);
-    to.number(r.tensors);
-    to.number(r.elements);
-}
-
-// Each element with its length, so that a reader can skip fields it does not know.
-class List {
+// Writes the fields of a record in the order in which a recording holds them.
+class Encoder {
 public:
-    List(ByteWriter& to, std::size_t count) : to_(to) { to_.number(count); }
+    // Texts are cut to `longest` bytes. `names`: null for records that hold their texts themselves.
+    Encoder(std::string& out, std::size_t longest, NameTable* names = nullptr, bool with_tensors = true)
+        : to_(out), longest_(longest), names_(names), with_tensors_(with_tensors) {}
 
-    template <typename Put>
-    void add(Put put_one) {
-        element_.clear();
-        ByteWriter writer(element_);
-        put_one(writer);
-        to_.text(element_);
+    template <class Record>
+    void record(const Record& r) {
+        stored_fields<Record>([&](const Field& f, auto member) {
+            if (f.bit < 0) return value(r.*member);
+            if (f.bit == 0) to_.u8(flags_of(r));
+        });
     }
 
 private:
-    ByteWriter& to_;
+    template <class Record>
+    static std::uint8_t flags_of(const Record& r) {
+        unsigned flags = 0;
+        fields(
+            [&](const Field& f, auto member) {
+                if constexpr (std::is_same_v<decltype(member), bool Record::*>) {
+                    if (f.bit >= 0) flags |= unsigned{r.*member} << f.bit;
+                }
+            },
+            Of<Record>{});
+        return static_cast<std::uint8_t>(flags);
+    }
+
+    void value(bool v) { to_.u8(v); }
+    void value(std::uint64_t v) { to_.number(v); }
+    void value(std::int64_t v) { to_.signed_number(v); }
+    void value(std::int32_t v) { to_.signed_number(v); }
+    void value(double v) { to_.f64(v); }
+    void value(Rank v) { to_.signed_number(v.value); }
+    void value(Step v) { to_.signed_number(v.value); }
+    template <class Enum>
+        requires std::is_enum_v<Enum>
+    void value(Enum v) {
+        to_.u8(static_cast<std::uint8_t>(v));
+    }
+    void value(const std::string& v) {
+        const std::string_view name = cut(v, longest_);
+        if (!names_) return to_.text(name);
+        const std::uint64_t reference = names_->reference(name);
+        to_.number(reference);
+        if (reference == 0) to_.text(name);
+    }
+    void value(const Coverage& v) { element(v); }
+    void value(const std::vector<OpRecord>&) {}  // in a frame of their own
+    template <class Record>
+    void value(const std::vector<Record>& list) {
+        const bool left_out = std::is_same_v<Record, TensorRecord> && !with_tensors_;
+        to_.number(left_out ? 0 : list.size());
+        for (std::size_t i = 0; !left_out && i < list.size(); ++i) element(list[i]);
+    }
+    // With its length, so that a reader can skip fields that it does not know.
+    template <class Record>
+    void element(const Record& r) {
+        element_.clear();
+        Encoder(element_, longest_, names_).record(r);
+        to_.text(element_);
+    }
+
+    ByteWriter to_;
+    std::size_t longest_;
+    NameTable* names_;
+    bool with_tensors_;
     std::string element_;
 };
 
@@ -162,7 +152,25 @@ bool put_exponents(const std::vector<OpRecord>& ops, std::string& out) {
     return !rows.empty();
 }
 
-std::size_t heap(const std::string& s) { return s.capacity() > 15 ? s.capacity() + 16 : 0; }
+// What a record holds on the heap.
+template <class T>
+std::size_t heap_of(const T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+        return value.capacity() > 15 ? value.capacity() + 16 : 0;
+    } else if constexpr (std::is_same_v<T, Exponents>) {
+        return 8 * value.counts.capacity();
+    } else if constexpr (requires { value.capacity(); }) {
+        std::size_t bytes = value.capacity() * sizeof(typename T::value_type);
+        for (const auto& element : value) bytes += heap_of(element);
+        return bytes;
+    } else if constexpr (requires { fields([](const Field&, auto) {}, Of<T>{}); }) {
+        std::size_t bytes = 0;
+        fields([&](const Field&, auto member) { bytes += heap_of(value.*member); }, Of<T>{});
+        return bytes;
+    } else {
+        return 0;
+    }
+}
 
 }  // namespace
 
@@ -199,53 +207,17 @@ void NameTable::encode(std::size_t from, std::string& out) const {
 
 void encode(const ProcessRecord& r, std::string& out) {
     out.clear();
-    ByteWriter to(out);
-    for (const std::int64_t v :
-         {std::int64_t{r.rank.value}, std::int64_t{r.local_rank}, std::int64_t{r.world_size},
-          std::int64_t{r.restart}, r.pid, r.started_unix_ns})
-        to.signed_number(v);
-    for (const std::string* v : {&r.host, &r.job, &r.launcher, &r.program, &r.framework, &r.adapter})
-        to.text(cut(*v, kMaxName));
-    put_enum(to, r.mode);
+    Encoder(out, kMaxName).record(r);
 }
 
 void encode(const NoteRecord& r, std::string& out) {
     out.clear();
-    ByteWriter to(out);
-    put_enum(to, r.kind);
-    to.signed_number(r.step.value);
-    to.text(cut(r.text, kMaxText));
-    to.number(r.count);
+    Encoder(out, kMaxText).record(r);
 }
 
 void encode(const StepRecord& r, NameTable& names, bool with_tensors, std::string& out) {
     out.clear();
-    ByteWriter to(out);
-    to.signed_number(r.step.value);
-    to.signed_number(r.optimizer);
-    to.u8(static_cast<std::uint8_t>(r.skipped | r.has_loss_scale << 1 | r.sampled << 2));
-    to.f64(r.loss_scale);
-    to.signed_number(r.wall_ns);
-    List losses(to, r.losses.size());
-    for (const LossRecord& l : r.losses) losses.add([&](ByteWriter& w) { put(w, l); });
-    List dtypes(to, r.dtypes.size());
-    for (const DTypeCount& d : r.dtypes) {
-        dtypes.add([&](ByteWriter& w) {
-            put_enum(w, d.dtype);
-            w.number(d.ops);
-        });
-    }
-    List collectives(to, r.collectives.size());
-    for (const CollectiveRecord& c : r.collectives) collectives.add([&](ByteWriter& w) { put(w, names, c); });
-    std::string coverage;
-    ByteWriter coverage_writer(coverage);
-    put(coverage_writer, r.coverage);
-    to.text(coverage);
-    List tensors(to, with_tensors ? r.tensors.size() : 0);
-    for (std::size_t i = 0; with_tensors && i < r.tensors.size(); ++i)
-        tensors.add([&](ByteWriter& w) { put(w, names, r.tensors[i]); });
-    List places(to, r.places.size());
-    for (const DTypePlace& p : r.places) places.add([&](ByteWriter& w) { put(w, names, p); });
+    Encoder(out, kMaxName, &names, with_tensors).record(r);
 }
 
 void encode_ops(const StepRecord& r, NameTable& names, std::string& out) {
@@ -260,37 +232,24 @@ void encode_ops(const StepRecord& r, NameTable& names, std::string& out) {
         column.to(out);
     }
     for (const OpRecord& op : r.ops) to.u8(op.guessed);
-    for (const OpRecord& op : r.ops) put_enum(to, op.phase);
-    for (const OpRecord& op : r.ops) put_enum(to, op.dtype);
+    for (const OpRecord& op : r.ops) to.u8(static_cast<std::uint8_t>(op.phase));
+    for (const OpRecord& op : r.ops) to.u8(static_cast<std::uint8_t>(op.dtype));
     std::uint64_t mask = 0;
-    unsigned bit = 0;
     std::string columns;
-    columns.reserve(r.ops.size() * 8 * (kOpCountColumns + kOpValueColumns));
-    for (const auto field : kOpCounts) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
-    for (const auto field : kOpValues) mask |= std::uint64_t{put_column(r.ops, field, columns)} << bit++;
-    mask |= std::uint64_t{put_exponents(r.ops, columns)} << kExponentsBit;
+    columns.reserve(r.ops.size() * 8 * kOpBits);
+    for (unsigned bit = 0; bit < kOpBits; ++bit) {
+        const auto [value, index] = kOpColumns[bit];
+        const bool any = bit == kExponentsBit ? put_exponents(r.ops, columns)
+                         : value              ? put_column(r.ops, kOpValues[index].field, columns)
+                                              : put_column(r.ops, kOpCounts[index].field, columns);
+        mask |= std::uint64_t{any} << bit;
+    }
     to.number(mask);
     out += columns;
 }
 
-std::size_t memory_of(const ProcessRecord& r) {
-    return sizeof r + heap(r.host) + heap(r.job) + heap(r.launcher) + heap(r.program) + heap(r.framework) +
-           heap(r.adapter);
-}
-
-std::size_t memory_of(const NoteRecord& r) { return sizeof r + heap(r.text); }
-
-std::size_t memory_of(const StepRecord& r) {
-    std::size_t bytes =
-        sizeof r + r.losses.capacity() * sizeof(LossRecord) + r.dtypes.capacity() * sizeof(DTypeCount) +
-        r.collectives.capacity() * sizeof(CollectiveRecord) + r.tensors.capacity() * sizeof(TensorRecord) +
-        r.ops.capacity() * sizeof(OpRecord) + r.places.capacity() * sizeof(DTypePlace);
-    for (const CollectiveRecord& c : r.collectives) bytes += heap(c.op) + heap(c.reduction) + heap(c.group);
-    for (const TensorRecord& t : r.tensors) bytes += heap(t.name);
-    for (const OpRecord& o : r.ops)
-        bytes += heap(o.layer) + heap(o.op) + heap(o.source) + 8 * o.exponents.counts.capacity();
-    for (const DTypePlace& p : r.places) bytes += heap(p.layer);
-    return bytes;
-}
+std::size_t memory_of(const ProcessRecord& r) { return sizeof r + heap_of(r); }
+std::size_t memory_of(const NoteRecord& r) { return sizeof r + heap_of(r); }
+std::size_t memory_of(const StepRecord& r) { return sizeof r + heap_of(r); }
 
 }  // namespace mp::trace

@@ -8,13 +8,14 @@
 #include "kernels/numerics/phase.hpp"
 #include "kernels/numerics/rank_step.hpp"
 #include "runtime/trace/exponents.hpp"
+#include "runtime/trace/fields.hpp"
 
-// What an adapter tells about a run, as plain values. A recording is one ProcessRecord, then one
-// StepRecord per step (one frame each, so that a killed run is readable to its last complete step), with
-// NoteRecords wherever something worth saying happened. docs/trace_format.md says how they are stored.
+// What an adapter records about a run, as plain values. A recording holds one ProcessRecord, then one StepRecord per
+// step (one frame each, so that a killed run is readable to its last complete step), and NoteRecords between them.
+// Behind each struct stands its field list (fields.hpp); docs/trace_format.md defines how records are stored.
 //
-// Losses and other scalars are doubles: every format of the product is a subset of fp64, so the exact bits
-// of the program's value come back from it.
+// Losses and other scalars are doubles: every format of the product is a subset of fp64, so the program's exact value
+// is kept.
 
 namespace mp::trace {
 
@@ -37,6 +38,24 @@ struct ProcessRecord {
     Mode mode = Mode::watch;
 };
 
+template <class V>
+constexpr void fields(V&& v, Of<ProcessRecord>) {
+    using R = ProcessRecord;
+    v(Field{"rank"}, &R::rank);
+    v(Field{"local_rank"}, &R::local_rank);
+    v(Field{"world_size"}, &R::world_size);
+    v(Field{"restart"}, &R::restart);
+    v(Field{"pid"}, &R::pid);
+    v(Field{"started_unix_ns"}, &R::started_unix_ns);
+    v(Field{"host"}, &R::host);
+    v(Field{"job"}, &R::job);
+    v(Field{"launcher"}, &R::launcher);
+    v(Field{"program"}, &R::program);
+    v(Field{"framework"}, &R::framework);
+    v(Field{"adapter"}, &R::adapter);
+    v(Field{"mode"}, &R::mode);
+}
+
 // A root of one backward(). The twin's value is absent (has_twin false) outside twin modes.
 struct LossRecord {
     std::int32_t micro_step = 0;   // which backward() of this step, from 0
@@ -46,10 +65,26 @@ struct LossRecord {
     bool has_twin = false;
 };
 
+template <class V>
+constexpr void fields(V&& v, Of<LossRecord>) {
+    using R = LossRecord;
+    v(Field{"micro_step"}, &R::micro_step);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"has_twin"}.hidden(), &R::has_twin);
+    v(Field{"real"}, &R::real);
+    v(Field{"twin"}, &R::twin);
+}
+
 struct DTypeCount {
     DType dtype = DType::unknown;
     std::uint64_t ops = 0;  // ops whose first float output (else input) has this dtype
 };
+
+template <class V>
+constexpr void fields(V&& v, Of<DTypeCount>) {
+    v(Field{"dtype"}.bare(), &DTypeCount::dtype);
+    v(Field{"ops", Merge::sum}, &DTypeCount::ops);
+}
 
 // Collectives of one kind in one step, added up.
 struct CollectiveRecord {
@@ -65,6 +100,22 @@ struct CollectiveRecord {
     double sum_squares = 0;
     std::uint64_t made_nonfinite = 0;  // results, where every rank's inputs were finite
 };
+
+template <class V>
+constexpr void fields(V&& v, Of<CollectiveRecord>) {
+    using R = CollectiveRecord;
+    using enum Merge;
+    v(Field{"op"}.bare(), &R::op);
+    v(Field{"reduction"}, &R::reduction);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"group"}, &R::group);
+    v(Field{"calls", sum}, &R::calls);
+    v(Field{"bytes", sum}, &R::bytes);
+    v(Field{"compared", sum}.since(1), &R::compared);
+    v(Field{"error_squares", sum}.since(1), &R::error_squares);
+    v(Field{"sum_squares", sum}.since(1), &R::sum_squares);
+    v(Field{"made_nonfinite", sum}.since(1), &R::made_nonfinite);
+}
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
 
@@ -98,6 +149,35 @@ struct TensorRecord {
     std::uint64_t hash = 0;  // XXH3-64 of the real bytes, on sampled steps; 0: not taken
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
+
+template <class V>
+constexpr void fields(V&& v, Of<TensorRecord>) {
+    using R = TensorRecord;
+    using enum Merge;
+    v(Field{"kind"}.bare(), &R::kind);
+    v(Field{"name"}.bare(), &R::name);
+    v(Field{"dtype", largest}.bare(), &R::dtype);
+    v(Field{"elements", sum}, &R::elements);
+    v(Field{"compared", sum}, &R::compared);
+    v(Field{"nonfinite_real", sum}, &R::nonfinite_real);
+    v(Field{"nonfinite_twin", sum}, &R::nonfinite_twin);
+    v(Field{"differ", sum}, &R::differ);
+    v(Field{"error_squares", sum}, &R::error_squares);
+    v(Field{"twin_squares", sum}, &R::twin_squares);
+    v(Field{"amax", largest}.since(1), &R::amax);
+    v(Field{"twin_amax", largest}.since(1), &R::twin_amax);
+    v(Field{"zeros", sum}.since(1), &R::zeros);
+    v(Field{"subnormals", sum}.since(1), &R::subnormals);
+    v(Field{"flushed", sum}.since(1), &R::flushed);
+    v(Field{"flushed_abs", sum}.since(1), &R::flushed_abs);
+    v(Field{"twin_abs", sum}.since(1), &R::twin_abs);
+    v(Field{"meant_to_move", sum}.since(1), &R::meant_to_move);
+    v(Field{"unmoved", sum}.since(1), &R::unmoved);
+    v(Field{"below_half_ulp", sum}.since(1), &R::below_half_ulp);
+    v(Field{"wanted_squares", sum}.since(1), &R::wanted_squares);
+    v(Field{"moved_dot", sum}.since(1), &R::moved_dot);
+    v(Field{"hash", agree}.since(1), &R::hash);
+}
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float
 // results count; an in-place op's target is its result.
@@ -154,6 +234,53 @@ struct OpRecord {
     Exponents exponents;
 };
 
+// Stored in columns (op_columns.hpp). Generation 1 comes behind generation 0 among the counts and among the values.
+// A new field has generation 2 or more and 8 bytes; its column gets the next bit of the mask.
+template <class V>
+constexpr void fields(V&& v, Of<OpRecord>) {
+    using R = OpRecord;
+    using enum Merge;
+    using enum Part;
+    v(Field{"layer"}, &R::layer);
+    v(Field{"guessed", place}.bare(), &R::guessed);
+    v(Field{"op"}.bare(), &R::op);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"first", place}, &R::first);
+    v(Field{"calls", sum}, &R::calls);
+    v(Field{"source", place}, &R::source);
+    v(Field{"elements", sum}.reported(), &R::elements);
+    v(Field{"nan", sum}.reported(), &R::nan);
+    v(Field{"pos_inf", sum}.reported(), &R::pos_inf);
+    v(Field{"neg_inf", sum}.reported(), &R::neg_inf);
+    v(Field{"zeros", sum}.reported(), &R::zeros);
+    v(Field{"subnormals", sum}.reported(), &R::subnormals);
+    v(Field{"amax", largest}.reported(), &R::amax);
+    v(Field{"amin", smallest}.reported(), &R::amin);
+    v(Field{"input_amax", largest}.since(1), &R::input_amax);
+    v(Field{"origins", sum}.since(1), &R::origins);
+    v(Field{"first_origin", place}.since(1), &R::first_origin);
+    v(Field{"compared", sum}.in(cum).reported(), &R::compared);
+    v(Field{"nonfinite_real", sum}.in(cum).reported(), &R::nonfinite_real);
+    v(Field{"nonfinite_twin", sum}.in(cum).reported(), &R::nonfinite_twin);
+    v(Field{"twin_amax", largest}.in(cum), &R::twin_amax);
+    v(Field{"error_squares", sum}.in(cum), &R::error_squares);
+    v(Field{"twin_squares", sum}.in(cum), &R::twin_squares);
+    v(Field{"flushed_abs", sum}.in(cum), &R::flushed_abs);
+    v(Field{"twin_abs", sum}.in(cum), &R::twin_abs);
+    v(Field{"loc_compared", sum}.in(loc), &R::loc_compared);
+    v(Field{"loc_error_squares", sum}.in(loc), &R::loc_error_squares);
+    v(Field{"loc_squares", sum}.in(loc), &R::loc_squares);
+    v(Field{"loc_dot", sum}.in(loc), &R::loc_dot);
+    v(Field{"loc_worst", largest}.in(loc), &R::loc_worst);
+    v(Field{"loc_nonfinite", sum}.in(loc), &R::loc_nonfinite);
+    v(Field{"prop_error_squares", sum}.in(loc), &R::prop_error_squares);
+    v(Field{"input_error", largest}.in(loc).since(1), &R::input_error);
+    v(Field{"exponents", sum}.since(1), &R::exponents);
+    v(Field{"added", sum}.in(sums), &R::added);
+    v(Field{"absorbed", sum}.in(sums), &R::absorbed);
+}
+
 enum class TensorRole : std::uint8_t {
     parameter,
     buffer,
@@ -174,6 +301,18 @@ struct DTypePlace {
     std::uint64_t elements = 0;
 };
 
+template <class V>
+constexpr void fields(V&& v, Of<DTypePlace>) {
+    using R = DTypePlace;
+    using enum Merge;
+    v(Field{"role"}.bare(), &R::role);
+    v(Field{"layer"}.bare(), &R::layer);
+    v(Field{"phase"}.bare(), &R::phase);
+    v(Field{"dtype"}.bare(), &R::dtype);
+    v(Field{"tensors", sum}, &R::tensors);
+    v(Field{"elements", sum}, &R::elements);
+}
+
 // What the twin could and could not follow in one step.
 struct Coverage {
     std::uint64_t ops = 0;             // leaf ops the dispatcher showed us
@@ -191,6 +330,25 @@ struct Coverage {
     std::uint64_t failed = 0;    // shadow ops that threw; part of unshadowed
 };
 
+template <class V>
+constexpr void fields(V&& v, Of<Coverage>) {
+    using R = Coverage;
+    using enum Merge;
+    v(Field{"ops", sum}, &R::ops);
+    v(Field{"shadowed", sum}, &R::shadowed);
+    v(Field{"unshadowed", sum}, &R::unshadowed);
+    v(Field{"shadowed_bytes", sum}, &R::shadowed_bytes);
+    v(Field{"unshadowed_bytes", sum}, &R::unshadowed_bytes);
+    v(Field{"seeds", sum}, &R::seeds);
+    v(Field{"seeded_bytes", sum}, &R::seeded_bytes);
+    v(Field{"external", sum}.since(1), &R::external);
+    v(Field{"stale", sum}, &R::stale);
+    v(Field{"flips", sum}, &R::flips);
+    v(Field{"leaks", sum}, &R::leaks);
+    v(Field{"worst_leak", largest}, &R::worst_leak);
+    v(Field{"failed", sum}, &R::failed);
+}
+
 struct StepRecord {
     Step step;                   // k-th step() of the first optimizer seen, from 0
     std::int32_t optimizer = 0;  // 0: the first optimizer seen; others are numbered beside it
@@ -207,6 +365,25 @@ struct StepRecord {
     std::vector<OpRecord> ops;
     std::vector<DTypePlace> places;
 };
+
+template <class V>
+constexpr void fields(V&& v, Of<StepRecord>) {
+    using R = StepRecord;
+    v(Field{"step"}, &R::step);
+    v(Field{"optimizer"}, &R::optimizer);
+    v(Field{"skipped"}.flag(0), &R::skipped);
+    v(Field{"has_loss_scale"}.flag(1).hidden(), &R::has_loss_scale);
+    v(Field{"loss_scale"}, &R::loss_scale);
+    v(Field{"wall_ns"}, &R::wall_ns);
+    v(Field{"sampled"}.flag(2), &R::sampled);
+    v(Field{"losses"}, &R::losses);
+    v(Field{"dtypes"}, &R::dtypes);
+    v(Field{"collectives"}, &R::collectives);
+    v(Field{"coverage"}, &R::coverage);
+    v(Field{"ops"}.elsewhere(), &R::ops);
+    v(Field{"tensors"}, &R::tensors);
+    v(Field{"places"}.since(1), &R::places);
+}
 
 enum class NoteKind : std::uint8_t {
     not_observed,  // an op or a region that the twin does not follow; text names it and why
@@ -227,5 +404,21 @@ struct NoteRecord {
     std::string text;
     std::uint64_t count = 1;
 };
+
+template <class V>
+constexpr void fields(V&& v, Of<NoteRecord>) {
+    using R = NoteRecord;
+    v(Field{"kind"}.bare(), &R::kind);
+    v(Field{"step"}, &R::step);
+    v(Field{"text"}.bare(), &R::text);
+    v(Field{"count"}, &R::count);
+}
+
+// The last value of each enumeration that a recording holds. Values are numbers in files, so a new one goes to the end.
+inline constexpr Mode last_of(Mode) { return Mode::trajectory; }
+inline constexpr TensorKind last_of(TensorKind) { return TensorKind::optimizer_state; }
+inline constexpr TensorRole last_of(TensorRole) { return TensorRole::checkpoint; }
+inline constexpr Phase last_of(Phase) { return Phase::optimizer; }
+inline constexpr NoteKind last_of(NoteKind) { return NoteKind::policy; }
 
 }  // namespace mp::trace

@@ -1,6 +1,6 @@
-// Every page in testdata/lint is a test of its rule: its code is linted as a user would lint it,
-// with mp-lint's own headers, and what it reports must be what the `// expect: MPxxx severity`
-// comments (`# expect: ...` in Python) say.
+// Every page in testdata/lint is a test of its rule. Its code is linted as for a user, with mp-lint's own
+// headers, and the findings must match the `// expect: MPxxx severity` comments (`# expect: ...` in
+// Python).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

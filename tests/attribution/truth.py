@@ -58,7 +58,7 @@ class Truth(TorchDispatchMode):
             return
         for name, part in module.named_modules():
             clean = ".".join(p for p in name.split(".") if p != "_fsdp_wrapped_module")
-            # FSDP1 has what it wraps as .module; fully_shard() made the class "FSDPGPT".
+            # FSDP1 stores the wrapped module as .module; fully_shard() made the class "FSDPGPT".
             self.names[part] = clean or type(getattr(module, "module", module)).__name__.replace("FSDP", "", 1)
             part.register_forward_pre_hook(self.before, prepend=True)
             part.register_forward_hook(self.after, always_call=True)
@@ -75,7 +75,7 @@ class Truth(TorchDispatchMode):
         self.label(outputs, self.stack.pop())
 
     def label(self, values, layer):
-        """What `values` are computed from, as far as nobody has claimed it yet, is `layer`'s."""
+        """Assigns the ops that compute `values`, if they have no layer yet, to `layer`."""
         left = [t.grad_fn for t in tensors_in(values) if t.grad_fn is not None]
         while left:
             node = left.pop()

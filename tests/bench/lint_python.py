@@ -23,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def run(command):
-    """(CPU seconds, wall seconds, MB of the largest process); a child of its own holds the figures."""
+    """(CPU seconds, wall seconds, MB of the largest process), measured in a separate child process."""
     read, write = os.pipe()
     start = time.monotonic()
     if os.fork() == 0:

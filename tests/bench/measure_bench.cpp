@@ -81,7 +81,8 @@ double small_call_ns(DType dtype, const void* data, std::int64_t n) {
     return best / kCalls * 1e9;
 }
 
-// Roughly normal: the sum of four uniform values. A generator of its own, because filling dominates otherwise.
+// Roughly normal: the sum of four uniform values. A simple generator, because otherwise filling would
+// dominate.
 float next_normal(std::uint64_t& state) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const std::uint64_t a = state;

@@ -6,7 +6,7 @@
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/tensor_stats.hpp"
 
-// What the kernels are compared with.
+// The loops with which the kernels are compared.
 
 namespace mp::bench {
 

@@ -1,4 +1,4 @@
-// Folds a run directory and prints what it took, or writes the unpacked payloads of all its frames:
+// Folds a run directory and prints time and memory, or writes the unpacked payloads of all its frames:
 //
 //   merge_bench DIR [THREADS]      ranks ops steps wall_seconds cpu_seconds peak_mib
 //   merge_bench --payloads DIR     to stdout, in the order of the files

@@ -3,9 +3,9 @@
 
     script/bench merge [--ranks 200] [--layers 1000] [--steps 4] [--rounds 3] [--build DIR]
 
-synthetic_run (tests/fakes) writes one recording a rank, each with values of its own. What is compared:
-the CPU time (user+sys) of `merge_bench DIR 1`, a whole process that folds those files on one thread, and of
-`zstd -dc FILE`, FILE being the unpacked payloads of all their frames as one zstd stream of level 1, the level
+synthetic_run (tests/fakes) writes one recording per rank, each with different values. The comparison is between
+the CPU time (user+sys) of `merge_bench DIR 1`, a whole process that folds those files on one thread, and that of
+`zstd -dc FILE`, where FILE contains the unpacked payloads of all their frames as one zstd stream of level 1, the level
 of the recorder, with zstd's usual checksum. Rates are unpacked bytes over that time; a quarter, a half and all
 of the ranks show whether it is linear. Minimum over interleaved rounds; files are in the page cache.
 """

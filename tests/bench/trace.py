@@ -25,13 +25,15 @@ OP = os.path.join(HERE, "op_cost.py")
 
 
 def start(program, mode, arguments, folder):
-    """What the last line of a program's output says, as JSON; mode "" is untraced."""
+    """The last line of a program's output, as JSON; mode "" is untraced."""
     command = [PYTHON, program, *arguments]
-    if mode:
-        command = [TRACE, "-q", "--mode", mode.split()[0], "-o", folder + "/run", "--", *command]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
-    if mode.endswith(" unmeasured"):
+    adapters = []
+    if mode.endswith(" unmeasured"):  # only the test adapter can leave measuring out
+        adapters = ["--adapters", os.path.join(os.path.dirname(os.path.dirname(TRACE)), "test-adapters")]
         environment["MP_TRACE_TEST_DISABLE_RULE"] = "measure"
+    if mode:
+        command = [TRACE, "-q", "--mode", mode.split()[0], *adapters, "-o", folder + "/run", "--", *command]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
@@ -39,7 +41,7 @@ def start(program, mode, arguments, folder):
 
 
 def run(mode, arguments, keep):
-    """CPU seconds a step, loss and parameters of one process; `keep` gets what only a recording says."""
+    """CPU seconds per step, loss and parameters of one process; `keep` receives values from the recording."""
     folder = tempfile.mkdtemp(prefix="mp-bench-")
     result = start(STEP, mode, arguments, folder)
     if mode and glob.glob(folder + "/run/*.mpt"):  # one that disarms itself before its first step records nothing

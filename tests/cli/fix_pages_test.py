@@ -1,6 +1,6 @@
 """Every fix that a rule offers, tried on the Python examples of its own page.
 
-After `--fix --unsafe-fixes` the file parses, and what had a fix is no longer reported.
+After `--fix --unsafe-fixes` the file parses, and findings with a fix are no longer reported.
 
     MP_LINT=build/bin/mp-lint fix_pages_test.py ROOT
 """
@@ -24,7 +24,7 @@ def lint(folder, rule, *arguments):
 
 
 def faults_of(rule, text, where):
-    """(number of fixes tried, what is wrong)"""
+    """(number of fixes tried, errors)"""
     with tempfile.TemporaryDirectory(prefix="mp-fix-page-") as folder:
         path = os.path.join(folder, "example.py")
         with open(path, "w", encoding="utf-8") as f:

@@ -1,8 +1,8 @@
-"""Random training programs with known answers: mp-lint says exactly what the generator planted, nothing else.
+"""Random training programs with known answers: mp-lint reports exactly the defects that the generator planted.
 
-Usage: generated_python_test.py MP_LINT [--seed N] [--count N] [--show N]. A program is put together from regions,
-casts, losses, the loss-scaling protocol and helpers in other files; every part knows which rule must fire on which
-of its lines, given the parts around it. `--show N` prints the N-th program with its answers and lints only that.
+Usage: generated_python_test.py MP_LINT [--seed N] [--count N] [--show N]. A program is composed of regions, casts,
+losses, the loss-scaling protocol and helpers in other files. Every part knows which rule must report which of its
+lines, given the parts around it. `--show N` prints the N-th program with its answers and lints only that program.
 """
 import argparse
 import concurrent.futures
@@ -20,7 +20,7 @@ NAMES = ["net", "model", "encoder", "student", "backbone"]
 
 
 class File:
-    """Lines of one file; `add(text, RULE)` says that the line must be reported."""
+    """Lines of one file; `add(text, RULE)` adds a line that must be reported."""
 
     def __init__(self, name):
         self.name, self.lines, self.answers = name, [], set()
@@ -61,12 +61,13 @@ class Region:
             self.setup = f'context = torch.autocast("cuda", dtype={dtype}) if amp else contextlib.nullcontext()'
         self.is_on = self.low is not None
         self.covers_step = self.is_on and self.style != "decorator"
-        # Under a condition the region is not on every path; what is said of single ops is not this test's matter.
+        # Under a condition the region is not on every path; findings on single ops are then not checked
+        # here.
         self.is_sure = self.style != "conditional"
 
 
 def noise(rng, file):
-    """Ordinary code of which nothing may be said."""
+    """Ordinary code without findings."""
     n = rng.randrange(1000)
     pick = rng.randrange(9)
     if pick == 0:
@@ -180,7 +181,7 @@ def model_file(rng, region):
 
 
 class Protocol:
-    """From the loss to the step: what is called, and what of it is wrong."""
+    """From the loss to the step: the calls, and the defects in them."""
 
     def __init__(self, rng, region):
         self.rng = rng

@@ -1,4 +1,4 @@
-"""After any edit a run that remembers the last one says what a run without a cache says.
+"""After any edit, a run with a cache reports the same as a run without a cache.
 
 Usage: incremental_test.py MP_LINT [--seed N] [--edits N] [--tree DIR]. Generated training programs, a
 few to a tree, are edited at random, one place after another: lines moved, comments, new functions, regions opened
@@ -105,7 +105,7 @@ class Tree:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as out:
             out.write(text)
-        # Old enough to be told by its time; another time with each edit.
+        # Old enough for its time stamp to be trusted; a different time for each edit.
         self.clock += 10
         os.utime(path, (self.clock, self.clock))
 

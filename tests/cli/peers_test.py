@@ -1,9 +1,9 @@
-"""mp-lint against the tools people have, on testdata/peers: 8 of 8 and 6 of 6 in CUDA, 8 of 8 in Python, clean
-twins silent.
+"""mp-lint compared with other tools, on testdata/peers: 8 of 8 and 6 of 6 in CUDA, 8 of 8 in Python, and no findings
+in the clean twins.
 
-Usage: peers_test.py MP_LINT REPOSITORY. Prints the table; fails when mp-lint misses a marked line or
-speaks on an unmarked one. The other tools are run where installed and never decide the result: one
-"finds" a defect when any of its messages on the marked line speaks of precision at all.
+Usage: peers_test.py MP_LINT REPOSITORY. Prints the table; fails when mp-lint misses a marked line or reports an
+unmarked one. The other tools are run if they are installed, and never decide the result: a tool "finds" a defect when
+any of its messages on the marked line mentions precision.
 """
 import json
 import os
@@ -35,7 +35,7 @@ def text_of(command, where=folder):
 
 
 def lines_about(text, name):
-    """Lines of `name` on which a tool says something about precision."""
+    """Lines of `name` on which a tool reports something about precision."""
     hits = set()
     for found in re.finditer(rf"{re.escape(name)}:(\d+):.*", text):
         message = found.group(0).split(name, 1)[1]
@@ -69,7 +69,7 @@ PYTHON_PEERS = {
 
 
 def check_python():
-    """The same for Python. Each file is a program of its own. Prints the table, gives the problems."""
+    """The same for Python. Each file is a separate program. Prints the table, returns the errors."""
     where = os.path.join(folder, "python")
     files = sorted(n for n in os.listdir(where) if n.endswith(".py"))
     peers = {name: text_of([tool, *options, *files], where) for name, options in PYTHON_PEERS.items()

@@ -1,4 +1,4 @@
-"""The planted training programs: every mark is found on its line, nothing else is said, the twin is silent.
+"""The planted training programs: every mark is found on its line, there is no other finding, and none in the twin.
 
 testdata/programs/trainer (C++ and CUDA) is one program; each entry of testdata/programs/lint_python is one.
 
@@ -18,8 +18,9 @@ EXPECT = re.compile(r"# expect: (MP\d+) (error|warning|note)")
 
 
 def findings(folder, *options):
-    # Our own headers of torch, as of CUDA: a libtorch takes most of a minute to parse and changes nothing here.
-    # What is taken back is what an extension of torch is built with, and this tree is not.
+    # Our own headers of torch, as for CUDA: parsing a libtorch takes most of a minute and makes no
+    # difference here. The macros that are undefined again are those of a torch extension build, which this
+    # tree is not.
     flags = ["-I" + os.path.join(root, "analyzer", "stubs", "torch"), "-U__CUDA_NO_HALF_OPERATORS__",
              "-U__CUDA_NO_HALF_CONVERSIONS__", "-U__CUDA_NO_HALF2_OPERATORS__", "-U__CUDA_NO_BFLOAT16_CONVERSIONS__"]
     done = subprocess.run([lint, "--no-cache", "--isolated", "--cuda", "stubs", "--output", "json", *options, ".",

@@ -1,4 +1,4 @@
-"""The program is what it is without mp-trace: status, signals, streams, process, environment.
+"""The program behaves as without mp-trace: status, signals, streams, process, environment.
 
 MP_TRACE names the binary.
 """

@@ -1,4 +1,4 @@
-"""What the tests of the mp-trace command line share: a PREFIX of their own, and runs of it."""
+"""Shared by the tests of the mp-trace command line: a PREFIX for each test, and runs of mp-trace in it."""
 import os
 import shutil
 import subprocess
@@ -55,7 +55,7 @@ class TraceTest(unittest.TestCase):
         return path
 
     def run_tool(self, *words, env=None, cwd=None, **more):
-        """mp-trace with these words. Nothing here is worth a minute."""
+        """Runs mp-trace with these words, with a limit of a minute."""
         return subprocess.run([self.tool, *words], env={**self.env, **(env or {})}, cwd=cwd or self.cwd,
                               stdin=more.pop("stdin", subprocess.DEVNULL), stdout=more.pop("stdout", subprocess.PIPE),
                               stderr=more.pop("stderr", subprocess.PIPE), timeout=60, **more)
@@ -64,7 +64,7 @@ class TraceTest(unittest.TestCase):
         return self.run_tool(*options, "--no-build", "--", *command, **more)
 
     def compile(self, name, text, *flags):
-        """A C program in the working directory; the test is skipped where there is no compiler."""
+        """A C program in the working directory; skips the test when there is no compiler."""
         source = self.write(name + ".c", text)
         compiler = shutil.which("cc") or shutil.which("clang-19")
         if not compiler:
@@ -92,7 +92,7 @@ class TraceTest(unittest.TestCase):
         return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(OURS))
 
     def assert_refused(self, done, status, *said):
-        """A preflight error: this status, one error line that says this, and nothing left behind."""
+        """Expects a preflight error: this status, one error line that contains this text, and no files left behind."""
         text = done.stderr.decode()
         self.assertEqual(done.returncode, status, text)
         self.assertEqual(done.stdout, b"")

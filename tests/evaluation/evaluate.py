@@ -1,10 +1,10 @@
-"""Does mp-trace name the bug, and is it silent where there is none? Scores it on programs whose bugs are known.
+"""Scores mp-trace on programs with known bugs: does it report the bug, and is it silent without one?
 
     evaluate.py --mp-trace BIN --quick                      the three seeded bugs, their fixes and the controls
     evaluate.py --mp-trace BIN --seeds 5 --out docs/evaluation.md
     evaluate.py --mp-trace BIN --cases rope,ema --keep DIR
 
-Exit status: 0 as known_misses.toml says, 1 not, 77 when the interpreter has no torch.
+Exit status: 0 when the result matches known_misses.toml, 1 when not, 77 when the interpreter has no torch.
 """
 import argparse
 import concurrent.futures
@@ -100,7 +100,7 @@ def jobs_of(options):
 
 
 def judge(outcomes, misses):
-    """What is not as known_misses.toml says: a miss that nobody knows of, or one that is none."""
+    """The differences to known_misses.toml: misses that are not listed, and listed ones that are found."""
     wrong = []
     groups = {}
     for o in outcomes:

@@ -1,4 +1,4 @@
-"""The runner, with a stand-in for mp-trace: what it reads, what counts as no verdict, and what the exit status says."""
+"""The runner, with a fake mp-trace: what it reads, when there is no verdict, and its exit status."""
 import argparse
 import os
 import sys

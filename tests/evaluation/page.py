@@ -130,7 +130,7 @@ def wrapped(text):
 
 
 def write(path, name, text):
-    """Replaces what stands between the marks of `name`."""
+    """Replaces the text between the marks of `name`."""
     with open(path, encoding="utf-8") as f:
         old = f.read()
     begin, end = f"<!-- {name}: written by a script -->", f"<!-- end of {name} -->"

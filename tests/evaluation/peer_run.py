@@ -1,8 +1,8 @@
-"""Runs seeded_gpt.py with one other tool switched on, as its manual says; started by peers.py.
+"""Runs seeded_gpt.py with one other tool switched on, as its manual describes; started by peers.py.
 
     peer_run.py TOOL [options of seeded_gpt.py]
 
-What the tool itself says goes to standard output; lines of this script begin with "peer:".
+The tool's own output goes to standard output; lines of this script begin with "peer:".
 """
 import glob
 import json

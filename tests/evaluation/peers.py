@@ -1,4 +1,4 @@
-"""What the other tools say to the three seeded bugs and to the clean run.
+"""The results of the other tools for the three seeded bugs and the clean run.
 
     peers.py [--python build/peers-venv/bin/python] [--out docs/evaluation.md]
 

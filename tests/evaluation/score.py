@@ -1,4 +1,4 @@
-"""What a verdict is worth: one run of mp-trace against what is known about the program."""
+"""Scores one run of mp-trace against the known bug of the program."""
 import fnmatch
 import math
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Outcome:
     findings: list = field(default_factory=list)  # of the report, notes left out
     gate: int = -1                                # its exit status
     ops: int = 0                                  # leaf ops that the run executed, over all steps and ranks
-    fault: str = ""                               # why there is no verdict
+    fault: str = ""                               # the reason when there is no verdict
 
     @property
     def buggy(self):
@@ -36,7 +36,7 @@ def compare(case, finding):
 
 
 def right(outcome):
-    """Whether the first finding says where the bug is and the gate fails; of a program without a bug, silence."""
+    """Whether the first finding is at the bug and the gate fails; for a program without a bug, whether it is silent."""
     if outcome.fault:
         return False
     if not outcome.buggy:
@@ -45,7 +45,7 @@ def right(outcome):
 
 
 def place_of(outcome):
-    """At which place in the list the first right finding stands, from 1; 0: nowhere."""
+    """The position of the first right finding in the list, from 1; 0: there is none."""
     for place, finding in enumerate(outcome.findings, 1):
         if all(compare(outcome.case, finding).values()):
             return place

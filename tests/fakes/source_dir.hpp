@@ -1,5 +1,5 @@
 #pragma once
 
-// The root of the checkout under test, without a slash at its end. A function of its own library, because a
-// path on the command line of every test would keep another clone from sharing the compiler cache.
+// The root of the checkout under test, without a trailing slash. A function in a separate library, because
+// a path on the command line of every test would prevent other clones from sharing the compiler cache.
 const char* mp_source_dir();

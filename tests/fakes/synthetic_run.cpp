@@ -20,7 +20,7 @@ bool holds(const std::vector<int>& list, int value) {
     return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Steele, Lea, Flood 2014 (SplitMix64), as a hash of what it is asked for.
+// SplitMix64 (Steele, Lea, Flood 2014), used as a hash of its argument.
 std::uint64_t mixed(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -168,7 +168,7 @@ private:
         if (!sampled_) return;
         sum.added = 512;
         sum.absorbed = 256;
-        // Each swallowed addend is lost to the sum: a bias of half of what was added.
+        // Each absorbed addend is lost to the sum: a bias of half of the added values.
         sum.loc_compared = twin() ? 512 : 0;
         sum.loc_error_squares = 9 * sum.loc_squares * std::pow(floor_of(plan_.dtype), 2);
         sum.loc_dot = -2 * floor_of(plan_.dtype) * sum.loc_squares;

@@ -9,9 +9,9 @@
 #include "runtime/trace/reader.hpp"
 #include "runtime/trace/records.hpp"
 
-// Recordings of runs that never happened, for tests and benches: a stack of linear layers "blocks.<i>.fc",
-// trained with an fp32 twin. Values are those of a healthy run (introduced error about one floor, total error
-// growing with the square root of the depth) except for what is planted. The same plan gives the same bytes.
+// Invented recordings for tests and benchmarks: a stack of linear layers "blocks.<i>.fc", trained with an
+// fp32 twin. Values are those of a healthy run (introduced error about one floor, total error growing with
+// the square root of the depth), except for the planted ones. The same plan gives the same bytes.
 
 namespace mp::trace::fakes {
 

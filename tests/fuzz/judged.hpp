@@ -15,12 +15,8 @@ inline Findings judged(std::vector<Unit> units) {
     static const auto policies = Policies::load("");
     if (!policies) std::abort();
     const Program program = Program::link(std::move(units));
-    const RuleContext context{.program = program,
-                              .cuda = *policies->of("cuda"),
-                              .cpu = *policies->of("cpu"),
-                              .inference = false,
-                              .policies = &*policies,
-                              .torch = policies->torch()};
+    const RuleContext context{
+        .program = program, .policies = *policies, .inference = false, .torch = policies->torch()};
     Findings findings;
     for (const Rule* rule : all_rules()) rule->check(context, findings);
     return findings;

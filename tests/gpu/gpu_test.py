@@ -38,7 +38,7 @@ print(torch.__version__, torch.cuda.get_device_name())
 
 
 def reason_to_skip(python):
-    """Why nothing can run here, or ""; says what it runs on."""
+    """The reason why nothing can run here, or ""; prints the device."""
     if not os.path.exists(python):
         return f"{python} is missing"
     probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, env=runs.environment(), timeout=120)
@@ -71,7 +71,7 @@ def largest_loss_gap(fp32_folder, report):
 
 
 def check(options, attention, work):
-    """A list of what is wrong."""
+    """Returns the list of errors."""
     case = Case("nccl-" + attention, "nccl_gpt.py", roots="first")
     result = runs.Result(case, 1)
     done, folders = run_all(options, attention, work)

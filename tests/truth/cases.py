@@ -1,4 +1,4 @@
-"""The table of the truth suite: which program, which options, what is expected of the twin."""
+"""The table of the truth suite: programs, options, and what is expected of the twin."""
 from dataclasses import dataclass
 
 BOTH = ("2.11", "debian")
@@ -46,10 +46,10 @@ def cpp(name, *options, ranks=2, **more):
 
 
 FREE = ("--free-ints",)  # the twin picks its own maxima, as an fp32 run would
-ROUTING = Inexact("tokens are routed by the real run's indices; near a tie fp32 routes otherwise", "flips")
+ROUTING = Inexact("tokens are routed by the real run's indices; near a tie, fp32 would choose others", "flips")
 # Seen by gradients and later losses that differ in their last bits, alike on all ranks.
-BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's casts change that; with three ranks the "
-                  "place in the bucket decides which two are added first", "")
+BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's casts change that order; with three "
+                  "ranks the place in the bucket decides which two values are added first", "")
 
 CASES = [
     amp("bf16-adamw"), amp("bf16-foreach"), amp("bf16-fused", NEW),
@@ -67,9 +67,9 @@ CASES = [
     amp("reduced-types"), amp("rrelu"), amp("scalar-parameter"),
     Case("moe-same-routing", "amp_gpt.py", ("--case", "moe", "--decisions", "decisions"), decisions=True),
     amp("moe", inexact=ROUTING),
-    amp("lbfgs", inexact=Inexact("the line search decides by numbers that left through .item()", "leaks")),
+    amp("lbfgs", inexact=Inexact("the line search depends on numbers that leave through .item()", "leaks")),
     amp("muon", NEW, inexact=Inexact("its source casts to bf16, so the fp32 run is not all fp32", "leaks")),
-    amp("numpy-write", inexact=Inexact("numpy wrote the real weight only; the twin starts again from it", "stale")),
+    amp("numpy-write", inexact=Inexact("numpy writes only the real weight; the twin starts again from it", "stale")),
     amp("sparse-embedding", inexact=Inexact("sparse gradients are not followed", "unshadowed")),
     fsdp("fsdp2-reduce-fp32"), fsdp("fsdp2-reduce-fp32-foreach", "--optimizer", "foreach"),
     fsdp("fsdp2-reduce-bf16", "--reduce", "bf16"),
@@ -111,4 +111,4 @@ MUTATIONS = {
 }
 
 # Rules that no program on a CPU can reach, and why.
-UNREACHABLE = {"half_to_float": "only the softmax kernels of GPUs take a half input with half_to_float"}
+UNREACHABLE = {"half_to_float": "only softmax kernels of GPUs accept a half input with half_to_float"}

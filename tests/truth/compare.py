@@ -1,4 +1,4 @@
-"""What the truth suite compares: safetensors files and losses, bit for bit, the sign of zero counted apart."""
+"""The comparisons of the truth suite: safetensors files and losses, bit for bit, the sign of zero counted apart."""
 import array
 import json
 import math
@@ -124,7 +124,7 @@ def match_contents(reference, twin):
     left = {name: t for name, t in twin.items() if name != "losses"}
     for name, tensor in sorted(reference.items()):
         if name == "losses" or kind_of(name) == "optimizer" or name == "master":
-            continue  # plain tensors of the program: nothing tells us what they are
+            continue  # plain tensors of the program, whose meaning is unknown
         kind = kind_of(name)
         candidates = [n for n, t in left.items() if kind_of(n) == kind and t[:2] == tensor[:2]]
         same = [n for n in candidates if left[n][2] == tensor[2]] or \

@@ -1,4 +1,4 @@
-"""Runs scripts in forks of one Python that has imported torch: that import is most of what a short run costs.
+"""Runs scripts in forks of one Python that has imported torch, because that import dominates a short run.
 
 Started by runs.py for the untraced runs of one process. Requests and answers are JSON lines; a script sees what
 `python script arguments` would show it. No thread runs before the fork.

@@ -1,4 +1,4 @@
-"""Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges what is left."""
+"""Starts one case three times (low precision, the same under mp-trace, plain fp32) and judges the results."""
 import glob
 import json
 import os
@@ -50,7 +50,7 @@ class Result:
 
 
 def environment(extra=None):
-    """One thread, no bytecode, Open MPI as root: what is the same in all three runs."""
+    """One thread, no bytecode, Open MPI as root: settings that all three runs share."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "OMPI_", "TORCHELASTIC", "SLURM_"))}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PYTHONPATH", "LD_PRELOAD"):
         env.pop(name, None)
@@ -233,8 +233,10 @@ def run_case(setting, case, seed, work, rule=""):
         result.faults.append(f"fp32 run: exit {fp32[0]}: {tail(fp32[2])}")
         return result
     check_discriminates(result, case, folders["plain"], folders["fp32"])
+    # Only the test adapters have rules that can be switched off; they lie beside bin/.
+    test_adapters = os.path.join(os.path.dirname(os.path.dirname(setting.mp_trace)), "test-adapters")
     prefix = [setting.mp_trace, "--mode", "trajectory", "-o", "trace", "--save-twin", "twin.%r", *case.trace,
-              *setting.options, "--"]
+              *(["--adapters", test_adapters] if rule else []), *setting.options, "--"]
     traced = run(prefix + low, folders["traced"],
                  environment({"MP_TRACE_TEST_DISABLE_RULE": rule} if rule else None))
     check_transparent(result, folders["plain"], folders["traced"], plain, traced)

@@ -8,20 +8,20 @@ import runs
 
 INTRODUCTION = """# Truth
 
-Written by `tests/truth/truth.py`; do not edit. Each case is a user's script started three times: in low
-precision, the same under `mp-trace --mode trajectory`, and in plain fp32 (no autocast, no scaler, no 16-bit
-tensor, skipping the steps that the first skipped). Untraced runs of one process are forks of a Python that has imported
-torch; the traced run is always started afresh.
+Written by `tests/truth/truth.py`; do not edit. Each case runs a user's script three times: in low precision; the
+same under `mp-trace --mode trajectory`; and in plain fp32 (no autocast, no scaler, no 16-bit tensor, with the same
+steps skipped as in the first run). Untraced runs with one process are forks of a Python that has imported torch. The
+traced run is always a new process.
 
-- **T=P**: exit status, stdout and saved files of the traced run are those of the untraced one, byte for byte.
-- **W=F**: the twin's losses, parameters, gradients and optimizer state are those of the fp32 run, byte for byte;
-  `k/n` counts losses and tensors over all ranks. Elements that differ in the sign of a zero only are counted
-  under *zero signs* and are no difference.
-- *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision and the
-  fp32 run. Were it 0, the case would prove nothing.
-- *seeded*: tensors of the twin made from real values after step 0, because they came from outside of torch (a
-  Python number in `torch.tensor`); *lost*: those among them that had a history, which must be none.
-- *failed*: ops of the twin that threw; *flips*: integer and boolean results that differ in the twin.
+- **T=P**: exit status, stdout and saved files of the traced run are equal to those of the untraced run, byte for byte.
+- **W=F**: the twin's losses, parameters, gradients and optimizer state are equal to those of the fp32 run, byte for
+  byte. `k/n` counts losses and tensors over all ranks. Elements that differ only in the sign of a zero are counted
+  under *zero signs*, not as differences.
+- *low against fp32*: largest relative difference of a loss and of a parameter between the low-precision run and the
+  fp32 run. The case proves nothing if it is 0.
+- *seeded*: seeded shadows after step 0, for values that come from outside of torch (a Python number in
+  `torch.tensor`). *lost*: seeded shadows that had a history; there must be none.
+- *failed*: ops of the twin that threw. *flips*: integer and boolean results that differ in the twin.
 """
 
 
@@ -60,11 +60,11 @@ def cases(results):
     lines += [row(group) for group in grouped.values()]
     inexact = [g[0].case for g in grouped.values() if g[0].case.inexact]
     if inexact:
-        lines += ["", "Not exact, and why:", ""]
+        lines += ["", "Not exact, with the reason:", ""]
         for case in inexact:
             counts = [r.counters.get(case.inexact.counter, 0) for r in grouped[case.name]]
             shown = f"Shown by *{case.inexact.counter}* = {', '.join(map(str, counts))}." if case.inexact.counter \
-                else "No counter shows it: the twin does what the run does."
+                else "No counter shows it, because the twin repeats the ops of the run."
             lines.append(f"- `{case.name}`: {case.inexact.reason}. {shown}")
     exact = sum(1 for g in grouped.values() if all(r.exact for r in g))
     lines += ["", f"{len(grouped)} cases, {exact} exact."]
@@ -72,7 +72,7 @@ def cases(results):
 
 
 def mutations(found, unreachable):
-    lines = ["Each line is a run with one rule of the adapter switched off (`MP_TRACE_TEST_DISABLE_RULE`).", "",
+    lines = ["Each row is a run with one rule of the test adapter switched off (`MP_TRACE_TEST_DISABLE_RULE`).", "",
              "| rule | case | noticed | by |", "|---|---|---|---|"]
     for rule, (case, red, why) in found.items():
         lines.append(f"| {rule} | {case} | {'yes' if red else '**no**'} | {why[:140].replace('|', '/')} |")

@@ -9,8 +9,8 @@
 #include "runtime/launch/doctor/json_values.hpp"
 #include "runtime/launch/doctor/probe.hpp"
 
-// No vendor header: the few functions that are asked are declared here, as cuda.h, cuda_runtime_api.h and
-// nccl.h have had them since CUDA 8 and NCCL 2.4.
+// No vendor header is used. The few functions that are called are declared here, as in cuda.h,
+// cuda_runtime_api.h and nccl.h since CUDA 8 and NCCL 2.4.
 namespace mp::launch::doctor {
 namespace {
 
@@ -38,7 +38,7 @@ void* open_first(const Machine& machine, const std::vector<std::string>& names, 
             facts = {.found = true, .path = name};
             return library;
         }
-        // "No such file" of the places that were only tried says less than any other reason.
+        // Any other reason is more useful than "No such file" for one of several paths.
         if (facts.why.empty() || why.find("No such file") == std::string::npos) facts.why = why;
     }
     return nullptr;

@@ -16,18 +16,19 @@
 namespace mp::launch::doctor {
 namespace {
 
-// relative L2 of values rounded once to bf16, whose unit roundoff u is 2^-8: 0.425 u for values spread as
-// those of a product are. metrics.md derives it.
+// Relative L2 error of values rounded once to bf16, whose unit roundoff u is 2^-8: 0.425 u for values
+// distributed like those of a product (docs/measures.md).
 constexpr double kLowest = 1.60e-3, kHighest = 1.70e-3;
 constexpr double kFloorTolerance = 0.01;
 
-// An adapter that is not there yet is built by the traced run.
+// The traced run builds the adapter if it does not exist yet.
 constexpr ChildLimits kTracedLimits{.milliseconds = 600'000};
 constexpr ChildLimits kPlainLimits{.milliseconds = 180'000};
 
 struct Check {
     const char* name;
-    std::vector<const char*> ops;  // what a torch may call it; the first that was recorded counts
+    std::vector<const char*> ops;  // names of the op in different versions of torch; the first recorded one
+                                   // is used
     bool exact;
 };
 
@@ -47,7 +48,7 @@ std::string shown(double value) {
     return text.data();
 }
 
-// Whole lines that begin with `word` and a blank; their rest.
+// The rest of each line that begins with `word` and a blank.
 std::vector<std::string> lines_of(std::string_view out, std::string_view word) {
     std::vector<std::string> found;
     while (!out.empty()) {
@@ -96,7 +97,7 @@ Line judged(const Check& check, const SelfTestFacts& facts) {
     return line;
 }
 
-// Removed with all its contents when the test is over.
+// Removed with its contents at the end of the test.
 struct Scratch {
     std::string path;
 
@@ -113,7 +114,7 @@ struct Scratch {
     }
 };
 
-// As the output option wants it: '%' is its key character.
+// Escapes '%', the key character of the output option.
 std::string as_pattern(const std::string& path) {
     std::string pattern;
     for (const char c : path) pattern += c == '%' ? "%%" : std::string(1, c);

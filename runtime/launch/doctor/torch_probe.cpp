@@ -24,7 +24,7 @@ namespace {
 
 constexpr ChildLimits kStartLimits{.milliseconds = 20'000};
 
-// What our script printed behind `marker`; a program that prints in its sitecustomize is not in the way.
+// The output of our script after `marker`. Output of the program's sitecustomize does not matter.
 std::string_view said(std::string_view out, std::string_view marker) {
     const std::string line = "\nmp-trace-doctor:" + std::string(marker) + " ";
     const std::size_t at = out.find(line);
@@ -139,15 +139,15 @@ TorchFacts probe_torch(const std::string& python, const std::string& cupti_probe
     const ChildLimits limits{.milliseconds = milliseconds};
     const auto read = [&](const ChildEnd& end) {
         TorchFacts facts = torch_from_output(end.out);
-        // A child that dies after its answer (in CUPTI, or while it exits) has answered.
+        // The answer is valid even if the child dies after it (in CUPTI, or at exit).
         if (!facts.executable.empty()) return facts;
         facts.fault = end.good() ? facts.fault : describe(end, limits);
         facts.fault_text = last_line(end.err);
         return facts;
     };
     TorchFacts facts = read(ask(python, true, cupti_probe, limits));
-    // With -I nothing of the user's runs, but the program is started without it: PYTHONPATH or the user's
-    // site-packages may lead it to a torch where -I sees none, or to another one.
+    // With -I no code of the user runs, but the program itself is started without -I. PYTHONPATH or the
+    // user's site-packages may then lead to a different torch, or to one where -I finds none.
     const bool answered = facts.fault.empty() && !facts.executable.empty();
     if (answered && (!facts.found || is_another(facts, python))) {
         TorchFacts open = read(ask(python, false, cupti_probe, limits));
@@ -203,7 +203,8 @@ AdapterFacts probe_adapter(const TorchFacts& torch, const std::vector<std::strin
     }
     facts.id = *id;
     facts.path = find_adapter(directories, *id);
-    // Those in the cache were built on demand and are built again; others came with mp-trace.
+    // Adapters in the cache were built on demand and can be built again; the others are installed with
+    // mp-trace.
     const std::string cache =
         adapter_cache([](const char* name) -> const char* { return std::getenv(name); });
     const bool cached = !facts.path.empty() && parent_of(facts.path) == cache;

@@ -1,4 +1,4 @@
-// From the step of --half-head on the logits take a way that a careless port takes: under autocast, and cast to fp16 by hand.
+// The defect of a careless port, from step --half-head on: the logits run under autocast and are cast to fp16 by hand.
 #include <ATen/autocast_mode.h>
 
 #include "model.hpp"

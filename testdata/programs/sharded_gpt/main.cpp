@@ -100,7 +100,7 @@ void train(const Options& o) {
     std::fflush(stdout);
     if (!o.save.empty()) save(o, model, adam, losses);
     std::vector<torch::Tensor> last{torch::zeros(1)};
-    group->allreduce(last)->wait();  // nobody closes connections that another rank still needs
+    group->allreduce(last)->wait();  // so that no rank closes connections that another rank still needs
 }
 
 // Starts the ranks as processes of their own and waits for them; the first failure is the exit status.

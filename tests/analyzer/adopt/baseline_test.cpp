@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A run over files of one finding per line that says "bad".
+// A run over these files, with one finding per line that contains "bad".
 Report run(const std::map<std::string, std::string>& files) {
     Report r;
     r.working_directory = r.project_root = "/p";
@@ -36,7 +36,7 @@ Report run(const std::map<std::string, std::string>& files) {
     return r;
 }
 
-// Exists: what the run saw, and "/p/elsewhere.py".
+// The files of the run and "/p/elsewhere.py" exist.
 BaselineMatch match(const Baseline& baseline, const Report& report) {
     return match_baseline(baseline, report, [&](const std::string& path) {
         return path == "/p/elsewhere.py" || report.sources.has(path);

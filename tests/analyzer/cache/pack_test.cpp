@@ -25,7 +25,7 @@ protected:
     void TearDown() override { fs::remove_all(root_); }
     FactsPack open() const { return {root_.string(), (root_ / "facts.pack").string()}; }
 
-    // Files share most of their texts, and each has one of its own.
+    // Files share most of their strings, and each has one string of its own.
     static Unit unit(int number) {
         Unit u = full_unit();
         u.path = Symbol("/p/" + std::to_string(number) + ".py");

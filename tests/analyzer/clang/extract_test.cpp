@@ -135,7 +135,7 @@ TEST_F(Extract, HostCodeNeverHasADevicePass) {
     EXPECT_EQ(run("a.cpp").passes.size(), 1u);
 }
 
-// --- what is user code -----------------------------------------------------------------------------
+// --- user code -------------------------------------------------------------------------------------
 
 TEST_F(Extract, SkippingSystemBodiesChangesNoFact) {
     dir.write("sys/lib.h", R"(#include <cuda_fp16.h>

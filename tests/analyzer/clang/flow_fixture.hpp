@@ -12,7 +12,7 @@
 
 namespace mp::lint::test {
 
-// Declarations of half types that need no CUDA: what the toolkit's headers declare, without bodies.
+// Declarations of half types without CUDA: the declarations of the toolkit's headers, without bodies.
 extern const char* const kHalfHeader;
 
 class Parsed {
@@ -28,12 +28,12 @@ public:
     std::vector<Update> updates(const std::string& function) const;
     std::vector<Scaling> scalings(const std::string& function) const;
 
-    // Of the argument of the call `probe(...)` in the function: what LocalFlow says.
+    // Stat of the argument of the call `probe(...)` in the function, from LocalFlow.
     Stat stat(const std::string& function, int probe = 0) const;
     bool is_index(const std::string& function, int probe = 0) const;
     std::uint64_t bound(const std::string& function, int probe = 0) const;
     LoopsAround loops(const std::string& function, int probe = 0) const;
-    // Of the first literal spelled so in the function.
+    // Role of the first literal with this value in the function.
     Role role(const std::string& function, double literal) const;
 
     clang::ASTContext& context() const { return unit_->getASTContext(); }

@@ -7,7 +7,7 @@
 
 namespace mp::lint {
 
-// A directory of its own for one test, gone afterwards.
+// A temporary directory for one test.
 class Scratch {
 public:
     Scratch() {

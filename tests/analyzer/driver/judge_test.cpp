@@ -31,7 +31,7 @@ constexpr Rule kAtOnce{.id = "MP102", .name = "at-once", .confirmed_by = "", .ch
 std::vector<std::string> said(const std::vector<const Rule*>& rules, int jobs) {
     const Program program = Program::link({});
     const Policies policies = *Policies::load("", {}, "cuda");
-    const RuleContext context{.program = program, .cuda = *policies.of("cuda"), .cpu = *policies.of("cpu")};
+    const RuleContext context{.program = program, .policies = policies};
     std::vector<std::string> out;
     for (const Finding& f : judge(rules, context, jobs)) out.push_back(f.message);
     return out;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analyzer/driver/python_scan.hpp"
 #include "analyzer/facts/text.hpp"
+#include "tests/analyzer/driver/toy_front_end.hpp"
 
 namespace mp::lint {
 namespace {
@@ -12,17 +12,33 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(MentionsPrecision, CodeCountsAndProseDoesNot) {
-    EXPECT_TRUE(mentions_precision("x = y.half()\n"));
-    EXPECT_FALSE(mentions_precision("y = rotate_half(x)\n"));
-    EXPECT_TRUE(mentions_precision("half = torch.float\n"));
-    EXPECT_TRUE(mentions_precision("trainer = T(kind=\"bf16-mixed\")\n"));
-    EXPECT_FALSE(mentions_precision("# in bf16\nx = 1\n"));
-    EXPECT_FALSE(mentions_precision("def f():\n    \"\"\"Runs in\n    float16.\"\"\"\n    return 1\n"));
-    EXPECT_FALSE(mentions_precision("    r'''bf16'''\n"));
-    EXPECT_TRUE(mentions_precision("def f():\n    \"\"\"Doc.\"\"\"\n    return x.half()\n"));
-    EXPECT_TRUE(mentions_precision("s = 1\n'''never closed\nbf16\n")) << "wrong towards yes at most";
-    EXPECT_FALSE(mentions_precision(""));
+bool is_seed(std::string_view text) { return Seeds(kRules).any_in_code(text); }
+
+TEST(Seeds, AreTheWordsOfTheRules) {
+    EXPECT_TRUE(is_seed("x = y.half()\n"));
+    EXPECT_FALSE(Seeds({}).any_in_code("x = y.half()\n"));
+    EXPECT_FALSE(is_seed("precision = 1\n")) << "no rule has this word";
+}
+
+TEST(Seeds, EdgesAndDigits) {
+    EXPECT_FALSE(is_seed("halfway = 1\n"));
+    EXPECT_TRUE(is_seed("half"));
+    EXPECT_TRUE(is_seed("x = -9e15\n"));
+    EXPECT_FALSE(is_seed("x = -e15\n"));
+    EXPECT_FALSE(is_seed("x = -9"));
+}
+
+TEST(Seeds, CodeCountsAndProseDoesNot) {
+    EXPECT_TRUE(is_seed("x = y.half()\n"));
+    EXPECT_FALSE(is_seed("y = rotate_half(x)\n"));
+    EXPECT_TRUE(is_seed("half = torch.float\n"));
+    EXPECT_TRUE(is_seed("trainer = T(kind=\"bf16-mixed\")\n"));
+    EXPECT_FALSE(is_seed("# in bf16\nx = 1\n"));
+    EXPECT_FALSE(is_seed("def f():\n    \"\"\"Runs in\n    float16.\"\"\"\n    return 1\n"));
+    EXPECT_FALSE(is_seed("    r'''bf16'''\n"));
+    EXPECT_TRUE(is_seed("def f():\n    \"\"\"Doc.\"\"\"\n    return x.half()\n"));
+    EXPECT_TRUE(is_seed("s = 1\n'''never closed\nbf16\n")) << "wrong towards yes at most";
+    EXPECT_FALSE(is_seed(""));
 }
 
 std::vector<std::uint64_t> names(std::string_view text) { return imported_names(text); }
@@ -58,7 +74,7 @@ protected:
         modules_.emplace_back(module);
     }
     void take(std::size_t file, std::string_view facts) {
-        reach_.take(file, outline_of(unit(facts), modules_[file]));
+        reach_.take(file, outline_of(unit(facts), modules_[file], Seeds(kRules)));
     }
     PythonReach reach_;
     std::vector<std::string> modules_;
@@ -86,6 +102,16 @@ TEST_F(Reach, WhatItCallsIsNeededAndWhatThatCalls) {
          "unit b.py language=python\n"
          "  func 1:1 pkg.b.N.g kind=python parent_class=pkg.b.N bases=[pkg.c.Base]\n");
     EXPECT_THAT(reach_.next(), ElementsAre(2u));
+}
+
+TEST_F(Reach, AFunctionThatIsPassedOnIsNeeded) {
+    add("a", true);
+    add("b", false);
+    reach_.next();
+    take(0,
+         "unit a.py language=python\n  func 1:1 a.f kind=python\n"
+         "    call 2:1 threading.Thread lambdas=[b.work]\n");
+    EXPECT_THAT(reach_.next(), ElementsAre(1u));
 }
 
 TEST_F(Reach, ReExportsLeadOn) {
@@ -154,7 +180,7 @@ TEST_F(Reach, AManagerOfAnotherKindLeadsNowhere) {
     EXPECT_THAT(reach_.next(), IsEmpty());
 }
 
-// `from .a import a` in a package: "pkg.a" stands for "pkg.a.a".
+// `from .a import a` in a package: "pkg.a" means "pkg.a.a".
 TEST_F(Reach, ReExportsInACircleEnd) {
     add("m", true);
     add("pkg", false);

@@ -271,6 +271,25 @@ TEST_F(PythonTest, OfALargeTreeOnlyWhatMattersIsExtracted) {
     EXPECT_THAT(places(run().findings), ElementsAre("c.py:1")) << "alone it is no large tree";
 }
 
+TEST_F(PythonTest, AWholeTreeIsExtractedWhole) {
+    const std::string padding(5 << 20, '#');
+    write_old("p/a.py", "fn half\n" + padding);
+    write_old("p/b.py", "fn plain\n" + padding);
+    write_old("p/c.py", "dull\n");
+    options_.use_cache = false;
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1"));
+    options_.whole_tree = true;
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1", "b.py:1"));
+    EXPECT_THAT(extracted(), UnorderedElementsAre("a.py", "a.py", "b.py", "c.py")) << "what seems dull, too";
+}
+
+TEST_F(PythonTest, AFileWithATriggerIsNeverDull) {
+    parts_.is_relevant = [](std::string_view, std::string_view) { return false; };
+    write("p/a.py", "fn half\n");
+    write("p/b.py", "fn plain\n");
+    EXPECT_THAT(places(run().findings), ElementsAre("a.py:1"));
+}
+
 TEST_F(PythonTest, ManyFilesMakeFewJobs) {
     for (int i = 0; i < 200; ++i) write("p/f" + std::to_string(i) + ".py", "fn one\n");
     const Report report = run();

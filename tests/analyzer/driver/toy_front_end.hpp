@@ -17,9 +17,9 @@ namespace mp::lint {
 
 namespace fs = std::filesystem;
 
-// A front end for a toy language: "fn name" makes a function, "include path" reads a file, "crash",
-// "hang" and "fail" do what they say. It runs in worker processes as the real one does, so it
-// leaves its mark in a file: one line per extraction.
+// A front end for a toy language: "fn name" makes a function, "include path" reads a file, and "crash",
+// "hang" and "fail" do so. It runs in worker processes like the real front end, so it logs each extraction
+// as one line in a file.
 inline std::string g_log;
 
 inline std::string content_of(const std::string& path) {
@@ -88,7 +88,9 @@ inline void complain(const RuleContext& context, Findings& out) {
     }
 }
 
-inline constexpr Rule kToy{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = complain};
+inline constexpr std::array<std::string_view, 5> kToyTriggers{"<half>", "float16", "bf16", "autocast", "-#e"};
+inline constexpr Rule kToy{
+    .id = "MP901", .name = "toy-rule", .confirmed_by = "", .triggers = {kToyTriggers}, .check = complain};
 inline constexpr const Rule* kRules[] = {&kToy};
 
 // The same language in Python files; "module" makes a function named as the file's module.

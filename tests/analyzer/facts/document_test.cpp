@@ -1,5 +1,5 @@
-// The worked example of docs/facts_format.md is valid, says what the page says, and every field
-// that the parser knows is on the page.
+// Checks that the worked example of docs/facts_format.md is valid and has the described meaning, and that
+// the page names every field that the parser accepts.
 
 #include <fstream>
 #include <iterator>

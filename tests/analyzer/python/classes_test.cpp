@@ -49,7 +49,8 @@ TEST(PythonClasses, ALocalThatIsBoundTwiceOrAParameterIsNotKnown) {
     EXPECT_THAT(step_after("    if net:\n      given = torch.optim.SGD(net)\n", "given"), unknown);
 }
 
-// What __init__ says to keep of its parameters, as "self.x 1", or "self.x #0" for the result of a call.
+// The attributes that __init__ stores from its parameters: "self.x 1", or "self.x #0" for the result of a
+// call.
 std::vector<std::string> kept(const std::string& statements, const std::string& more = "") {
     const Unit unit =
         unit_of("import torch\nclass T:\n  def __init__(self, net, device, on=True):\n" + statements + more);

@@ -40,7 +40,7 @@ TEST(Prefilter, PackagesThatHandNamesOnBesideWhatTheyDefineAreKept) {
     EXPECT_FALSE(is_relevant("pkg/__init__.py", "def g():\n    return 1\n")) << "nothing to hand on";
 }
 
-// Eight megabytes: a scan per word, or a slower one, would meet the time limit of ctest.
+// The text has eight megabytes, so that a scan per word would exceed the time limit of ctest.
 TEST(Prefilter, ReadsALargeFileToItsEnd) {
     std::string text = "def f():\n";
     while (text.size() < 8'000'000) text += "    handle = open(path, encoding='utf-8')  # all the rest\n";

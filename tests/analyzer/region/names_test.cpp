@@ -140,8 +140,8 @@ TEST(PythonNames, ObjectsOfLibrariesKeepTheirClassToo) {
     EXPECT_EQ(method("list", "append"), "?.append ");
 }
 
-// What a round finds out, the next one goes on from: k.use calls k.Runner.run only once it is known whose
-// run that is.
+// Each round uses the results of the previous one: k.use calls k.Runner.run only once the class of its
+// receiver is known.
 TEST(PythonNames, CallsThatWereFoundPassObjectsOn) {
     const std::string text =
         "unit k.py language=python\n"

@@ -1,4 +1,4 @@
-// The formats of CI systems: what each requires, and that hostile names stay text in each.
+// The formats of CI systems: their requirements, and that hostile names stay text in each.
 
 #include <cstdlib>
 #include <filesystem>
@@ -118,7 +118,8 @@ void check_position(const json& position) {
     }
 }
 
-// By hand what reviewdog's schema (proto/rdf, DiagnosticResult) says: names, kinds, enumerators.
+// Checks by hand the requirements of reviewdog's schema (proto/rdf, DiagnosticResult): names, kinds,
+// enumerators.
 void check_diagnostic(const json& d) {
     static const std::set<std::string> kFields{"message", "location",    "severity",
                                                "code",    "suggestions", "related_locations"};

@@ -43,7 +43,7 @@ TEST(HalfOptimizerUpdate, AveragesAndAdditionsAreSilent) {
 }
 
 TEST(HalfOptimizerUpdate, NormalisationInPlaceIsSilent) {
-    // One array only, and beside a second one the statistics tell.
+    // One array only; with a second one, the statistics decide.
     EXPECT_THAT(
         lint("MP501", {"unit a.cu language=cuda\n  func 1:1 centre kind=kernel params=[{fp16 pointer name=x} "
                        "{fp32 name=shift}]\n update 9:5 \"x[i]\" param=0 dtype=fp16 subtracts"}),

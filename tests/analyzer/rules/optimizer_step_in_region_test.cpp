@@ -60,7 +60,7 @@ TEST(OptimizerStepInRegion, HabanasFusedOptimizerIsSilent) {
                 IsEmpty());
 }
 
-// `(1.0 - mask) * LIMIT` with what torch.finfo is asked for.
+// `(1.0 - mask) * LIMIT`, where `finfo` is the argument of torch.finfo.
 std::string mask(std::string_view limit, std::string_view finfo = "") {
     return std::string(kConvert) +
            "call 5:9 ?.__sub__ kind=op op=sub args=[{constant=1} {other name=mask}]\n"

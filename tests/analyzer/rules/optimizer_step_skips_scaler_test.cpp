@@ -34,7 +34,7 @@ TEST(OptimizerStepSkipsScaler, TheOtherBranchOfTheSameConditionIsSilent) {
 }
 
 TEST(OptimizerStepSkipsScaler, WhatALoopBeforeHasScaledIsOver) {
-    // Somebody else took the scaled loss; the loop after it trains without a scaler.
+    // Other code consumes the scaled loss; the loop after it trains without a scaler.
     EXPECT_THAT(lint("MP204", {training(scale_line(4) + on_scaler(5, "step") + on_scaler(6, "update") +
                                         plain_backward(7, 3) + on_optimizer(8, "step", 3))}),
                 IsEmpty());

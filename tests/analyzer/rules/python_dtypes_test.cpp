@@ -10,8 +10,7 @@ namespace {
 std::string last(const std::vector<std::string>& units, std::string_view function) {
     const Program program = linked(units);
     static const Policies policies = Policies::load("").value();
-    const RuleContext context{
-        .program = program, .cuda = *policies.of("cuda"), .cpu = *policies.of("cpu"), .policies = &policies};
+    const RuleContext context{.program = program, .policies = policies};
     const Function& f = function_named(program, function);
     TensorDTypes dtypes(context);
     const TensorDType found = dtypes.of(f, f.calls.back().args.at(0));

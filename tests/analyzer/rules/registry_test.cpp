@@ -77,6 +77,19 @@ TEST(Registry, RulesAreFoundByIdAndByName) {
     EXPECT_TRUE(rule_page("MP999").empty());
 }
 
+TEST(Registry, EveryRuleDeclaresItsTriggers) {
+    for (const Rule* rule : all_rules()) {
+        const Triggers& triggers = rule->triggers;
+        EXPECT_EQ(triggers.groups().empty(), triggers.is_cpp_only()) << rule->id;
+        for (const TriggerWords group : triggers.groups())
+            for (const std::string_view word : group)
+                EXPECT_GE(word.size() - word.starts_with('<') - word.ends_with('>'), 2u)
+                    << rule->id << " " << word;
+        const bool page_has_python = rule_page(rule->id).find("\n```python") != std::string_view::npos;
+        EXPECT_FALSE(triggers.is_cpp_only() && page_has_python) << rule->id;
+    }
+}
+
 TEST(Registry, EmptyProgramGivesNothing) {
     for (const Rule* rule : all_rules()) EXPECT_THAT(lint(rule->id, {}), IsEmpty()) << rule->id;
 }

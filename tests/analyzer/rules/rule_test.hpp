@@ -39,10 +39,8 @@ inline Findings findings(std::string_view id, const std::vector<std::string>& te
     }
     Findings out;
     rule->check({.program = program,
-                 .cuda = *policies.of("cuda"),
-                 .cpu = *policies.of("cpu"),
+                 .policies = policies,
                  .inference = profile == Profile::inference,
-                 .policies = &policies,
                  .torch = parse_torch_version(torch).value_or(TorchVersion{})},
                 out);
     for (const Finding& finding : out) {

@@ -28,7 +28,7 @@ TEST(StaticLossScale, AWeightIsNoScaleAndFp32NeedsNone) {
     EXPECT_THAT(lint("MP213", {scaled_by_hand("1024", "", "fp32")}), IsEmpty());
 }
 
-// A scale that a helper gives, through a virtual method and a function that launches what it is given.
+// A scale from a helper, through a virtual method and a function that launches a given kernel.
 std::string kernels(std::string_view scale, std::string_view more = "", std::string_view dtype = "fp16") {
     const std::string d(dtype), s(scale);
     return "unit t.cu language=cuda\n"

@@ -1,4 +1,4 @@
-// What it reports is tested where comments are read: tests/analyzer/suppress/suppress_test.cpp.
+// Its findings are tested where comments are read: tests/analyzer/suppress/suppress_test.cpp.
 
 #include "tests/analyzer/rules/rule_test.hpp"
 

@@ -1,6 +1,6 @@
-// The headers that stand in for CUDA and PyTorch: they parse, together and in both passes, and overload
-// resolution over them gives what the vendors' headers give. What a probe asserts, it asserts in C++, so a
-// wrong header is a parse error here.
+// The stub headers for CUDA and PyTorch: they parse, alone and together and in both passes, and overload
+// resolution has the same results as with the vendors' headers. A probe asserts in C++, so a wrong header
+// is a parse error here.
 
 #include <algorithm>
 #include <cctype>

@@ -3,8 +3,9 @@
 
 #include <cupti.h>
 
-// A libcupti that answers what MP_FAKE_CUPTI says: "call=code,call=code". A call that is not named succeeds.
-// MP_FAKE_CUPTI_HOLDER is the name of the other subscriber, MP_FAKE_CUPTI_CRASH a call that crashes.
+// A libcupti whose results are set by MP_FAKE_CUPTI: "call=code,call=code". A call that is not listed
+// succeeds. MP_FAKE_CUPTI_HOLDER is the name of the other subscriber, MP_FAKE_CUPTI_CRASH a call that
+// crashes.
 namespace {
 
 CUptiResult answer_of(const char* call) {

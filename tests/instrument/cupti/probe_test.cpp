@@ -12,7 +12,7 @@
 namespace mp::cupti {
 namespace {
 
-// What each call of the fake answers, and how often it was made.
+// The results of the fake's calls, and the number of calls.
 struct Fake {
     CUptiResult version = CUPTI_SUCCESS, result_string = CUPTI_SUCCESS, subscribe = CUPTI_SUCCESS,
                 subscribe_v2 = CUPTI_SUCCESS, unsubscribe = CUPTI_SUCCESS;
@@ -159,7 +159,7 @@ TEST(CuptiProbe, AStructOfAnotherSizeIsRefused) {
     EXPECT_EQ(mptrace_cupti_probe(nullptr, nullptr), -1);
 }
 
-// The library as the doctor loads it, with a fake libcupti in a directory of its own.
+// The library as the doctor loads it, with a fake libcupti in a temporary directory.
 class CuptiLibrary : public testing::Test {
 protected:
     void TearDown() override {

@@ -1,4 +1,4 @@
-// Stands in for libtorch_cpu.so: a build id, and a constructor that says when it is initialised.
+// A fake libtorch_cpu.so: a build id, and a constructor that prints when it is initialised.
 #include <time.h>
 
 int fake_torch_ready(void);

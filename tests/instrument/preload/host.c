@@ -1,4 +1,4 @@
-// A program under LD_PRELOAD. `host COMMAND...`; what it prints is compared with and without the library.
+// A program under LD_PRELOAD. `host COMMAND...`; its output is compared with and without the library.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-"""What the inert preload library adds to the start of a process: `inert_cost.py LIBRARY [ROUNDS [--json]]`.
+"""The cost of the inert preload library at the start of a process: `inert_cost.py LIBRARY [ROUNDS [--json]]`.
 
-Interleaved, the smallest of ROUNDS batches each way. The promise is 0.2 ms a process (docs/performance.md);
-as a test it fails only when the figure is ten times that, because a shared machine is no clock.
+Interleaved; the minimum of ROUNDS batches with and without it. The promise is 0.2 ms per process (docs/performance.md).
+The test fails only at ten times that, because timings on a shared machine vary.
 """
 import json
 import os

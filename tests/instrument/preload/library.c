@@ -1,4 +1,4 @@
-// The libraries that a host loads. What each does in its constructor comes with the definitions.
+// The libraries that a host loads. Definitions choose what each does in its constructor.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 """libmptrace_preload.so in programs of every kind: `preload_test.py BUILD_FOLDER LIBRARY [unittest options]`.
 
-A fake libtorch and a stub adapter stand in for the real ones; both write to stdout, so that the order of
-what happened can be read there.
+A fake libtorch and a stub adapter replace the real ones. Both write to stdout, so that the test can read the order of
+events there.
 """
 import os
 import re
@@ -105,7 +105,7 @@ class Preload(unittest.TestCase):
         shutil.copy(os.path.join(HERE, "adapters", "libmptrace_torch_0123456789abcdef.so"), odd)
         self.check(self.run_it(LINKED, options=self.options(["/nonexistent", "", "x" * 5000, odd])), ATTACH + "main\n")
 
-    # What it does not change
+    # Properties that it does not change
 
     def test_bare_names_are_found_along_the_callers_runpath(self):
         for preload in (None, LIBRARY):
@@ -231,7 +231,7 @@ class Preload(unittest.TestCase):
         os.close(writer)
         self.check(self.run_it(LINKED, options=options, preexec_fn=lambda: os.close(2)), "main\n")
 
-    # What it is
+    # Properties of the library itself
 
     def test_it_exports_little_and_needs_libc_alone(self):
         def output(*command):

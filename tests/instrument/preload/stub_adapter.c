@@ -1,4 +1,4 @@
-// Stands in for the adapter: says on stdout that it was attached, in line with what the host prints.
+// A stub adapter: prints to stdout, like the host, that it was attached.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

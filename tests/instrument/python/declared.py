@@ -126,7 +126,7 @@ class Warning_(nn.Module):
 
 
 def whose_line():
-    """Warnings and log lines name the program's lines, whatever stands between."""
+    """Warnings and log lines name the program's lines, whatever wrappers are in between."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append((os.path.basename(record.pathname), record.lineno))
@@ -210,7 +210,7 @@ def fsdp2_policy():
 
 
 class State(collections.OrderedDict):
-    """A container whose methods nobody but the program may call."""
+    """A container whose methods only the program may call."""
 
     def values(self):
         raise RuntimeError("values() was called")
@@ -252,7 +252,7 @@ def saved_distributed():
 
 
 def compiled_scopes():
-    """Clipping and autocast within what is compiled: one graph, as without us."""
+    """Clipping and autocast inside a compiled function: one graph, as without mp-trace."""
     graphs = []
 
     def backend(module, inputs):
@@ -277,7 +277,7 @@ def tf32():
     return torch.backends.cuda.matmul.fp32_precision, one_step(net())
 
 
-# tf32 is the first in 2.x: the switches are told after the first step of a process.
+# tf32 is the first in 2.x, because the switches are recorded after the first step of a process.
 IN_BOTH = (parallel, parallel_hook, wrapped_block, frozen_teacher, two_models, other_method, clipping, whose_line,
            loader, autocast, autocast_scripted, saved)
 IN_2 = (fsdp, fsdp2_policy, saved_distributed, compiled_scopes)

@@ -1,4 +1,4 @@
-"""Names below wrappers, scopes that are no modules, declared precisions and checkpoints (declared.py, harness.py)."""
+"""Names below wrappers, scopes that are not modules, declared precisions and checkpoints (declared.py, harness.py)."""
 from harness import IS_2, ScenarioRuns, main
 
 NET = ["Net"] + [f"blocks.{i}{part}" for i in (0, 1) for part in ("", ".linear", ".norm")]

@@ -1,4 +1,4 @@
-"""What the tests of mp-trace's Python part share: a program with and without it, on a real torch.
+"""Shared by the tests of mp-trace's Python part: a program with and without it, on a real torch.
 
 The adapter's ops are defined in Python (stub/sitecustomize.py). Tests are started as
 `NAME_test.py PYTHON SHIM_FOLDER [unittest options]`, and skipped with a reason when that Python has no torch.

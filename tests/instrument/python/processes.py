@@ -66,7 +66,7 @@ def fails():
 
 
 def scale():
-    """HostScale against a GradScaler on the CPU, which can be asked."""
+    """HostScale compared with a GradScaler on the CPU, whose scale can be read."""
     sys.path.insert(0, sys.argv[2])
     from mptrace_shim.scalers import HostScale
     scaler = torch.amp.GradScaler("cpu", init_scale=1000.0, growth_factor=1.7, backoff_factor=0.3, growth_interval=3)

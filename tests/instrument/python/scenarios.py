@@ -1,7 +1,7 @@
-"""Small trainings, run with and without mp-trace's Python part: what they print must not differ.
+"""Small trainings, run with and without mp-trace's Python part: their output must be the same.
 
-`scenarios.py [NAME ...]` prints a line for each. In between it writes the scenario's name to $STUB_CALLS,
-so that the test can tell whose calls are whose.
+`scenarios.py [NAME ...]` prints a line for each. Before each it writes the scenario's name to $STUB_CALLS,
+so that the test can assign the calls to scenarios.
 """
 import gc
 import os

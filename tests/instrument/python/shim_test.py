@@ -22,7 +22,7 @@ class Scenarios(ScenarioRuns):
         return [(c[1] - first, *c[2:]) for c in calls[1::2]]
 
     def layers(self, scenario):
-        """Names of layers in the order of their calls, without scopes that are no modules."""
+        """Names of layers in the order of their calls, without scopes that are not modules."""
         return [c[1] for c in self.of(scenario, "layer_push") if not c[1].startswith("(")]
 
     def test_what_the_program_prints_and_computes_is_the_same(self):
@@ -50,7 +50,7 @@ class Scenarios(ScenarioRuns):
             self.assertEqual(kinds[0], "layer_push", scenario)
             after = kinds.index("after_step")
             self.assertEqual(kinds[after + 1], "layer_push", scenario)
-        # LBFGS calls it again within its step; what it computes is not the optimizer's.
+        # LBFGS calls the closure again within its step; the closure's ops do not belong to the optimizer.
         calls = self.of("lbfgs", "layer_push", "layer_pop", "before_step")
         at = [call[0] for call in calls].index("before_step")
         self.assertEqual(calls[:3], [["layer_push", "(optimizer)"], ["layer_pop"], ["layer_push", "Net"]])
@@ -92,7 +92,7 @@ class Scenarios(ScenarioRuns):
         self.assertEqual(self.layers("outer_later"), ["Block", "linear", "norm"] + names + ["MSELoss"] + names)
         self.assertEqual(self.layers("names_clash"), ["Block", "linear", "norm"] +
                          ["Block#2", "Block#2.linear", "Block#2.norm"])
-        # The teacher is called first; when the trained model comes it gives way.
+        # The teacher is called first; when the trained model is called, the teacher is renamed.
         prefixed = ["Net"] + [f"Net.{name}" for name in names[1:]]
         again = ["Net#2"] + names[1:]
         self.assertEqual(self.layers("teacher_first"), names + again + prefixed + again)

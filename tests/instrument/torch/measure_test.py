@@ -155,6 +155,24 @@ class Measured(unittest.TestCase):
         report = self.bare("bad = torch.full((64,), float('inf'), dtype=FP16)", "bad.div_(2)", "bad.mul_(0.5)")
         self.assertNotIn("MPT001", self.rules(report))
 
+    def test_constants_are_chosen_and_positions_are_computed(self):
+        # torch refuses a constant that half cannot hold: an infinite bound, or a NaN, is what the caller wanted.
+        report = self.bare("torch.ones(64, dtype=FP16).clamp(min=float('nan'))",
+                           "torch.zeros(64, dtype=FP16).scatter(0, torch.arange(8), float('inf'))")
+        self.assertEqual(self.rules(report), [])
+        # It rounds the positions of arange. Step 3 is not sampled: only ops that may overflow are looked at.
+        report = self.trace(HEAD + """
+w = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([w], lr=0.1)
+for step in range(5):
+    last = 70000 if step == 3 else 100
+    torch.arange(0, last, 10, dtype=FP16)
+    w.square().sum().backward()
+    optimizer.step()
+""")
+        first = report["first_overflow"]
+        self.assertEqual((first["op"], first["step"]), ("aten::arange", 3))
+
     # ---- sums that swallow
 
     def test_a_running_sum_swallows_in_bf16_only(self):

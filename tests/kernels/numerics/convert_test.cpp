@@ -145,7 +145,7 @@ void check_decode(std::uint8_t pattern, double expected) {
             << int(pattern);
 }
 
-// data/fp8_oracle.txt was written by another implementation; data/fp8_oracle.py says how.
+// data/fp8_oracle.txt was written by another implementation; see data/fp8_oracle.py.
 TEST(Convert, AgreesWithAnotherImplementationOfFp8) {
     std::ifstream in(std::string(mp_source_dir()) + "/tests/kernels/numerics/data/fp8_oracle.txt");
     ASSERT_TRUE(in);

@@ -82,7 +82,7 @@ TEST(Op, LibrariesAreOps) {
                 {"c10d::ProcessGroup::_allgather_base", "all_gather"}});
 }
 
-// In code, a name says what it is only together with where it comes from.
+// In code, a name identifies an op only together with its namespace or module.
 TEST(Op, WhatMerelySoundsLikeAnOpIsUnknown) {
     for (const std::string_view spelling : {"softmax",
                                             "mylib::softmax",

@@ -5,7 +5,7 @@
 namespace mp {
 namespace {
 
-// What the built-in lists say, by version and device; and what autocast makes of it.
+// The content of the built-in lists, by version and device, and autocast's result for them.
 
 Policy torch(std::string_view device, std::string_view version) {
     Result<Policy> policy = Policy::for_torch(device, version);

@@ -13,7 +13,7 @@
 
 namespace mp::launch {
 
-// A directory of its own for each test, gone with it.
+// A temporary directory for each test.
 class TemporaryDirectory : public testing::Test {
 protected:
     void SetUp() override {

@@ -115,7 +115,7 @@ TEST_F(Torches, OfProgramsAreAskedFromTheLoader) {
     EXPECT_FALSE(torch_of_program(write("script", "#!/bin/sh\n", 0755), Variables({})));
     EXPECT_FALSE(torch_of_program(path("gone"), Variables({})));
 #ifdef MP_TORCH_LINKED
-    // A program linked with a library of that name, in a directory of its own.
+    // A program linked with a library of that name, in a separate directory.
     const auto torch = torch_of_program(MP_TORCH_LINKED, Variables({}));
     ASSERT_TRUE(torch.has_value());
     EXPECT_THAT(torch->library, HasSubstr("libtorch_cpu.so"));

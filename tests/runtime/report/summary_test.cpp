@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/fold/run_model.hpp"
 #include "tests/runtime/report/sample_run.hpp"
 
 namespace mp::trace {
@@ -11,31 +12,33 @@ namespace {
 
 using test::sample_run;
 
-TEST(Summary, SeedsOfStepZeroAreNoLostHistory) {
+Recording recording(std::initializer_list<Coverage> steps) {
+    Recording r;
+    for (const Coverage& c : steps) r.steps.emplace_back().coverage = c;
+    return r;
+}
+
+// A restarted recording begins at step 40, say; its first step seeds every shadow all the same.
+TEST(Summary, SeedsOfTheFirstStepOfARecordingAreNoLostHistory) {
     CoverageSum sum;
-    StepRecord step;
-    step.step = Step{0};
-    step.coverage.seeds = 5;
-    sum.add(step);
-    EXPECT_EQ(sum.seeds_after_first, 0u);
-    step.step = Step{1};
-    step.coverage.external = 4;
-    sum.add(step);
+    Recording restarted = recording({{.seeds = 5}, {.seeds = 5, .external = 4}});
+    restarted.process.restart = 1;
+    restarted.steps[0].step = Step{40};
+    restarted.steps[1].step = Step{41};
+    sum.add(restarted);
     EXPECT_EQ(sum.seeds_after_first, 5u);
     EXPECT_EQ(sum.external_after_first, 4u);
     EXPECT_EQ(sum.sum.seeds, 10u);
+    trace::Run run;
+    run.recordings = {restarted};
+    EXPECT_EQ(fold(run).seeds_after_first, 5u) << "the page and the gate say the same";
 }
 
 TEST(Summary, TheWorstLeakIsTheLargestAndANaNIsLarger) {
     CoverageSum sum;
-    StepRecord step;
-    for (const double leak : {0.5, 2.0, 1.0}) {
-        step.coverage.worst_leak = leak;
-        sum.add(step);
-    }
+    sum.add(recording({{.worst_leak = 0.5}, {.worst_leak = 2}, {.worst_leak = 1}}));
     EXPECT_EQ(sum.sum.worst_leak, 2.0);
-    step.coverage.worst_leak = std::nan("");
-    sum.add(step);
+    sum.add(recording({{.worst_leak = std::nan("")}, {.worst_leak = 1}}));
     EXPECT_TRUE(std::isnan(sum.sum.worst_leak));
 }
 

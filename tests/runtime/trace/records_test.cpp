@@ -1,4 +1,5 @@
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/encode.hpp"
 #include "runtime/trace/op_columns.hpp"
+#include "tests/fakes/source_dir.hpp"
 #include "tests/runtime/trace/samples.hpp"
 
 namespace mp::trace {
@@ -70,6 +72,32 @@ TEST(Records, EveryFieldComesBack) {
     EXPECT_EQ(dump_of(process_back, step_back, note_back), dump_of(sample_process(), step, sample_note()));
 }
 
+std::string bytes_of_hex(const std::string& hex) {
+    std::string bytes;
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+        bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return bytes;
+}
+
+// The payloads were written before the field lists existed: process, note, names, ops and step, a line each. Together
+// with EveryFieldComesBack this holds the bytes of every field to what they were.
+TEST(Records, PayloadsOfAnOlderWriterAreRead) {
+    std::ifstream file(std::string(mp_source_dir()) + "/testdata/traces/payloads.txt");
+    std::vector<std::string> payloads;
+    for (std::string line; std::getline(file, line);) payloads.push_back(bytes_of_hex(line));
+    ASSERT_EQ(payloads.size(), 5u);
+    NameList names;
+    ProcessRecord process;
+    NoteRecord note;
+    StepOps ops;
+    StepRecord step;
+    ASSERT_TRUE(decode(payloads[0], process) && decode(payloads[1], note) && names.add(payloads[2]));
+    StepDecoding how{.names = names, .room = kRoom};
+    ASSERT_TRUE(decode(payloads[3], how, ops) && decode(payloads[4], how, step));
+    step.ops = ops.ops;
+    EXPECT_EQ(dump_of(process, step, note), dump_of(sample_process(), sample_step(7), sample_note()));
+}
+
 TEST(Records, WithoutTensorsAllElseStays) {
     const Written w = write(sample_step(7), false);
     StepDecoding how{.names = w.names, .room = kRoom};
@@ -111,10 +139,10 @@ TEST(Records, OpsAtTheirExtremesComeBack) {
     step.step = Step{std::numeric_limits<std::int64_t>::max()};
     step.optimizer = std::numeric_limits<std::int32_t>::min();
     OpRecord most = test::sample_op(1, 1);
-    for (const auto field : kOpCounts) most.*field = ~std::uint64_t{0};
+    for (const auto& column : kOpCounts) most.*column.field = ~std::uint64_t{0};
     double value = -std::numeric_limits<double>::infinity();
-    for (const auto field : kOpValues) {
-        most.*field = value;
+    for (const auto& column : kOpValues) {
+        most.*column.field = value;
         value = value < 0 ? std::numeric_limits<double>::denorm_min() : std::nan("");
     }
     most.layer = std::string(4096, '\x1b');

@@ -1,5 +1,5 @@
-"""The user's own sitecustomize of the tests. It also stands in for the adapter: when torch is there, and
-before mp-trace's part looks for them, it defines the ops torch.ops.mptrace.* in Python. Each call becomes a
+"""The user's own sitecustomize of the tests. It also replaces the adapter: once torch is imported, and before
+mp-trace's part looks for them, it defines the ops torch.ops.mptrace.* in Python. Each call becomes a
 line of JSON in $STUB_CALLS, which processes share.
 """
 import json

@@ -1,9 +1,9 @@
-"""Writes fp8_oracle.txt: what another implementation says of the two fp8 formats.
+"""Writes fp8_oracle.txt: the results of another implementation for the two fp8 formats.
 
     pip install ml_dtypes==0.6.0 numpy && python3 fp8_oracle.py > fp8_oracle.txt
 
 decode FORMAT PATTERN VALUE: all 256 patterns. encode FORMAT VALUE PATTERN: the midpoint between each
-pair of neighbours and the fp32 values next to it, and what lies beyond the largest value.
+pair of neighbours and the fp32 values next to it, and values beyond the largest one.
 """
 import ml_dtypes
 import numpy as np

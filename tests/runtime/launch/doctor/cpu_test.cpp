@@ -17,7 +17,7 @@ constexpr std::uint64_t kYmm = 0x7, kZmm = 0xe7, kTiles = 0x600e7;
 constexpr std::uint32_t kAvx2 = 1u << 5;
 constexpr std::uint32_t kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
 
-// A processor with AVX2, FMA and F16C, and what is added in leaf 7.
+// A processor with AVX2, FMA and F16C, and further bits in leaf 7.
 struct Processor {
     std::uint64_t saved = kYmm;
     std::uint32_t ebx7 = kAvx2, edx7 = 0, eax71 = 0, edx71 = 0;

@@ -26,7 +26,7 @@ protected:
         if (executable) std::filesystem::permissions(path, std::filesystem::perms::owner_all);
         return path;
     }
-    // A program that does what a shell script says.
+    // A program that runs a shell script.
     std::string program(const std::string& name, const std::string& script) const {
         return file(name, "#!/bin/sh\n" + script, true);
     }

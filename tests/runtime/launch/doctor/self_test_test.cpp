@@ -77,7 +77,7 @@ TEST(SelfTest, InsideTheBandButFarFromItsOwnFloorIsWrong) {
     std::vector<trace::OpRecord> ops = right();
     ops[0] = op("aten::mm", 1.69e-3);
     EXPECT_EQ(count(self_test_section(facts_of(std::move(ops))), Verdict::no), 1u);
-    // Nor is it right to be at a floor that is no floor of bf16: then the script's own numbers are wrong.
+    // A floor that is not the floor of bf16 is wrong too: then the script's own numbers are wrong.
     ops = right();
     ops[0] = op("aten::mm", 1.75e-3);
     SelfTestFacts beside = facts_of(std::move(ops));
@@ -130,7 +130,7 @@ TEST(SelfTest, TheScriptsOwnLinesAreReadAndOthersAreNot) {
     EXPECT_EQ(digest_of("digest\n"), "");
 }
 
-// A stand-in for `mp-trace run --mode local -o DIR -- python script`: leaves a recording made here.
+// A fake `mp-trace run --mode local -o DIR -- python script`: leaves a recording made here.
 class SelfTestRun : public Scratch {
 protected:
     std::string recording(const std::vector<trace::OpRecord>& ops) const {

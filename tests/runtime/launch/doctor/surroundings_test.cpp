@@ -82,7 +82,7 @@ TEST(EnvironmentSection, SwitchesOfTheCompilerAreReadAsSwitches) {
 
 using Reach = Scratch;
 
-// Stands for an interpreter: says what a real one would say about what it finds in its environment.
+// A fake interpreter: prints what a real one would print about its environment.
 constexpr const char* kInterpreter = R"(
 case "$LD_PRELOAD" in *libmptrace_preload.so*) preload=true ;; *) preload=false ;; esac
 [ "${PYTHONPATH%%:*}" = "$3" ] && shim=true other= || { shim=false; other="$PYTHONPATH/sitecustomize.py"; }

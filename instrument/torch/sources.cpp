@@ -1,12 +1,9 @@
-#include "instrument/torch/python_frame.hpp"
+#include "instrument/torch/sources.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <map>
-#include <mutex>
 #include <string_view>
-#include <tuple>
 
 #include "instrument/torch/call_path.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -14,7 +11,7 @@
 namespace mp::twin {
 namespace {
 
-// Python's C API by name: the library that the program runs is not ours to link, and need not be there.
+// Python's C API, found by name: the adapter cannot link Python, because C++ programs have none.
 struct Python {
     using Object = void;
     int (*gil_ensure)() = nullptr;
@@ -84,7 +81,7 @@ std::string file_of(const Python& api, Python::Object* frame) {
 }
 
 // Walks outwards to the first frame of the user's.
-std::string innermost_user_frame(const Python& api) {
+std::string walk_to_user_frame(const Python& api) {
     Python::Object* frame = api.frame();  // borrowed
     if (!frame) return "";
     api.retain(frame);
@@ -103,37 +100,35 @@ std::string innermost_user_frame(const Python& api) {
     return place;
 }
 
-std::string ask() {
+// Empty without Python on this thread, or at its end.
+std::string innermost_user_frame() {
     const Python& api = python();
     if (!api.found || !api.this_thread() || (api.finalizing && api.finalizing())) return "";
     const Internal internal;
     const int state = api.gil_ensure();
-    std::string place = innermost_user_frame(api);
+    std::string place = walk_to_user_frame(api);
     api.gil_release(state);
     return place;
 }
 
 }  // namespace
 
-std::string source_of(const Site& site, const OpInfo& op) {
-    static auto* const known = new std::map<std::tuple<LayerId, const OpInfo*, Phase>, std::string>();
-    static auto* const forward = new std::map<LayerId, std::string>();
-    static std::mutex mutex;
-    const std::tuple key(site.layer, &op, site.phase);
+std::string Sources::of(const Site& site, const OpInfo& op) {
+    const Key key(site.layer, &op, site.phase);
     {
-        const std::lock_guard lock(mutex);
-        if (const auto it = known->find(key); it != known->end()) return it->second;
-        // A backward runs in C++: its frame is that of the call of backward(), which says nothing.
+        const std::lock_guard lock(mutex_);
+        if (const auto it = known_.find(key); it != known_.end()) return it->second;
+        // A backward runs in C++: its frame is that of the call of backward(), which does not say where the layer is.
         if (site.phase == Phase::backward)
-            if (const auto it = forward->find(site.layer); it != forward->end()) return it->second;
+            if (const auto it = forward_.find(site.layer); it != forward_.end()) return it->second;
     }
-    std::string place = site.phase == Phase::backward ? std::string() : ask();
+    std::string place = site.phase == Phase::backward ? std::string() : innermost_user_frame();
     if (site.address) place = source_of_call(site.address);
-    if (place.empty()) place = layers().source(site.layer);
-    const std::lock_guard lock(mutex);
-    if (site.phase == Phase::forward) forward->emplace(site.layer, place);
+    if (place.empty()) place = layers_.source(site.layer);
+    const std::lock_guard lock(mutex_);
+    if (site.phase == Phase::forward) forward_.emplace(site.layer, place);
     if (site.phase == Phase::backward) return place;
-    return known->emplace(key, std::move(place)).first->second;
+    return known_.emplace(key, std::move(place)).first->second;
 }
 
 }  // namespace mp::twin

@@ -1,4 +1,4 @@
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -28,12 +28,12 @@ std::ptrdiff_t arguments_before(const Call& call, const Function& callee) {
         // made it.
         const std::string_view name = callee.name.str();
         const bool of_class = in_class && name.starts_with(callee.parent_class.str()) &&
-                              last_name(name) == name.substr(callee.parent_class.str().size() + 1);
+                              leaf(name) == name.substr(callee.parent_class.str().size() + 1);
         return of_class ? 0 : 1;
     }
     if (call.kind == CallKind::constructor) return -1;
     // autograd.Function.apply(x) creates the ctx that forward(ctx, x) takes.
-    if (last_name(call.name.str()) == "apply" && last_name(callee.name.str()) == "forward")
+    if (leaf(call.name.str()) == "apply" && leaf(callee.name.str()) == "forward")
         return call.kind == CallKind::method ? 0 : -1;
     if (call.kind == CallKind::method) return in_class && has_annotation(callee, "staticmethod") ? 1 : 0;
     return 0;
@@ -46,7 +46,7 @@ bool is_python(const Function& f) {
            (f.kind == FunctionKind::lambda && f.usr.str().find("<lambda:") != std::string_view::npos);
 }
 
-std::string_view last_name(std::string_view qualified) {
+std::string_view leaf(std::string_view qualified) {
     std::size_t begin = qualified.size();
     // Eight characters at a time, because this runs for every name, many times.
     for (std::uint64_t eight = 0; begin >= sizeof eight; begin -= sizeof eight) {
@@ -104,7 +104,7 @@ const Call* call_of(const Function& f, const Operand& o) {
 }
 
 Item item_of(const Call& call) {
-    if (call.kind != CallKind::op || call.args.size() != 2 || last_name(call.name.str()) != "__getitem__" ||
+    if (call.kind != CallKind::op || call.args.size() != 2 || leaf(call.name.str()) != "__getitem__" ||
         call.args[0].shape == Shape::tensor)
         return {};
     const std::string_view index = call.args[1].constant.str();

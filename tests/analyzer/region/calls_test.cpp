@@ -1,4 +1,4 @@
-#include "analyzer/region/arguments.hpp"
+#include "analyzer/region/calls.hpp"
 
 #include <string>
 
@@ -8,16 +8,16 @@ namespace mp::lint {
 namespace {
 
 TEST(LastName, IsWhatFollowsTheLastSeparator) {
-    EXPECT_EQ(last_name(""), "");
-    EXPECT_EQ(last_name("sum"), "sum");
-    EXPECT_EQ(last_name("at::Tensor::sum"), "sum");
-    EXPECT_EQ(last_name("torch.Tensor.sum"), "sum");
-    EXPECT_EQ(last_name("torch.nn.functional.scaled_dot_product_attention"), "scaled_dot_product_attention");
-    EXPECT_EQ(last_name("torch."), "");
-    EXPECT_EQ(last_name("a_name_without_any_separator"), "a_name_without_any_separator");
+    EXPECT_EQ(leaf(""), "");
+    EXPECT_EQ(leaf("sum"), "sum");
+    EXPECT_EQ(leaf("at::Tensor::sum"), "sum");
+    EXPECT_EQ(leaf("torch.Tensor.sum"), "sum");
+    EXPECT_EQ(leaf("torch.nn.functional.scaled_dot_product_attention"), "scaled_dot_product_attention");
+    EXPECT_EQ(leaf("torch."), "");
+    EXPECT_EQ(leaf("a_name_without_any_separator"), "a_name_without_any_separator");
 }
 
-// Wherever the separators stand among eight characters, and whatever stands beside them.
+// Separators at every position among eight characters, with various neighbours.
 TEST(LastName, FindsEverySeparatorAtEveryPlace) {
     for (const char separator : {'.', ':'}) {
         for (const char filler : {'a', '/', '-', ';', '9', '\xae', '\xba', '\x7f', '\0'}) {
@@ -26,7 +26,7 @@ TEST(LastName, FindsEverySeparatorAtEveryPlace) {
                     std::string name(size, filler);
                     name[at] = separator;
                     name[at / 2] = separator;
-                    EXPECT_EQ(last_name(name), std::string_view(name).substr(at + 1)) << size << " " << at;
+                    EXPECT_EQ(leaf(name), std::string_view(name).substr(at + 1)) << size << " " << at;
                 }
             }
         }

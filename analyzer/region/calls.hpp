@@ -9,8 +9,8 @@ namespace mp::lint {
 
 bool is_python(const Function&);
 
-// The text after the last "::" or ".".
-std::string_view last_name(std::string_view qualified);
+// "at::Tensor::sum", "torch.Tensor.sum" -> "sum"; the text itself when it has no scope.
+std::string_view leaf(std::string_view qualified);
 
 // `f.__enter__` and `f.__exit__`, where `f` is a context manager class of a library or a generator.
 bool is_enter(const Call&);

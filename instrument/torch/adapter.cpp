@@ -1,0 +1,52 @@
+#include "instrument/torch/adapter.hpp"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "instrument/torch/end_summary.hpp"
+#include "instrument/torch/memory_notes.hpp"
+#include "instrument/torch/saved_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+Adapter* g_adapter = nullptr;  // set once, before the first op is intercepted
+
+void before_fork() { g_adapter->pool.lock(); }
+
+void after_fork_in_parent() { g_adapter->pool.unlock(); }
+
+// Of all locks only the pool's is free in the child: other threads of the parent may have held the others. So the child
+// takes none, and its ops pass through.
+void after_fork_in_child() {
+    g_adapter->pool.unlock();
+    g_adapter->control.after_fork_in_child();
+    g_adapter->recording.after_fork_in_child();
+}
+
+}  // namespace
+
+Adapter* adapter() noexcept { return g_adapter; }
+
+Adapter& start_adapter(trace::Options options, trace::Identity identity, bool has_python) {
+    g_adapter = new Adapter(std::move(options), std::move(identity), has_python);
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return *g_adapter;
+}
+
+void Adapter::finish() {
+    if (!control.armed() || finished_.exchange(true)) return;
+    if (!control.has_python()) inferred_clock.finish();
+    if (!recording.is_open()) return;
+    say_memory_at_end(*this);
+    save_state(*this);
+    const std::int64_t steps = recording.steps();
+    recording.note({trace::NoteKind::end, Step{now.number}, "", static_cast<std::uint64_t>(steps)});
+    recording.flush();
+    const trace::Options& options = control.options();
+    if (!options.quiet && steps > 0 && control.identity().rank.value <= 0)
+        print_summary(options.tool, options.run_dir);
+}
+
+}  // namespace mp::twin

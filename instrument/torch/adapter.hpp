@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+
+#include "instrument/torch/inferred_clock.hpp"
+#include "instrument/torch/parts.hpp"
+#include "instrument/torch/step_clock.hpp"
+#include "instrument/torch/twin.hpp"
+
+namespace mp::twin {
+
+// The adapter of this process: its parts, and those who work on them. There is one, made by start_adapter and never
+// destroyed, because static destructors of the program may still dispatch ops. Safe from any thread.
+struct Adapter final : Parts {
+    using Parts::Parts;
+
+    StepClock clock{*this};
+    InferredClock inferred_clock{*this, clock};
+    Twin twin{*this};
+
+    // The program ends: saves what was asked for, closes the recording and prints the summary. Once.
+    void finish();
+
+private:
+    std::atomic<bool> finished_{false};
+};
+
+// Null until attached. For callers that torch or libc calls through a plain function; all others hold a reference.
+Adapter* adapter() noexcept;
+
+// Makes the adapter of this process, and sees to forks: a child of the process is not traced.
+Adapter& start_adapter(trace::Options, trace::Identity, bool has_python);
+
+}  // namespace mp::twin

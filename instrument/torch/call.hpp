@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "instrument/torch/op_info.hpp"
+
+namespace mp::twin {
+
+// One call of an op on its way through the twin.
+struct Call {
+    Call(const OpInfo& i, const c10::OperatorHandle& o, c10::DispatchKeySet b, Stack* s)
+        : info(i), op(o), below(b), stack(s) {}
+
+    const OpInfo& info;
+    const c10::OperatorHandle& op;
+    c10::DispatchKeySet below;  // where the real op goes on
+    Stack* stack;               // the program's: arguments before, results after
+
+    std::vector<IValue> real;    // arguments
+    std::vector<IValue> shadow;  // the same for the twin
+    enum class Real : std::uint8_t { pending, running, done } state = Real::pending;
+    bool possible = true;  // every float argument has a shadow
+    bool bytes = false;    // floats travel through 1-byte tensors
+    bool local = false;    // the arguments of `shadow` are the real ones, widened
+    const char* why_not = "";
+    bool target_was_finite = true;  // before the op, of what it changes in place
+
+    struct Pair {
+        at::Tensor real, shadow;
+        bool apart = false;  // the shadow has memory of its own, not the map's
+    };
+    std::vector<Pair> written_floats;
+    std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes
+};
+
+// Whether a tensor's memory is that of an argument.
+bool shares_memory(const Call&, const at::Tensor&);
+
+}  // namespace mp::twin

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// The collectives of the step under way, one record per (op, reduction, dtype, group). Safe from any thread; what
+// `finish_later` was given is called without the lock.
+class CollectiveRecords {
+public:
+    void count(trace::CollectiveRecord);
+    // Adds the figures of a low-precision reduction against the fp32 reduction of the same inputs.
+    void add_figures(const trace::CollectiveRecord& like, const Divergence&);
+    // `finish` measures a reduction. It is called when the step ends, and does nothing if the program has waited for
+    // the reduction before. DDP never waits: it chains futures.
+    void finish_later(std::function<void()> finish);
+    void finish_now();
+
+    // The records of the step; none are left.
+    std::vector<trace::CollectiveRecord> take();
+    // Whether this process has ever run a collective.
+    bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }
+
+private:
+    trace::CollectiveRecord* find(const trace::CollectiveRecord& like);
+
+    std::mutex mutex_;
+    std::vector<trace::CollectiveRecord> records_;
+    std::vector<std::function<void()>> unfinished_;
+    std::atomic<bool> seen_{false};
+};
+
+}  // namespace mp::twin

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "runtime/trace/identity.hpp"
+#include "runtime/trace/options.hpp"
+
+namespace mp::twin {
+
+// Whether the user listed this rank; without a list every rank is listed.
+bool lists(const trace::Options&, Rank);
+
+// What this process was told to do, and whether it still does it. The options and the identity never change. The
+// switches are read on every op without a lock; `mutex_` orders their rare changes. Once disarmed, a process stays so.
+class Control {
+public:
+    Control(trace::Options, trace::Identity, bool has_python);
+
+    const trace::Options& options() const { return options_; }
+    const trace::Identity& identity() const { return identity_; }
+    bool has_python() const { return has_python_; }
+    bool local() const { return options_.mode == trace::Mode::local; }
+    bool is_listed() const { return lists(options_, identity_.rank); }
+
+    // Whether ops are watched at all.
+    bool armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
+    // Whether ops of this moment are followed by a twin (or measured, in local mode).
+    bool twin_active() const noexcept { return twin_active_.load(std::memory_order_relaxed); }
+    // This rank gave its twin up, and goes on attending the twin's collectives so that no other rank hangs.
+    bool attends_only() const noexcept { return attends_only_.load(std::memory_order_relaxed); }
+
+    // A step begins, with a twin or without.
+    void begin_step(bool with_twin);
+    // Returns whether it was armed. `attend`: go on attending the twin's collectives if the twin is active.
+    bool disarm(bool attend);
+    // The file, the helper thread and the step are the parent's. Takes no lock: another thread of the parent may have
+    // held it.
+    void after_fork_in_child() noexcept;
+
+private:
+    const trace::Options options_;
+    const trace::Identity identity_;
+    const bool has_python_;
+    std::mutex mutex_;
+    std::atomic<bool> armed_{true};
+    std::atomic<bool> twin_active_{false};
+    std::atomic<bool> attends_only_{false};
+};
+
+}  // namespace mp::twin

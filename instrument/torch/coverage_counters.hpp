@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "instrument/torch/current_step.hpp"
+#include "instrument/torch/notes.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// How much of the step under way was seen and followed. Safe from any thread and without locks: every counter is an
+// atomic of its own. Counts that another thread adds during `take` may fall into either step.
+class CoverageCounters {
+public:
+    CoverageCounters(Notes& notes, const CurrentStep& now) : notes_(notes), now_(now) {}
+
+    void op(at::ScalarType dtype) noexcept { add(by_dtype_[static_cast<std::size_t>(dtype)], 1); }
+    void shadowed(std::uint64_t bytes) noexcept;
+    // These also note the op and the reason.
+    void unshadowed(std::string_view op, std::string_view why, std::uint64_t bytes);
+    void failed(std::string_view op, std::string_view what, std::uint64_t bytes);
+    enum class Seed : std::uint8_t { external, lost, stale };
+    void seed(std::string_view op, Seed, std::uint64_t bytes);
+    void flips(std::uint64_t elements) noexcept { add(flips_, elements); }
+    void leak(std::string_view op, double real, double twin);
+
+    // Sets the coverage and the ops by dtype of the record, and starts again from zero.
+    void take(trace::StepRecord&);
+
+private:
+    using Counter = std::atomic<std::uint64_t>;
+    static void add(Counter& counter, std::uint64_t more) noexcept {
+        counter.fetch_add(more, std::memory_order_relaxed);
+    }
+
+    Notes& notes_;
+    const CurrentStep& now_;
+    std::array<Counter, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> by_dtype_{};
+    Counter shadowed_{0}, shadowed_bytes_{0}, unshadowed_{0}, unshadowed_bytes_{0}, failed_{0};
+    Counter seeds_{0}, seeded_bytes_{0}, external_{0}, stale_{0}, flips_{0}, leaks_{0};
+    std::atomic<double> worst_leak_{0};  // a NaN stays
+};
+
+}  // namespace mp::twin

@@ -1,0 +1,57 @@
+#include "instrument/torch/inferred_clock.hpp"
+
+#include "instrument/torch/tensors.hpp"
+
+namespace mp::twin {
+
+void InferredClock::begin_backward(const at::Tensor& gradient) {
+    const std::lock_guard lock(mutex_);
+    if (!backward_seen_) leaves_at_backward_ = parts_.parameters.leaves_fingerprint();
+    backward_seen_ = true;
+    if (gradient.defined() && gradient.numel() == 1) root_gradient_ = scalar_of(gradient);
+}
+
+bool InferredClock::step_is_over() const {
+    return backward_seen_ && (parameter_written_ || gradient_cleared_) && !declares_steps_;
+}
+
+void InferredClock::forward_op(const Stack& arguments, std::size_t count) {
+    if (step_is_over()) end_step();
+    for (std::size_t i = arguments.size() - count; i < arguments.size(); ++i)
+        for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+            if (t.requires_grad() && t.is_leaf()) parts_.parameters.add_leaf(t);
+        });
+}
+
+void InferredClock::end_step() {
+    const std::lock_guard lock(mutex_);
+    if (!step_is_over()) return;
+    const bool moved = parameter_written_ && parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
+    clock_.end_step(StepTensors::Gradients::of_twin, !moved, root_gradient_ != 1 ? root_gradient_ : -1);
+    backward_seen_ = parameter_written_ = gradient_cleared_ = false;
+    root_gradient_ = 1;
+}
+
+void InferredClock::wrote(const at::Tensor& target, bool zeroed) {
+    if (!backward_seen_ || !target.has_storage()) return;
+    const c10::StorageImpl* storage = target.storage().unsafeGetStorageImpl();
+    if (parts_.parameters.is_leaf_storage(storage)) parameter_written_ = true;
+    if (zeroed && !gradient_cleared_ && parts_.parameters.is_gradient_storage(storage))
+        gradient_cleared_ = true;
+}
+
+void InferredClock::declared_step(bool skipped, double scale) {
+    const std::lock_guard lock(mutex_);
+    declares_steps_ = true;
+    clock_.end_step(StepTensors::Gradients::of_step, skipped, scale);
+    backward_seen_ = parameter_written_ = gradient_cleared_ = false;
+}
+
+void InferredClock::finish() {
+    const std::lock_guard lock(mutex_);
+    if (!backward_seen_ || declares_steps_ || !parts_.losses.any()) return;
+    const bool moved = parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
+    clock_.end_step(StepTensors::Gradients::none, !moved, root_gradient_ != 1 ? root_gradient_ : -1);
+}
+
+}  // namespace mp::twin

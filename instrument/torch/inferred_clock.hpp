@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "instrument/torch/step_clock.hpp"
+
+namespace mp::twin {
+
+// The step clock of programs without Python, which have no hooks on optimizers. A step is over when a forward op that
+// records gradients follows a backward(), and between them parameters were written or gradients cleared. If neither
+// happened, another micro-step begins. A step after which every weight is what it was counts as skipped.
+//
+// Safe from any thread. The flags are read on every op without a lock; `mutex_` orders the ends of steps and is taken
+// before the lock of StepClock.
+class InferredClock {
+public:
+    InferredClock(Parts& parts, StepClock& clock) : parts_(parts), clock_(clock) {}
+
+    // `gradient`: of the root; what differs from 1 is a loss scale.
+    void begin_backward(const at::Tensor& gradient);
+    void forward_op(const Stack& arguments, std::size_t count);
+    // `zeroed`: the op sets every element to 0.
+    void wrote(const at::Tensor& target, bool zeroed);
+    // The program ends its step itself (mptrace_step). From now on only the program ends steps.
+    void declared_step(bool skipped, double scale);
+    // The program ends: if a step is under way, it is over.
+    void finish();
+
+private:
+    bool step_is_over() const;
+    void end_step();
+
+    Parts& parts_;
+    StepClock& clock_;
+    std::mutex mutex_;
+    std::atomic<bool> declares_steps_{false};
+    std::atomic<bool> backward_seen_{false};
+    std::atomic<bool> parameter_written_{false};  // since the backward
+    std::atomic<bool> gradient_cleared_{false};   // since the backward
+    std::uint64_t leaves_at_backward_ = 0;        // fingerprint of the leaves' values
+    double root_gradient_ = 1;
+};
+
+}  // namespace mp::twin

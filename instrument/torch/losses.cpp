@@ -1,0 +1,95 @@
+#include "instrument/torch/losses.hpp"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+#include "instrument/torch/tensors.hpp"
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+constexpr std::size_t kCandidates = 64;  // scalar results remembered until a backward() starts at one
+
+c10::weak_intrusive_ptr<c10::TensorImpl> weak(const at::Tensor& t) {
+    return c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr());
+}
+
+// The node that made a tensor, without asking a view to rebuild its own.
+std::int64_t sequence_of(const at::Tensor& t) {
+    const auto* meta = torch::autograd::impl::get_autograd_meta(t);
+    return meta && meta->grad_fn_ ? static_cast<std::int64_t>(meta->grad_fn_->sequence_nr()) : -1;
+}
+
+}  // namespace
+
+void Losses::candidate(const at::Tensor& scalar) {
+    const std::lock_guard lock(mutex_);
+    if (candidates_.size() < kCandidates)
+        candidates_.push_back(weak(scalar));
+    else
+        candidates_[next_candidate_] = weak(scalar);
+    next_candidate_ = (next_candidate_ + 1) % kCandidates;
+}
+
+void Losses::scaled(const at::Tensor& root, const at::Tensor& loss) {
+    const std::lock_guard lock(mutex_);
+    scaled_.push_back({weak(root), weak(loss)});
+}
+
+void Losses::declared(const at::Tensor& loss) {
+    const std::lock_guard lock(mutex_);
+    declared_ = loss.detach();
+}
+
+std::optional<at::Tensor> Losses::made_by(std::int64_t sequence) {
+    const std::lock_guard lock(mutex_);
+    for (Weak& candidate : candidates_) {
+        auto impl = candidate.lock();
+        if (!impl) continue;
+        at::Tensor root(std::move(impl));
+        if (sequence_of(root) == sequence) return root;
+    }
+    return std::nullopt;
+}
+
+at::Tensor Losses::loss_of(const at::Tensor& root) {
+    const std::lock_guard lock(mutex_);
+    at::Tensor loss = root;
+    for (const Scaled& scaled : scaled_) {
+        const auto known = scaled.root.lock();
+        if (known.get() != root.unsafeGetTensorImpl()) continue;
+        if (auto input = scaled.loss.lock()) loss = at::Tensor(std::move(input));
+    }
+    scaled_.clear();
+    return declared_.defined() ? std::exchange(declared_, {}) : loss;
+}
+
+void Losses::record(const at::Tensor& root) {
+    const TwinScope scope;
+    const at::Tensor loss = loss_of(root);
+    trace::LossRecord record;
+    record.dtype = dtype_of(loss.scalar_type());
+    record.real = scalar_of(loss);
+    if (control_.twin_active() && !control_.local()) {
+        record.has_twin = true;
+        record.twin = scalar_of(shadows_.value(loss));
+    }
+    const std::lock_guard lock(mutex_);
+    record.micro_step = static_cast<std::int32_t>(records_.size());
+    records_.push_back(record);
+}
+
+bool Losses::any() const {
+    const std::lock_guard lock(mutex_);
+    return !records_.empty();
+}
+
+std::vector<trace::LossRecord> Losses::take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(records_, {});
+}
+
+}  // namespace mp::twin

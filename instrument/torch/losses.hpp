@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "instrument/torch/control.hpp"
+#include "instrument/torch/shadow_map.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// Finds the losses of a step: the roots of its backward passes. A candidate is a scalar result that was made while
+// gradients were recorded; it is a root if the first node of a backward is its own. Safe from any thread. Tensors are
+// held weakly, but for a declared loss.
+class Losses {
+public:
+    Losses(const Control& control, ShadowMap& shadows) : control_(control), shadows_(shadows) {}
+
+    void candidate(const at::Tensor& scalar);
+    // GradScaler made `root` from `loss`: the loss counts in place of the root.
+    void scaled(const at::Tensor& root, const at::Tensor& loss);
+    // The program declares its loss (mptrace_loss): it counts in place of the root of the next backward().
+    void declared(const at::Tensor& loss);
+
+    // The candidate that made this autograd node; nothing if none did.
+    std::optional<at::Tensor> made_by(std::int64_t sequence);
+    // Records the loss of a backward pass that starts at `root`.
+    void record(const at::Tensor& root);
+
+    bool any() const;
+    // The losses of the step; none are left.
+    std::vector<trace::LossRecord> take();
+
+private:
+    using Weak = c10::weak_intrusive_ptr<c10::TensorImpl>;
+    struct Scaled {
+        Weak root, loss;
+    };
+
+    at::Tensor loss_of(const at::Tensor& root);
+
+    const Control& control_;
+    ShadowMap& shadows_;
+    mutable std::mutex mutex_;
+    std::vector<Weak> candidates_;
+    std::size_t next_candidate_ = 0;  // to be replaced
+    std::vector<Scaled> scaled_;
+    at::Tensor declared_;
+    std::vector<trace::LossRecord> records_;
+};
+
+}  // namespace mp::twin

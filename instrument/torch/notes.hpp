@@ -1,0 +1,29 @@
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "instrument/torch/current_step.hpp"
+#include "instrument/torch/recording.hpp"
+
+namespace mp::twin {
+
+// Remarks of this process in its recording. A text is recorded once, with the step in which it came up first. Safe
+// from any thread.
+class Notes {
+public:
+    Notes(Recording& recording, const CurrentStep& now) : recording_(recording), now_(now) {}
+
+    void say(trace::NoteKind, std::string_view text);
+    bool has_file() const noexcept { return recording_.is_open(); }
+
+private:
+    Recording& recording_;
+    const CurrentStep& now_;
+    std::mutex mutex_;
+    std::set<std::string> said_;  // kind and text
+};
+
+}  // namespace mp::twin

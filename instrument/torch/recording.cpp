@@ -1,0 +1,90 @@
+#include "instrument/torch/recording.hpp"
+
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "kernels/base/version.hpp"
+
+namespace mp::twin {
+namespace {
+
+constexpr int kFlushMilliseconds = 2000;
+
+std::int64_t unix_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::string program_name() {
+    char path[4096];
+    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
+
+trace::ProcessRecord describe_process(const Control& control) {
+    const trace::Identity& identity = control.identity();
+    trace::ProcessRecord process;
+    process.rank = identity.rank;
+    process.local_rank = identity.local_rank;
+    process.world_size = identity.world_size;
+    process.restart = identity.restart;
+    process.pid = identity.pid;
+    process.started_unix_ns = unix_ns();
+    process.host = identity.host;
+    process.job = identity.job;
+    process.launcher = identity.launcher;
+    process.program = program_name();
+    process.framework = "torch " TORCH_VERSION;
+    process.adapter = "mp-trace " + std::string(kVersion);
+    process.mode = control.options().mode;
+    return process;
+}
+
+}  // namespace
+
+bool Recording::open() {
+    if (is_open()) return true;
+    const std::lock_guard lock(mutex_);
+    if (is_open()) return true;
+    if (tried_ || !control_.armed()) return false;
+    tried_ = true;
+    if (!control_.is_listed()) return false;
+    const trace::Options& options = control_.options();
+    auto opened = trace::Recorder::open(options.run_dir, trace::recording_name(control_.identity()),
+                                        {.file_bytes = options.budget, .queue_bytes = 16u << 20});
+    if (!opened) {
+        if (!options.quiet)
+            std::fprintf(stderr, "mp-trace: nothing is recorded: %s\n", opened.error().message.c_str());
+        return false;
+    }
+    owned_ = std::move(*opened);
+    owned_->process(describe_process(control_));
+    recorder_.store(owned_.get(), std::memory_order_release);
+    return true;
+}
+
+void Recording::step(const trace::StepRecord& record) {
+    if (!open()) return;
+    owned_->step(record);
+    ++steps_;
+}
+
+void Recording::note(const trace::NoteRecord& record) {
+    if (is_open()) owned_->note(record);
+}
+
+void Recording::flush() {
+    if (is_open()) owned_->flush(kFlushMilliseconds);
+}
+
+void Recording::after_fork_in_child() noexcept {
+    if (is_open()) owned_->abandon_after_fork();
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "instrument/torch/control.hpp"
+#include "runtime/trace/recorder.hpp"
+
+namespace mp::twin {
+
+// The file of this process. It is created when there is something to record: a process that never trains leaves none.
+// Creating it is tried once. Safe from any thread; once the file is open, no lock of this class is taken.
+class Recording {
+public:
+    explicit Recording(const Control& control) : control_(control) {}
+
+    // Creates the file, if that was not tried before. Returns whether there is a file.
+    bool open();
+    bool is_open() const noexcept { return recorder_.load(std::memory_order_acquire) != nullptr; }
+
+    // Nothing is recorded while there is no file.
+    void step(const trace::StepRecord&);
+    void note(const trace::NoteRecord&);
+    std::int64_t steps() const noexcept { return steps_; }
+    // Waits until everything is written, 2 s at most.
+    void flush();
+    void after_fork_in_child() noexcept;
+
+private:
+    const Control& control_;
+    std::mutex mutex_;
+    bool tried_ = false;
+    std::unique_ptr<trace::Recorder> owned_;
+    std::atomic<trace::Recorder*> recorder_{nullptr};  // owned_, once it is ready
+    std::atomic<std::int64_t> steps_{0};
+};
+
+}  // namespace mp::twin

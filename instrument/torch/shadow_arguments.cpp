@@ -1,0 +1,134 @@
+#include "instrument/torch/shadow_arguments.hpp"
+
+#include <stdexcept>
+
+#include "instrument/torch/tensors.hpp"
+#include "instrument/torch/test_hooks.hpp"
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+bool is_wrapped_number(const at::Tensor& t) {
+    return t.unsafeGetTensorImpl()->is_wrapped_number() && !rule_disabled("wrapped_number");
+}
+
+IValue low_precision_to_fp32(const IValue& dtype) {
+    if (!dtype.isInt()) return dtype;
+    const auto type = static_cast<at::ScalarType>(dtype.toInt());
+    return IValue(static_cast<std::int64_t>(twin_dtype(type)));
+}
+
+}  // namespace
+
+void ShadowArguments::prepare(Call& call) {
+    if (rule_disabled("prepare") || (rule_disabled("after_two") && now_.number > 1))
+        throw std::runtime_error("switched off by a test");
+    const TwinScope scope;
+    call.bytes = call.info.moves_bytes && moves_floats_as_bytes(call);
+    call.shadow.reserve(call.real.size());
+    for (std::size_t i = 0; i < call.real.size(); ++i)
+        call.shadow.push_back(convert(call, call.info.arguments[i], call.real[i]));
+}
+
+// Arguments of the right shapes without values, for a collective that this rank can only attend.
+void ShadowArguments::prepare_blanks(Call& call) {
+    const TwinScope scope;
+    call.shadow = call.real;
+    call.written_floats.clear();
+    for (IValue& value : call.shadow) {
+        const auto blank = [](const at::Tensor& t) {
+            return carries_floats(t) ? at::zeros(t.sizes(), t.options().dtype(twin_dtype(t.scalar_type())))
+                                     : t.clone();
+        };
+        if (value.isTensor() && value.toTensor().defined()) value = blank(value.toTensor());
+        if (!value.isTensorList()) continue;
+        std::vector<at::Tensor> blanks;
+        for_each_tensor(value, [&](const at::Tensor& t) { blanks.push_back(blank(t)); });
+        value = IValue(blanks);
+    }
+}
+
+bool ShadowArguments::moves_floats_as_bytes(const Call& call) {
+    bool found = false;
+    for (std::size_t i = 0; i < call.real.size(); ++i) {
+        if (!call.info.arguments[i].tensor) continue;
+        for_each_tensor(call.real[i], [&](const at::Tensor& t) {
+            if (found || !has_plain_memory(t) || t.scalar_type() != at::kByte) return;
+            if (call.info.arguments[i].overwrite) return;
+            found = shadows_.lanes(t, false).defined();
+        });
+    }
+    return found;
+}
+
+IValue ShadowArguments::convert(Call& call, const Argument& argument, const IValue& value) {
+    if (argument.dtype) return low_precision_to_fp32(value);
+    if (argument.half_to_float) return IValue(false);
+    if (!argument.tensor || value.isNone()) return value;
+    if (value.isTensor()) return convert_tensor(call, argument, value.toTensor());
+    if (!value.isList()) return value;
+    const c10::List<IValue> list = value.toList();
+    c10::impl::GenericList converted(list.elementType());
+    converted.reserve(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) converted.push_back(convert(call, argument, list.get(i)));
+    return converted;
+}
+
+at::Tensor ShadowArguments::convert_tensor(Call& call, const Argument& argument, const at::Tensor& t) {
+    if (!t.defined() || argument.keep_real || is_wrapped_number(t)) return t;
+    if (!has_plain_memory(t)) {
+        call.possible = false;
+        call.why_not = t.is_sparse()      ? "sparse tensor"
+                       : t.is_quantized() ? "quantized tensor"
+                                          : "tensor without plain memory";
+        return t;
+    }
+    return carries_floats(t) ? shadow_of_float(call, argument, t) : shadow_of_integer(call, argument, t);
+}
+
+at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument, const at::Tensor& t) {
+    using Found = ShadowMap::Found;
+    using Seed = CoverageCounters::Seed;
+    at::Tensor shadow;
+    const bool apart = !call.local && argument.out && t.numel() == 0;
+    if (call.local) {
+        shadow = at::empty_like(t, t.options().dtype(twin_dtype(t.scalar_type()))).copy_(t);
+    } else if (apart) {
+        shadow = at::empty({0}, t.options().dtype(twin_dtype(t.scalar_type())));
+    } else {
+        const ShadowMap::Lookup found = shadows_.find(t);
+        shadow = found.shadow;
+        if (!shadow.defined()) {
+            shadow = shadows_.seed(t, argument.overwrite);
+            // Whole-tensor writes need no history; everything else now starts from the program's values.
+            const Seed why = found.found == Found::stale  ? Seed::stale
+                             : found.found == Found::lost ? Seed::lost
+                                                          : Seed::external;
+            if (!argument.overwrite && t.numel() > 0) coverage_.seed(call.info.name, why, bytes_of(t));
+            shadows_.written(t);
+        }
+    }
+    if (argument.write) call.written_floats.push_back({t, shadow, apart});
+    return shadow;
+}
+
+at::Tensor ShadowArguments::shadow_of_integer(Call& call, const Argument& argument, const at::Tensor& t) {
+    if (call.bytes && t.scalar_type() == at::kByte) {
+        if (argument.write) call.written_floats.push_back({t, t});
+        return shadows_.lanes(t, true);
+    }
+    if (call.local) return argument.write ? t.clone() : t;
+    const ShadowMap::Lookup found = shadows_.find(t);
+    if (argument.real_mask && !control_.options().free_ints) return t;
+    if (found.shadow.defined()) {
+        if (argument.write) call.written_integers.push_back({t, found.shadow});
+        return found.shadow;
+    }
+    if (!argument.write) return t;
+    at::Tensor copy = t.clone();
+    call.written_integers.push_back({t, copy});
+    return copy;
+}
+
+}  // namespace mp::twin

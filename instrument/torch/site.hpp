@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/numerics/phase.hpp"
+
+namespace mp::twin {
+
+// A layer's name, interned by Layers for the life of the process. 0: the layer is unknown.
+using LayerId = std::uint32_t;
+
+// Where an op runs.
+struct Site {
+    LayerId layer = 0;
+    bool guessed = false;
+    Phase phase = Phase::unknown;
+    std::uint64_t ordinal = 0;  // of the op within its step
+    std::uint64_t address = 0;  // of the call in a C++ program; 0: unknown
+};
+
+// Where an autograd node belongs.
+struct NodePlace {
+    LayerId layer = 0;
+    bool guessed = false;
+    std::size_t layer_depth = 0;  // of this thread's layers when the node began
+};
+
+}  // namespace mp::twin

@@ -1,0 +1,97 @@
+#include "instrument/torch/step_clock.hpp"
+
+#include <chrono>
+
+#include "instrument/torch/memory_notes.hpp"
+#include "instrument/torch/thread_state.hpp"
+
+namespace mp::twin {
+namespace {
+
+std::int64_t monotonic_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+}  // namespace
+
+StepClock::StepClock(Parts& parts) : parts_(parts), tensors_(parts) { begin_step(); }
+
+void StepClock::begin_step() {
+    const trace::Options& options = parts_.control.options();
+    const std::int64_t step = parts_.now.number;
+    tensors_.begin_step();
+    parts_.now.ordinal = 0;
+    parts_.now.backward_ran = false;
+    if (options.mode == trace::Mode::step) parts_.shadows.clear();
+    parts_.control.begin_step(options.mode == trace::Mode::trajectory || options.mode == trace::Mode::local ||
+                              (options.mode == trace::Mode::step && options.steps.contains(Step{step})));
+    parts_.ledger.begin_step(parts_.control.armed() && tensors_.is_sampled(step));
+    parts_.layers.end_step();
+}
+
+void StepClock::before_step() {
+    const std::lock_guard lock(mutex_);
+    if (!parts_.control.armed()) return;
+    parts_.recording.open();
+    parts_.now.in_optimizer = true;
+    {
+        const TwinScope scope;
+        parts_.collectives.finish_now();
+    }
+    tensors_.before_optimizer();
+}
+
+void StepClock::after_step(std::int64_t optimizer, bool skipped, double scale) {
+    const std::lock_guard lock(mutex_);
+    parts_.now.in_optimizer = false;
+    if (!parts_.control.armed()) return;
+    // Gradients that cost a step are measured also in steps that measure no other tensors.
+    if (skipped) tensors_.measure_gradients(StepTensors::Gradients::without_twin);
+    if (optimizer == 0 || parts_.losses.any()) end_step_locked(optimizer, skipped, scale);
+}
+
+void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double scale) {
+    const std::lock_guard lock(mutex_);
+    if (!parts_.control.armed()) return;
+    parts_.recording.open();
+    tensors_.measure_gradients(gradients);
+    end_step_locked(0, skipped, scale);
+}
+
+void StepClock::begin_backward(const at::Tensor& root) {
+    parts_.recording.open();
+    parts_.now.backward_ran = true;
+    parts_.losses.record(root);
+    if (parts_.control.options().mode < trace::Mode::step || forecast_said_.exchange(true)) return;
+    say_memory_forecast(parts_);
+}
+
+void StepClock::end_step_locked(std::int64_t optimizer, bool skipped, double scale) {
+    {
+        const TwinScope scope;
+        parts_.collectives.finish_now();
+    }
+    trace::StepRecord step;
+    step.step = Step{parts_.now.number};
+    step.optimizer = static_cast<std::int32_t>(optimizer);
+    step.skipped = skipped;
+    step.has_loss_scale = scale >= 0;
+    step.loss_scale = scale >= 0 ? scale : 0;
+    const std::int64_t now = monotonic_ns();
+    step.wall_ns = last_record_ns_ ? now - last_record_ns_ : 0;
+    last_record_ns_ = now;
+    step.losses = parts_.losses.take();
+    step.collectives = parts_.collectives.take();
+    tensors_.end_step(step);
+    step.sampled = parts_.ledger.sampled();
+    step.ops = parts_.ledger.take();
+    parts_.coverage.take(step);
+    tensors_.put_places(step);
+    parts_.recording.step(step);
+    if (optimizer == 0) ++parts_.now.number;
+    begin_step();
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "instrument/torch/parts.hpp"
+#include "instrument/torch/step_tensors.hpp"
+
+namespace mp::twin {
+
+// Where one step ends and the next begins, and the record of each. Its callers know when: the shim by hooks on
+// optimizers, the program by mptrace_step, InferredClock by what the program does. Safe from any thread: one lock for
+// the whole end of a step. It is taken before every lock of the parts, and never on the way of an op.
+class StepClock {
+public:
+    // Begins step 0.
+    explicit StepClock(Parts&);
+
+    void before_step();
+    void after_step(std::int64_t optimizer, bool skipped, double scale);
+    // A step without optimizer hooks ends.
+    void end_step(StepTensors::Gradients, bool skipped, double scale);
+    // A backward pass starts at `root`.
+    void begin_backward(const at::Tensor& root);
+
+    StepTensors& tensors() { return tensors_; }
+
+private:
+    void begin_step();
+    void end_step_locked(std::int64_t optimizer, bool skipped, double scale);
+
+    Parts& parts_;
+    StepTensors tensors_;
+    std::mutex mutex_;
+    std::int64_t last_record_ns_ = 0;
+    std::atomic<bool> forecast_said_{false};
+};
+
+}  // namespace mp::twin

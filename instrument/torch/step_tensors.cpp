@@ -1,0 +1,96 @@
+#include "instrument/torch/step_tensors.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "instrument/torch/test_hooks.hpp"
+
+namespace mp::twin {
+namespace {
+
+template <typename Record>
+void append(std::vector<Record>& to, std::vector<Record> more) {
+    to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+bool StepTensors::is_sampled(std::int64_t step) const {
+    const trace::Options& options = parts_.control.options();
+    if (rule_disabled("measure") || !options.steps.contains(Step{step})) return false;
+    if (options.mode == trace::Mode::local || options.mode == trace::Mode::step) return true;
+    return step % 32 == 0 || (step < 32 && (step & (step - 1)) == 0);
+}
+
+// Whether tensors of this step have twins to compare with.
+bool StepTensors::has_twin() const {
+    const Control& control = parts_.control;
+    return control.twin_active() && !control.local() &&
+           control.options().steps.contains(Step{parts_.now.number});
+}
+
+bool StepTensors::measures() const {
+    return !rule_disabled("measure") && (has_twin() || (!parts_.control.local() && parts_.ledger.sampled()));
+}
+
+void StepTensors::before_optimizer() {
+    if (!measures()) return;
+    gradients_ = parts_.parameters.measure(shadows(), trace::TensorKind::gradient, false);
+    if (parts_.ledger.sampled()) parts_.parameters.keep_values(shadows());
+}
+
+void StepTensors::measure_gradients(Gradients which) {
+    if (!gradients_.empty()) return;
+    const bool wanted = (which == Gradients::of_twin && has_twin()) ||
+                        (which == Gradients::of_step && measures()) ||
+                        (which == Gradients::without_twin && !parts_.control.local());
+    if (!wanted) return;
+    gradients_ = parts_.parameters.measure(which == Gradients::without_twin ? nullptr : shadows(),
+                                           trace::TensorKind::gradient, false);
+}
+
+// Parameters in every step, their state and buffers in sampled ones.
+void StepTensors::end_step(trace::StepRecord& step) {
+    using Kind = trace::TensorKind;
+    if (measures()) {
+        const bool sampled = parts_.ledger.sampled();
+        Parameters& parameters = parts_.parameters;
+        append(step.tensors, parameters.measure(shadows(), Kind::parameter, sampled));
+        if (sampled) append(step.tensors, parameters.measure(shadows(), Kind::optimizer_state, sampled));
+        append(step.tensors, parameters.measure(shadows(), Kind::buffer, sampled));
+        parameters.forget_values();
+        if (sampled && has_twin()) parameters.keep_untrained(parts_.shadows);
+    }
+    append(step.tensors, std::exchange(gradients_, {}));
+}
+
+void StepTensors::place(trace::DTypePlace place) {
+    const std::lock_guard lock(mutex_);
+    checkpoints_.push_back(std::move(place));
+}
+
+void StepTensors::put_places(trace::StepRecord& step) {
+    std::vector<trace::DTypePlace> checkpoints;
+    {
+        const std::lock_guard lock(mutex_);
+        checkpoints.swap(checkpoints_);
+    }
+    if (!step.sampled && checkpoints.empty()) return;
+    std::vector<trace::DTypePlace> places = parts_.parameters.places();
+    for (const trace::OpRecord& op : step.ops)
+        if (op.phase == Phase::forward || op.phase == Phase::backward)
+            places.push_back(
+                {trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
+    for (const trace::CollectiveRecord& c : step.collectives)
+        places.push_back({trace::TensorRole::collective, c.op, Phase::unknown, c.dtype, c.calls, 0});
+    append(places, std::move(checkpoints));
+    std::string key;
+    for (const trace::DTypePlace& p : places)
+        key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) +
+               static_cast<char>(p.dtype);
+    if (key == last_places_) return;
+    last_places_ = std::move(key);
+    step.places = std::move(places);
+}
+
+}  // namespace mp::twin

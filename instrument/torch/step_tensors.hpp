@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "instrument/torch/parts.hpp"
+
+namespace mp::twin {
+
+// What a step measures of the tensors that have names, and which dtypes live where. Called by the step clocks; `place`
+// is safe from any thread.
+class StepTensors {
+public:
+    explicit StepTensors(Parts& parts) : parts_(parts) {}
+
+    // Everything is measured in steps 0, 1, 2, 4, 8, 16, 32 and every 32nd from there, and in each step of the modes
+    // local and step.
+    bool is_sampled(std::int64_t step) const;
+
+    void begin_step() { gradients_.clear(); }
+    // Before the optimizer moves the weights: gradients, and copies of the values that may move.
+    void before_optimizer();
+    // Gradients only, for steps whose end is not announced. Gradients that are measured already stay.
+    enum class Gradients : std::uint8_t {
+        none,
+        of_twin,       // if this step compares tensors with twins
+        of_step,       // if this step measures tensors
+        without_twin,  // in every mode but local
+    };
+    void measure_gradients(Gradients);
+    // Parameters, optimizer state, buffers and gradients, as they are after the step.
+    void end_step(trace::StepRecord&);
+
+    // A dtype that the adapter cannot see by itself: of a checkpoint's tensors.
+    void place(trace::DTypePlace);
+    // Adds what lives in which dtype, if that differs from the record before. The ops of the record are complete.
+    void put_places(trace::StepRecord&);
+
+private:
+    bool has_twin() const;
+    bool measures() const;
+    ShadowMap* shadows() { return has_twin() ? &parts_.shadows : nullptr; }
+
+    Parts& parts_;
+    std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they are there
+    std::string last_places_;                     // as recorded last
+    std::mutex mutex_;                            // of checkpoints_
+    std::vector<trace::DTypePlace> checkpoints_;
+};
+
+}  // namespace mp::twin

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "instrument/torch/compat.hpp"
+#include "kernels/cpu/measure.hpp"
+#include "kernels/numerics/dtype.hpp"
+
+namespace mp::twin {
+
+// What the adapter asks about one tensor. These functions keep no state and are safe from any thread.
+
+DType dtype_of(at::ScalarType);
+// The dtype of the twin's value: fp32, fp64, or complex of these; integers stay what they are.
+at::ScalarType twin_dtype(at::ScalarType real);
+// Float, complex or float8.
+bool carries_floats(const at::Tensor&);
+// Whether the twin can have a shadow of this tensor at all: strided memory of its own, no quantisation.
+bool has_plain_memory(const at::Tensor&);
+// 16 bits or less.
+bool is_low_precision(at::ScalarType);
+// The memory of a tensor for the measuring kernels. False: not on the CPU, no float format, or too many dimensions.
+bool view_for_kernels(const at::Tensor&, cpu::TensorView&);
+// Whether any value is NaN or infinite, as fast as memory is read.
+bool any_nonfinite(const at::Tensor&);
+// A hash of 61 words spread over the storage; a constant if the memory is not the CPU's. It detects writes to the
+// whole tensor: a write to other words only is not seen.
+std::uint64_t fingerprint_of(const at::Tensor&);
+std::uint64_t bytes_of(const at::Tensor&);
+// The value of a tensor with one element. Called under TwinScope or Internal.
+double scalar_of(const at::Tensor&);
+
+// Every tensor inside an argument or result, lists of lists included.
+template <typename Visit>
+void for_each_tensor(const IValue& value, const Visit& visit) {
+    if (value.isTensor()) {
+        if (value.toTensor().defined()) visit(value.toTensor());
+    } else if (value.isTensorList()) {
+        const c10::List<at::Tensor> list = value.toTensorList();
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const at::Tensor t = list.get(i);
+            if (t.defined()) visit(t);
+        }
+    } else if (value.isList()) {
+        const c10::List<IValue> list = value.toList();
+        for (std::size_t i = 0; i < list.size(); ++i) for_each_tensor(list.get(i), visit);
+    }
+}
+
+}  // namespace mp::twin
