@@ -22,7 +22,7 @@ void append_word(std::string& out, std::size_t value) {
     out.append(bytes, kWord);
 }
 
-// A small number of a small difference, whichever its sign: 0, -1, 1, -2 ... as 0, 1, 2, 3.
+// Maps a difference to a number that is small when the difference is: 0, -1, 1, -2 ... to 0, 1, 2, 3.
 std::uint64_t folded(std::uint32_t difference) {
     return (difference << 1) ^ (difference >> 31 ? 0xffffffffU : 0U);
 }
@@ -128,17 +128,17 @@ std::string_view Segment::text(std::uint64_t index) const {
     return bytes_.substr(texts_ + begin, end - begin);
 }
 
-// Of the texts that follow most are met next: they stand in the order in which they were written. Two
-// threads that meet a text at once get the same symbol. Apart, so that symbol() stays small.
-[[gnu::noinline]] Symbol Segment::meet(std::uint64_t index) {
+// Interns 16 texts at once. Texts are stored in the order of first use, so the next ones are needed soon.
+// Two threads that intern a text at once get the same symbol. Not inlined, so that symbol() stays small.
+[[gnu::noinline]] Symbol Segment::intern_ahead(std::uint64_t index) {
     constexpr std::size_t kAhead = 16;
     std::array<std::string_view, kAhead> texts;
-    std::array<Symbol, kAhead> met;
+    std::array<Symbol, kAhead> interned;
     const std::size_t count = std::min<std::size_t>(kAhead, strings_ - index);
     for (std::size_t i = 0; i < count; ++i) texts[i] = text(index + i);
-    Symbol::intern({texts.data(), count}, met);
-    for (std::size_t i = 0; i < count; ++i) symbols_[index + i].store(met[i], std::memory_order_release);
-    return met[0];
+    Symbol::intern({texts.data(), count}, interned);
+    for (std::size_t i = 0; i < count; ++i) symbols_[index + i].store(interned[i], std::memory_order_release);
+    return interned[0];
 }
 
 std::uint64_t RecordReader::long_number(const char*& at) {
@@ -154,7 +154,7 @@ std::uint64_t RecordReader::long_number(const char*& at) {
 }
 
 void RecordReader::value(SourceSpan& s) {
-    // On one line near the last place of the same file, as nearly all are: three small numbers.
+    // Nearly all spans are on one line near the last span of the same file: three small numbers.
     if (end_ - at_ >= 3 && ((at_[0] | at_[1] | at_[2]) & 0x80) == 0 && (at_[0] & 3) == 0) {
         last_.line += unfolded(static_cast<std::uint64_t>(at_[0]) >> 2);
         const auto column = static_cast<std::uint32_t>(at_[1]);
@@ -195,10 +195,16 @@ void write_unit(SegmentWriter& out, const Unit& unit) {
     out.value(unit.functions);
 }
 
-Unit read_unit(RecordReader& in) {
+Unit read_shell(RecordReader& in) {
     Unit unit;
     in.value(unit);
     in.value(unit.coverage);
+    if (!in.ok) unit = {};
+    return unit;
+}
+
+Unit read_unit(RecordReader& in) {
+    Unit unit = read_shell(in);
     in.value(unit.dependencies);
     in.value(unit.functions);
     if (!in.ok) unit = {};

@@ -1,8 +1,8 @@
 #pragma once
 
-// Facts as bytes: what worker processes send and the pack keeps. Compact, quick to read, and only ever
-// read by the mp-lint that wrote it (its binary is part of the pack's name), so there is no version in
-// it. Damage is found by the checksum of the segment, and reading stays within bounds whatever the bytes.
+// Facts as bytes: what worker processes send and the store keeps. Compact, and quick to read. Only the
+// binary that wrote the bytes reads them (the name of a store contains the binary's identity), so they
+// have no version. The checksum of a segment finds damage, and reading stays within bounds for any bytes.
 //
 // A segment, little-endian:
 //   "MPSG"  size:u32 of the whole  check:u64 (XXH3 of all that follows)
@@ -10,9 +10,10 @@
 //   strings * { end:u32 }   where the text of each ends; then the texts
 //   records * { end:u32 }   where each record ends; then the records
 //
-// A record is a row of varints. A fact is a mask with a bit for every field that is not at its default,
-// then the values of those that are not: most fields are, and a large program has a million facts. A
-// place begins with its distance from the one before it in the record. Hashes are eight bytes each.
+// A record is a sequence of varints. A fact is a mask with a bit for each field that is not at its
+// default, then the values of those fields: most fields are at their default, and a large program has a
+// million facts. A span begins with its distance from the span before it in the record. Hashes in lists
+// take eight bytes each.
 
 #include <atomic>
 #include <concepts>
@@ -28,7 +29,7 @@
 
 namespace mp::lint {
 
-// All that fields.hpp lists, as To::field(value, default).
+// Forwards every field of fields.hpp to To::field(value, default).
 template <class To>
 class EveryField {
 public:
@@ -69,7 +70,7 @@ private:
     }
 };
 
-// Writes values; texts are kept once per segment.
+// Writes values. Each text is stored once per segment.
 class SegmentWriter {
 public:
     void end_record() {
@@ -103,10 +104,10 @@ public:
         } else if constexpr (std::integral<T>) {
             number(v);
         } else {
-            Told told;
-            fields(told, v);
-            number(told.mask);
-            ToldFields out(*this, told.mask);
+            Present present;
+            fields(present, v);
+            number(present.mask);
+            PresentFields out(*this, present.mask);
             fields(out, v);
             if constexpr (std::same_as<T, Function>) body_fields(*this, v);
         }
@@ -124,8 +125,8 @@ public:
     std::size_t size() const { return body_.size() + texts_.size(); }
 
 private:
-    // Which fields are not at their default.
-    struct Told : EveryField<Told> {
+    // A mask of the fields that are not at their default.
+    struct Present : EveryField<Present> {
         template <class F>
         void field(const F& value, const F& fallback) {
             mask |= std::uint64_t{!(value == fallback)} << next++;
@@ -133,12 +134,12 @@ private:
         std::uint64_t mask = 0;
         unsigned next = 0;
     };
-    class ToldFields : public EveryField<ToldFields> {
+    class PresentFields : public EveryField<PresentFields> {
     public:
-        ToldFields(SegmentWriter& out, std::uint64_t mask) : out_(out), mask_(mask) {}
+        PresentFields(SegmentWriter& out, std::uint64_t mask) : out_(out), mask_(mask) {}
         template <class F>
         void field(const F& value, const F&) {
-            if constexpr (!std::same_as<F, bool>)  // of two values the mask says which
+            if constexpr (!std::same_as<F, bool>)  // the mask alone gives the value of a bool
                 if (mask_ & 1) out_.value(value);
             mask_ >>= 1;
         }
@@ -159,8 +160,8 @@ private:
     SourceSpan last_;
 };
 
-// A segment at the start of `bytes`, which must outlive it. Texts are interned when they are met, and
-// its records may be read on several threads at a time.
+// A segment at the start of `bytes`, which must outlive it. Texts are interned on first use. Several
+// threads may read its records at a time.
 class Segment {
 public:
     // False when `bytes` does not begin with an intact segment.
@@ -173,7 +174,7 @@ public:
     Symbol symbol(std::uint64_t index) {
         if (index >= strings_) return {};
         const Symbol known = symbols_[index].load(std::memory_order_acquire);
-        return known.empty() ? meet(index) : known;
+        return known.empty() ? intern_ahead(index) : known;
     }
 
 private:
@@ -182,7 +183,7 @@ private:
         std::memcpy(&value, bytes_.data() + offset, sizeof value);
         return value;
     }
-    Symbol meet(std::uint64_t index);
+    Symbol intern_ahead(std::uint64_t index);
 
     std::string_view bytes_;
     std::size_t size_ = 0;
@@ -192,7 +193,7 @@ private:
     std::size_t texts_ = 0;
     std::size_t record_ends_ = 0;
     std::size_t bodies_ = 0;
-    std::vector<std::atomic<Symbol>> symbols_;  // met so far
+    std::vector<std::atomic<Symbol>> symbols_;  // interned so far
 };
 
 // Reads a record back. After the first impossible value everything is zero and `ok` is false.
@@ -204,7 +205,7 @@ public:
     std::uint64_t number() { return number(at_); }
     std::string_view text() { return segment_.text(number()); }
     Symbol symbol() { return segment_.symbol(number()); }
-    // What is still to be read.
+    // The part of the record that is not read yet.
     std::string_view rest() const { return {at_, end_}; }
 
     template <class T>
@@ -223,7 +224,7 @@ public:
         } else if constexpr (std::integral<T>) {
             v = static_cast<T>(number());
         } else {
-            ToldFields in(*this, number());
+            PresentFields in(*this, number());
             fields(in, v);
             if constexpr (std::same_as<T, Function>) body_fields(*this, v);
         }
@@ -242,17 +243,17 @@ public:
     bool ok = true;
 
 private:
-    // Of a fact that has its defaults.
-    class ToldFields : public EveryField<ToldFields> {
+    // Reads the fields whose bit in the mask is set, into a fact that has its defaults.
+    class PresentFields : public EveryField<PresentFields> {
     public:
-        ToldFields(RecordReader& in, std::uint64_t mask) : in_(in), mask_(mask) {}
+        PresentFields(RecordReader& in, std::uint64_t mask) : in_(in), mask_(mask) {}
         template <class F>
         void field(F& value, const F& fallback) {
-            const bool told = mask_ & 1;
+            const bool present = mask_ & 1;
             mask_ >>= 1;
             if constexpr (std::same_as<F, bool>)
-                value = told != fallback;
-            else if (told)
+                value = present != fallback;
+            else if (present)
                 in_.value(value);
             else if constexpr (std::same_as<F, Symbol>)
                 value = fallback;  // which may be the title
@@ -263,7 +264,7 @@ private:
         std::uint64_t mask_;
     };
 
-    // Nearly all take a byte or two. `at` may be a copy of at_, which the compiler keeps in a register.
+    // Nearly all numbers take one or two bytes. `at` may be a copy of at_, which the compiler keeps in a register.
     std::uint64_t number(const char*& at) {
         if (end_ - at >= 2) [[likely]] {
             const auto first = static_cast<unsigned char>(at[0]);
@@ -282,6 +283,8 @@ private:
 };
 
 void write_unit(SegmentWriter&, const Unit&);
+// The unit without functions and dependencies, which come last; read_unit() reads all.
+Unit read_shell(RecordReader&);
 Unit read_unit(RecordReader&);
 
 }  // namespace mp::lint

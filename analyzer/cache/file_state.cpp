@@ -24,10 +24,13 @@ const FileStat& FileStates::stat(const std::string& path) {
         it->second = {.exists = true,
                       .directory = S_ISDIR(info.st_mode),
                       .regular = S_ISREG(info.st_mode),
-                      .size = static_cast<std::uint64_t>(info.st_size),
-                      .mtime_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
+                      .id = id_of(info)};
     }
     return it->second;
+}
+
+void FileStates::set(const std::string& path, const FileId& id) {
+    stats_.insert_or_assign(path, FileStat{.exists = true, .directory = false, .regular = true, .id = id});
 }
 
 std::uint64_t FileStates::content_hash(const std::string& path) {
@@ -57,6 +60,11 @@ FileId id_of(const struct stat& info) {
 
 std::int64_t trusted_mtime(std::int64_t mtime_ns) {
     return mtime_ns > static_cast<std::int64_t>(std::time(nullptr)) * kSecond - kFresh ? 0 : mtime_ns;
+}
+
+FileId trusted(FileId id) {
+    id.mtime_ns = trusted_mtime(id.mtime_ns);
+    return id;
 }
 
 }  // namespace mp::lint

@@ -11,7 +11,7 @@
 
 namespace mp::lint {
 
-// What tells that a file is still the one that was read.
+// The identity of a file. An equal identity means that the content is unchanged.
 struct FileId {
     std::uint64_t size = 0;
     std::int64_t mtime_ns = 0;
@@ -24,18 +24,19 @@ struct FileStat {
     bool exists = false;
     bool directory = false;
     bool regular = false;
-    std::uint64_t size = 0;
-    std::int64_t mtime_ns = 0;
+    FileId id;
 };
 
-// What the file system says, asked once per path and run: hundreds of units share their headers,
-// and a warm run is little else than these questions. Not for several threads.
+// Caches what the file system returns, one question per path and run. Hundreds of units share their
+// headers, and these questions are most of the time of a warm run. Use it from one thread.
 class FileStates {
 public:
     const FileStat& stat(const std::string& path);
+    // Remembers the identity of a regular file that a directory walk has already asked for.
+    void set(const std::string& path, const FileId& id);
     // XXH3-64 of the content; 0 when it is not a readable regular file.
     std::uint64_t content_hash(const std::string& path);
-    // Names in a directory, sorted; empty when it is none.
+    // The names in a directory, sorted. Empty if it is not a directory.
     const std::vector<std::string>& names(const std::string& directory);
 
 private:
@@ -46,7 +47,9 @@ private:
 
 // The identity of the file a stat() result describes.
 FileId id_of(const struct stat&);
-// `mtime_ns`, or 0 when a file that young may yet change without changing it.
+// `mtime_ns`, or 0 if the file is so young that it can change again within the same clock tick.
 std::int64_t trusted_mtime(std::int64_t mtime_ns);
+// `id` with a trusted time. A file with the time 0 is compared by its content.
+FileId trusted(FileId id);
 
 }  // namespace mp::lint

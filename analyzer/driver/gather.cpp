@@ -3,250 +3,401 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
-#include "analyzer/cache/cache.hpp"
 #include "analyzer/driver/discover.hpp"
-#include "analyzer/driver/pool.hpp"
-#include "analyzer/driver/python_units.hpp"
-#include "analyzer/facts/text.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
 
-struct Work {
-    Invocation invocation;
-    CacheKey key;
-    Unit unit;
-    UnitResult result;
-};
+constexpr std::uint64_t kLargeTree = std::uint64_t{8} << 20;
+// A fork costs more than parsing a small file. The files of a batch that is lost are extracted twice.
+constexpr std::size_t kBatchFiles = 64;
+constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
+constexpr int kBatchesPerWorker = 1000;
+// The facts of fewer files are read before a thread has started.
+constexpr std::size_t kFilesWorthAThread = 8;
+// Directories above a file in which a name that its code mentions is looked for.
+constexpr int kLevels = 4;
 
-CacheKey key_of(const Invocation& in, const ExtractOptions& options, const std::string& version) {
-    const std::string settings =
-        std::string(options.exact ? "exact" : "quick") + " facts " + std::to_string(kFactsVersion);
-    std::vector<std::string_view> parts{version, settings,     options.project_root,
-                                        in.file, in.directory, in.headers};
-    auto add = [&parts](const std::vector<std::string>& list) {
-        parts.push_back("-");  // the lists must not run into each other
-        parts.insert(parts.end(), list.begin(), list.end());
-    };
-    add(in.host);
-    add(in.device);
-    add(in.flags);
-    add(in.architectures);
-    return make_key(parts);
+// Hash of everything in a head that decides which files are in the slice.
+std::uint64_t links_of(const StoredHead& head) {
+    std::string bytes{head.is_relevant ? 'r' : '-', head.is_seed ? 's' : '-'};
+    bytes.append(reinterpret_cast<const char*>(head.imports.data()),
+                 head.imports.size() * sizeof head.imports[0]);
+    for (const std::string& name : head.mentions) bytes.append(1, '\0').append(name);
+    return hash_bytes(bytes);
 }
-
-// Directories in which the unit's includes are looked up.
-std::vector<std::string> include_roots(const Invocation& in) {
-    static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"};
-    std::set<std::string> roots;
-    for (const auto* arguments : {&in.host, &in.device}) {
-        for (std::size_t i = 0; i < arguments->size(); ++i) {
-            const std::string_view argument = (*arguments)[i];
-            for (const std::string_view flag : kFlags) {
-                if (!argument.starts_with(flag)) continue;
-                if (argument.size() > flag.size()) {
-                    roots.insert(absolute_path(argument.substr(flag.size()), in.directory));
-                } else if (i + 1 < arguments->size()) {
-                    roots.insert(absolute_path((*arguments)[i + 1], in.directory));
-                }
-            }
-        }
-    }
-    return {roots.begin(), roots.end()};
-}
-
-// One name per file from here on, whatever the working directory of the command was.
-void make_paths_absolute(Unit& unit, const std::string& directory) {
-    for (Dependency& d : unit.dependencies) d.path = Symbol(absolute_path(d.path.str(), directory));
-}
-
-Unit lost_unit(const Work& work, UnitState state, const std::string& message) {
-    Unit unit;
-    unit.path = Symbol(work.invocation.file);
-    unit.language = work.invocation.language;
-    unit.state = state;
-    unit.coverage.messages.emplace_back(message);
-    return unit;
-}
-
-void describe(Work& work) {
-    UnitResult& r = work.result;
-    const Unit& unit = work.unit;
-    r.path = work.invocation.file;
-    r.state = unit.state;
-    r.headers = unit.headers.str();
-    for (const Symbol pass : unit.passes) r.passes.emplace_back(pass.str());
-    r.coverage = unit.coverage;
-    r.warnings = work.invocation.warnings;
-    if (unit.state == UnitState::ok || !r.message.empty()) return;
-    if (!unit.coverage.messages.empty()) {
-        r.message = unit.coverage.messages.front().str();
-    } else if (!unit.coverage.missing_headers.empty()) {
-        r.message = "missing header " + std::string(unit.coverage.missing_headers.front().str());
-    }
-}
-
-class Gatherer {
-public:
-    Gatherer(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack)
-        : plan_(plan),
-          options_(options),
-          parts_(parts),
-          pack_(pack),
-          extract_(extract_options(options, plan)),
-          cache_(options.use_cache ? Cache::open(cache_directory(options)) : Cache::disabled()) {}
-
-    Gathered run() {
-        for (const CompileCommand& c : plan_.commands) add(c);
-        total_ = work_.size() + plan_.python.size();
-        process(0);
-        const std::size_t first_header = work_.size();
-        for (const std::string& header : unreached_headers()) add(plan_.fallback(header));
-        total_ = work_.size() + plan_.python.size();
-        process(first_header);
-        Gathered out;
-        for (Work& w : work_) {
-            out.units.push_back(std::move(w.unit));
-            out.results.push_back(std::move(w.result));
-        }
-        out.warnings = plan_.warnings;
-        gather_python(plan_, options_, parts_,
-                      {.pack = cache_.directory().empty() ? nullptr : &pack_, .done = done_}, out);
-        cache_.evict();
-        out.warnings.insert(out.warnings.end(), cache_.warnings().begin(), cache_.warnings().end());
-        return out;
-    }
-
-private:
-    void add(const CompileCommand& command) {
-        Work w;
-        w.invocation = parts_.translate(command, extract_);
-        w.invocation.file = absolute_path(w.invocation.file, command.directory);
-        // Asked for only now: it hashes all our headers.
-        if (version_.empty()) version_ = parts_.version() + " " + own_binary();
-        w.key = key_of(w.invocation, extract_, version_);
-        // A database may name one compilation twice (two targets, equal flags).
-        if (keys_.insert(w.key.hex()).second) work_.push_back(std::move(w));
-    }
-
-    bool from_cache(Work& w) {
-        const std::optional<std::string> text = cache_.find(w.key);
-        if (!text) return false;
-        Result<Unit> unit = parse_facts(*text, w.invocation.file);
-        if (!unit) return false;
-        w.unit = std::move(*unit);
-        w.result.cached = true;
-        finish(w);
-        return true;
-    }
-
-    void finish(Work& w) {
-        describe(w);
-        ++done_;
-        if (options_.progress) options_.progress(done_, total_, w.result.path);
-    }
-
-    // In a worker process: facts as text, stored on the way.
-    std::string extract_one(const Work& w) {
-        Unit unit = parts_.extract(w.invocation, extract_);
-        make_paths_absolute(unit, w.invocation.directory);
-        std::string text = print_facts(unit);
-        cache_.store(w.key, unit, text, include_roots(w.invocation));
-        return text;
-    }
-
-    void receive(Work& w, JobOutcome outcome) {
-        w.result.seconds = outcome.seconds;
-        w.result.message = outcome.message;
-        if (outcome.state == JobOutcome::State::done) {
-            Result<Unit> unit = parse_facts(outcome.output, w.invocation.file);
-            if (unit) {
-                w.unit = std::move(*unit);
-            } else {
-                w.unit = lost_unit(w, UnitState::crashed, "unreadable facts: " + unit.error().message);
-            }
-        } else {
-            const bool late = outcome.state == JobOutcome::State::timeout;
-            w.unit = lost_unit(w, late ? UnitState::timeout : UnitState::crashed, outcome.message);
-        }
-        finish(w);
-    }
-
-    void process(std::size_t first) {
-        std::vector<std::size_t> missing;
-        for (std::size_t i = first; i < work_.size(); ++i) {
-            if (!from_cache(work_[i])) missing.push_back(i);
-        }
-        if (missing.empty()) return;
-        PoolOptions pool;
-        pool.jobs = std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(missing.size()));
-        pool.timeout = options_.timeout.value_or(pool.timeout);
-        run_jobs(
-            missing.size(), pool, [&](std::size_t i) { return extract_one(work_[missing[i]]); },
-            [&](std::size_t i, JobOutcome outcome) { receive(work_[missing[i]], std::move(outcome)); });
-    }
-
-    std::vector<std::string> unreached_headers() {
-        if (plan_.headers.empty()) return {};
-        std::set<std::pair<dev_t, ino_t>> reached;
-        std::unordered_set<std::string> asked;
-        struct stat info{};
-        for (const Work& w : work_) {
-            for (const Dependency& d : w.unit.dependencies) {
-                std::string path(d.path.str());
-                if (!asked.insert(path).second) continue;
-                if (::stat(path.c_str(), &info) == 0) reached.insert({info.st_dev, info.st_ino});
-            }
-        }
-        std::vector<std::string> out;
-        for (const std::string& header : plan_.headers) {
-            const bool there = ::stat(header.c_str(), &info) == 0;
-            if (there && !reached.contains({info.st_dev, info.st_ino})) out.push_back(header);
-        }
-        return out;
-    }
-
-    const Plan& plan_;
-    const LintOptions& options_;
-    const FrontEnds& parts_;
-    FactsPack& pack_;
-    ExtractOptions extract_;
-    std::string version_;  // of what makes the facts, so that another one does not read them
-    Cache cache_;
-    std::vector<Work> work_;
-    std::unordered_set<std::string> keys_;
-    std::size_t done_ = 0;
-    std::size_t total_ = 0;
-};
 
 }  // namespace
 
-std::string cache_directory(const LintOptions& options) {
-    return options.cache_directory.empty() ? default_cache_directory() : options.cache_directory;
+bool is_large_tree(const std::vector<PythonFile>& files) {
+    std::uint64_t bytes = 0;
+    for (const PythonFile& f : files) bytes += f.id.size;
+    return bytes > kLargeTree;
 }
 
-std::string own_binary() {
-    struct ::stat info{};
-    if (::stat("/proc/self/exe", &info) != 0) return {};
-    return std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + "." +
-           std::to_string(info.st_mtim.tv_nsec);
+Gatherer::Gatherer(UnitPlanner& planner, FactStore* store)
+    : planner_(planner), options_(planner.options), store_(store), extractor_(planner) {}
+
+void Gatherer::run(const std::vector<PlannedUnit>& commands, const LastSlice* last) {
+    const std::vector<PythonFile>& python = planner_.plan.python;
+    total_ = commands.size() + python.size();
+    units_.reserve(total_);
+    for (const PlannedUnit& unit : commands) add(unit);
+    extract_missing(0);
+    add_unreached_headers();
+    first_python_ = units_.size();
+    total_ = first_python_ + python.size();
+    for (const PythonFile& file : python) {
+        files_.set(file.path, file.id);
+        add(planner_.python(file));
+    }
+    has_slice_ = !options_.whole_tree && is_large_tree(python);
+    has_slice_ ? gather_slice(last) : extract_missing(first_python_);
+    add_configuration_files();
 }
 
-ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
-    return {.cuda = options.cuda.value_or(CudaHeaders::automatic),
-            .cuda_path = options.cuda_path,
-            .exact = options.exact,
-            .project_root = plan.project_root,
-            .extra_args = options.extra_args};
+std::size_t Gatherer::add(PlannedUnit planned) {
+    GatheredUnit& unit = units_.emplace_back();
+    unit.planned = std::move(planned);
+    look_up(unit);
+    return units_.size() - 1;
 }
 
-Gathered gather(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack) {
-    return Gatherer(plan, options, parts, pack).run();
+void Gatherer::look_up(GatheredUnit& unit) {
+    const StoredHead* stored = store_ ? store_->find(unit.planned.key) : nullptr;
+    if (!stored) return;
+    unit.head = *stored;
+    const InputsMatch match = match_inputs(unit.head.inputs, files_);
+    unit.is_known = match != InputsMatch::changed;
+    if (match == InputsMatch::touched) to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
+}
+
+// Headers of the plan that no command has read are units of their own.
+void Gatherer::add_unreached_headers() {
+    const std::size_t first = units_.size();
+    const std::vector<std::string>& headers = planner_.plan.headers;
+    if (headers.empty()) return;
+    std::set<std::pair<dev_t, ino_t>> reached;
+    std::unordered_set<Symbol> asked;
+    struct stat info{};
+    for (const GatheredUnit& unit : units_) {
+        for (const InputFile& f : unit.head.inputs.files) {
+            if (!asked.insert(f.path).second) continue;
+            if (::stat(std::string(f.path.str()).c_str(), &info) == 0)
+                reached.insert({info.st_dev, info.st_ino});
+        }
+    }
+    for (const std::string& header : headers) {
+        const bool exists = ::stat(header.c_str(), &info) == 0;
+        if (exists && !reached.contains({info.st_dev, info.st_ino}))
+            add(planner_.command(planner_.plan.fallback(header)));
+    }
+    total_ += units_.size() - first;
+    extract_missing(first);
+}
+
+void Gatherer::add_configuration_files() {
+    const std::size_t first = units_.size();
+    for (std::size_t i = first_python_; i < first; ++i) {
+        if (!units_[i].in_program) continue;
+        const std::vector<std::string> mentions = units_[i].head.mentions;
+        const std::string from = units_[i].planned.path();
+        for (const std::string& name : mentions) look_for(name, from);
+    }
+    std::ranges::sort(absent_);
+    absent_.erase(std::ranges::unique(absent_).begin(), absent_.end());
+    total_ += units_.size() - first;
+    extract_missing(first);
+}
+
+// Adds the nearest file of that name ("ds_config.json"), in the directory of the code or above.
+void Gatherer::look_for(const std::string& name, const std::string& from) {
+    if (name.starts_with('/') || name.find('\0') != std::string::npos) return;
+    std::string directory = from;
+    for (int level = 0; level < kLevels && directory.size() > 1; ++level) {
+        directory.resize(std::max<std::size_t>(directory.rfind('/'), 1));
+        const std::string path = absolute_path(name, directory);
+        struct ::stat info{};
+        if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+            const auto same = [&](const GatheredUnit& u) { return u.planned.path() == path; };
+            if (std::ranges::none_of(units_, same))
+                add(planner_.python({.path = path, .module = {}, .id = id_of(info)}));
+            return;
+        }
+        absent_.push_back(path);
+        if (directory == options_.working_directory) return;
+    }
+}
+
+void Gatherer::gather_slice(const LastSlice* last) {
+    if (!last || !slice_holds(*last)) find_slice();
+    for (std::size_t i = first_python_; i < units_.size(); ++i) {
+        GatheredUnit& unit = units_[i];
+        if (!unit.in_program)
+            leave_out(unit);
+        else if (!unit.has_unit)
+            describe_stored(unit);
+    }
+}
+
+// True if the files in the slice of the last run have the same facts, and no other file has come into
+// it. Then no facts need to be read.
+bool Gatherer::slice_holds(const LastSlice& last) {
+    if (last.files.size() != units_.size() - first_python_) return false;
+    std::vector<std::size_t> missing;
+    for (std::size_t n = 0; n < last.files.size(); ++n) {
+        GatheredUnit& unit = units_[first_python_ + n];
+        if (hash_bytes(unit.planned.key) != last.files[n].key) return false;
+        unit.in_program = last.files[n].in_slice;
+        if (unit.in_program && !(unit.is_known && unit.head.has_facts)) missing.push_back(first_python_ + n);
+    }
+    extract(missing);
+    low_names_ = last.low_names;
+    for (std::size_t n = 0; n < last.files.size(); ++n) {
+        GatheredUnit& unit = units_[first_python_ + n];
+        const LastSlice::File& then = last.files[n];
+        if (std::exchange(unit.is_lost, false)) return unit.has_unit = false;
+        if (!unit.in_program && !unit.is_known) scan(unit);
+        const bool same = links_of(unit.head) == then.links;
+        const bool holds = then.in_slice ? same && unit.head.facts.hash == then.facts
+                                         : same || stays_outside(then, unit.head);
+        if (!holds) return false;
+    }
+    return true;
+}
+
+// True if an edited file stays outside the slice: it is not a seed file, its tree could have facts
+// before, and it imports no name with a low dtype or a region.
+bool Gatherer::stays_outside(const LastSlice::File& then, const StoredHead& now) const {
+    if (now.is_seed) return false;
+    if (!now.is_relevant) return true;
+    return then.is_relevant && std::ranges::none_of(now.imports, [this](std::uint64_t name) {
+               return std::ranges::binary_search(low_names_, name);
+           });
+}
+
+void Gatherer::find_slice() {
+    PythonReach reach;
+    for (std::size_t i = first_python_; i < units_.size(); ++i) {
+        GatheredUnit& unit = units_[i];
+        unit.in_program = false;
+        if (!unit.is_known && !unit.has_unit) scan(unit);
+        const StoredHead& head = unit.head;
+        reach.add(unit.planned.python.module, head.is_seed, head.is_relevant, head.imports);
+    }
+    for (std::vector<std::size_t> next = reach.next(); !next.empty(); next = reach.next()) {
+        std::vector<std::size_t> missing, stored;
+        for (std::size_t& n : next) {
+            GatheredUnit& unit = units_[n += first_python_];
+            unit.in_program = true;
+            if (unit.has_unit && unit.head.has_facts) continue;
+            (unit.is_known && unit.head.has_facts ? stored : missing).push_back(n);
+        }
+        read(stored);
+        extract(missing);
+        std::vector<Outline> outlines(next.size());
+        in_parallel(next.size(), options_.jobs.value_or(available_jobs()), [&](std::size_t n) {
+            outlines[n] =
+                outline_of(units_[next[n]].unit, units_[next[n]].planned.python.module, planner_.seeds);
+        });
+        for (std::size_t n = 0; n < next.size(); ++n)
+            reach.take(next[n] - first_python_, std::move(outlines[n]));
+    }
+    low_names_ = reach.low_names();
+}
+
+void Gatherer::scan(GatheredUnit& unit) {
+    Scan found = scan_file(unit.planned, planner_);
+    unit.head = std::move(found.head);
+    set_unit(unit, found.is_readable ? empty_unit(unit.planned, UnitState::ok, "")
+                                     : empty_unit(unit.planned, UnitState::failed, "cannot be read"));
+    to_store_.push_back(static_cast<std::size_t>(&unit - units_.data()));
+}
+
+// Gives a file outside the slice a unit without facts.
+void Gatherer::leave_out(GatheredUnit& unit) {
+    if (unit.head.has_facts)
+        set_unit(unit, empty_unit(unit.planned, UnitState::ok, ""));
+    else if (!unit.has_unit)
+        set_unit(unit, store_->read_shell(unit.planned.key));
+    finish(unit);
+    unit.result.cached = unit.is_known;
+}
+
+void Gatherer::extract_missing(std::size_t first) {
+    std::vector<std::size_t> missing;
+    for (std::size_t i = first; i < units_.size(); ++i) {
+        GatheredUnit& unit = units_[i];
+        unit.in_program = true;
+        if (!unit.is_known || !unit.head.has_facts) {
+            missing.push_back(i);
+        } else {
+            describe_stored(unit);
+        }
+    }
+    extract(missing);
+}
+
+// Fills the result of a unit whose facts stay in the store for now.
+void Gatherer::describe_stored(GatheredUnit& unit) {
+    unit.result = result_of(unit.planned, store_->read_shell(unit.planned.key));
+    unit.result.cached = true;
+    finish(unit);
+}
+
+void Gatherer::extract(const std::vector<std::size_t>& units) {
+    extract_batches(batches_of(units));
+    std::vector<Batch> again;
+    for (const std::size_t i : std::exchange(retry_, {})) again.push_back({i});
+    extract_batches(again);
+}
+
+std::vector<Gatherer::Batch> Gatherer::batches_of(const std::vector<std::size_t>& units) const {
+    std::vector<Batch> out;
+    std::uint64_t bytes = 0;
+    for (const std::size_t i : units) {
+        const bool alone = units_[i].planned.command.has_value();
+        if (out.empty() || alone || out.back().size() == kBatchFiles || bytes > kBatchBytes) {
+            out.emplace_back();
+            bytes = 0;
+        }
+        out.back().push_back(i);
+        bytes += units_[i].planned.python.id.size;
+    }
+    return out;
+}
+
+PoolOptions Gatherer::pool_for(const std::vector<Batch>& batches) const {
+    PoolOptions pool;
+    pool.jobs = std::min(options_.jobs.value_or(available_jobs()), static_cast<int>(batches.size()));
+    pool.timeout = options_.timeout.value_or(pool.timeout);
+    if (!units_[batches.front().front()].planned.command) pool.jobs_per_worker = kBatchesPerWorker;
+    return pool;
+}
+
+void Gatherer::extract_batches(const std::vector<Batch>& batches) {
+    if (batches.empty()) return;
+    // Most edits change facts. The facts of the other files are then needed, too.
+    const bool idle = store_ && batches.size() == 1 && batches.front().size() == 1 && has_slice_ &&
+                      options_.jobs.value_or(available_jobs()) > 1;
+    run_jobs(
+        batches.size(), pool_for(batches),
+        [&](std::size_t b) {
+            SegmentWriter out;
+            for (const std::size_t i : batches[b]) extractor_.extract(out, units_[i].planned);
+            return out.take();
+        },
+        [&](std::size_t b, JobOutcome outcome) { receive(batches[b], std::move(outcome)); },
+        [&] { return idle && store_->read_ahead(); });
+}
+
+void Gatherer::receive(const Batch& batch, JobOutcome outcome) {
+    if (outcome.state == JobOutcome::State::done && receive_segment(batch, outcome)) return;
+    if (batch.size() > 1) {
+        retry_.insert(retry_.end(), batch.begin(), batch.end());
+        return;
+    }
+    const bool late = outcome.state == JobOutcome::State::timeout;
+    const std::string why = outcome.message.empty() ? "unreadable facts" : outcome.message;
+    GatheredUnit& unit = units_[batch.front()];
+    set_unit(unit, empty_unit(unit.planned, late ? UnitState::timeout : UnitState::crashed, why));
+    unit.is_lost = true;
+    unit.head.inputs = {};
+    unit.head.mentions.clear();
+    finish(unit);
+    unit.result.seconds = outcome.seconds;
+}
+
+bool Gatherer::receive_segment(const Batch& batch, JobOutcome& outcome) {
+    Segment segment;
+    if (!segment.open(outcome.output) || segment.records() != batch.size()) return false;
+    bool can_be_kept = true;
+    for (std::size_t n = 0; n < batch.size(); ++n) {
+        GatheredUnit& unit = units_[batch[n]];
+        RecordReader in(segment, segment.record(n));
+        unit.head = read_head(in);
+        unit.is_known = false;
+        can_be_kept = can_be_kept && !unit.head.inputs.files.empty();
+        set_unit(unit, read_unit(in));
+        finish(unit);
+        unit.result.seconds = outcome.seconds / static_cast<double>(batch.size());
+    }
+    if (store_ && can_be_kept) store_->add(std::move(outcome.output));
+    return true;
+}
+
+void Gatherer::read(const std::vector<std::size_t>& units) {
+    const auto most = static_cast<int>(units.size() / kFilesWorthAThread);
+    const int threads = std::min(options_.jobs.value_or(available_jobs()), most);
+    in_parallel(units.size(), threads, [&](std::size_t n) {
+        GatheredUnit& unit = units_[units[n]];
+        set_unit(unit, store_->read(unit.planned.key));
+    });
+    for (const std::size_t i : units) {
+        units_[i].result.cached = true;
+        finish(units_[i]);
+    }
+}
+
+void Gatherer::read_facts() {
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < units_.size(); ++i)
+        if (!units_[i].has_unit) missing.push_back(i);
+    read(missing);
+}
+
+void Gatherer::set_unit(GatheredUnit& unit, Unit facts) {
+    unit.unit = std::move(facts);
+    unit.has_unit = true;
+}
+
+void Gatherer::finish(GatheredUnit& unit) {
+    if (unit.has_unit) {
+        const bool cached = unit.result.cached;
+        unit.result = result_of(unit.planned, unit.unit);
+        unit.result.cached = cached;
+    }
+    unit.result.may_suppress = unit.head.may_suppress;
+    if (std::exchange(unit.is_finished, true)) return;
+    ++done_;
+    if (options_.progress) options_.progress(done_, total_, unit.planned.path());
+}
+
+bool Gatherer::save() {
+    if (!store_) return true;
+    SegmentWriter heads;
+    for (const std::size_t i : to_store_) {
+        const GatheredUnit& unit = units_[i];
+        if (unit.head.has_facts && !unit.is_known) continue;  // extracted since
+        const bool in_memory = unit.has_unit && (unit.in_program || !unit.head.has_facts);
+        write_record(heads, unit.head, in_memory ? unit.unit : store_->read(unit.planned.key));
+    }
+    if (!to_store_.empty()) store_->add(heads.take());
+    return store_->save();
+}
+
+std::optional<LastSlice> Gatherer::slice() const {
+    if (!has_slice_) return std::nullopt;
+    LastSlice out{.files = {}, .low_names = low_names_};
+    for (std::size_t n = 0; n < planner_.plan.python.size(); ++n) {
+        const GatheredUnit& unit = units_[first_python_ + n];
+        out.files.push_back({.key = hash_bytes(unit.planned.key),
+                             .links = links_of(unit.head),
+                             .facts = unit.head.facts.hash,
+                             .is_relevant = unit.head.is_relevant,
+                             .in_slice = unit.in_program});
+    }
+    return out;
+}
+
+bool Gatherer::is_complete() const {
+    return std::ranges::none_of(
+        units_, [](const GatheredUnit& u) { return u.is_lost || u.head.inputs.files.empty(); });
 }
 
 }  // namespace mp::lint

@@ -1,43 +1,113 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "analyzer/cache/pack.hpp"
-#include "analyzer/driver/front_ends.hpp"
-#include "analyzer/driver/options.hpp"
-#include "analyzer/driver/plan.hpp"
-#include "analyzer/report/report.hpp"
+#include "analyzer/cache/store.hpp"
+#include "analyzer/driver/pool.hpp"
+#include "analyzer/driver/python_reach.hpp"
+#include "analyzer/driver/units.hpp"
 
 namespace mp::lint {
 
-// A Python file as it was when its facts were made. mtime_ns 0: too fresh to be trusted.
-struct ReadFile {
-    std::string path;
-    FileId id;
-    std::uint64_t hash = 0;  // of the content; 0: it could not be read
-    bool made = true;        // its facts are part of the program; else nothing leads to it
+struct GatheredUnit {
+    PlannedUnit planned;
+    StoredHead head;
+    UnitResult result;
+    Unit unit;                // valid if `has_unit`
+    bool has_unit = false;    // its facts are in memory
+    bool is_known = false;    // the store has a record of the file or command, and no input has changed
+    bool in_program = false;  // its facts belong to the program: false for files outside the slice
+    bool is_finished = false;
+    bool is_lost = false;  // its worker crashed or ran out of time
 };
 
-// The units of a plan as facts, from the cache or from worker processes, in the plan's order.
-struct Gathered {
-    std::vector<Unit> units;
-    std::vector<UnitResult> results;       // one per unit
-    std::vector<ReadFile> python;          // as read, in the plan's order; then configuration files
-    std::vector<std::string> absent;       // where a configuration file would have been read
-    std::vector<std::uint64_t> low_names;  // PythonReach's; empty when every file was analysed
-    std::vector<std::string> warnings;
+// The slice of the last run over a large Python tree, with one element per Python file of the plan.
+struct LastSlice {
+    struct File {
+        std::uint64_t key = 0;    // hash of StoredHead::key
+        std::uint64_t links = 0;  // hash of what decides the slice in its head
+        std::uint64_t facts = 0;  // StoredHead::facts.hash
+        bool is_relevant = false;
+        bool in_slice = false;
+    };
+    std::vector<File> files;
+    // Hashes of names that bring in a low dtype or a region, see PythonReach.
+    std::vector<std::uint64_t> low_names;
 };
 
-// Of Python files the pack knows facts, and keeps new ones.
-Gathered gather(const Plan& plan, const LintOptions& options, const FrontEnds& parts, FactsPack& pack);
+// Finds or extracts the facts of every unit of a plan: compile commands, headers that no command
+// reaches, Python files, and configuration files that their code names. Facts of unchanged units come
+// from the store and are read by read_facts() only. A worker extracts one command or many Python files
+// at a time. When a job with several files is lost, they are extracted one by one.
+class Gatherer {
+public:
+    // Without a store nothing is kept.
+    Gatherer(UnitPlanner&, FactStore*);
 
-// Where facts and findings are kept.
-std::string cache_directory(const LintOptions&);
+    void run(const std::vector<PlannedUnit>& commands, const LastSlice* last = nullptr);
+    // Reads the facts that are not in memory yet.
+    void read_facts();
+    // Writes new records to the store. False: errno holds the reason.
+    bool save();
 
-// Size and time of the running binary: a rebuilt mp-lint may see more in the same file.
-std::string own_binary();
+    std::vector<GatheredUnit>& units() { return units_; }  // in the plan's order
+    const std::vector<GatheredUnit>& units() const { return units_; }
+    // Index of the first Python file of the plan; commands and headers precede it.
+    std::size_t first_python() const { return first_python_; }
+    // Paths at which a configuration file was looked for.
+    const std::vector<std::string>& absent() const { return absent_; }
+    // What `last` is for the next run. Nothing if the tree is not large.
+    std::optional<LastSlice> slice() const;
+    // No unit was lost, and all inputs are known.
+    bool is_complete() const;
 
-ExtractOptions extract_options(const LintOptions& options, const Plan& plan);
+private:
+    using Batch = std::vector<std::size_t>;  // indices of units_
+
+    std::size_t add(PlannedUnit);
+    void look_up(GatheredUnit&);
+    void add_unreached_headers();
+    void add_configuration_files();
+    void look_for(const std::string& name, const std::string& from);
+    void gather_slice(const LastSlice* last);
+    bool slice_holds(const LastSlice& last);
+    void find_slice();
+    void scan(GatheredUnit&);
+    void leave_out(GatheredUnit&);
+    void describe_stored(GatheredUnit&);
+    bool stays_outside(const LastSlice::File& then, const StoredHead& now) const;
+
+    void extract_missing(std::size_t first);
+    void extract(const std::vector<std::size_t>& units);
+    void extract_batches(const std::vector<Batch>&);
+    std::vector<Batch> batches_of(const std::vector<std::size_t>& units) const;
+    PoolOptions pool_for(const std::vector<Batch>&) const;
+    void receive(const Batch&, JobOutcome);
+    bool receive_segment(const Batch&, JobOutcome&);
+    void read(const std::vector<std::size_t>& units);
+    void set_unit(GatheredUnit&, Unit);
+    void finish(GatheredUnit&);
+
+    UnitPlanner& planner_;
+    const LintOptions& options_;
+    FactStore* store_;
+    UnitExtractor extractor_;
+    FileStates files_;
+    std::vector<GatheredUnit> units_;
+    std::size_t first_python_ = 0;
+    std::vector<std::size_t> to_store_;  // heads that changed without an extraction
+    std::vector<std::size_t> retry_;     // units of jobs that were lost
+    std::vector<std::string> absent_;
+    std::vector<std::uint64_t> low_names_;
+    bool has_slice_ = false;
+    std::size_t done_ = 0;
+    std::size_t total_ = 0;
+};
+
+// Smaller trees are extracted whole, which is faster than to find the slice.
+bool is_large_tree(const std::vector<PythonFile>&);
 
 }  // namespace mp::lint

@@ -1,14 +1,17 @@
 #include "analyzer/driver/lint.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
-#include <memory>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "analyzer/cache/directory.hpp"
 #include "analyzer/cache/file_state.hpp"
 #include "analyzer/config/glob.hpp"
 #include "analyzer/driver/discover.hpp"
@@ -16,8 +19,7 @@
 #include "analyzer/driver/judge.hpp"
 #include "analyzer/driver/merge.hpp"
 #include "analyzer/driver/pool.hpp"
-#include "analyzer/driver/python_files.hpp"
-#include "analyzer/driver/replay.hpp"
+#include "analyzer/driver/result_cache.hpp"
 #include "analyzer/report/display.hpp"
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
@@ -74,11 +76,19 @@ bool stands_before(const Finding& a, const Finding& b) {
     return place(a) < place(b);
 }
 
-// Freeing half a million facts one by one takes longer than all that a run has still to do: its program
-// stays until the next run begins, and the last one until the process ends.
+// Destroying a Program is slow: it frees half a million facts one by one. The next run destroys it. The
+// last one is never destroyed.
 std::optional<Program>& last_program() {
     static auto* const last = new std::optional<Program>;
     return *last;
+}
+
+// Where the facts of the plan's units are stored.
+std::string store_path(const Plan& plan, const LintOptions& options, const std::string& directory) {
+    const std::string binary = own_binary();
+    const std::array<std::string_view, 3> parts{
+        "facts", binary, plan.project_root.empty() ? options.working_directory : plan.project_root};
+    return directory + "/" + make_key(parts).hex() + ".pack";
 }
 
 // One run from plan to report.
@@ -110,32 +120,65 @@ public:
     }
 
 private:
-    // What the rules say: as in the last run, when nothing has changed since.
+    // The findings of all rules, before suppressions: those of the last run if the facts are the same.
     Findings find(const Plan& plan, const Policies& policies) {
-        Replay replay(plan, options_, parts_, rules_);
-        std::unique_ptr<FactsPack> pack = pack_of(plan, options_);
-        if (std::optional<Replayed> last = timed("cache", [&] { return replay.load(*pack); })) {
+        report_.warnings = plan.warnings;
+        UnitPlanner planner(plan, options_, parts_);
+        const std::string directory = open_cache();
+        const std::vector<PlannedUnit> commands = planner.commands();
+        ResultCache results(planner, rules_, directory);
+        if (std::optional<CachedResults> last = timed("cache", [&] { return results.unchanged(commands); })) {
+            mark_used(store_path(plan, options_, directory));
             report_.units = std::move(last->units);
-            for (const ReadFile& file : last->read) read_[file.path] = file.hash;
             return std::move(last->findings);
         }
+        FactStore store(store_path(plan, options_, directory));
+        Gatherer gatherer(planner, directory.empty() ? nullptr : &store);
+        timed("extract", [&] { gatherer.run(commands, results.slice()); });
+        std::optional<Findings> findings = timed("cache", [&] {
+            std::optional<Findings> same = results.with_same_facts(gatherer);
+            if (!same) gatherer.read_facts();
+            close(store, gatherer, directory);
+            return same;
+        });
+        if (!findings) findings = judge_all(gatherer, policies);
+        timed("cache", [&] { results.save(commands, gatherer, *findings); });
+        for (GatheredUnit& unit : gatherer.units()) {
+            if (!unit.planned.command && !unit.head.inputs.files.empty())
+                read_[unit.planned.path()] = unit.head.inputs.files.front().hash;
+            report_.units.push_back(std::move(unit.result));
+        }
+        return *std::move(findings);
+    }
+
+    // The directory of the cache. Empty: there is none.
+    std::string open_cache() {
+        if (!options_.use_cache) return {};
+        Result<std::string> directory = open_cache_directory(cache_directory(options_));
+        if (directory) return *std::move(directory);
+        report_.warnings.push_back(directory.error().message);
+        return {};
+    }
+
+    void close(FactStore& store, Gatherer& gatherer, const std::string& directory) {
+        if (directory.empty()) return;
+        if (!gatherer.save())
+            report_.warnings.push_back("cache: cannot write to " + directory + ": " + std::strerror(errno));
+        if (store.damaged())
+            report_.warnings.push_back("cache: damaged entries in " + directory + " were made anew");
+        evict_old_files(directory);
+    }
+
+    Findings judge_all(Gatherer& gatherer, const Policies& policies) const {
         last_program().reset();
-        Gathered gathered = timed("extract", [&] { return gather(plan, options_, parts_, *pack); });
-        pack.reset();
-        report_.units = std::move(gathered.results);
-        report_.warnings = std::move(gathered.warnings);
-        for (const ReadFile& file : gathered.python) read_[file.path] = file.hash;
+        std::vector<Unit> units;
+        for (GatheredUnit& unit : gatherer.units()) units.push_back(std::move(unit.unit));
         const int threads = options_.jobs.value_or(available_jobs());
-        const Program& program = last_program().emplace(timed(
-            "link", [&] { return Program::link(std::move(gathered.units), options_.regions, threads); }));
-        Findings merged = timed("rules", [&] {
+        const Program& program = last_program().emplace(
+            timed("link", [&] { return Program::link(std::move(units), options_.regions, threads); }));
+        return timed("rules", [&] {
             return merge_findings(judge_all(program, policies, threads), options_.working_directory);
         });
-        replay.save({.files = std::move(gathered.python),
-                     .absent = std::move(gathered.absent),
-                     .low_names = std::move(gathered.low_names)},
-                    report_.units, merged);
-        return merged;
     }
 
     Findings judge_all(const Program& program, const Policies& policies, int threads) const {
@@ -231,7 +274,20 @@ Result<Report> run_lint(const LintOptions& options, const FrontEnds& parts) {
 Result<std::vector<Unit>> run_facts(const LintOptions& options, const FrontEnds& parts) {
     const Result<Plan> plan = make_plan(options, parts);
     if (!plan) return plan.error();
-    return gather(*plan, options, parts, *pack_of(*plan, options)).units;
+    UnitPlanner planner(*plan, options, parts);
+    std::string directory;
+    if (options.use_cache) {
+        const Result<std::string> opened = open_cache_directory(cache_directory(options));
+        if (opened) directory = *opened;
+    }
+    FactStore store(store_path(*plan, options, directory));
+    Gatherer gatherer(planner, directory.empty() ? nullptr : &store);
+    gatherer.run(planner.commands());
+    gatherer.read_facts();
+    gatherer.save();
+    std::vector<Unit> units;
+    for (GatheredUnit& unit : gatherer.units()) units.push_back(std::move(unit.unit));
+    return units;
 }
 
 Result<std::string> show_command(const LintOptions& options, const FrontEnds& parts) {

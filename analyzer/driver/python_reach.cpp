@@ -43,8 +43,8 @@ bool gives_low(const Function& f) {
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
 
-// Whether a call may lead to another file: not to what is local.
-bool leads_on(Symbol called) {
+// True if a call can lead to another file: the name is qualified and not an attribute of a local value.
+bool is_qualified(Symbol called) {
     const std::string_view text = called.str();
     return !text.starts_with("?.") && text.find('.') != std::string_view::npos;
 }
@@ -93,22 +93,22 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);
         part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
-        std::erase_if(part.calls, [](Symbol called) { return !leads_on(called); });
+        std::erase_if(part.calls, [](Symbol called) { return !is_qualified(called); });
     }
     return out;
 }
 
-void PythonReach::add(std::string_view module, bool wanted, bool relevant,
+void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,
                       std::vector<std::uint64_t> imports) {
     const std::size_t file = files_.size();
     File& added = files_.emplace_back();
-    added.relevant = relevant;
+    added.relevant = is_relevant;
     const Symbol symbol(module);
     added.module = symbol.str();
     added.imports = std::move(imports);
     Name& named = name(symbol);
     if (named.file == kNoFile) named.file = file;
-    if (wanted) make_whole(file);
+    if (is_seed) make_whole(file);
 }
 
 // With all names above it.
@@ -219,7 +219,7 @@ std::vector<std::uint64_t> PythonReach::low_names() const {
     return out;
 }
 
-// Whoever imports something that brings in a low dtype or a region.
+// Adds the files that import a name with a low dtype or a region.
 void PythonReach::follow_imports() {
     const std::vector<std::uint64_t> exports = [this] {
         std::vector<std::uint64_t> out = std::exchange(fresh_exports_, {});

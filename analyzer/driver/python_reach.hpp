@@ -45,7 +45,7 @@ Outline outline_of(const Unit&, std::string_view module, const Seeds&);
 class PythonReach {
 public:
     // Files are added in order; their index is their number.
-    void add(std::string_view module, bool wanted, bool relevant, std::vector<std::uint64_t> imports);
+    void add(std::string_view module, bool is_seed, bool is_relevant, std::vector<std::uint64_t> imports);
     // Of a file that was asked for.
     void take(std::size_t file, Outline);
     // Files that are needed and were not given out yet.

@@ -2,8 +2,10 @@
 
 Usage: incremental_test.py MP_LINT [--seed N] [--edits N] [--tree DIR]. Generated training programs, a
 few to a tree, are edited at random, one place after another: lines moved, comments, new functions, regions opened
-around calls into other files, imports removed, broken syntax, suppressions. After each edit both runs must give the
-same findings, the same suppressed ones and the same states of files. `--tree` edits a copy of a real tree instead.
+around calls into other files, imports removed, broken syntax, suppressions. A second tree has CUDA units and headers:
+headers are edited, added in front of others and removed, flags change, files are touched. After each edit both runs
+must give the same findings, the same suppressed ones and the same states of files. `--tree` edits a copy of a real
+tree instead.
 """
 import argparse
 import json
@@ -142,7 +144,7 @@ def generated_tree(rng, folder, large):
 
 
 def lint(binary, folder, *flags):
-    done = subprocess.run([binary, "--isolated", "--select", "ALL", "--output", "json", *flags, "."], cwd=folder,
+    done = subprocess.run([binary, "--isolated", "--cuda", "stubs", "--select", "ALL", "--output", "json", *flags, "."], cwd=folder,
                           capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 1, 2), f"exit {done.returncode}: {done.stderr[-300:]}"
     report = json.loads(done.stdout)
@@ -191,6 +193,109 @@ def imports_of_what_is_low(binary, scratch):
     return failed
 
 
+HEADER = """#pragma once
+#include <cuda_fp16.h>
+
+template <class T>
+__device__ T total(const T* x, int n) {
+    T acc = T(0.f);
+    for (int i = 0; i < n; ++i) acc = acc + x[i];
+    return acc;
+}
+"""
+UNIT = """#include "total.cuh"
+
+static __device__ float square(float x) { return x * x; }
+
+__global__ void kernel(const __half* x, __half* out, int n) {
+    out[0] = total(x, n);
+    __half acc = __float2half(0.f);
+    for (int i = 0; i < n; ++i) acc = __hadd(acc, x[i]);
+    out[1] = __hadd(acc, __float2half(square(1e-9f)));
+#ifdef MORE
+    out[2] = __float2half(1e6f);
+#endif
+}
+"""
+
+
+class CppTree(Tree):
+    """CUDA units with a shared header, a header that no unit includes, and a compilation database."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.more = False
+        for n in range(3):
+            self.write(f"src/u{n}.cu", UNIT)
+        self.write("include/total.cuh", HEADER)
+        self.write("src/lonely.cuh", HEADER.replace("total", "lonely"))
+        self.write("tool.py", "import torch\n\n\ndef lower(x):\n    return x.half() + 1e-8\n")
+        os.makedirs(os.path.join(folder, "first"))
+        self.database()
+
+    def database(self):
+        flags = ["-Ifirst", "-Iinclude"] + ["-DMORE"] * self.more
+        self.write("compile_commands.json", json.dumps([
+            {"directory": self.folder, "file": f"src/u{n}.cu",
+             "arguments": ["nvcc", *flags, "-c", f"src/u{n}.cu"]} for n in range(3)]))
+
+    def age(self):
+        """Old directories are compared by their time, as in a working tree."""
+        for at, _, _ in os.walk(self.folder):
+            self.clock += 10
+            os.utime(at, (self.clock, self.clock))
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as f:
+            return f.read()
+
+    def edit(self, rng, names):
+        name = rng.choice(names)
+        what = rng.choice(["lines", "lines", "remark", "facts", "touch", "shadow", "remove", "flags", "function",
+                           "include", "break", "restore"])
+        text = self.read(name) if os.path.exists(os.path.join(self.folder, name)) else ""
+        lines = text.splitlines()
+        shadow = os.path.join(self.folder, "first/total.cuh")
+        if what == "lines":
+            self.write(name, "\n".join([""] * rng.randrange(1, 9) + lines) + "\n")
+        elif what == "remark":
+            self.write(name, text.replace("x[i]", "x[i] /* as it was */", 1))
+        elif what == "facts":
+            self.write(name, text.replace("1e-9f", "1e-3f") if "1e-9f" in text else text.replace("1e-3f", "1e-9f"))
+        elif what == "touch":
+            self.write(name, text)
+        elif what == "shadow":
+            self.write("first/total.cuh", HEADER.replace("T acc", f"float first_{rng.randrange(99)} = 0; T acc"))
+        elif what == "remove":
+            if os.path.exists(shadow):
+                os.remove(shadow)
+        elif what == "flags":
+            self.more = not self.more
+            self.database()
+        elif what == "function":
+            self.write(name, text + f"\n__device__ __half added_{rng.randrange(9**6)}(__half x) "
+                                    "{ return __hadd(x, __float2half(1e-9f)); }\n")
+        elif what == "include":
+            self.write("src/u0.cu", '#include "lonely.cuh"\n' + UNIT)
+        elif what == "break":
+            self.write(name, text + "\nvoid broken( {\n")
+        else:
+            self.write(name, HEADER if name == "include/total.cuh" else
+                       HEADER.replace("total", "lonely") if name.endswith("cuh") else UNIT)
+        self.age()
+        return f"{name}: {what}"
+
+
+def cpp_edits(binary, scratch, rng, edits):
+    tree = CppTree(os.path.join(scratch, "cpp"))
+    tree.age()
+    names = ["src/u0.cu", "src/u1.cu", "include/total.cuh", "src/lonely.cuh"]
+    found = lint(binary, tree.folder, "--no-cache")["findings"]
+    files = {os.path.basename(f["file"]) for f in found}
+    assert {"total.cuh", "u0.cu"} <= files, f"no test of anything: {files}"
+    return edit_and_compare(binary, rng, tree, names, edits, os.path.join(scratch, "cpp-cache"))
+
+
 def python_files(folder):
     return sorted(os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder)
                   for name in names if name.endswith(".py"))
@@ -213,6 +318,7 @@ def main():
             failed = edit_and_compare(args.lint, rng, Tree(folder), python_files(folder), args.edits, cache)
         if not args.tree:
             failed += imports_of_what_is_low(args.lint, scratch)
+            failed += cpp_edits(args.lint, scratch, random.Random(args.seed), args.edits // 6)
         rounds = 0 if args.tree else args.edits // 20
         for n in range(rounds):
             rng = random.Random(f"{args.seed}:{n}")

@@ -1,6 +1,6 @@
 // libFuzzer over facts as text and as bytes: what can be read can be written, linked and judged, and no
-// damage to a cache reads beyond its bounds. The first byte says which it is: text, a packed segment, or an
-// entry of the cache. Checksums are made to fit, so that a mutation reaches what is behind them.
+// damage to a cache reads beyond its bounds. The first byte selects text or a segment of the store.
+// Checksums are made to fit, so that a mutation reaches what is behind them.
 
 #include <cstdint>
 #include <cstdlib>
@@ -11,8 +11,7 @@
 
 #include <xxhash.h>
 
-#include "analyzer/cache/entry.hpp"
-#include "analyzer/cache/pack.hpp"
+#include "analyzer/cache/store.hpp"
 #include "analyzer/facts/text.hpp"
 #include "analyzer/python/extract.hpp"
 #include "tests/fuzz/judged.hpp"
@@ -54,14 +53,6 @@ void read_segment(std::string bytes) {
     }
 }
 
-void read_cached(std::string bytes) {
-    constexpr std::size_t kCheckAt = 8;
-    put_check(bytes, kCheckAt);
-    const auto entry = read_entry(bytes);
-    if (!entry || entry->raw_size > (std::uint64_t{1} << 24)) return;
-    if (const auto text = unpack_text(*entry)) (void)parse_facts(*text);
-}
-
 constexpr std::string_view kProgram =
     "import torch\nfrom torch.cuda.amp import autocast, GradScaler\n"
     "scaler = GradScaler()\n"
@@ -75,21 +66,14 @@ std::string seed(std::uint8_t kind) {
     const Unit unit = python::extract({"/p/a.py", "a", kProgram});
     const std::string text = print_facts(unit);
     if (kind == 0) return text;
-    if (kind == 1) {
-        SegmentWriter writer;
-        PackedFile file;
-        file.path = "/p/a.py";
-        file.module = "a";
-        file.imports = {1, 2};
-        file.mentions = {"ds.json"};
-        write_record(writer, file, unit);
-        return writer.take();
-    }
-    return write_entry({.files = {{"/p/a.py", 1, 2, 3}},
-                        .missing = {"b.h"},
-                        .directories = {{"/p", 4, 5}},
-                        .raw_size = text.size(),
-                        .packed = pack_text(text)});
+    SegmentWriter writer;
+    StoredHead head{.key = "/p/a.py", .imports = {1, 2}, .mentions = {"ds.json"}};
+    head.inputs = {.files = {{Symbol("/p/a.py"), {1, 2, 3}, 4}},
+                   .missing = {Symbol("b.h")},
+                   .directories = {{Symbol("/p"), 4, 5}}};
+    head.facts = digest_of(unit);
+    write_record(writer, head, unit);
+    return writer.take();
 }
 
 }  // namespace
@@ -100,7 +84,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t room,
                                                unsigned random) {
     if (size < 2) {
-        const auto kind = static_cast<std::uint8_t>(random % 3);
+        const auto kind = static_cast<std::uint8_t>(random % 2);
         const std::string whole = static_cast<char>(kind) + seed(kind);
         if (whole.size() > room) return LLVMFuzzerMutate(data, size, room);
         std::memcpy(data, whole.data(), whole.size());
@@ -112,11 +96,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-    if (data[0] % 3 == 0)
+    if (data[0] % 2 == 0)
         read_text(rest);
-    else if (data[0] % 3 == 1)
-        read_segment(std::string(rest));
     else
-        read_cached(std::string(rest));
+        read_segment(std::string(rest));
     return 0;
 }

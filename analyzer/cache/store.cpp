@@ -1,0 +1,207 @@
+#include "analyzer/cache/store.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+
+#include "analyzer/cache/directory.hpp"
+
+namespace mp::lint {
+namespace {
+
+// A store is rewritten when this many of its records are superseded, and more than are not.
+// Keys of other flags are not superseded: the limit on its size drops them.
+constexpr std::size_t kWorthRewriting = 512;
+constexpr std::size_t kLargestStore = std::size_t{1} << 30;
+
+bool write_all_or_nothing(int fd, const std::vector<std::string>& parts) {
+    struct ::stat before{};
+    if (::fstat(fd, &before) != 0) return false;
+    for (const std::string& part : parts) {
+        for (std::size_t done = 0; done < part.size();) {
+            const ssize_t put = ::write(fd, part.data() + done, part.size() - done);
+            if (put < 0 && errno == EINTR) continue;
+            if (put <= 0) {
+                const int why = errno;
+                if (::ftruncate(fd, before.st_size) != 0) errno = why;
+                errno = why;
+                return false;
+            }
+            done += static_cast<std::size_t>(put);
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+void write_record(SegmentWriter& out, const StoredHead& head, const Unit& unit) {
+    out.text(head.key);
+    write_inputs(out, head.inputs);
+    out.number(head.facts.hash);
+    out.number(head.facts.lines.size());
+    for (const FileLines& table : head.facts.lines) {
+        out.symbol(table.file);
+        out.number(table.lines.size());
+        std::uint32_t last = 0;
+        for (const std::uint32_t line : table.lines) out.number(line - std::exchange(last, line));
+    }
+    out.value(head.has_facts);
+    out.value(head.may_suppress);
+    out.value(head.is_relevant);
+    out.value(head.is_seed);
+    out.value(head.imports);
+    out.value(head.mentions);
+    write_unit(out, unit);
+    out.end_record();
+}
+
+StoredHead read_head(RecordReader& in) {
+    StoredHead head;
+    in.value(head.key);
+    head.inputs = read_inputs(in);
+    head.facts.hash = in.number();
+    for (std::uint64_t files = in.number(); files > 0 && in.ok; --files) {
+        FileLines& table = head.facts.lines.emplace_back();
+        table.file = in.symbol();
+        std::uint32_t line = 0;
+        for (std::uint64_t lines = in.number(); lines > 0 && in.ok; --lines)
+            table.lines.push_back(line += static_cast<std::uint32_t>(in.number()));
+    }
+    in.value(head.has_facts);
+    in.value(head.may_suppress);
+    in.value(head.is_relevant);
+    in.value(head.is_seed);
+    in.value(head.imports);
+    in.value(head.mentions);
+    return head;
+}
+
+void FactStore::open() {
+    if (!std::exchange(opened_, true)) map();
+    for (; indexed_ < saved_.size(); ++indexed_) index(saved_[indexed_]);
+}
+
+void FactStore::map() {
+    const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    struct ::stat info{};
+    // Under the lock, so that a segment that another run is writing is seen whole or not at all.
+    if (::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        length_ = static_cast<std::size_t>(info.st_size);
+        void* mapped = ::mmap(nullptr, length_, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (mapped != MAP_FAILED) mapping_ = mapped;
+    }
+    ::flock(fd, LOCK_UN);  // close() does not unlock it: the mapping still refers to the open file
+    ::close(fd);
+    if (!mapping_) return;
+    index({static_cast<const char*>(mapping_), length_});
+    mark_used(path_);
+}
+
+FactStore::~FactStore() {
+    if (mapping_) ::munmap(mapping_, length_);
+}
+
+void FactStore::index(std::string_view rest) {
+    while (!rest.empty()) {
+        Segment segment;
+        if (!segment.open(rest)) {
+            damaged_ = true;  // a run was killed during a write; what precedes is whole
+            return;
+        }
+        rest.remove_prefix(segment.size());
+        segments_.push_back(std::move(segment));
+        Segment& kept = segments_.back();
+        for (std::size_t i = 0; i < kept.records(); ++i) {
+            RecordReader in(kept, kept.record(i));
+            const std::string_view key = RecordReader(kept, kept.record(i)).text();
+            StoredHead head = read_head(in);
+            if (!in.ok) continue;
+            ++all_records_;
+            const auto [at, is_new] = records_.insert_or_assign(
+                key, Record{.head = std::move(head), .segment = segments_.size() - 1, .unit = in.rest()});
+            if (is_new) order_.push_back(&at->second);
+        }
+    }
+}
+
+const StoredHead* FactStore::find(std::string_view key) {
+    open();
+    const auto found = records_.find(key);
+    return found == records_.end() ? nullptr : &found->second.head;
+}
+
+Unit FactStore::read_shell(std::string_view key) {
+    const auto found = records_.find(key);
+    if (found == records_.end()) return {};
+    RecordReader in(segments_[found->second.segment], found->second.unit);
+    return lint::read_shell(in);
+}
+
+Unit FactStore::read(std::string_view key) {
+    const auto found = records_.find(key);
+    if (found == records_.end()) return {};
+    Record& record = found->second;
+    return record.ahead ? *std::exchange(record.ahead, std::nullopt) : read(record);
+}
+
+Unit FactStore::read(const Record& record) {
+    RecordReader in(segments_[record.segment], record.unit);
+    return read_unit(in);
+}
+
+bool FactStore::read_ahead() {
+    open();
+    for (; ahead_ < order_.size(); ++ahead_) {
+        Record& record = *order_[ahead_];
+        if (!record.head.is_seed || !record.head.has_facts || record.ahead) continue;
+        record.ahead = read(record);
+        return true;
+    }
+    return false;
+}
+
+bool FactStore::save() {
+    if (added_.empty()) return true;
+    open();
+    const std::size_t stale = all_records_ - records_.size();
+    const bool rewritten =
+        damaged_ || length_ > kLargestStore || (stale > kWorthRewriting && stale > records_.size());
+    const bool saved = rewritten ? rewrite() : append();
+    std::move(added_.begin(), added_.end(), std::back_inserter(saved_));
+    added_.clear();
+    return saved;
+}
+
+bool FactStore::append() {
+    const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) return false;
+    const bool saved = ::flock(fd, LOCK_EX) == 0 && write_all_or_nothing(fd, added_);
+    const int why = errno;
+    ::close(fd);
+    errno = why;
+    return saved;
+}
+
+// Keeps the last record of every file that still exists, and what was added. A store that is too large
+// keeps only the latter.
+bool FactStore::rewrite() {
+    SegmentWriter out;
+    for (const auto& [key, record] : records_) {
+        const std::string path(key.substr(0, key.find('\0')));
+        if (length_ > kLargestStore || ::access(path.c_str(), F_OK) != 0) continue;
+        write_record(out, record.head, read(key));
+    }
+    std::string bytes = out.take();
+    for (const std::string& segment : added_) bytes += segment;
+    return replace_file(path_, bytes);
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,166 @@
+// When the findings of the last run are used again, for trees with C++, headers and Python.
+
+#include "analyzer/driver/result_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+
+#include "tests/analyzer/driver/toy_front_end.hpp"
+
+namespace mp::lint {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ResultCacheTest : public LintTest {
+protected:
+    static int judged;
+    static void count(const RuleContext& context, Findings& out) {
+        ++judged;
+        complain(context, out);
+    }
+    static constexpr Rule kCount{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = count};
+    static constexpr const Rule* kCounting[] = {&kCount};
+
+    void SetUp() override {
+        LintTest::SetUp();
+        judged = 0;
+        parts_.rules = kCounting;
+        write_old("p/a.cu", "fn one\ninclude x.h\nfn two\n");
+        write_old("p/b.cu", "fn three\ninclude x.h\n");
+        write_old("p/x.h", "fn inner\n");
+        write_old("p/lonely.h", "fn lonely\n");
+        write_old("p/m.py", "fn python\n");
+        settle();
+        run();
+        extracted();
+    }
+    // Old enough for its time to be trusted.
+    void write_old(const std::string& name, const std::string& text, long age = 1000) const {
+        write(name, text);
+        set_age(name, age);
+    }
+    void set_age(const std::string& name, long age) const {
+        timespec times[2] = {};
+        times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
+        ::utimensat(AT_FDCWD, path(name).c_str(), times, 0);
+    }
+    // A directory that was just written to is not trusted by its time.
+    void settle() const { set_age("p", 900); }
+};
+
+int ResultCacheTest::judged = 0;
+
+TEST_F(ResultCacheTest, AnUnchangedTreeWithHeadersIsNeitherExtractedNorJudged) {
+    options_.use_cache = false;
+    const Report fresh = run();
+    options_.use_cache = true;
+    judged = 0;
+    extracted();
+    const Report report = run();
+    EXPECT_EQ(judged, 0);
+    EXPECT_THAT(extracted(), IsEmpty());
+    EXPECT_EQ(places(report.findings), places(fresh.findings));
+    ASSERT_EQ(report.units.size(), fresh.units.size());
+    for (std::size_t i = 0; i < fresh.units.size(); ++i) {
+        EXPECT_EQ(report.units[i].path, fresh.units[i].path);
+        EXPECT_EQ(report.units[i].coverage, fresh.units[i].coverage);
+        EXPECT_TRUE(report.units[i].cached);
+    }
+}
+
+TEST_F(ResultCacheTest, AnEditedHeaderIsSeenInEveryUnit) {
+    write_old("p/x.h", "fn inner\nfn more\n", 500);
+    EXPECT_THAT(places(run().findings),
+                ElementsAre("a.cu:1", "a.cu:3", "b.cu:1", "lonely.h:1", "m.py:1", "x.h:1", "x.h:2"));
+    EXPECT_THAT(extracted(), SizeIs(2));
+    EXPECT_EQ(judged, 2);
+}
+
+TEST_F(ResultCacheTest, AnEditThatOnlyMovesLinesIsNotJudged) {
+    write_old("p/x.h", "// a comment\n\nfn inner\n", 500);
+    write_old("p/a.cu", "fn one\n\ninclude x.h\nfn two\n", 500);
+    EXPECT_THAT(places(run().findings),
+                ElementsAre("a.cu:1", "a.cu:4", "b.cu:1", "lonely.h:1", "m.py:1", "x.h:3"));
+    EXPECT_THAT(extracted(), SizeIs(2));
+    EXPECT_EQ(judged, 1) << "the facts are the same";
+    EXPECT_THAT(places(run().findings),
+                ElementsAre("a.cu:1", "a.cu:4", "b.cu:1", "lonely.h:1", "m.py:1", "x.h:3"));
+    EXPECT_EQ(judged, 1);
+}
+
+// The store may be newer than the findings: another run, with other settings, has read the edit.
+TEST_F(ResultCacheTest, LinesMoveUnderARunWithOtherSettings) {
+    write_old("p/a.cu", "\nfn one\ninclude x.h\nfn two\n", 500);
+    options_.device = "hpu";
+    run();
+    options_.device.clear();
+    judged = 0;
+    EXPECT_THAT(places(run().findings),
+                ElementsAre("a.cu:2", "a.cu:4", "b.cu:1", "lonely.h:1", "m.py:1", "x.h:1"));
+    EXPECT_EQ(judged, 0);
+}
+
+TEST_F(ResultCacheTest, ATouchedHeaderIsComparedByContent) {
+    set_age("p/x.h", 500);
+    run();
+    EXPECT_THAT(extracted(), IsEmpty());
+    EXPECT_EQ(judged, 1);
+}
+
+TEST_F(ResultCacheTest, AHeaderThatBecomesUsedIsNoLongerAUnit) {
+    write_old("p/b.cu", "fn three\ninclude lonely.h\n", 500);
+    const Report report = run();
+    EXPECT_THAT(places(report.findings),
+                ElementsAre("a.cu:1", "a.cu:3", "b.cu:1", "lonely.h:1", "m.py:1", "x.h:1"));
+    EXPECT_THAT(report.units, SizeIs(3));
+    EXPECT_EQ(judged, 2);
+}
+
+TEST_F(ResultCacheTest, OtherFlagsAreOtherFacts) {
+    options_.flags = {"-DX"};
+    run();
+    EXPECT_THAT(extracted(), SizeIs(3)) << "the commands and the header; not the Python file";
+    EXPECT_EQ(judged, 2);
+    options_.flags.reset();
+    run();
+    EXPECT_THAT(extracted(), IsEmpty()) << "facts for both flags are kept";
+}
+
+TEST_F(ResultCacheTest, ANewHeaderBesideTheIncluderIsSeen) {
+    write_old("p/sub/c.cu", "fn four\n");
+    settle();
+    run();
+    judged = 0;
+    extracted();
+    write_old("p/sub/x.h", "fn shadow\n");  // could be found first by an include of x.h
+    EXPECT_THAT(places(run().findings), SizeIs(8));
+    EXPECT_EQ(judged, 1);
+    EXPECT_THAT(extracted(), testing::Contains("x.h"));
+}
+
+TEST_F(ResultCacheTest, ALostUnitIsNotRemembered) {
+    write_old("p/b.cu", "crash\n", 500);
+    run();
+    extracted();
+    run();
+    EXPECT_THAT(extracted(), ElementsAre("b.cu"));
+}
+
+TEST_F(ResultCacheTest, DamageIsAMissAndOneWarning) {
+    for (const auto& file : fs::directory_iterator(path("cache"))) {
+        if (file.is_regular_file()) fs::resize_file(file, fs::file_size(file) - fs::file_size(file) / 2);
+    }
+    const Report report = run();
+    EXPECT_THAT(report.findings, SizeIs(6));
+    EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("damaged")));
+    EXPECT_THAT(run().warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mp::lint
