@@ -18,6 +18,7 @@
 #include "analyzer/driver/plan.hpp"
 #include "analyzer/verbs.hpp"
 #include "kernels/base/cli/command_line.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/suggest.hpp"
 
 namespace {
@@ -79,6 +80,7 @@ constexpr cli::Option kOptions[] = {
     {"show-command", nullptr, "print the clang command lines, do nothing"},
     {"verbose,v", nullptr, "coverage of every unit"},
     {"quiet,q", nullptr, "findings only"},
+    {"stats", nullptr, "time of each stage, units and cache hits, on standard error"},
     {"color", "WHEN", "auto (default), always or never"},
     {"version", nullptr, "versions of mp-lint, clang and CUDA headers"},
     {"help,h", nullptr, "this text"},
@@ -192,6 +194,7 @@ Status fill(const cli::Values& map, CommandLine& line) {
     line.exit_zero = map.has("exit-zero");
     line.verbose = map.has("verbose");
     line.quiet = map.has("quiet");
+    line.stats = map.has("stats");
     line.help = map.has("help");
     line.version = map.has("version");
     line.show_command = map.has("show-command");
@@ -285,7 +288,11 @@ int run(std::vector<std::string> arguments) {
     if (!configured) return fail(configured.error());
     if (verb == "facts") return print_facts_of(line.lint, parts);
     if (verb == "baseline") return baseline(words, line, parts);
-    if (!line.show_command) return lint_sources(line, parts);
+    if (!line.show_command) {
+        const int code = lint_sources(line, parts);
+        if (line.stats) std::cerr << Stats::of_process().text("mp-lint");
+        return code;
+    }
     const Result<std::string> commands = show_command(line.lint, parts);
     if (!commands) return fail(commands.error());
     return print(*commands) ? kClean : kUsage;

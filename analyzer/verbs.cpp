@@ -14,6 +14,7 @@
 #include "analyzer/facts/text.hpp"
 #include "analyzer/report/display.hpp"
 #include "kernels/base/files.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/suggest.hpp"
 #include "kernels/base/version.hpp"
 
@@ -174,7 +175,7 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
     bool written = true;
     for (std::size_t i = 0; i < files.size(); ++i) {
         if (show && !files[i]) continue;
-        const std::string text = render(*report, line.outputs[i], line);
+        const std::string text = timed("report", [&] { return render(*report, line.outputs[i], line); });
         if (!files[i]) {
             written &= print(text);
         } else if (const Status saved = files[i]->commit(text); !saved) {

@@ -15,6 +15,7 @@
 
 #include "kernels/base/cli/command_line.hpp"
 #include "kernels/base/files.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/version.hpp"
 #include "runtime/launch/build_adapter.hpp"
 #include "runtime/launch/doctor/doctor.hpp"
@@ -280,6 +281,7 @@ const std::vector<Verb>& verbs() {
                      {"json", "FILE", "everything, for machines; '-' is standard output"},
                      {"policy", "P", "check this precision too: fsdp:param=bf16,reduce=fp32; repeatable", true},
                      {"lint", "FILE", "mp-lint's JSON or SARIF: which findings does the run confirm? repeatable", true},
+                     {"stats", nullptr, "time of each stage and sizes, on standard error"},
                      {"help,h", nullptr, "this text"}},
          .go = report_verb},
         {.name = "summary",
@@ -293,6 +295,7 @@ const std::vector<Verb>& verbs() {
                      {"policy", "POLICY", "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; a list; repeatable", true},
                      {"strict", nullptr, "warnings fail too"},
                      {"output", "FORMAT[=FILE]", "text (default), json, junit, sarif or github; repeatable", true},
+                     {"stats", nullptr, "time of each stage and sizes, on standard error"},
                      {"help,h", nullptr, "this text"}},
          .go = gate_verb},
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
@@ -393,7 +396,9 @@ int go(const Verb& verb, const std::vector<std::string>& words) {
     const Result<cli::Values> values = cli::parse(command_of(verb), split.ours);
     if (!values) return fail(verb.usage_error, values.error());
     if (values->has("help")) return print(help_of(verb));
-    return verb.go(*values, verb.name == "run" ? split.command : values->words());
+    const int status = verb.go(*values, verb.name == "run" ? split.command : values->words());
+    if (values->has("stats")) say_on(STDERR_FILENO, Stats::of_process().text("mp-trace"));
+    return status;
 }
 
 int dispatch(std::vector<std::string> words) {

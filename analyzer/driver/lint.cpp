@@ -23,6 +23,7 @@
 #include "analyzer/suppress/suppress.hpp"
 #include "kernels/base/escape.hpp"
 #include "kernels/base/files.hpp"
+#include "kernels/base/stats.hpp"
 #include "kernels/base/version.hpp"
 #include "kernels/numerics/torch_policies.hpp"
 
@@ -105,7 +106,7 @@ public:
             if (!lists) return lists.error();
             policies->set("hmp", *std::move(lists));
         }
-        const Result<Plan> plan = make_plan(options_, parts_);
+        const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
@@ -126,19 +127,22 @@ private:
         const std::string directory = open_cache();
         const std::vector<PlannedUnit> commands = planner.commands();
         ResultCache results(planner, rules_, directory);
-        if (std::optional<CachedResults> last = results.unchanged(commands)) {
+        if (std::optional<CachedResults> last = timed("cache", [&] { return results.unchanged(commands); })) {
             mark_used(store_path(plan, options_, directory));
             report_.units = std::move(last->units);
             return std::move(last->findings);
         }
         FactStore store(store_path(plan, options_, directory));
         Gatherer gatherer(planner, directory.empty() ? nullptr : &store);
-        gatherer.run(commands, results.slice());
-        std::optional<Findings> findings = results.with_same_facts(gatherer);
-        if (!findings) gatherer.read_facts();
-        close(store, gatherer, directory);
+        timed("extract", [&] { gatherer.run(commands, results.slice()); });
+        std::optional<Findings> findings = timed("cache", [&] {
+            std::optional<Findings> same = results.with_same_facts(gatherer);
+            if (!same) gatherer.read_facts();
+            close(store, gatherer, directory);
+            return same;
+        });
         if (!findings) findings = judge_all(gatherer, policies);
-        results.save(commands, gatherer, *findings);
+        timed("cache", [&] { results.save(commands, gatherer, *findings); });
         for (GatheredUnit& unit : gatherer.units()) {
             if (!unit.planned.command && !unit.head.inputs.files.empty())
                 read_[unit.planned.path()] = unit.head.inputs.files.front().hash;
@@ -170,9 +174,11 @@ private:
         std::vector<Unit> units;
         for (GatheredUnit& unit : gatherer.units()) units.push_back(std::move(unit.unit));
         const int threads = options_.jobs.value_or(available_jobs());
-        const Program& program =
-            last_program().emplace(Program::link(std::move(units), options_.regions, threads));
-        return merge_findings(judge_all(program, policies, threads), options_.working_directory);
+        const Program& program = last_program().emplace(
+            timed("link", [&] { return Program::link(std::move(units), options_.regions, threads); }));
+        return timed("rules", [&] {
+            return merge_findings(judge_all(program, policies, threads), options_.working_directory);
+        });
     }
 
     Findings judge_all(const Program& program, const Policies& policies, int threads) const {
@@ -233,6 +239,13 @@ private:
             if (u.state == UnitState::ok || u.state == UnitState::partial) files.insert(u.path);
         }
         report_.files = files.size();
+        const auto cached = std::count_if(report_.units.begin(), report_.units.end(),
+                                          [](const UnitResult& u) { return u.cached; });
+        Stats::of_process().add_count("files", report_.files);
+        Stats::of_process().add_count("units", report_.units.size());
+        Stats::of_process().add_count("cache hits", static_cast<std::uint64_t>(cached));
+        Stats::of_process().add_count("cache misses",
+                                      report_.units.size() - static_cast<std::size_t>(cached));
         report_.tool_version = std::string(kVersion);
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;

@@ -8,12 +8,14 @@
 #include <optional>
 #include <string_view>
 
+#include "kernels/base/stats.hpp"
 #include "runtime/fold/symbols.hpp"
 #include "runtime/gate/dates.hpp"
 #include "runtime/gate/gate.hpp"
 #include "runtime/launch/words.hpp"
 #include "runtime/trace/display.hpp"
 #include "runtime/verbs/inputs.hpp"
+#include "runtime/verbs/run_stats.hpp"
 
 namespace mp::trace {
 namespace {
@@ -87,16 +89,19 @@ Result<GateRun> run_gate(const GateRequest& request) {
     policies.insert(policies.end(), request.policies.begin(), request.policies.end());
     const auto lint = read_lint_files(request.lint);
     if (!lint) return lint.error();
-    Result<RunModel> model = fold_run(request.directory);
+    Result<RunModel> model = timed("fold", [&] { return fold_run(request.directory); });
     if (!model) return model.error();
-    launch::resolve_sources(*model);
-    const GateResult result =
-        gate(judge(*model, rules->limits, policies), *rules, *lint, today(), request.strict);
+    timed("symbols", [&] { launch::resolve_sources(*model); });
+    count_run(*model);
+    const Judgement judgement = timed("judge", [&] { return judge(*model, rules->limits, policies); });
+    const GateResult result = gate(judgement, *rules, *lint, today(), request.strict);
     GateRun out;
     out.exit = exit_code(result);
     for (const Output& o : *outputs)
-        out.texts.emplace_back(o.file,
-                               written(o.format, result, request.directory, request.color && o.file.empty()));
+        out.texts.emplace_back(o.file, timed("render", [&] {
+                                   return written(o.format, result, request.directory,
+                                                  request.color && o.file.empty());
+                               }));
     return out;
 }
 

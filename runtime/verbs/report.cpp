@@ -1,5 +1,6 @@
 #include "runtime/verbs/report.hpp"
 
+#include "kernels/base/stats.hpp"
 #include "runtime/fold/symbols.hpp"
 #include "runtime/report/json_report.hpp"
 #include "runtime/report/page.hpp"
@@ -7,6 +8,7 @@
 #include "runtime/report/text_report.hpp"
 #include "runtime/trace/display.hpp"
 #include "runtime/verbs/inputs.hpp"
+#include "runtime/verbs/run_stats.hpp"
 
 namespace mp::trace {
 namespace {
@@ -33,21 +35,24 @@ Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& i
     const bool text = request.text || (request.html.empty() && request.json.empty());
     const bool tables = text || !request.json.empty();
     Run whole;
-    Result<RunModel> model = fold_run(request.directory, {}, tables ? &whole : nullptr);
+    Result<RunModel> model =
+        timed("fold", [&] { return fold_run(request.directory, {}, tables ? &whole : nullptr); });
     if (!model) return model.error();
-    launch::resolve_sources(*model);
+    timed("symbols", [&] { launch::resolve_sources(*model); });
+    count_run(*model);
     if (model->ranks.empty()) return no_recording(request.directory);
-    Judgement judgement = judge(*model, {}, request.policies);
+    Judgement judgement = timed("judge", [&] { return judge(*model, {}, request.policies); });
     join(judgement.findings, inputs.lint);
 
     ReportRun out;
     out.warnings = model->unreadable;
-    if (!request.html.empty())
-        out.texts.emplace_back(request.html == "-" ? "" : request.html, html_page(*model, judgement));
+    const auto add = [&out](const std::string& file, auto render) {
+        out.texts.emplace_back(file == "-" ? "" : file, timed("render", render));
+    };
+    if (!request.html.empty()) add(request.html, [&] { return html_page(*model, judgement); });
     if (!request.json.empty())
-        out.texts.emplace_back(request.json == "-" ? "" : request.json,
-                               json_text(json_report(whole, *model, judgement)));
-    if (text) out.texts.emplace_back("", text_report(whole, *model, judgement));
+        add(request.json, [&] { return json_text(json_report(whole, *model, judgement)); });
+    if (text) add("", [&] { return text_report(whole, *model, judgement); });
     return out;
 }
 
