@@ -41,7 +41,8 @@ protected:
         judged = 0;
         parts_.rules = kCounting;
     }
-    static constexpr Rule kCount{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = count};
+    static constexpr Rule kCount{
+        .id = "MP901", .name = "toy-rule", .confirmed_by = "", .triggers = {kToyTriggers}, .check = count};
     static constexpr const Rule* kCounting[] = {&kCount};
 };
 
