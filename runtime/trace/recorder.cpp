@@ -388,7 +388,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& directory, c
                                                  Limits limits) {
     try {
         if (name.empty() || name.find('/') != std::string::npos)
-            return Error{"'" + name + "' is no name for a recording", {}};
+            return Error{"'" + name + "' is not a name for a recording", {}};
         std::unique_ptr<Recorder> recorder(new Recorder(std::make_unique<State>()));
         State& s = *recorder->state_;
         s.limits = limits;
