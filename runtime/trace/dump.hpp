@@ -4,14 +4,14 @@
 
 #include "runtime/trace/reader.hpp"
 
-// Recordings as text. Every text of a recording is shown escaped, so that the output is safe on a terminal.
+// Recordings as text. Every text of a recording is escaped, so that the output is safe on a terminal.
 
 namespace mp::trace {
 
-// Every record, one line each and in the order of the file, floats exact (hex and decimal).
+// One line per record, in the order of the file. Floats are exact, in hex and decimal.
 std::string dump_text(const Recording&);
 
-// One screen: who recorded what, how much, and what is wrong with it.
+// One screen: the process of each recording, its size, and its problems.
 std::string info_text(const Recording&);
 std::string info_text(const Run&);
 
