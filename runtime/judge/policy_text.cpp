@@ -12,7 +12,7 @@
 namespace mp::trace {
 namespace {
 
-constexpr std::size_t kLongest = 4096;   // of a policy text
+constexpr std::size_t kLongest = 4096;   // bytes of a policy text
 constexpr off_t kLargestList = 1 << 20;  // bytes of a list file
 
 struct Pair {

@@ -10,7 +10,7 @@
 
 namespace mp::trace {
 
-// What every rule may ask.
+// The input of every rule, and the judgement that rules add to.
 struct Case {
     const RunModel& model;
     const Limits& limits;
@@ -18,21 +18,21 @@ struct Case {
 };
 
 Finding finding(std::string_view rule, Severity);
-// The same with the place of an op.
+// As finding(), with the place of an op.
 Finding finding_at(std::string_view rule, Severity, const OpRecord&);
 std::string place_text(const OpRecord&);  // "blocks.2.fc2 addmm forward bf16", escaped
 bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
 
-// Whether the NaN that began there is in the twin too: then precision is not its cause.
+// Whether the NaN that the op made is in the twin too. Precision is then not its cause.
 bool shared_with_twin(const OpSum&, const RunModel&);
-// Whether an origin is in the scaled part of a step that the optimizer threw away: judged as a skipped step.
+// Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 
 void judge_nonfinite(Case&);   // MPT001
 void judge_skips(Case&);       // MPT002, MPT003, MPT004; needs out.skips
-void judge_sums(Case&);        // MPT012; before judge_ops, which leaves its places alone
+void judge_sums(Case&);        // MPT012; call it before judge_ops, which omits the places it reported
 void judge_ops(Case&);         // MPT010, MPT011
 void judge_amplified(Case&);   // MPT013
 void judge_range(Case&);       // MPT030, MPT031
