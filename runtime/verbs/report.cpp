@@ -30,8 +30,8 @@ Result<ReportInputs> read_inputs(const ReportRequest& request) {
 }
 
 Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& inputs) {
-    // The tables of text and JSON are of each process, which the model has folded together: only they need
-    // the recordings themselves in memory.
+    // Only the tables of text and JSON need the recordings in memory, because they show each process. The model
+    // merges the processes.
     const bool text = request.text || (request.html.empty() && request.json.empty());
     const bool tables = text || !request.json.empty();
     Run whole;

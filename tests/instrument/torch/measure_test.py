@@ -49,7 +49,7 @@ for step in range(3):
     loss.backward()
     optimizer.step()
 """
-# A step without a model: whatever stands in `body` runs in each of two steps.
+# A step without a model: `body` runs in each of two steps.
 BARE = HEAD + """
 w = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -174,7 +174,7 @@ for step in range(5):
         first = report["first_overflow"]
         self.assertEqual((first["op"], first["step"]), ("aten::arange", 3))
 
-    # ---- sums that swallow
+    # ---- sums that absorb addends
 
     def test_a_running_sum_swallows_in_bf16_only(self):
         body = ["total = torch.zeros(())", "for _ in range(600):", "    total = total + torch.ones(())"]

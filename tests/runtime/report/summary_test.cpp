@@ -18,7 +18,7 @@ Recording recording(std::initializer_list<Coverage> steps) {
     return r;
 }
 
-// A restarted recording begins at step 40, say; its first step seeds every shadow all the same.
+// A recording after a restart can begin at step 40. Its first step seeds every shadow too.
 TEST(Summary, SeedsOfTheFirstStepOfARecordingAreNoLostHistory) {
     CoverageSum sum;
     Recording restarted = recording({{.seeds = 5}, {.seeds = 5, .external = 4}});
