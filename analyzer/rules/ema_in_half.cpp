@@ -1,7 +1,7 @@
 // MP502 ema-in-half
 //
 // What   A running average of weights (EMA, teacher) is stored in fp16 or bf16 with a decay so near
-//        to 1 that what is added rounds away.
+//        to 1 that the added value is lost by rounding.
 // Why    ema = d * ema + (1 - d) * w moves by at most (1 - d) of the distance. bf16 has 8 bits: above
 //        d = 1 - 2^-8 even a difference as large as the weight is lost; fp16 has 11.
 // Fix    Keep the average in fp32.

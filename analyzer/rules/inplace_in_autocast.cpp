@@ -2,7 +2,7 @@
 //
 // What   Inside a region: an op of the low-precision list in its in-place or out= form on inputs of
 //        several dtypes, or an fp32 value added in place to a half tensor.
-// Why    Autocast wraps no in-place form. addmm_ raises on mixed inputs; `half += fp32` is rounded
+// Why    Autocast does not wrap in-place forms. addmm_ raises on mixed inputs; `half += fp32` is rounded
 //        to half at every addition.
 // Fix    The out-of-place form, with an fp32 accumulator.
 // Silent In-place ops on an fp32 destination, relu_ and the like, values whose dtype is not known.
