@@ -160,7 +160,7 @@ void read_per_file(TableReader& outer, const toml::key& key, const toml::node& n
 void read_timeout(TableReader& r, const toml::key& key, const toml::node& node, Config& config) {
     const auto seconds = node.value<double>();
     if (node.is_number() && seconds && std::isfinite(*seconds) && *seconds > 0) {
-        config.timeout = *seconds;
+        config.timeout = seconds;
     } else {
         r.wrong_type(key, node, "a number of seconds above 0");
     }
