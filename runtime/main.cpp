@@ -216,7 +216,8 @@ int dump_verb(const cli::Values&, const std::vector<std::string>& words) {
 
 int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (!words.empty())
-        return fail(kUsage, {"doctor: " + shell_word(words[0]) + " is no option", "mp-trace doctor --help"});
+        return fail(kUsage,
+                    {"doctor: " + shell_word(words[0]) + " is not an option", "mp-trace doctor --help"});
     DoctorRequest request;
     request.python = map.text("python");
     request.only = map.text("only");
@@ -228,7 +229,7 @@ int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
 
 int build_adapter_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (!words.empty())
-        return fail(kUsage, {"build-adapter: " + shell_word(words[0]) + " is no option",
+        return fail(kUsage, {"build-adapter: " + shell_word(words[0]) + " is not an option",
                              "--torch DIR or --python EXE"});
     if (map.has("torch") && map.has("python"))
         return fail(kUsage, {"build-adapter: --torch and --python name two torches", "give one of them"});
@@ -271,7 +272,7 @@ const std::vector<Verb>& verbs() {
                      {"free-ints", nullptr, "let the twin keep its own integer results"},
                      {"adapters", "DIR", "look for adapters here first; repeatable", true},
                      {"no-build", nullptr, "do not build a missing adapter"},
-                     {"quiet,q", nullptr, "not a line of ours on stderr"},
+                     {"quiet,q", nullptr, "print nothing on stderr"},
                      {"help,h", nullptr, "this text"}},
          .usage_error = kPreflightFailed,
          .go = run_verb},

@@ -135,7 +135,7 @@ bool file_exists(const std::string& path) {
 }
 
 Error damaged(const std::string& path, const std::string& why) {
-    return {path + ": is no baseline: " + why, "'mp-lint baseline make " + path + "' writes one"};
+    return {path + ": is not a baseline: " + why, "'mp-lint baseline make " + path + "' writes one"};
 }
 
 }  // namespace

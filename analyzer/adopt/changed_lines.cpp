@@ -79,7 +79,7 @@ Result<ChangedLines> ChangedLines::since(const std::string& revision, const std:
     const Result<std::string> commit =
         git({"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, root);
     if (!commit)
-        return Error{"--diff-base: '" + revision + "' is no commit of " + root,
+        return Error{"--diff-base: '" + revision + "' is not a commit of " + root,
                      "a branch, a tag or a hash; in CI fetch it first"};
     const Result<std::string> diff =
         git({"diff", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/",

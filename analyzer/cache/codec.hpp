@@ -1,6 +1,6 @@
 #pragma once
 
-// Facts as bytes: what worker processes send and the store keeps. Compact, and quick to read. Only the
+// Encodes facts as bytes, for worker processes and the store. The bytes are compact and fast to read. Only the
 // binary that wrote the bytes reads them (the name of a store contains the binary's identity), so they
 // have no version. The checksum of a segment finds damage, and reading stays within bounds for any bytes.
 //

@@ -102,7 +102,8 @@ private:
         at_ = static_cast<std::size_t>(std::ranges::find(files, file, &FileLines::file) - files.begin());
         if (at_ == files.size()) files.push_back({.file = file, .lines = {}});
     }
-    std::size_t at_ = 0;  // the file of the last question: most spans are in the file of the one before
+    std::size_t at_ =
+        0;  // the file of the last call, because most spans are in the same file as the one before
 };
 
 }  // namespace

@@ -94,7 +94,7 @@ void evict_old_files(const std::string& directory) {
 
 void mark_used(const std::string& path) {
     struct ::stat info{};
-    // A day's precision is enough to remove a file after 30.
+    // Written at most once a day, which is precise enough to remove a file after 30 days.
     if (::stat(path.c_str(), &info) == 0 && now_seconds() - info.st_mtim.tv_sec > kDay)
         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
 }

@@ -24,13 +24,13 @@ CacheKey make_key(std::span<const std::string_view> parts);
 // $XDG_CACHE_HOME/mp-lint, else ~/.cache/mp-lint; empty when neither is known.
 std::string default_cache_directory();
 
-// Creates the directory. An Error says why it cannot be used: the run then works without a cache.
+// Creates the directory. An Error gives the reason why it cannot be used; the run then works without a cache.
 Result<std::string> open_cache_directory(const std::string& directory);
 
-// Removes files of ours that no run has used for 30 days. Does its work at most once a day.
+// Removes our files that no run has used for 30 days, at most once a day.
 void evict_old_files(const std::string& directory);
 
-// Notes that a run has used the file, so that it is not removed.
+// Records that a run has used the file, so that it is not removed.
 void mark_used(const std::string& path);
 
 }  // namespace mp::lint

@@ -27,8 +27,8 @@ struct FileStat {
     FileId id;
 };
 
-// Caches what the file system returns, one question per path and run. Hundreds of units share their
-// headers, and these questions are most of the time of a warm run. Use it from one thread.
+// Caches the results of the file system, so that a run asks once per path. Hundreds of units share their
+// headers, and these system calls take most of the time of a warm run. Use it from one thread.
 class FileStates {
 public:
     const FileStat& stat(const std::string& path);

@@ -92,7 +92,7 @@ void FactStore::map() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return;
     struct ::stat info{};
-    // Under the lock, so that a segment that another run is writing is seen whole or not at all.
+    // Under the lock, so that a segment that another run is writing is read completely or not at all.
     if (::flock(fd, LOCK_SH) == 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         length_ = static_cast<std::size_t>(info.st_size);
         void* mapped = ::mmap(nullptr, length_, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -113,7 +113,7 @@ void FactStore::index(std::string_view rest) {
     while (!rest.empty()) {
         Segment segment;
         if (!segment.open(rest)) {
-            damaged_ = true;  // a run was killed during a write; what precedes is whole
+            damaged_ = true;  // a run was killed during a write; the data before it is intact
             return;
         }
         rest.remove_prefix(segment.size());
@@ -190,8 +190,8 @@ bool FactStore::append() {
     return saved;
 }
 
-// Keeps the last record of every file that still exists, and what was added. A store that is too large
-// keeps only the latter.
+// Keeps the last record of every file that still exists, and the added records. A store that is too large
+// keeps only the added records.
 bool FactStore::rewrite() {
     SegmentWriter out;
     for (const auto& [key, record] : records_) {

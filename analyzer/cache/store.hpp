@@ -20,12 +20,12 @@
 
 namespace mp::lint {
 
-// What a record contains besides the unit. The last five fields are of Python files.
+// The part of a record besides the unit. Only Python files use the last five fields.
 struct StoredHead {
     std::string key;  // begins with the path of the main file and a zero byte
     Inputs inputs{};
     Digest facts{};
-    bool has_facts = true;     // false: the file was outside the slice, only its text was looked at
+    bool has_facts = true;     // false: the file was outside the slice, so only its text was scanned
     bool may_suppress = true;  // its text may contain a suppression comment
     bool is_relevant = true;   // its tree can have facts
     bool is_seed = true;       // it starts the slice
@@ -33,7 +33,7 @@ struct StoredHead {
     std::vector<std::string> mentions{};   // names of configuration files its code contains
 };
 
-// A record: what workers send, and what the store keeps.
+// Writes a record, for a worker's output or for the store.
 void write_record(SegmentWriter&, const StoredHead&, const Unit&);
 // The unit follows, for read_shell() or read_unit().
 StoredHead read_head(RecordReader&);
@@ -46,21 +46,21 @@ public:
     FactStore(const FactStore&) = delete;
     FactStore& operator=(const FactStore&) = delete;
 
-    // nullptr: not known. The pointer is valid until the next save().
+    // nullptr: not in the store. The pointer is valid until the next save().
     const StoredHead* find(std::string_view key);
     // A unit that find() has found, without functions and dependencies.
     Unit read_shell(std::string_view key);
-    // ... and whole. Several threads may call it at a time, each for another key.
+    // The whole unit. Several threads may call it at a time, each for another key.
     Unit read(std::string_view key);
     // Reads the facts of one more seed file, for a read() that is likely to follow. False when there is
     // none left. It saves 30 of 320 ms when the facts of one of 2,860 Python files change.
     bool read_ahead();
 
     void add(std::string segment) { added_.push_back(std::move(segment)); }
-    // Writes what was added, which find() knows from then on; false: errno says why.
+    // Writes the added records; find() finds them from then on. False: errno holds the reason.
     bool save();
 
-    // The file ended in the middle of a segment, or a checksum was wrong. What precedes is used.
+    // The file ended in the middle of a segment, or a checksum was wrong. The data before it is used.
     bool damaged() const { return damaged_; }
 
 private:

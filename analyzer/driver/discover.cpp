@@ -26,7 +26,7 @@ bool ends_with_any(std::string_view path, const std::array<std::string_view, N>&
                        [path](std::string_view e) { return path.ends_with(e); });
 }
 
-// Generated and downloaded code is not the user's.
+// Whether the directory contains generated or downloaded code, which is not the user's.
 bool is_build_directory(std::string_view name) {
     static constexpr std::array<std::string_view, 9> kNames{
         "build",       "_deps",         "CMakeFiles",    "node_modules",  "venv",
@@ -34,20 +34,20 @@ bool is_build_directory(std::string_view name) {
     return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.starts_with("cmake-build-");
 }
 
-// The same told by what is in it: a CMake build, a virtual environment.
+// Whether a file of this name marks its directory as a CMake build or a virtual environment.
 bool is_mark_of_build(std::string_view name) { return name == "CMakeCache.txt" || name == "pyvenv.cfg"; }
 
-// A file that is surely no directory, and that nobody asks for.
+// Whether the entry is a regular file that no analysis reads.
 bool is_of_no_use(const dirent& found) {
     const std::string_view name = found.d_name;
     return found.d_type == DT_REG && !is_python(name) && !is_source(name) && !is_header(name) &&
            !is_mark_of_build(name);
 }
 
-// What a directory holds that may matter and is not hidden, by name.
+// An entry of a directory that is not hidden and that an analysis may read.
 struct Entry {
     std::string path;
-    std::string_view name;  // in the path
+    std::string_view name;  // part of `path`
     struct ::stat info{};
 };
 using Entries = std::vector<Entry>;
@@ -64,7 +64,7 @@ Entries entries_of(const std::string& directory) {
         if (::fstatat(::dirfd(open), found->d_name, &entry.info, 0) == 0) out.push_back(std::move(entry));
     }
     ::closedir(open);
-    // Sorted, so that of several names of one file the same one is kept on every machine.
+    // Sorted, so that a file with several names keeps the same one on every machine.
     std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.path < b.path; });
     for (Entry& e : out) e.name = std::string_view(e.path).substr(above.size());
     return out;
@@ -101,9 +101,9 @@ public:
     bool first_time(const struct stat& info) { return seen_.insert(identity_of(info)).second; }
 
 private:
-    // The tree level by level, each on several threads: most of the time is the system's.
+    // Reads the tree level by level, each level on several threads, because most of the time is spent in system calls.
     void read_ahead() {
-        std::set<Identity> met;  // links may lead round in a circle
+        std::set<Identity> met;  // links may form a cycle
         for (std::vector<std::string> level{root_}; !level.empty();) {
             std::vector<Entries> found(level.size());
             in_parallel(level.size(), threads_, [&](std::size_t i) { found[i] = entries_of(level[i]); });

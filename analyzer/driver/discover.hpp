@@ -14,7 +14,7 @@ namespace mp::lint {
 bool is_source(std::string_view path);         // .cpp .cc .cxx .cu
 bool is_header(std::string_view path);         // .h .hh .hpp .hxx .cuh
 bool is_python(std::string_view path);         // .py .ipynb; stub files (.pyi) have no bodies
-bool is_configuration(std::string_view path);  // .json .txt, read when named or mentioned by code
+bool is_configuration(std::string_view path);  // .json .txt, read if named by the user or by code
 
 struct FoundFile {
     std::string path;
@@ -29,11 +29,11 @@ struct Discovered {
     std::vector<std::string> roots;    // directories that were walked, in the order given
 };
 
-// Files and directories to paths. Each file once, however many names and links lead to it.
-// Directories that are hidden or hold a build or installed packages are not entered unless named.
-// Python files that are named stand in `named` and in `python`. `excluded` says which
-// paths the configuration leaves out (never those named). A name that is neither file nor directory
-// is an Error. Directories are read on up to so many threads.
+// Finds the files of `inputs`. Each file is listed once, even if several names and links refer to it.
+// Directories that are hidden or contain a build or installed packages are not entered unless named.
+// Named Python files are in `named` and in `python`. `excluded` is true for paths that the configuration
+// excludes; it does not apply to named paths. A name that is neither file nor directory is an Error.
+// Directories are read on up to so many threads.
 Result<Discovered> discover(const std::vector<std::string>& inputs, const std::string& working_directory,
                             const std::function<bool(const std::string&)>& excluded, int threads = 1);
 

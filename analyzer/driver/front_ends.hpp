@@ -10,7 +10,7 @@
 
 namespace mp::lint {
 
-// What a run is made of, as functions, so that tests can run the driver without a compiler.
+// The front ends of a run as functions, so that tests can run the driver without a compiler.
 struct FrontEnds {
     Invocation (*translate)(const CompileCommand&, const ExtractOptions&) = nullptr;
     Unit (*extract)(const Invocation&, const ExtractOptions&) = nullptr;
@@ -19,10 +19,10 @@ struct FrontEnds {
                                       const std::vector<std::string>& flags) = nullptr;
     Result<CompileDatabase> (*load_database)(const std::string& path) = nullptr;
     std::string (*find_database)(const std::string& start) = nullptr;
-    // Python. Null: its files are not looked at.
+    // Python. Null: Python files are not analysed.
     Unit (*extract_python)(const python::Source&) = nullptr;
     bool (*is_relevant)(std::string_view path, std::string_view text) = nullptr;
-    // Names of configuration files that the code of a unit gives, as written.
+    // Names of configuration files in the code of a unit, as written there.
     std::vector<std::string> (*configuration_files)(const Unit&) = nullptr;
     std::string (*module_name)(const std::string& path, const std::string& root) = nullptr;
     Rules rules;

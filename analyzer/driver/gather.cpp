@@ -18,7 +18,7 @@ constexpr std::uint64_t kLargeTree = std::uint64_t{8} << 20;
 constexpr std::size_t kBatchFiles = 64;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
 constexpr int kBatchesPerWorker = 1000;
-// The facts of fewer files are read before a thread has started.
+// Reading the facts of fewer files takes less time than starting a thread.
 constexpr std::size_t kFilesWorthAThread = 8;
 // Directories above a file in which a name that its code mentions is looked for.
 constexpr int kLevels = 4;

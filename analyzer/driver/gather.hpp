@@ -44,7 +44,7 @@ struct LastSlice {
 // at a time. When a job with several files is lost, they are extracted one by one.
 class Gatherer {
 public:
-    // Without a store nothing is kept.
+    // Without a store no facts are kept between runs.
     Gatherer(UnitPlanner&, FactStore*);
 
     void run(const std::vector<PlannedUnit>& commands, const LastSlice* last = nullptr);
@@ -59,7 +59,7 @@ public:
     std::size_t first_python() const { return first_python_; }
     // Paths at which a configuration file was looked for.
     const std::vector<std::string>& absent() const { return absent_; }
-    // What `last` is for the next run. Nothing if the tree is not large.
+    // The slice of this run, for LastSlice of the next run. Nothing if the tree is not large.
     std::optional<LastSlice> slice() const;
     // No unit was lost, and all inputs are known.
     bool is_complete() const;
@@ -107,7 +107,7 @@ private:
     std::size_t total_ = 0;
 };
 
-// Smaller trees are extracted whole, which is faster than to find the slice.
+// Smaller trees are extracted completely, which is faster than finding the slice.
 bool is_large_tree(const std::vector<PythonFile>&);
 
 }  // namespace mp::lint

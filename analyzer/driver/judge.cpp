@@ -8,7 +8,7 @@
 namespace mp::lint {
 namespace {
 
-// A few rules take most of the time, so that more threads would wait for those.
+// A few rules take most of the time, so more threads would only wait for them.
 constexpr int kMostThreads = 8;
 
 }  // namespace
@@ -16,7 +16,8 @@ constexpr int kMostThreads = 8;
 Findings judge(const std::vector<const Rule*>& rules, const RuleContext& context, int jobs) {
     std::vector<Findings> of_rule(rules.size());
     in_parallel(rules.size(), std::min(jobs, kMostThreads), [&](std::size_t n) {
-        // From both ends: neighbours ask for the same, and the second would wait until the first has it.
+        // Takes rules from both ends. Neighbouring rules need the same analyses, and the second would wait for the
+        // first.
         const std::size_t i = n % 2 == 0 ? n / 2 : rules.size() - 1 - n / 2;
         rules[i]->check(context, of_rule[i]);
     });

@@ -6,7 +6,7 @@
 
 namespace mp::lint {
 
-// What the rules say, one after the other; they run on up to `jobs` threads.
+// The findings of the rules, in the order of the rules. They run on up to `jobs` threads.
 Findings judge(const std::vector<const Rule*>& rules, const RuleContext&, int jobs);
 
 }  // namespace mp::lint

@@ -30,7 +30,7 @@
 namespace mp::lint {
 namespace {
 
-// Source text is read for carets and suppressions only; past this size nobody wrote it by hand.
+// In bytes. Source text is read for carets and suppressions only, and larger files are generated.
 constexpr std::uint64_t kLargestSource = std::uint64_t{64} << 20;
 
 bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& rule) {
@@ -58,7 +58,7 @@ void load_sources(const Findings& findings, Sources& sources) {
     }
 }
 
-// Files of which everything was analysed: only there it is known what a comment silences.
+// The files that were analysed completely. Only there a comment that silences nothing is known to be unused.
 std::set<std::string> whole_files(const Report& report) {
     std::set<std::string> out, lost;
     for (const UnitResult& u : report.units) {
@@ -206,7 +206,7 @@ private:
         const auto rule =
             std::find_if(rules_.begin(), rules_.end(), [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
-        // What is Python to a rule is text in JSON there: nobody may paste into it.
+        // The Python code of a notebook is text inside JSON, so edits cannot be applied to the file.
         if (file.ends_with(".ipynb")) f.edits.clear();
         for (const Edit& e : f.edits) {
             if (!is_as_analysed(std::string(e.at.file.str()))) {
@@ -221,7 +221,7 @@ private:
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 
-    // Edits are places in the text that the facts are of.
+    // Whether the file still has the text from which the facts were extracted. Edits refer to places in that text.
     bool is_as_analysed(const std::string& path) {
         const auto read = read_.find(path);
         if (read == read_.end() || read->second == 0) return true;

@@ -37,7 +37,7 @@ bool before(const Finding& a, const Finding& b) {
            std::tuple_cat(place_of(b), std::tuple(a.severity, b.function.str()));
 }
 
-// The first of [from, to) stands for all: they are the same words about the same place.
+// Merges [from, to) into the first finding. All have the same message and the same place.
 Finding joined(Findings& all, std::size_t from, std::size_t to) {
     std::set<Symbol> functions;
     for (std::size_t i = from; i < to; ++i) functions.insert(all[i].function);

@@ -7,9 +7,9 @@
 
 namespace mp::lint {
 
-// Findings as a reader wants them: every path absolute, one finding per place, rule and message
-// however many instantiations and units show it (the notes name the first and count the rest),
-// sorted by file, line, column and rule.
+// Prepares findings for output. Paths become absolute. Instantiations and units with the same finding give one
+// finding per place, rule and message; its notes name the first and count the others. The result is sorted by file,
+// line, column and rule.
 Findings merge_findings(Findings findings, const std::string& working_directory);
 
 }  // namespace mp::lint

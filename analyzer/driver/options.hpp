@@ -10,13 +10,13 @@
 
 namespace mp::lint {
 
-// Everything a run depends on besides the files it reads. The command line fills it, then a
-// configuration fills what the command line left open (apply_config).
+// Everything a run depends on besides the files it reads. The command line fills it. Then a configuration
+// fills the fields that the command line did not set (apply_config).
 struct LintOptions {
     std::vector<std::string> inputs;  // files and directories; empty: the working directory
     std::string working_directory;    // absolute
     std::string database;             // -p: a compile_commands.json or its directory; empty: searched
-    // What follows `--`. Present, even empty: no compilation database is used.
+    // The words after `--`. If present, even empty, no compilation database is used.
     std::optional<std::vector<std::string>> flags;
 
     std::vector<std::string> select;
@@ -31,19 +31,19 @@ struct LintOptions {
     bool exact = false;
     std::vector<std::string> extra_args;
     std::string torch;   // version of the autocast lists; empty: the newest
-    std::string device;  // --device: what the program runs on when it does not say; empty: not told
-    std::vector<std::string> policy_files;  // --policy: op lists of the user's, in the policy format
-    HmpLists hmp;                           // [hmp] of the configuration: in the place of HMP's own lists
+    std::string device;  // --device: the device of a program that does not name one; empty: unknown
+    std::vector<std::string> policy_files;  // --policy: the user's op lists, in the policy format
+    HmpLists hmp;                           // [hmp] of the configuration: replaces HMP's own lists
     std::optional<bool> inference;
 
-    // Every Python file is extracted, however large the tree is: what tests compare a slice with.
+    // Every Python file is extracted, even in a large tree. Tests compare the slice with this.
     bool whole_tree = false;
     bool use_cache = true;
     std::string cache_directory;    // empty: default_cache_directory()
     std::optional<int> jobs;        // default: processors available
     std::optional<double> timeout;  // seconds per unit, default 120
 
-    // Called as units finish, with the number done, the number in all, and the path of one.
+    // Called as units finish, with the number of finished units, the total, and the path of one unit.
     std::function<void(std::size_t, std::size_t, const std::string&)> progress;
 };
 

@@ -31,7 +31,7 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
     return static_cast<std::size_t>(x - a.begin());
 }
 
-// The database by real path of its files, in its own order.
+// The commands of the database, by the real paths of their files, in the order of the database.
 class Commands {
 public:
     explicit Commands(CompileDatabase database) : database_(std::move(database)) {
@@ -51,8 +51,8 @@ public:
         return out;
     }
 
-    // For a file without a command: that of the nearest file in the tree of the same language, with
-    // the file replaced. Include paths and macros of neighbours are nearly always the same.
+    // The command for a file that has none: the command of the nearest file of the same language, with
+    // the file replaced. Neighbours nearly always have the same include paths and macros.
     std::optional<CompileCommand> neighbour(const std::string& path) const {
         const CompileCommand* best = nullptr;
         std::string best_path;
@@ -65,7 +65,7 @@ public:
             best_path = file;
             most = prefix;
         }
-        // Sharing only "/" or "/home" says nothing about a project.
+        // Files that share only "/" or "/home" need not belong to one project.
         if (!best || most < fs::path(path).parent_path().parent_path().string().size()) return std::nullopt;
         CompileCommand out = *best;
         for (std::string& argument : out.arguments) {
@@ -119,7 +119,7 @@ void add_units(Plan& plan, const std::shared_ptr<Commands>& database, const std:
     }
 }
 
-// Modules are named by where their directory stands, so one question per directory is enough.
+// The name of a module depends on its directory only, so the names are cached per directory.
 class ModuleNames {
 public:
     ModuleNames(const Discovered& found, const FrontEnds& parts) : found_(found), parts_(parts) {}
@@ -137,7 +137,7 @@ public:
 private:
     const std::string& package_of(const std::string& directory) {
         const auto [known, added] = packages_.try_emplace(directory);
-        std::string& prefix = known->second;  // stays in its place while others are added
+        std::string& prefix = known->second;  // the reference stays valid while others are added
         if (added) prefix = package(directory);
         return prefix;
     }
@@ -160,7 +160,7 @@ private:
         return name.substr(0, name.size() - std::min(name.size(), kProbe.size()));
     }
 
-    // The directory that was walked, or that of a file that was named.
+    // The walked directory that contains `directory`. For the directory of a named file, `directory` itself.
     std::string root_of(const std::string& directory) const {
         for (const std::string& root : found_.roots) {
             if (directory == root || directory.starts_with(root == "/" ? root : root + "/")) return root;
@@ -230,7 +230,7 @@ Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {
 
     plan.project_root = find_root(start_directory(options));
     for (const CompileCommand& c : plan.commands) {
-        // Facts of a file outside the root would be dropped as somebody else's.
+        // Facts of a file outside the root would be dropped as foreign code.
         const bool inside = !relative_path(c.file, plan.project_root).starts_with('/');
         if (!inside && !plan.project_root.empty()) plan.project_root.clear();
     }

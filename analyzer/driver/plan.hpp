@@ -13,7 +13,7 @@ namespace mp::lint {
 struct PythonFile {
     std::string path;
     std::string module;  // "pkg.train"
-    FileId id;           // when it was found
+    FileId id;           // at the time of discovery
 };
 
 // What to analyse: one command per unit. A file that the database builds several times is several
@@ -21,23 +21,23 @@ struct PythonFile {
 struct Plan {
     std::vector<CompileCommand> commands;  // their `file` is absolute
     std::vector<std::string> headers;      // found in directories: analysed if no unit includes them
-    std::vector<std::string> named;        // files the user named: the configuration's `exclude` spares them
-    std::vector<PythonFile> python;        // needs no command
+    std::vector<std::string>
+        named;  // files that the user named; the configuration's `exclude` does not apply to them
+    std::vector<PythonFile> python;  // needs no command
     std::vector<std::string> warnings;
-    std::string project_root;  // nearest parent of the first input with .git; may be empty
+    std::string project_root;  // nearest parent of the first input that contains .git; may be empty
     std::string database;      // the one in use; empty: none
 
-    // The command for a file that no database names: a neighbour's from the database, else the
-    // default.
+    // The command for a file that is not in the database: the command of a neighbour, else the default.
     std::function<CompileCommand(const std::string&)> fallback;
 };
 
-// Where configuration and database are looked for: the directory of the first input.
+// The directory of the first input, where the search for configuration and database starts.
 std::string start_directory(const LintOptions& options);
 
 Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts);
 
-// Is the file left out by the configuration?
+// Whether the configuration excludes the file.
 bool is_excluded(const LintOptions& options, const std::string& path);
 
 }  // namespace mp::lint

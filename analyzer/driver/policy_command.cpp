@@ -114,7 +114,7 @@ Result<std::string> policy_from_registrations(std::string_view registrations, st
     const Result<Policy> known = Policy::for_torch(device, version);
     if (!known) return known.error();
 
-    // An op may be registered under a name that our lists spell otherwise.
+    // Torch may register an op under a name that our lists spell differently.
     std::set<Op> present;
     for (const std::string_view op : registered) present.insert(op_or_name(op));
     Policy kept = *known;

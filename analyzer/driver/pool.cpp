@@ -61,7 +61,7 @@ bool receive_all(int fd, char* data, std::size_t size) {
     return true;
 }
 
-// Soft limits only are lowered; stack is raised as far as the hard limit lets it grow.
+// Lowers the soft limit. `raise`: raises it, as for the stack, as far as the hard limit allows.
 void set_soft_limit(int what, std::uint64_t value, bool raise) {
     rlimit limit{};
     if (::getrlimit(static_cast<__rlimit_resource>(what), &limit) != 0) return;
@@ -70,7 +70,7 @@ void set_soft_limit(int what, std::uint64_t value, bool raise) {
     ::setrlimit(static_cast<__rlimit_resource>(what), &limit);
 }
 
-// A backstop for a worker whose parent cannot kill it (stopped in a debugger, say).
+// Limits a worker whose parent cannot kill it, for example because the parent is stopped in a debugger.
 void limit_cpu(double timeout) {
     rusage used{};
     ::getrusage(RUSAGE_SELF, &used);
@@ -90,7 +90,7 @@ void limit_cpu(double timeout) {
 #ifndef MP_SANITIZED  // their shadow memory is larger than any sensible limit
     set_soft_limit(RLIMIT_AS, options.memory, false);
 #endif
-    // What a compiler front end prints is for nobody: facts travel through `fd`.
+    // The output of a compiler front end is discarded. Facts are sent through `fd`.
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int standard : {0, 1, 2}) ::dup2(null, standard);
 
@@ -153,7 +153,7 @@ private:
     bool start_worker() {
         int pair[2];
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return false;
-        std::fflush(nullptr);  // or the child would print our buffers once more
+        std::fflush(nullptr);  // otherwise the child would print our buffers again
         const pid_t parent = ::getpid();
         const pid_t pid = ::fork();
         if (pid == 0) {
@@ -193,7 +193,7 @@ private:
         w.job = static_cast<std::size_t>(index);
         w.started = Clock::now();
         w.received.clear();
-        // A worker that died while idle is noticed by the poll that follows.
+        // The next poll detects a worker that died while idle.
         send_all(w.fd, reinterpret_cast<const char*>(&index), sizeof index);
     }
 
@@ -201,7 +201,7 @@ private:
         return std::chrono::duration<double>(Clock::now() - w.started).count();
     }
 
-    // Until something has come; or only for what is there already.
+    // Waits until data arrives, or if not `patiently` handles only data that is there already.
     void wait(bool patiently) {
         std::vector<pollfd> polled;
         double left = patiently ? options_.timeout : 0;

@@ -10,10 +10,10 @@
 namespace mp::lint {
 namespace {
 
-// A package that re-exports everything of more modules than this says nothing about where a name is.
+// In a package with more `*` re-exports than this, a name cannot be assigned to a module.
 constexpr std::size_t kMostStars = 16;
 
-// Names that re-exports lead around in a circle grow; nobody writes longer ones.
+// Circular re-exports make names longer and longer. No source contains names of this length.
 constexpr std::size_t kLongestName = 256;
 
 std::string_view parent(std::string_view name) {
@@ -36,7 +36,7 @@ bool opens_by_itself(const Function& f, const Seeds& seeds) {
                        [&](const Call& call) { return seeds.any_in(call.name.str()); });
 }
 
-// What callers get from it has a low dtype.
+// Whether its result has a low dtype.
 bool gives_low(const Function& f) {
     if (is_low_precision(f.returns)) return true;
     return std::any_of(f.returned.begin(), f.returned.end(),
@@ -65,7 +65,7 @@ void add_calls(const Function& f, std::vector<Symbol>& to) {
     to.insert(to.end(), f.bases.begin(), f.bases.end());
     for (const Call& call : f.calls) {
         to.push_back(call.callee.empty() ? call.name : call.callee);
-        // Functions that are passed on: a thread's, a checkpoint's.
+        // Functions that are passed as arguments, for example to a thread or a checkpoint.
         to.insert(to.end(), call.lambdas.begin(), call.lambdas.end());
     }
 }
@@ -111,7 +111,7 @@ void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,
     if (is_seed) make_whole(file);
 }
 
-// With all names above it.
+// Returns the entry of the name, and adds it and the names above it if needed.
 PythonReach::Name& PythonReach::name(Symbol symbol) {
     Name* named = names_.get(symbol);
     if (named) return *named;
@@ -140,12 +140,12 @@ void PythonReach::need(std::size_t file) {
     pending_.push_back(file);
 }
 
-// The file whose module the name begins with is needed; what it re-exports leads on.
+// Adds the file whose module is a prefix of the name to the slice, and follows its re-exports of the name.
 void PythonReach::demand(Symbol symbol) {
     if (symbol.empty() || symbol.str().size() > kLongestName) return;
     Name& asked = name(symbol);
     if (std::exchange(asked.demanded, true)) return;
-    Name* part = &asked;  // of the module: a top-level function or class
+    Name* part = &asked;  // a top-level function or class of the module
     Name* module = &asked;
     while (module && module->file == kNoFile) part = std::exchange(module, module->above);
     if (!module) return;
@@ -156,7 +156,7 @@ void PythonReach::demand(Symbol symbol) {
     follow(file, asked);
 }
 
-// A top-level function or class is called: what it calls is needed too.
+// Marks a called top-level function or class, so that its own calls are followed.
 void PythonReach::reach(Name& part) {
     if (std::exchange(part.reached, true)) return;
     const std::vector<Symbol> calls = std::exchange(part.calls, {});
@@ -165,7 +165,7 @@ void PythonReach::reach(Name& part) {
 
 void PythonReach::follow(const File& file, const Name& asked) {
     for (const Name* prefix = &asked; prefix; prefix = prefix->above) {
-        // `from .a import a` makes "pkg.a" stand for "pkg.a.a": that is followed once, not for ever.
+        // `from .a import a` makes "pkg.a" an alias of "pkg.a.a". Without this check it would be followed for ever.
         if (prefix->alias.empty() || asked.text.starts_with(prefix->alias)) continue;
         const std::string_view rest = asked.text.substr(prefix->text.size());
         return demand(Symbol(std::string(prefix->alias).append(rest)));
@@ -179,7 +179,7 @@ void PythonReach::export_name(std::uint64_t hash) {
     if (exported_.insert(hash).second) fresh_exports_.push_back(hash);
 }
 
-// A context manager brings in a region that it opens itself, or one that its file imports.
+// A context manager exports a region if it opens one itself or if its file imports one.
 void PythonReach::note_exports(std::size_t file, const std::vector<Outline::Export>& exports) {
     File& at = files_[file];
     for (const Outline::Export& e : exports) {
@@ -197,7 +197,7 @@ void PythonReach::take(std::size_t file, Outline outline) {
     }
     files_[file].stars = std::move(outline.stars);
     const File& at = files_[file];
-    // What is asked for meanwhile is followed then.
+    // demand() itself follows names that it adds to `asked` during this loop.
     for (std::size_t i = 0, count = at.asked.size(); i < count; ++i) follow(at, *at.asked[i]);
     follow_calls(file, std::move(outline.parts));
     note_exports(file, outline.exports);

@@ -1,9 +1,8 @@
 #pragma once
 
-// Which files of a large tree need a tree at all: those that speak of precision themselves, what
-// these call, and what imports from them something that brings in a low dtype or a region. Of a file
-// that is only called, what is called there leads on, and nothing else. Asked again after each round
-// of extraction, until nothing is missing.
+// Finds the slice of a large Python tree: the seed files, the files that they call into, and the files that import a
+// name with a low dtype or a region. In a file that is only called into, only the called functions and classes lead to
+// further files. The caller extracts the files of next() and passes their outlines to take(), until next() is empty.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +17,10 @@
 
 namespace mp::lint {
 
-// What the facts of a file say of where they lead. Made on any thread, while the facts are at hand.
+// The part of a file's facts that decides which other files are in the slice. outline_of() is safe to call from any
+// thread.
 struct Outline {
-    // A top-level function or class, and what it calls and is derived from, each name once.
+    // A top-level function or class, with the names that it calls or derives from, each once.
     struct Part {
         Symbol name;
         std::vector<Symbol> calls;
@@ -29,14 +29,14 @@ struct Outline {
         Symbol name;
         std::string_view stands_for;
     };
-    // A function that callers get a low dtype from, or else a context manager: by the hash of its name.
+    // A function whose result has a low dtype, or a context manager. `name` is the hash of its name.
     struct Export {
         std::uint64_t name = 0;
         bool low = false;
     };
     std::vector<Part> parts;
     std::vector<Alias> aliases;
-    std::vector<std::string_view> stars;  // modules of which it re-exports everything
+    std::vector<std::string_view> stars;  // modules whose names the file re-exports with `*`
     std::vector<Export> exports;
 };
 
@@ -44,38 +44,38 @@ Outline outline_of(const Unit&, std::string_view module, const Seeds&);
 
 class PythonReach {
 public:
-    // Files are added in order; their index is their number.
+    // Adds a file. Files are numbered in the order of these calls, from 0.
     void add(std::string_view module, bool is_seed, bool is_relevant, std::vector<std::uint64_t> imports);
-    // Of a file that was asked for.
+    // Stores the outline of a file that next() returned.
     void take(std::size_t file, Outline);
-    // Files that are needed and were not given out yet.
+    // The files of the slice that no earlier call returned.
     std::vector<std::size_t> next();
-    // Hashes of names that bring in a low dtype or a region, sorted: a file that imports one is needed.
+    // Sorted hashes of the names with a low dtype or a region. A file that imports one of them is in the slice.
     std::vector<std::uint64_t> low_names() const;
 
 private:
-    // A dotted name, and what is known of it. Its text is a symbol's.
+    // A dotted name. `text` points into the symbol table.
     struct Name {
         std::string_view text;
         Name* above = nullptr;       // "a.b" of "a.b.C"
-        std::size_t file = kNoFile;  // of the module it names
-        std::string_view alias;      // what it stands for: "pkg.a.B" of "pkg.B"
+        std::size_t file = kNoFile;  // the file, if the name is a module
+        std::string_view alias;      // the re-exported name: "pkg.a.B" for "pkg.B"
         bool demanded = false;
         bool reached = false;
-        std::vector<Symbol> calls;  // of a top-level function or class, until it is reached
+        std::vector<Symbol> calls;  // for a top-level function or class; empty once it is reached
     };
 
     struct File {
-        bool relevant = false;  // a tree would show anything at all
+        bool relevant = false;  // its text may produce facts
         bool needed = false;
-        bool whole = false;        // every function of it leads on, not only those that are called
-        bool imports_low = false;  // ... or a region: its context managers may open that
+        bool whole = false;  // the calls of all its functions are followed, not only of those that are called
+        bool imports_low = false;  // imports a low dtype or a region, which its context managers may open
         std::string_view module;
         std::vector<std::uint64_t> imports;  // sorted
-        std::vector<const Name*> asked;      // names that others expect in it
+        std::vector<const Name*> asked;      // names that other files use from this file
         std::vector<std::string_view> stars;
         std::vector<Name*> parts;             // its top-level functions and classes
-        std::vector<std::uint64_t> managers;  // context managers that open no region of their own
+        std::vector<std::uint64_t> managers;  // hashes of context managers that open no region themselves
     };
 
     Name& name(Symbol);
@@ -94,8 +94,8 @@ private:
     std::vector<File> files_;
     std::deque<Name> all_names_;
     BySymbol<Name*> names_;
-    std::vector<Symbol> calls_;  // of what is reached, not yet followed
-    BySymbol<char> followed_;    // by what is called
+    std::vector<Symbol> calls_;  // calls of reached functions and classes that are not followed yet
+    BySymbol<char> followed_;    // by the called name
     std::unordered_set<std::uint64_t> exported_;
     std::vector<std::uint64_t> fresh_exports_;
     std::vector<std::size_t> pending_;

@@ -20,7 +20,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool fits(char pattern, char c) { return pattern == '#' ? is_digit(c) : pattern == c; }
 
-// `word` without the edges: what takes place in the text.
+// `word` without the marks of its edges, as it occurs in the text.
 std::string_view body_of(std::string_view word) {
     if (word.starts_with('<')) word.remove_prefix(1);
     if (word.ends_with('>')) word.remove_suffix(1);
@@ -41,8 +41,8 @@ std::string_view without_indent(std::string_view line) {
     return first == std::string_view::npos ? std::string_view{} : line.substr(first);
 }
 
-// A line that begins with a triple-quoted string: a docstring, or text on lines of its own. The
-// position behind its opening quotes, and which they are.
+// If the line begins with a triple-quoted string (a docstring or a block of text), returns the position after the
+// opening quotes and sets `quotes` to them. Otherwise returns npos.
 std::size_t text_start(std::string_view line, std::string_view& quotes) {
     const std::size_t quote = line.find_first_not_of("rRuUbB");
     if (quote == std::string_view::npos || quote > 2) return std::string_view::npos;
@@ -50,7 +50,7 @@ std::size_t text_start(std::string_view line, std::string_view& quotes) {
     return quotes == "\"\"\"" || quotes == "'''" ? quote + 3 : std::string_view::npos;
 }
 
-// Every word of an import statement: keywords among them do no harm.
+// Adds every word of an import statement. Keywords among them match no name, so they do no harm.
 void add_words(std::string_view text, std::vector<std::uint64_t>& out) {
     for (std::size_t i = 0; i < text.size();) {
         if (!is_word(text[i])) {
@@ -102,7 +102,7 @@ bool Seeds::any_in_code(std::string_view text) const {
         if (start != std::string_view::npos) {
             const auto offset = static_cast<std::size_t>(code.data() - text.data()) + start;
             const std::size_t end = text.find(quotes, offset);
-            if (end == std::string_view::npos) return any_in(text);  // not what it seemed
+            if (end == std::string_view::npos) return any_in(text);  // not a string after all
             text.remove_prefix(end + 3);
             continue;
         }
@@ -125,7 +125,7 @@ std::vector<std::uint64_t> imported_names(std::string_view text) {
         end = std::min(end, text.size());
         while (end > 0 && end < text.size() && text[end - 1] == '\\')
             end = std::min(text.find('\n', end + 1), text.size());
-        // `from a.b import x`: only x is brought in, unless it is everything.
+        // `from a.b import x` imports only x, unless x is `*`.
         const bool all = text.substr(at, end - at).find('*') != std::string_view::npos;
         const std::size_t from = line.empty() || all ? begin : at;
         add_words(text.substr(from, end - from), out);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A look at the text of a Python file, thousands of times cheaper than its facts: is it a seed file of the slice, and
-// which names does it import.
+// Scans the text of a Python file for trigger words and imported names. A scan is thousands of times cheaper than
+// extracting facts.
 
 #include <array>
 #include <bitset>
@@ -14,27 +14,27 @@
 
 namespace mp::lint {
 
-// The trigger words of all rules (analyzer/rules/triggers.hpp). Does not change after it is made: safe to use from any
+// The trigger words of all rules (analyzer/rules/triggers.hpp). Immutable after construction, so safe to use from any
 // thread.
 class Seeds {
 public:
     explicit Seeds(Rules);
 
-    // A trigger word is in these characters.
+    // Whether `code` contains a trigger word.
     bool any_in(std::string_view code) const;
-    // A trigger word is in the text of a file, outside of docstrings and of comments on lines of their own. May be true
-    // where none is.
+    // Whether the text of a file contains a trigger word outside docstrings and whole-line comments. May be true
+    // without one.
     bool any_in_code(std::string_view text) const;
 
 private:
     std::vector<std::string_view> words_;
     std::array<std::vector<std::uint16_t>, 256> by_first_;  // indices of words, by a first character
     std::bitset<65536>
-        pairs_;  // of characters with which a word begins: most places are dismissed by one look
+        pairs_;  // pairs of first characters of words; they exclude most places with one look-up
 };
 
-// Hashes of every name that an import statement brings in, sorted: the functions of another file are
-// reached by their own names, their class's, or their module's.
+// Sorted hashes of every imported name. A function of another file is imported by its own name, its class's or its
+// module's.
 std::vector<std::uint64_t> imported_names(std::string_view text);
 
 }  // namespace mp::lint

@@ -14,14 +14,14 @@ struct CachedResults {
 };
 
 // The findings of the last run with the same settings, before suppressions, configuration and baselines
-// sort them. The rule: findings are valid for the hash of the settings and of the keys and facts of all
+// apply. Findings are valid for the hash of the settings and of the keys and facts of all
 // units of the program. Lines are not part of the hash. Each place of a finding is also stored as a unit
 // and the index of a line in that unit's table of lines, so it is re-anchored when lines have moved.
 //
 // If no input has changed at all, the facts are the same, and the store is not even opened.
 class ResultCache {
 public:
-    // `directory` empty: nothing is kept.
+    // An empty `directory` disables the cache.
     ResultCache(UnitPlanner&, const std::vector<const Rule*>& rules, const std::string& directory);
 
     // The results of the last run, if every input of it is unchanged.

@@ -61,7 +61,7 @@ private:
         for (const std::string& word : s.words) {
             const Status known = check_rule_word(word, all_);
             if (!s.ours || known) continue;
-            add(unused_, s, "'" + word + "' in this suppression is no rule",
+            add(unused_, s, "'" + word + "' in this suppression is not a rule",
                 known.error().hint.empty() ? "'mp-lint rules' lists them" : known.error().hint);
             return;
         }

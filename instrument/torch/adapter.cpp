@@ -17,8 +17,8 @@ void before_fork() { g_adapter->pool.lock(); }
 
 void after_fork_in_parent() { g_adapter->pool.unlock(); }
 
-// In the child only the pool's lock is known to be free: other threads of the parent may have held the others. The
-// child is therefore not traced: its ops pass through and take no lock.
+// Runs in the child of a fork. Only the pool's lock is known to be free there, because other threads of the parent may
+// have held the others. The child is therefore not traced: its ops pass through and take no lock.
 void after_fork_in_child() {
     g_adapter->pool.unlock();
     g_adapter->control.after_fork_in_child();

@@ -9,8 +9,8 @@
 
 namespace mp::twin {
 
-// The adapter of this process: its parts, and those who work on them. There is one, made by start_adapter and never
-// destroyed, because static destructors of the program may still dispatch ops. Safe from any thread.
+// The adapter of this process: its parts, and the objects that work on them. There is one. start_adapter makes it,
+// and it is never destroyed, because static destructors of the program may still dispatch ops. Safe from any thread.
 struct Adapter final : Parts {
     using Parts::Parts;
 
@@ -18,7 +18,7 @@ struct Adapter final : Parts {
     InferredClock inferred_clock{*this, clock};
     Twin twin{*this};
 
-    // The program ends: saves what was asked for, closes the recording and prints the summary. Once.
+    // Called once, at the end of the program. Saves the requested state, closes the recording and prints the summary.
     void finish();
 
 private:
@@ -28,7 +28,7 @@ private:
 // Null until attached. For callers that torch or libc calls through a plain function; all others hold a reference.
 Adapter* adapter() noexcept;
 
-// Makes the adapter of this process, and sees to forks: a child of the process is not traced.
+// Makes the adapter of this process and registers fork handlers, so that a child of the process is not traced.
 Adapter& start_adapter(trace::Options, trace::Identity, bool has_python);
 
 }  // namespace mp::twin

@@ -1,4 +1,4 @@
-// The one door: instrument/preload calls mptrace_attach once libtorch is mapped and initialised.
+// The entry point: instrument/preload calls mptrace_attach after libtorch is mapped and initialised.
 
 #include <dlfcn.h>
 
@@ -33,7 +33,7 @@ int attach(const char* options_path) {
     }
     if (options->mode == trace::Mode::off) return 0;
     trace::Identity identity = trace::identity_of_process(environment);
-    // A twin's collectives need every rank. In the other modes an unlisted rank is left alone.
+    // A twin's collectives need every rank. In the other modes an unlisted rank is not traced.
     const bool twin_mode = options->mode == trace::Mode::step || options->mode == trace::Mode::trajectory;
     if (!twin_mode && !lists(*options, identity.rank)) return 0;
     Adapter& a = start_adapter(std::move(*options), std::move(identity), python_runs());

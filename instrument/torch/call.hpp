@@ -13,7 +13,7 @@ struct Call {
 
     const OpInfo& info;
     const c10::OperatorHandle& op;
-    c10::DispatchKeySet below;  // where the real op goes on
+    c10::DispatchKeySet below;  // the dispatch keys to which the real op continues
     Stack* stack;               // the program's: arguments before, results after
 
     std::vector<IValue> real;    // arguments
@@ -23,11 +23,11 @@ struct Call {
     bool bytes = false;    // floats travel through 1-byte tensors
     bool local = false;    // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
-    bool target_was_finite = true;  // before the op, of what it changes in place
+    bool target_was_finite = true;  // whether the values that it changes in place were finite before the op
 
     struct Pair {
         at::Tensor real, shadow;
-        bool apart = false;  // the shadow has memory of its own, not the map's
+        bool apart = false;  // the shadow has its own memory, not the map's
     };
     std::vector<Pair> written_floats;
     std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes

@@ -22,7 +22,7 @@ constexpr int kDeepest = 96;  // frames of torch between an op and its caller
 constexpr std::size_t kOwnFrames = 2;
 
 struct Function {
-    std::uint64_t begin = 0, end = 0;  // as the file counts
+    std::uint64_t begin = 0, end = 0;  // addresses in the file
     std::string name;
 };
 
@@ -42,7 +42,7 @@ std::string short_name(const char* symbol) {
     const std::size_t before = text.rfind("::", last - 1);
     const std::string owner = text.substr(before == std::string::npos ? 0 : before + 2,
                                           last - (before == std::string::npos ? 0 : before + 2));
-    // A class begins with a capital letter, a namespace does not, by most conventions.
+    // By most conventions a class begins with a capital letter and a namespace does not.
     const bool is_class = !owner.empty() && owner.front() >= 'A' && owner.front() <= 'Z';
     return is_class ? owner + "." + text.substr(last + 2) : text.substr(last + 2);
 }
@@ -82,7 +82,7 @@ private:
         }
     }
 
-    // Stripped programs have no names: the layer stays unknown, and only the address is recorded.
+    // A stripped program has no names. Its layers stay unknown, and only addresses are recorded.
     void read_functions() {
         const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (file < 0) return;
@@ -129,7 +129,7 @@ private:
     std::vector<Function> functions_;
 };
 
-// Never destroyed: ops may run while static destructors do.
+// Never destroyed, because ops may run during static destructors.
 const Executable& executable() {
     static const auto* const program = new Executable();
     return *program;

@@ -9,10 +9,11 @@
 
 namespace mp::twin {
 
-// Where a C++ program asks for an op.
+// The place in a C++ program that calls an op.
 struct CallPath {
-    LayerId layer = 0;          // "BlockImpl.through": the innermost functions of the program, at most two
-    std::uint64_t address = 0;  // of the innermost call, as the executable's own file counts; 0: none found
+    LayerId layer = 0;  // "BlockImpl.through": the innermost functions of the program, at most two
+    std::uint64_t address =
+        0;  // of the innermost call, as an address in the executable's file; 0: none found
 };
 
 // Names layers for C++ programs that name none themselves, by the frames of their own executable among the callers of

@@ -10,8 +10,8 @@
 
 namespace mp::twin {
 
-// The collectives of the step under way, one record per (op, reduction, dtype, group). Safe from any thread; what
-// `finish_later` was given is called without the lock.
+// The collectives of the step under way, one record per (op, reduction, dtype, group). Safe from any thread; the
+// functions passed to `finish_later` are called without the lock.
 class CollectiveRecords {
 public:
     void count(trace::CollectiveRecord);
@@ -22,7 +22,7 @@ public:
     void finish_later(std::function<void()> finish);
     void finish_now();
 
-    // The records of the step; none are left.
+    // Returns the records of the step and clears them.
     std::vector<trace::CollectiveRecord> take();
     // Whether this process has ever run a collective.
     bool seen() const noexcept { return seen_.load(std::memory_order_relaxed); }

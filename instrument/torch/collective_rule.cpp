@@ -10,8 +10,8 @@
 
 namespace mp::twin {
 
-// A low-precision reduction beside the fp32 reduction of the same inputs. Whether it is made depends only on what all
-// ranks share, the op and its dtype: every rank must take part, whatever happened before on it.
+// A low-precision reduction beside the fp32 reduction of the same inputs. Whether it runs depends only on the op and
+// its dtype, which all ranks share, because every rank must take part.
 struct Twin::Reduction {
     trace::CollectiveRecord like;
     std::vector<at::Tensor> real, exact;
@@ -44,7 +44,7 @@ std::shared_ptr<Twin::Reduction> Twin::begin_reduction(const Call& call) {
     }
 }
 
-// Once the program has waited for its result.
+// The function to call after the program has waited for the result.
 std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     if (!reduction) return {};
     return [reduction, &records = parts_.collectives] {
@@ -61,7 +61,7 @@ std::function<void()> Twin::finisher_of(std::shared_ptr<Reduction> reduction) {
     };
 }
 
-// Makes the shadow arguments of a collective. If this rank has none to give, they are blank and false is returned.
+// Makes the shadow arguments of a collective. If this rank has no shadows, they are blank and false is returned.
 // Widened real inputs always exist.
 bool Twin::prepare_or_blank(Call& call) {
     try {
@@ -79,8 +79,8 @@ bool Twin::prepare_or_blank(Call& call) {
     return false;
 }
 
-// The same collective on the shadows, first, and on every rank whatever happened before on this rank: the other ranks
-// would wait for ever for a rank that left it out.
+// Runs the same collective on the shadows, before the real one. It runs on every rank, whatever
+// happened there before, because the other ranks would wait for ever for a missing rank.
 void Twin::collective(Call& call) {
     if (parts_.control.local()) {
         run_real(call);

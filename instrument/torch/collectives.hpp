@@ -7,13 +7,13 @@
 
 namespace mp::twin {
 
-// What a c10d op is about to do, from its arguments.
+// Describes the collective of a c10d op from its arguments.
 trace::CollectiveRecord describe_collective(const OpInfo&, const c10::OperatorHandle&, const Stack&);
 
 // Replaces a Work on top of the stack, alone or behind tensors, by a HiddenWork around it. `finished` is
 // called when the program has waited for it; it may be empty.
 void hide_work(Stack&, std::size_t results, const std::function<void()>& finished);
-// Waits for it.
+// Waits for the Work on top of the stack.
 void wait_for_work(const Stack& results);
 
 }  // namespace mp::twin

@@ -1,6 +1,6 @@
 #pragma once
 
-// The few places where torch 1.13 and 2.x spell one thing in two ways.
+// The few differences in names between torch 1.13 and 2.x.
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,7 +24,7 @@ inline bool is_float8(at::ScalarType type) {
 #endif
 }
 
-// Whether this op declares that it may draw random numbers.
+// Whether the op's schema declares that it may draw random numbers.
 inline bool draws_random(const c10::OperatorHandle& op) {
     return op.hasTag(at::Tag::nondeterministic_seeded);
 }

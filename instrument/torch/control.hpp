@@ -11,7 +11,7 @@ namespace mp::twin {
 // Whether the user listed this rank; without a list every rank is listed.
 bool lists(const trace::Options&, Rank);
 
-// What this process was told to do, and whether it still does it. The options and the identity never change. The
+// The options of this process and whether it is still traced. The options and the identity never change. The
 // switches are read on every op without a lock; `mutex_` orders their rare changes. Once disarmed, a process stays so.
 class Control {
 public:
@@ -25,14 +25,14 @@ public:
 
     // Whether ops are watched at all.
     bool armed() const noexcept { return armed_.load(std::memory_order_relaxed); }
-    // Whether ops of this moment are followed by a twin (or measured, in local mode).
+    // Whether ops are currently followed by a twin (or, in local mode, measured).
     bool twin_active() const noexcept { return twin_active_.load(std::memory_order_relaxed); }
-    // This rank gave its twin up, and goes on attending the twin's collectives so that no other rank hangs.
+    // Whether this rank has lost its twin but still takes part in the twin's collectives, so that no other rank hangs.
     bool attends_only() const noexcept { return attends_only_.load(std::memory_order_relaxed); }
 
     // A step begins, with a twin or without.
     void begin_step(bool with_twin);
-    // Returns whether it was armed. `attend`: go on attending the twin's collectives if the twin is active.
+    // Returns whether it was armed. `attend`: still take part in the twin's collectives if the twin is active.
     bool disarm(bool attend);
     // The file, the helper thread and the step are the parent's. Takes no lock: another thread of the parent may have
     // held it.

@@ -14,8 +14,8 @@
 
 namespace mp::twin {
 
-// How much of the step under way was seen and followed. Safe from any thread and without locks: every counter is an
-// atomic of its own. Counts that another thread adds during `take` may fall into either step.
+// How much of the step under way was seen and followed. Safe from any thread and without locks: every counter is a
+// separate atomic. Counts that another thread adds during `take` may fall into either step.
 class CoverageCounters {
 public:
     CoverageCounters(Notes& notes, const CurrentStep& now) : notes_(notes), now_(now) {}
@@ -30,7 +30,7 @@ public:
     void flips(std::uint64_t elements) noexcept { add(flips_, elements); }
     void leak(std::string_view op, double real, double twin);
 
-    // Sets the coverage and the ops by dtype of the record, and starts again from zero.
+    // Writes the coverage and the ops by dtype into the record, and resets the counters.
     void take(trace::StepRecord&);
 
 private:

@@ -8,7 +8,7 @@ namespace mp::twin {
 // The step under way, for readers on any thread. StepClock writes it.
 struct CurrentStep {
     std::atomic<std::int64_t> number{0};    // k-th step() of the first optimizer
-    std::atomic<std::uint64_t> ordinal{0};  // of the next op whose site is asked for
+    std::atomic<std::uint64_t> ordinal{0};  // of the next op for which site_of() is called
     std::atomic<bool> in_optimizer{false};  // between before_step and after_step
     std::atomic<bool> backward_ran{false};  // a backward() of this step has begun
 

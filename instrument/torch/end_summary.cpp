@@ -36,7 +36,7 @@ int start(void* given) {
     const int null = ::open("/dev/null", O_RDWR);
     if (null >= 0) {
         ::dup2(null, STDIN_FILENO);
-        ::dup2(null, STDOUT_FILENO);  // what the program pipes on is its own
+        ::dup2(null, STDOUT_FILENO);  // the program's stdout may be a pipe: not for us
     }
     ::syscall(SYS_close_range, 3u, ~0u, 0u);
     ::sigprocmask(SIG_SETMASK, &s->signals, nullptr);

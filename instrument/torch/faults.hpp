@@ -15,11 +15,11 @@ public:
     Faults(Control& control, Notes& notes, const CollectiveRecords& collectives)
         : control_(control), notes_(notes), collectives_(collectives) {}
 
-    // The twin lost an op. After three of these faults this process is traced no further.
+    // The twin lost an op. After three such faults tracing of this process stops.
     void internal(std::string_view where, std::string_view what);
-    // A figure is missing; the twin is whole and goes on.
+    // A figure is missing. The twin is intact and continues.
     void measuring(std::string_view where, std::string_view what);
-    // The shim asks to stop.
+    // Stops tracing at the request of the shim.
     void disarm(std::string_view reason);
 
 private:

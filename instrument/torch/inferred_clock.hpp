@@ -10,7 +10,7 @@ namespace mp::twin {
 
 // The step clock of programs without Python, which have no hooks on optimizers. A step is over when a forward op that
 // records gradients follows a backward(), and between them parameters were written or gradients cleared. If neither
-// happened, another micro-step begins. A step after which every weight is what it was counts as skipped.
+// happened, another micro-step begins. A step that changes no weight counts as skipped.
 //
 // Safe from any thread. The flags are read on every op without a lock; `mutex_` orders the ends of steps and is taken
 // before the lock of StepClock.
@@ -18,14 +18,14 @@ class InferredClock {
 public:
     InferredClock(Parts& parts, StepClock& clock) : parts_(parts), clock_(clock) {}
 
-    // `gradient`: of the root; what differs from 1 is a loss scale.
+    // `gradient`: of the root. A value other than 1 is the loss scale.
     void begin_backward(const at::Tensor& gradient);
     void forward_op(const Stack& arguments, std::size_t count);
     // `zeroed`: the op sets every element to 0.
     void wrote(const at::Tensor& target, bool zeroed);
     // The program ends its step itself (mptrace_step). From now on only the program ends steps.
     void declared_step(bool skipped, double scale);
-    // The program ends: if a step is under way, it is over.
+    // Called at the end of the program. Ends the current step, if there is one.
     void finish();
 
 private:

@@ -21,7 +21,7 @@ namespace {
 using c10::DispatchKey;
 using c10::DispatchKeySet;
 
-// What an op's arguments say, in one pass over them.
+// Properties of an op's arguments, collected in one pass.
 struct Arguments {
     bool meta = false;  // shape propagation (FakeTensor, DTensor): no values, no twin
     bool require_gradients = false;
@@ -52,7 +52,7 @@ at::ScalarType census_dtype(const Stack& stack, std::size_t results, at::ScalarT
     return first_argument;
 }
 
-// What happens around one op of the program, beside the twin.
+// The work around one op of the program, apart from the twin.
 class Watch {
 public:
     Watch(Adapter& adapter, const OpInfo& info, const c10::OperatorHandle& op, const Stack& stack,
@@ -65,7 +65,7 @@ public:
         const bool twin = adapter.control.twin_active();
         const bool sampled = adapter.ledger.sampled();
         ThreadState& state = thread_state();
-        // Only measuring asks where an op runs.
+        // Only measurements need the site of an op.
         if (twin || sampled || op_log()) site_ = state.site = site_of(adapter, info, forward_);
         if (!twin && sampled)
             arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
@@ -178,7 +178,7 @@ bool is_skipped_namespace(const std::string& name) {
                        [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
 }
 
-// An op is an op of its own when some backend implements it; a composite is only the sum of its parts.
+// Whether some backend implements the op. A composite op consists of other ops, which are intercepted themselves.
 // silu_backward is both: a composite with a CPU kernel, so the composite must not decide.
 bool has_backend_kernel(const c10::OperatorHandle& op) {
     static const DispatchKey kBackends[] = {DispatchKey::CPU,

@@ -6,10 +6,10 @@ namespace mp::twin {
 
 struct Adapter;
 
-// Puts a boxed kernel of ours on the BackendSelect key of every op that has a backend kernel of its own:
-// below autograd, autocast, Python and functorch, in every thread, before in-place writes. Composite ops
-// have no such kernel, because their parts are seen; nor have ops with a BackendSelect kernel (factories). Also
-// observes autograd nodes. Call once, before the program dispatches from other threads.
+// Registers our boxed kernel on the BackendSelect key of every op that has its own backend kernel. The kernel runs
+// below autograd, autocast, Python and functorch, in every thread, before in-place writes. Two kinds of op get no such
+// kernel: composite ops, because their parts are intercepted, and ops that already have a BackendSelect kernel
+// (factories). Also observes autograd nodes. Call once, before the program dispatches from other threads.
 // Returns the number of ops.
 std::size_t intercept_ops(Adapter&);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLongestName = 4096;
 constexpr std::size_t kMostMarks = 1 << 20;
 
-// Finds a name without making a string: modules are called often.
+// Finds a name without making a string, because modules are called often.
 struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -29,7 +29,7 @@ struct Mark {
 
 }  // namespace
 
-// Lives as long as the process: a backward may ask for the nodes of a thread that has ended.
+// Lives as long as the process, because a backward may look up the nodes of a thread that has ended.
 struct LayersOfThread {
     std::mutex mutex;
     struct Running {
@@ -40,7 +40,7 @@ struct LayersOfThread {
     std::vector<Mark> marks;    // by first_node
     std::size_t last_step = 0;  // marks before it belong to earlier steps
     bool ran = false;
-    std::unordered_map<std::string, LayerId, Hash, std::equal_to<>> known;  // spares the lock of all names
+    std::unordered_map<std::string, LayerId, Hash, std::equal_to<>> known;  // avoids the lock on all names
 
     void mark(LayerId layer) { mark(layer, at::sequence_number::peek()); }
 
@@ -111,7 +111,7 @@ LayerId Layers::pop() {
 }
 
 void Layers::runs_op(LayerId layer) {
-    // The node is made before its op comes by here.
+    // Torch makes the node before its op is intercepted.
     const std::uint64_t next = at::sequence_number::peek();
     thread().mark(layer, next > 0 ? next - 1 : 0);
 }

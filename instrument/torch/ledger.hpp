@@ -15,14 +15,14 @@
 
 namespace mp::twin {
 
-// What was measured in the step under way, one entry per (layer, op, phase, dtype). Safe from any thread: one lock per
+// The measurements of the current step, one entry per (layer, op, phase, dtype). Safe from any thread: one lock per
 // measured result.
 class Ledger {
 public:
     Ledger(const Layers& layers, Sources& sources) : layers_(layers), sources_(sources) {}
 
     void begin_step(bool sampled);
-    // Whether this step measures everything; else only layer boundaries and what is not finite.
+    // Whether this step measures everything. Otherwise only layer boundaries and non-finite values are measured.
     bool sampled() const noexcept { return sampled_.load(std::memory_order_relaxed); }
 
     // Calls `add` with the entry of this place, under the lock.

@@ -17,7 +17,7 @@ c10::weak_intrusive_ptr<c10::TensorImpl> weak(const at::Tensor& t) {
     return c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr());
 }
 
-// The node that made a tensor, without asking a view to rebuild its own.
+// The number of the node that made a tensor. Does not make a view rebuild its node.
 std::int64_t sequence_of(const at::Tensor& t) {
     const auto* meta = torch::autograd::impl::get_autograd_meta(t);
     return meta && meta->grad_fn_ ? static_cast<std::int64_t>(meta->grad_fn_->sequence_nr()) : -1;

@@ -12,16 +12,16 @@
 namespace mp::twin {
 
 // Finds the losses of a step: the roots of its backward passes. A candidate is a scalar result that was made while
-// gradients were recorded; it is a root if the first node of a backward is its own. Safe from any thread. Tensors are
-// held weakly, but for a declared loss.
+// gradients were recorded; it is a root if its node is the first node of a backward. Safe from any thread. Tensors are
+// held weakly, except for a declared loss.
 class Losses {
 public:
     Losses(const Control& control, ShadowMap& shadows) : control_(control), shadows_(shadows) {}
 
     void candidate(const at::Tensor& scalar);
-    // GradScaler made `root` from `loss`: the loss counts in place of the root.
+    // GradScaler made `root` from `loss`. The loss is recorded instead of the root.
     void scaled(const at::Tensor& root, const at::Tensor& loss);
-    // The program declares its loss (mptrace_loss): it counts in place of the root of the next backward().
+    // The program declares its loss (mptrace_loss). It is recorded instead of the root of the next backward().
     void declared(const at::Tensor& loss);
 
     // The candidate that made this autograd node; nothing if none did.
@@ -30,7 +30,7 @@ public:
     void record(const at::Tensor& root);
 
     bool any() const;
-    // The losses of the step; none are left.
+    // Returns the losses of the step and clears them.
     std::vector<trace::LossRecord> take();
 
 private:
@@ -45,7 +45,7 @@ private:
     ShadowMap& shadows_;
     mutable std::mutex mutex_;
     std::vector<Weak> candidates_;
-    std::size_t next_candidate_ = 0;  // to be replaced
+    std::size_t next_candidate_ = 0;  // the index to replace next
     std::vector<Scaled> scaled_;
     at::Tensor declared_;
     std::vector<trace::LossRecord> records_;

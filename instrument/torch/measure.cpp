@@ -10,7 +10,7 @@
 
 namespace mp::twin {
 
-// The last result of the layer that runs. Held weakly: nothing lives longer because it is measured.
+// The last result of the layer that runs. Held weakly, so that measuring extends no lifetime.
 struct Boundary {
     std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> real;
     const OpInfo* op = nullptr;
@@ -21,20 +21,20 @@ namespace {
 
 constexpr double kLargeError = 0.1;  // inherited errors from here on are traced to the inputs
 
-// Ops that write constants or move what is there: an infinity in their results was put there on purpose.
+// Whether the op writes constants or moves values. An infinity in its result is intended.
 bool places_constants(const OpInfo& op) {
     return op.moves_bytes || op.base == "_to_copy" || op.traits.has(Trait::writes_constants);
 }
 
-// Whether an op's result can be what its inputs were not: not finite. Moving values makes none, nor does a cast
-// to a format with the range of fp32.
+// Whether the op can make a non-finite result from finite inputs. Moving values cannot, nor can a cast to a format
+// with the range of fp32.
 bool may_leave_format(const OpInfo& op, at::ScalarType dtype) {
     if (!is_low_precision(dtype)) return false;
     if (!places_constants(op)) return true;
     return dtype != at::kBFloat16 && (op.base == "copy" || op.base == "_to_copy");
 }
 
-// Ops with a domain are rare in forward and backward; an optimizer has them for every tensor.
+// Ops with a domain are rare in forward and backward, but an optimizer runs them for every tensor.
 bool has_a_domain(const OpInfo& op, Phase phase) {
     return (phase == Phase::forward || phase == Phase::backward) && op.traits.has(Trait::domain);
 }
@@ -78,7 +78,7 @@ Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
     return inputs;
 }
 
-// Whether this call made a value that is not finite out of finite ones, where fp32 would not have.
+// Whether this call made a non-finite value from finite ones and fp32 would not have made it.
 bool is_origin(const OpInfo& op, const TensorStats& stats, const Divergence& cum, bool has_twin) {
     if (places_constants(op)) return has_twin && cum.nonfinite_real > 0;
     if (!has_twin) return stats.nan > 0 || is_arithmetic(op);
@@ -150,7 +150,7 @@ void measure_result(Ledger& ledger, const Site& site, const OpInfo& op, const Ca
     bool origin = call.target_was_finite && stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
     if (origin) {
         inputs = inputs_of(op, call.real);
-        // A NaN that the twin has too comes from no overflow of a format: -inf * 0 made it as well as 0 / 0 does.
+        // A NaN that the twin has too does not come from an overflow. -inf * 0 can make it, as 0 / 0 can.
         const bool shared = has_twin && stats.nan > 0 && cum.nonfinite_real == 0;
         origin = inputs.finite || (shared && inputs.without_nan);
     }

@@ -4,7 +4,7 @@
 
 namespace mp::twin {
 
-// Notes of how much memory the twin takes. The forecast is also printed, by the first rank.
+// Records notes on the twin's memory. The first rank also prints the forecast.
 void say_memory_forecast(Parts&);
 void say_memory_at_end(Parts&);
 

@@ -18,8 +18,8 @@ struct RunningNode final : at::ObserverContext {
     const NodePlace* outer = nullptr;
 };
 
-// AccumulateGrad has no number of its own. Its parameter says where it belongs. Before 2.1 torch does not name the node
-// that runs; then the node before it is the best guess.
+// AccumulateGrad has no number. Its layer is that of its parameter. Torch before 2.1 does not give the running node;
+// the layer of the node before is then the best guess.
 NodePlace accumulating(Parts& parts, const ThreadState& state) {
     NodePlace place{state.last_node_layer, true, state.node ? state.node->layer_depth : 0};
 #if MP_TORCH_AT_LEAST(2, 1)
@@ -54,7 +54,7 @@ NodePlace place_of(Parts& parts, ThreadState& state, const at::RecordFunction& n
 // number is above that of the node before.
 void look_for_root(Adapter& a, ThreadState& state, const at::RecordFunction& node) {
     const std::int64_t sequence = node.seqNr();
-    if (sequence < 0) return;  // AccumulateGrad has the largest number there is, stored as -1
+    if (sequence < 0) return;  // AccumulateGrad has the largest possible number, stored as -1
     const std::int64_t previous = state.last_node;
     state.last_node = sequence;
     if (state.depth > 0 || (previous >= 0 && sequence <= previous)) return;
@@ -109,7 +109,7 @@ NodePlace place_beside_node(Parts& parts, const OpInfo& op) {
             0};
 #else
     (void)parts;
-    // The engine runs without gradients, and this is all it runs by itself.
+    // The engine runs without gradients, and this is the only op that it runs itself.
     return op.base == "sum" && !at::GradMode::is_enabled() ? NodePlace{state.last_node_layer, true, 0}
                                                            : NodePlace{};
 #endif

@@ -8,8 +8,8 @@ namespace mp::twin {
 
 struct Adapter;
 
-// The place of the node around which this op runs. The engine runs a node's hooks (which gather a shard's parameters)
-// beside it, and sums gradients that were broadcast. Layer 0 outside a backward, as far as torch tells.
+// The place of an op that runs in a backward but not inside a node. The engine runs the hooks of a node (which gather a
+// shard's parameters) around the node, and it sums gradients that were broadcast. Layer 0 if torch reports no backward.
 NodePlace place_beside_node(Parts&, const OpInfo&);
 
 // Watches autograd nodes begin and end: losses are the roots of a backward, and a node's ops belong to the

@@ -10,8 +10,8 @@
 
 namespace mp::twin {
 
-// Remarks of this process in its recording. A text is recorded once, with the step in which it came up first. Safe
-// from any thread.
+// Writes notes of this process into its recording. A text is recorded once, with the first step in which it occurs.
+// Safe from any thread.
 class Notes {
 public:
     Notes(Recording& recording, const CurrentStep& now) : recording_(recording), now_(now) {}

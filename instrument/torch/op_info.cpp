@@ -62,7 +62,7 @@ bool is_dtype_name(std::string_view name) {
 Argument describe_argument(const c10::Argument& argument, std::size_t position, std::string_view space,
                            std::string_view base, Traits traits) {
     const std::string& name = argument.name();
-    // c10d schemas declare no write, and those of 1.13 have no argument names: what is written comes first.
+    // c10d schemas declare no write, and those of 1.13 have no argument names: the written argument comes first.
     const bool collective_output = space == "c10d" && position == 0;
     Argument a;
     a.tensor = is_tensor_like(argument.type());

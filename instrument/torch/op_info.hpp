@@ -13,8 +13,8 @@ namespace mp::twin {
 // How the twin follows an op. Each rule is one function of twin.cpp, rules.cpp or collective_rule.cpp.
 enum class Rule : std::uint8_t {
     generic,       // the same op on the shadows
-    sampler,       // draws numbers and nothing else: the shadow takes over the real sample
-    random,        // a function of its inputs that also draws: run twice from one generator state
+    sampler,       // only draws numbers; the shadow gets the real sample
+    random,        // a function of its inputs that also draws; run twice from one generator state
     dropout,       // native_dropout: the real mask on the shadow input
     unscale,       // GradScaler's unscale: real found_inf and inverse scale
     follow_real,   // results are the real run's decisions (loss scale, growth tracker)
@@ -45,7 +45,7 @@ struct OpInfo {
     Rule rule = Rule::generic;
     bool writes = false;
     bool is_view = false;      // every result is declared an alias and nothing is written
-    bool moves_bytes = false;  // copies elements without looking at them: cat, copy_, all_gather ...
+    bool moves_bytes = false;  // copies elements without computing on them: cat, copy_, all_gather ...
     std::vector<Argument> arguments;
 };
 

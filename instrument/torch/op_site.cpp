@@ -8,7 +8,7 @@
 namespace mp::twin {
 namespace {
 
-// Moves a value from its old one, as an average of weights or a counter does. Filling memory does not.
+// Whether the op updates the old value, as for an average of weights or a counter. Filling memory is not an update.
 bool updates_in_place(const OpInfo& info) {
     return info.rule == Rule::generic &&
            std::any_of(info.arguments.begin(), info.arguments.end(),
@@ -38,7 +38,7 @@ Site site_of(Parts& parts, const OpInfo& info, bool forward) {
     const LayerId running = all.current();
     const NodePlace* const node = thread_state().node;
     if (node && !(at::GradMode::is_enabled() && all.depth() > node->layer_depth)) {
-        // A checkpointed forward runs modules inside a backward: their ops are forward again.
+        // A checkpointed forward runs modules inside a backward. Their ops have the phase forward.
         site.phase = Phase::backward;
         site.layer = all.depth() > node->layer_depth ? running : node->layer;
         site.guessed = node->guessed;

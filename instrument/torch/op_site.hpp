@@ -6,7 +6,8 @@
 
 namespace mp::twin {
 
-// Which layer and phase an op of this thread belongs to; unknown if nothing tells. `forward`: it records gradients.
+// Which layer and phase an op of this thread belongs to; unknown if neither can be determined. `forward`: it records
+// gradients.
 Site site_of(Parts&, const OpInfo&, bool forward);
 
 }  // namespace mp::twin

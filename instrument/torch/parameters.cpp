@@ -208,7 +208,7 @@ void Parameters::forget_values() {
     kept_.clear();
 }
 
-// Averages of weights move between steps, and no optimizer moves them.
+// Averages of weights change between steps, but not in an optimizer.
 void Parameters::keep_untrained(ShadowMap& shadows) {
     const TwinScope scope;
     const std::lock_guard lock(mutex_);
@@ -232,7 +232,7 @@ void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& r
     if (found == kept_.end()) return;
     const Kept& kept = found->second;
     cpu::TensorView before, after, wanted_before, wanted_after;
-    // The twin's update is the wanted one. Without a twin the gradient only tells which elements should move.
+    // The twin's update is the wanted one. Without a twin the gradient only shows which elements should move.
     const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
     if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
         !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||

@@ -17,23 +17,23 @@
 namespace mp::twin {
 
 // The tensors of the program that have names: parameters, their gradients, buffers, optimizer state. They are held
-// weakly, so nothing lives longer because it is measured. Only a run that saves its state at the end keeps them until
+// weakly, so measuring extends no lifetime. Only a run that saves its state at the end keeps them until
 // then, because most programs free their model before they exit.
 //
-// Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope) and need no
-// other lock of the adapter but that of the shadow map.
+// Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope). They take
+// no other lock of the adapter except that of the shadow map.
 class Parameters {
 public:
-    // `keep`: until the end.
+    // `keep`: holds the tensors until the program ends.
     Parameters(Layers& layers, bool keep) : layers_(layers), keep_(keep) {}
 
     void add(trace::TensorKind, std::string_view name, const at::Tensor&);
     // For programs without Python: leaf tensors get names in order of their first use.
     void add_leaf(const at::Tensor&);
     bool is_leaf_storage(const c10::StorageImpl*) const;
-    // Whether the storage is that of a gradient as the parameters hold them now.
+    // Whether the storage belongs to a current gradient of a parameter.
     bool is_gradient_storage(const c10::StorageImpl*) const;
-    // A hash of sampled values of every leaf: a step that moved no weight leaves it as it was.
+    // A hash of sampled values of every leaf: a step that changes no weight does not change the hash.
     std::uint64_t leaves_fingerprint() const;
 
     std::uint64_t elements() const;  // of the parameters

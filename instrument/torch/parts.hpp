@@ -20,7 +20,7 @@
 
 namespace mp::twin {
 
-// What the adapter of a process knows, one object per kind of knowledge. A part refers only to parts above it, and each
+// The state of the adapter of a process, one object per kind of data. A part refers only to parts above it, and each
 // is safe from any thread by itself. The locks of the parts are leaves: no part calls another one under its own lock,
 // with three exceptions, all downwards. Parameters ask the shadow map, the shadow map takes blocks from the pool, and
 // CallPaths interns names of layers.

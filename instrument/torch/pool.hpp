@@ -8,11 +8,11 @@
 
 namespace mp::twin {
 
-// Memory of the twin: blocks that its tensors gave back are handed out again, hot and without page faults. Blocks are
-// kept until the process ends. Safe from any thread: one lock per block.
+// Memory of the twin. Blocks that its tensors freed are used again, so they are in the cache and cause no page
+// faults. Blocks are kept until the process ends. Safe from any thread: one lock per block.
 class Pool {
 public:
-    // Eight sizes in every doubling, from 64 B (an alignment) to 1 GiB. Pages of a block that are not asked for are
+    // Eight sizes in every doubling, from 64 B (an alignment) to 1 GiB. Pages of a block beyond the requested size are
     // never touched.
     static constexpr std::size_t kSizes = 25 * 8;
     static constexpr std::size_t size_index(std::size_t bytes);
@@ -23,7 +23,7 @@ public:
     void* take(std::size_t index);
     void give(std::size_t index, void* block);
 
-    // Around a fork: if another thread were inside, the child's copy would stay locked for ever.
+    // Held during a fork. If another thread held the lock then, the child's copy would stay locked for ever.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
 

@@ -10,8 +10,8 @@
 
 namespace mp::twin {
 
-// The file of this process. It is created when there is something to record: a process that never trains leaves none.
-// Creating it is tried once. Safe from any thread; once the file is open, no lock of this class is taken.
+// The file of this process. It is created with the first record, so a process that never trains has no file. Only one
+// attempt is made to create it. Safe from any thread; once the file is open, no lock of this class is taken.
 class Recording {
 public:
     explicit Recording(const Control& control) : control_(control) {}
@@ -20,7 +20,7 @@ public:
     bool open();
     bool is_open() const noexcept { return recorder_.load(std::memory_order_acquire) != nullptr; }
 
-    // Nothing is recorded while there is no file.
+    // Does nothing while there is no file.
     void step(const trace::StepRecord&);
     void note(const trace::NoteRecord&);
     std::int64_t steps() const noexcept { return steps_; }

@@ -1,4 +1,4 @@
-// The rules that are not "the same op on the shadows". Each says what the twin does and why.
+// The rules that are not "the same op on the shadows". Each comment gives the twin's action and the reason.
 
 #include "instrument/torch/sample.hpp"
 #include "instrument/torch/tensors.hpp"
@@ -34,7 +34,7 @@ at::Generator generator_of(const Call& call) {
     return at::globalContext().defaultGenerator(device);
 }
 
-// get_state and set_state leave the caller's lock to us.
+// get_state and set_state require the caller to hold the generator's lock.
 at::Tensor state_of(at::Generator& generator) {
     const std::lock_guard<std::mutex> lock(generator.mutex());
     return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>(generator.getIntrusivePtr()->get_state()));
@@ -47,8 +47,8 @@ void set_state(at::Generator& generator, const at::Tensor& state) {
 
 }  // namespace
 
-// A function of its inputs that also draws (SDPA with dropout, rrelu): both runs draw the same numbers,
-// and the program's generator ends where its own run left it.
+// A function of its inputs that also draws (SDPA with dropout, rrelu). Both runs draw the same numbers, and the
+// program's generator keeps the state after the real run.
 void Twin::random(Call& call) {
     at::Generator generator = generator_of(call);
     at::Tensor before, after;
@@ -104,7 +104,7 @@ void Twin::dropout(Call& call) {
 }
 
 // _amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale): the twin's gradients carry the
-// real scale, so the real inverse takes it off again; whether the step is skipped is the program's decision.
+// real scale, so the real inverse removes it. The program decides whether the step is skipped.
 void Twin::unscale(Call& call) {
     arguments_.prepare(call);
     run_real(call);
@@ -119,7 +119,7 @@ void Twin::unscale(Call& call) {
     parts_.coverage.shadowed(result_bytes(call));
 }
 
-// The loss scale and its growth tracker: the twin's are the program's.
+// The twin uses the program's loss scale and growth tracker.
 void Twin::follow_real(Call& call) {
     run_real(call);
     if (parts_.control.local()) return;
@@ -135,7 +135,7 @@ void Twin::follow_real(Call& call) {
 }
 
 // Values picked by indices: by default the program's indices pick from the twin's values, so that both runs use the
-// same tokens and experts. With free integers the twin picks for itself.
+// same tokens and experts. With free integers the twin uses its own indices.
 void Twin::by_index(Call& call) {
     const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
     if (parts_.control.local() || parts_.control.options().free_ints || !pairs || rule_disabled("locked"))
@@ -164,7 +164,7 @@ void Twin::by_index(Call& call) {
             if (dropped) values = values.squeeze(dim);
         }
         bind_tensor(call, result(call, 0).toTensor(), values);
-        // What the twin would have picked is still worth a count.
+        // Runs the twin's own choice only to count that it differs.
         Stack own(call.shadow.begin(), call.shadow.end());
         call.op.callBoxed(&own);
         const at::Tensor chosen = own[1].toTensor();
@@ -179,7 +179,7 @@ void Twin::by_index(Call& call) {
     }
 }
 
-// A value becomes a number of the program. The twin cannot follow it there; that it differed is counted.
+// A value becomes a number of the program, which the twin cannot follow. A value that differs is counted.
 void Twin::leak(Call& call) {
     run_real(call);
     if (parts_.control.local() || call.real.empty() || !call.real[0].isTensor()) return;

@@ -12,8 +12,8 @@ struct NamedTensor {
     at::Tensor tensor;  // contiguous, on the CPU, fp32 or fp64
 };
 
-// Writes a safetensors file: 8 bytes of header length, a JSON header, the values. The file appears whole
-// or not at all. An error text, or empty. Format: github.com/huggingface/safetensors, README.
+// Writes a safetensors file: 8 bytes of header length, a JSON header, the values. The file appears completely
+// or not at all. Returns an error text, or "". Format: github.com/huggingface/safetensors, README.
 std::string write_safetensors(const std::string& path, std::vector<NamedTensor>);
 
 }  // namespace mp::twin

@@ -7,10 +7,10 @@
 namespace mp::twin {
 namespace {
 
-constexpr std::int64_t kMostElements = 64 << 20;  // of one call: LOC takes 4 B of memory for each
+constexpr std::int64_t kMostElements = 64 << 20;  // of one call; LOC takes 4 bytes of memory for each
 constexpr std::int64_t kSmall = 4096;             // fp32 results up to here are measured like low precision
 
-// Casts and moves introduce one rounding at most, which says nothing about the layer.
+// Casts and moves introduce at most one rounding, which does not depend on the layer.
 bool has_local(const Call& call) {
     return call.info.rule == Rule::generic && !call.bytes && !call.info.moves_bytes &&
            call.info.base != "_to_copy";
@@ -111,7 +111,7 @@ void Sample::measure(const Call& call, const Stack& results, const Stack& local)
     }
 }
 
-// result = running value + addend: did the running value stay as it was although something was added?
+// result = running value + addend: counts the elements that did not change although something was added.
 void Sample::measure_sums(const Call& call) const {
     if (!is_sum(call.info) || call.real.size() < 2 || !call.real[0].isTensor() || !call.real[1].isTensor())
         return;

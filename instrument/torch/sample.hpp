@@ -8,15 +8,15 @@
 
 namespace mp::twin {
 
-// What a sampled step measures of one call beside the twin's own run: the fp32 op on the real inputs (LOC), and the old
-// values of what an in-place op changes. Lives as long as the call, on its thread.
+// The measurements of one call in a sampled step, apart from the twin's own run: the fp32 op on the real inputs (LOC),
+// and the old values of the tensors that an in-place op changes. Lives as long as the call, on its thread.
 class Sample {
 public:
     Sample(Ledger& ledger, ShadowArguments& arguments) : ledger_(ledger), arguments_(arguments) {}
 
-    // Before the real op of one that writes, after it otherwise.
+    // Called before the real op if the op writes its arguments, after it otherwise.
     void prepare(Call&);
-    // Runs the fp32 op and measures every float result. `results`: the twin's, as its op returned them.
+    // Runs the fp32 op and measures every float result. `results`: of the twin's op.
     void finish(Call&, const Stack& results);
 
 private:

@@ -16,7 +16,10 @@ std::string write_values(const std::string& path, const Parts& parts, ShadowMap*
     const TwinScope scope;
     std::vector<NamedTensor> tensors = parts.parameters.values(shadows);
     tensors.push_back(
-        {"losses", at::empty({0}, at::kDouble)});  // the programs' own files have one; ours is empty
+        {"losses",
+         at::empty(
+             {0},
+             at::kDouble)});  // the format of the files that programs write has this entry; ours is empty
     return write_safetensors(path, tensors);
 }
 

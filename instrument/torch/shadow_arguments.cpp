@@ -101,7 +101,7 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
         shadow = found.shadow;
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);
-            // Whole-tensor writes need no history; everything else now starts from the program's values.
+            // Writes of a whole tensor need no history. All other tensors start from the program's values.
             const Seed why = found.found == Found::stale  ? Seed::stale
                              : found.found == Found::lost ? Seed::lost
                                                           : Seed::external;

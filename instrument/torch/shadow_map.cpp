@@ -7,7 +7,7 @@
 namespace mp::twin {
 namespace {
 
-// A NaN that arithmetic does not produce: the lane holds no float of the twin's.
+// A NaN that arithmetic does not produce: a lane with it holds no float of the twin.
 constexpr std::int32_t kEmptyLane = 0x7FA5A5A5;
 
 std::size_t component_bytes(at::ScalarType type) {
@@ -73,7 +73,7 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
 ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
     const auto it = shadows_.find(real.storage().unsafeGetStorageImpl());
     if (it == shadows_.end()) return nullptr;
-    // The weak pointer keeps the address taken, so an expired entry cannot be this storage; a resized one can.
+    // The weak pointer keeps the address in use, so an expired entry cannot be this storage. A resized storage can.
     if (it->second.real_bytes == storage_bytes(real)) return &it->second;
     erase(it->second);
     return nullptr;
@@ -106,7 +106,7 @@ at::Tensor ShadowMap::flat(const Shadow& shadow) {
     return flat_of(shadow.memory, shadow.type, shadow.real_bytes / shadow.lane_bytes);
 }
 
-// Most tensors are asked for as they were before.
+// Most tensors have the same geometry as in the last look-up.
 at::Tensor ShadowMap::view(Shadow& shadow, const at::Tensor& real) {
     const at::ScalarType type = twin_dtype(real.scalar_type());
     const bool same =
@@ -177,7 +177,7 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
         return {from_lanes(*shadow, real), Found::hit};
     const at::ScalarType wanted = is_float ? component_type(twin_dtype(type)) : type;
     if (shadow->type != wanted || shadow->lane_bytes != component_bytes(type)) {
-        // The memory is now read as another type. For integers the real ones serve.
+        // The memory is now read as another type. For integers the real values are used.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
     return {view(*shadow, real), Found::hit};
@@ -271,8 +271,8 @@ at::Tensor ShadowMap::lanes(const at::Tensor& real, bool create) {
     return view_like(real, shadow->memory, at::kInt);
 }
 
-// Float access to memory that was last moved as bytes: back to one element per component. Components
-// whose bytes brought no float are taken from the real values.
+// Converts lanes back to one element per component, for a float access to memory that was last moved as bytes.
+// Components without a float in their lane get the real values.
 at::Tensor ShadowMap::from_lanes(Shadow& shadow, const at::Tensor& real) {
     const at::ScalarType type = real.scalar_type();
     const std::int64_t step = static_cast<std::int64_t>(component_bytes(type));

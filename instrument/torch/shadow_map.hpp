@@ -20,8 +20,8 @@ namespace mp::twin {
 // differ from the program's.
 //
 // Byte mode: a program that packs floats through uint8 views (FSDP2 with mixed dtypes) moves them as bytes.
-// The flat buffer then has one 4-byte lane per real byte, and the component's fp32 value stands in the lane
-// of its first byte: any op that only moves bytes moves lanes, and values arrive where their bytes do.
+// The flat buffer then has one 4-byte lane per real byte, and the component's fp32 value is in the lane
+// of its first byte. An op that only moves bytes moves lanes, so the values move with their bytes.
 //
 // Safe from any thread: every public function takes the lock once. Everything here runs under TwinScope.
 class ShadowMap {
@@ -30,7 +30,7 @@ public:
         hit,
         unknown,  // the storage was never seen: its data came from outside the dispatcher
         lost,     // it was seen, but the twin could not follow the op that wrote it
-        stale,    // it was written behind the dispatcher
+        stale,    // a write bypassed the dispatcher
     };
 
     struct Lookup {
@@ -38,15 +38,15 @@ public:
         Found found = Found::unknown;
     };
 
-    // The shadow of a float, complex or integer tensor. An integer tensor without differing twin is
-    // `unknown`: the real one serves.
+    // The shadow of a float, complex or integer tensor. An integer tensor whose twin does not differ is
+    // `unknown`; the real one is used.
     Lookup find(const at::Tensor& real);
     // A shadow with the real values. `overwritten`: the caller is about to write every element.
     at::Tensor seed(const at::Tensor& real, bool overwritten);
     // Takes over a result of a twin op as the shadow of a real result, which the real op has just written. Float memory
     // counts as written(); integer memory has no fingerprint, because ops that write it are not followed.
     void bind(const at::Tensor& real, const at::Tensor& shadow);
-    // The storage holds values that the twin does not have.
+    // Marks the storage as lost: it holds values that the twin does not have.
     void lose(const at::Tensor& real);
     // As above, if the storage has a float shadow: its memory was written through an integer tensor.
     void lose_floats(const at::Tensor& real);
@@ -54,8 +54,8 @@ public:
     // has a shadow of its present size.
     bool written(const at::Tensor& real, bool later = false);
 
-    // Lanes of a 1-byte tensor whose storage carries floats; undefined when it carries none. `create`: make
-    // empty lanes in that case.
+    // The lanes of a 1-byte tensor whose storage carries floats. If it carries none, undefined, or with `create` new
+    // empty lanes.
     at::Tensor lanes(const at::Tensor& real, bool create);
 
     // The twin's value of a tensor: a copy in fp32; a copy of the real values if there is no shadow.
@@ -69,9 +69,9 @@ private:
         c10::weak_intrusive_ptr<c10::StorageImpl> storage;
         c10::Storage memory{};             // the flat buffer; none: lost
         at::ScalarType type = at::kFloat;  // of its elements
-        at::Tensor view{};  // of the buffer, as the program's tensor looked when it was last asked for
-        std::size_t lane_bytes = 0;  // real bytes per element of the buffer
-        std::size_t real_bytes = 0;  // of the storage when the shadow was made
+        at::Tensor view{};                 // of the buffer, with the geometry of the last look-up
+        std::size_t lane_bytes = 0;        // real bytes per element of the buffer
+        std::size_t real_bytes = 0;        // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
         Shadow* older = nullptr;  // by age of the storage's first shadow

@@ -129,7 +129,7 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("shadow(Tensor t) -> Tensor", &shadow);
 }
 
-// The same without the dispatcher: a microsecond a module call is what the shim can spend. For C++ programs
+// The same without the dispatcher, because the shim may spend at most a microsecond per module call. For C++ programs
 // they are the public interface, which instrument/preload forwards (mptrace.h).
 #define MP_PUBLIC extern "C" __attribute__((visibility("default")))
 

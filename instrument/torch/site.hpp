@@ -10,7 +10,7 @@ namespace mp::twin {
 // A layer's name, interned by Layers for the life of the process. 0: the layer is unknown.
 using LayerId = std::uint32_t;
 
-// Where an op runs.
+// The place of an op: its layer, its phase and its position in the step.
 struct Site {
     LayerId layer = 0;
     bool guessed = false;
@@ -19,7 +19,7 @@ struct Site {
     std::uint64_t address = 0;  // of the call in a C++ program; 0: unknown
 };
 
-// Where an autograd node belongs.
+// The layer of an autograd node.
 struct NodePlace {
     LayerId layer = 0;
     bool guessed = false;

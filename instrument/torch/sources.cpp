@@ -80,7 +80,7 @@ std::string file_of(const Python& api, Python::Object* frame) {
     return file;
 }
 
-// Walks outwards to the first frame of the user's.
+// Walks outwards to the user's first frame.
 std::string walk_to_user_frame(const Python& api) {
     Python::Object* frame = api.frame();  // borrowed
     if (!frame) return "";
@@ -118,7 +118,7 @@ std::string Sources::of(const Site& site, const OpInfo& op) {
     {
         const std::lock_guard lock(mutex_);
         if (const auto it = known_.find(key); it != known_.end()) return it->second;
-        // A backward runs in C++: its frame is that of the call of backward(), which does not say where the layer is.
+        // A backward runs in C++. Its Python frame is the call of backward(), which is not the place of the layer.
         if (site.phase == Phase::backward)
             if (const auto it = forward_.find(site.layer); it != forward_.end()) return it->second;
     }

@@ -10,11 +10,11 @@
 
 namespace mp::twin {
 
-// Where the program asks for an op: "train.py:88" of the innermost Python frame outside torch and outside the shim. For
+// The place that calls an op: "train.py:88", the innermost Python frame outside torch and outside the shim. For
 // a backward op it is the place of the forward. Empty if there is no Python or no such frame.
 //
-// The interpreter is asked once per (layer, op, phase), a few hundred times a run. Asking takes the GIL, which torch
-// has released for the time of the op. So callers hold no lock, and threads without Python state are never asked. Safe
+// The look-up is done once per (layer, op, phase), a few hundred times per run. It takes the GIL, which torch has
+// released during the op. So callers hold no lock, and threads without Python state do no look-up. Safe
 // from any thread.
 class Sources {
 public:

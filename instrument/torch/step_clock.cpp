@@ -47,7 +47,7 @@ void StepClock::after_step(std::int64_t optimizer, bool skipped, double scale) {
     const std::lock_guard lock(mutex_);
     parts_.now.in_optimizer = false;
     if (!parts_.control.armed()) return;
-    // Gradients that cost a step are measured also in steps that measure no other tensors.
+    // The gradients of a skipped step are measured even if the step measures no other tensors.
     if (skipped) tensors_.measure_gradients(StepTensors::Gradients::without_twin);
     if (optimizer == 0 || parts_.losses.any()) end_step_locked(optimizer, skipped, scale);
 }

@@ -9,9 +9,9 @@
 
 namespace mp::twin {
 
-// Where one step ends and the next begins, and the record of each. Its callers know when: the shim by hooks on
-// optimizers, the program by mptrace_step, InferredClock by what the program does. Safe from any thread: one lock for
-// the whole end of a step. It is taken before every lock of the parts, and never on the way of an op.
+// Ends steps and writes the record of each. Three callers end steps: the shim with hooks on optimizers, the program
+// with mptrace_step, and InferredClock from the ops of the program. Safe from any thread: one lock for
+// the whole end of a step. It is taken before every lock of the parts, and never during an op.
 class StepClock {
 public:
     // Begins step 0.

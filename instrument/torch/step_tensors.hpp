@@ -9,7 +9,7 @@
 
 namespace mp::twin {
 
-// What a step measures of the tensors that have names, and which dtypes live where. Called by the step clocks; `place`
+// Measures the named tensors of a step, and records which dtypes they have. Called by the step clocks; `place`
 // is safe from any thread.
 class StepTensors {
 public:
@@ -33,9 +33,9 @@ public:
     // Parameters, optimizer state, buffers and gradients, as they are after the step.
     void end_step(trace::StepRecord&);
 
-    // A dtype that the adapter cannot see by itself: of a checkpoint's tensors.
+    // Adds a dtype that the adapter cannot see itself: that of a checkpoint's tensors.
     void place(trace::DTypePlace);
-    // Adds what lives in which dtype, if that differs from the record before. The ops of the record are complete.
+    // Adds the dtypes of all roles, if they differ from the record before. The ops of the record are complete.
     void put_places(trace::StepRecord&);
 
 private:
@@ -44,7 +44,7 @@ private:
     ShadowMap* shadows() { return has_twin() ? &parts_.shadows : nullptr; }
 
     Parts& parts_;
-    std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they are there
+    std::vector<trace::TensorRecord> gradients_;  // measured before the step, while they exist
     std::string last_places_;                     // as recorded last
     std::mutex mutex_;                            // of checkpoints_
     std::vector<trace::DTypePlace> checkpoints_;

@@ -59,7 +59,8 @@ bool carries_floats(const at::Tensor& t) {
 bool has_plain_memory(const at::Tensor& t) {
     return t.defined() && t.layout() == at::kStrided && t.has_storage() && !t.is_quantized() &&
            !t.is_meta() && !t.is_mkldnn() && !t._is_zerotensor() &&
-           (t.numel() == 0 || t.storage().data() != nullptr);  // a sharded parameter's memory comes and goes
+           (t.numel() == 0 ||
+            t.storage().data() != nullptr);  // the memory of a sharded parameter is freed and allocated again
 }
 
 bool is_low_precision(at::ScalarType type) {

@@ -8,10 +8,10 @@
 
 namespace mp::twin {
 
-// What the adapter asks about one tensor. These functions keep no state and are safe from any thread.
+// Properties of one tensor. These functions keep no state and are safe from any thread.
 
 DType dtype_of(at::ScalarType);
-// The dtype of the twin's value: fp32, fp64, or complex of these; integers stay what they are.
+// The dtype of the twin's value: fp32, fp64, or complex of these; integers keep their dtype.
 at::ScalarType twin_dtype(at::ScalarType real);
 // Float, complex or float8.
 bool carries_floats(const at::Tensor&);
@@ -23,7 +23,7 @@ bool is_low_precision(at::ScalarType);
 bool view_for_kernels(const at::Tensor&, cpu::TensorView&);
 // Whether any value is NaN or infinite, as fast as memory is read.
 bool any_nonfinite(const at::Tensor&);
-// A hash of 61 words spread over the storage; a constant if the memory is not the CPU's. It detects writes to the
+// A hash of 61 words spread over the storage; a constant if the memory is not on the CPU. It detects writes to the
 // whole tensor: a write to other words only is not seen.
 std::uint64_t fingerprint_of(const at::Tensor&);
 std::uint64_t bytes_of(const at::Tensor&);

@@ -40,7 +40,7 @@ bool thread_is_the_programs(ThreadState& state) noexcept {
     if (state.autograd_depth > 0) return true;
     if (!state.known) {
         state.belongs = is_main_thread() || runs_python();
-        // Only a yes is final: a thread may enter Python later, for a future's callback.
+        // Only `true` is final, because a thread may enter Python later for the callback of a future.
         state.known = state.belongs;
     }
     return state.belongs;

@@ -16,8 +16,8 @@ struct LayersOfThread;  // layers.cpp
 struct Boundary;        // measure.cpp
 
 // All that the adapter knows about one thread of the program; its only thread-local. It is trivially destructible,
-// because ops may still run while the thread's other thread-locals are destroyed. What it points to lives as long as
-// the process, and only threads that run layers have any.
+// because ops may still run while the thread's other thread-locals are destroyed. The objects that it points to live
+// as long as the process, and only threads that run layers have them.
 struct ThreadState {
     int depth = 0;           // inside a kernel, or inside our own work: ops here are not the program's
     int autograd_depth = 0;  // inside an autograd node
@@ -41,7 +41,7 @@ ThreadState& thread_state() noexcept;
 // with low-precision values.
 bool thread_is_the_programs(ThreadState&) noexcept;
 
-// While it lives, ops of this thread are ours: nothing is shadowed or counted.
+// During its lifetime ops of this thread are ours and are neither shadowed nor counted.
 class Internal {
 public:
     Internal() : state_(thread_state()) { ++state_.depth; }

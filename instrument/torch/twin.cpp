@@ -11,8 +11,8 @@
 namespace mp::twin {
 namespace {
 
-// Every float result is memory that an argument already had, and nothing was written: a view that its
-// schema does not declare (_unsafe_view, _reshape_alias).
+// Whether every float result is memory of an argument and nothing was written. Such an op makes a view that its schema
+// does not declare (_unsafe_view, _reshape_alias).
 bool only_views(const Call& call, const Stack& stack, std::size_t results) {
     bool all = results > 0;
     for (std::size_t i = 0; i < results; ++i)
@@ -29,7 +29,7 @@ std::string first_line(const std::exception& e) {
 
 }  // namespace
 
-// The real op's own errors are the program's and pass through. An error of ours costs the twin this op.
+// Errors of the real op belong to the program and pass through. After our own error the twin loses this op.
 void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
     Call call(info, op, below, stack);
     try {
@@ -90,7 +90,7 @@ bool Twin::run_shadow(Call& call, Stack& results) {
         if (rule_disabled(call.info.base)) throw std::runtime_error("switched off by a test");
         const TwinScope scope;
         results.assign(call.shadow.begin(), call.shadow.end());
-        call.op.redispatchBoxed(call.below, &results);  // the shadows live where the real tensors live
+        call.op.redispatchBoxed(call.below, &results);  // the shadows are on the device of the real tensors
         return true;
     } catch (const std::exception& e) {
         parts_.coverage.failed(call.info.name, first_line(e), result_bytes(call));
@@ -112,7 +112,7 @@ void Twin::after_writes(Call& call) {
     for (const Call::Pair& pair : call.written_floats) {
         if (pair.real.storage().nbytes() == 0) continue;
         if (parts_.shadows.written(pair.real) && !pair.apart) continue;
-        // An out= argument that was resized has other memory than its shadow was made for.
+        // An out= argument that was resized has different memory from the one its shadow was made for.
         if (pair.real.sizes() == pair.shadow.sizes())
             parts_.shadows.bind(pair.real, pair.shadow);
         else
@@ -204,7 +204,7 @@ void Twin::measure_local(Call& call, const Stack& results) {
     for (const Call::Pair& pair : call.written_floats) compare(pair.real, pair.shadow);
 }
 
-// An op did not make a value that was not finite before it. fp32 targets are searched in sampled steps only.
+// An op did not make a non-finite value that existed before it. fp32 targets are searched in sampled steps only.
 void Twin::look_at_targets(Call& call) const {
     const bool sampled = parts_.ledger.sampled();
     for (std::size_t i = 0; i < call.real.size() && call.target_was_finite; ++i) {
@@ -225,7 +225,7 @@ void Twin::prepare_sample(Call& call, Sample& sample) {
     }
 }
 
-// The results of an op, once the twin has its own. An error here is ours and costs the figures only.
+// Measures the results of an op after the twin's op. An error here is ours and only loses the figures.
 void Twin::measure(Call& call, const Stack& results, Sample& sample) {
     if (rule_disabled("measure")) return;
     try {
@@ -256,7 +256,7 @@ void Twin::generic(Call& call) {
     const bool sampled = parts_.ledger.sampled();
     if (call.info.writes) {
         const TwinScope scope;
-        arguments_.prepare(call);  // before the old values are gone
+        arguments_.prepare(call);  // before the real op overwrites the old values
         look_at_targets(call);
         if (sampled) prepare_sample(call, sample);
     }
@@ -289,7 +289,7 @@ void Twin::generic(Call& call) {
     }
 }
 
-// The twin sees the same sample: its value is the program's, widened.
+// The twin uses the same sample: the program's value, widened.
 void Twin::sampler(Call& call) {
     run_real(call);
     if (parts_.control.local()) return;

@@ -11,14 +11,14 @@ namespace mp::twin {
 
 class Sample;
 
-// Re-runs the program's ops on their shadows. Keeps nothing between calls but in the parts; safe from any thread.
+// Re-runs the program's ops on their shadows. Its only state between calls is in the parts. Safe from any thread.
 class Twin {
 public:
     explicit Twin(Parts& parts)
         : parts_(parts), arguments_(parts.control, parts.now, parts.coverage, parts.shadows) {}
 
-    // Runs the real op, and the twin's; the stack then holds the real results. Throws what the real op
-    // throws and nothing else.
+    // Runs the real op and the twin's op. The stack then holds the real results. Throws only exceptions of the real
+    // op.
     void run(const OpInfo&, const c10::OperatorHandle&, c10::DispatchKeySet below, Stack*);
 
 private:

@@ -14,7 +14,7 @@
 namespace mp::twin {
 namespace {
 
-// A deleter is a plain function: the one way to the pool is the adapter of the process, which is never destroyed.
+// A deleter is a plain function, so it reaches the pool through the adapter of the process, which is never destroyed.
 template <std::size_t index>
 void give_back(void* block) {
     adapter()->pool.give(index, block);

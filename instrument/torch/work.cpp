@@ -12,7 +12,7 @@ void HiddenWork::after_wait() {
     try {
         finished_();
     } catch (const std::exception&) {
-        finished_ = nullptr;  // a figure less
+        finished_ = nullptr;  // an error here only loses a figure
     }
 }
 

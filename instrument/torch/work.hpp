@@ -8,9 +8,9 @@
 
 namespace mp::twin {
 
-// The program's Work, with one difference: what wait() does on the caller's thread is no op of the program.
-// gloo's reduce-scatter copies the received chunk into the output there, from memory that has no shadow;
-// taken for an op, that copy would put low-precision values into the twin.
+// The program's Work, with one difference: the ops of wait() on the caller's thread are not ops of the program.
+// gloo's reduce-scatter copies the received chunk into the output there, from memory that has no shadow.
+// As an op of the program that copy would put low-precision values into the twin.
 class HiddenWork final : public c10d::Work {
 public:
     // `finished` is called after every wait(), and never throws into the program.

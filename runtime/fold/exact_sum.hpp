@@ -6,7 +6,7 @@
 namespace mp::trace {
 
 // A sum of doubles in about 106 bits (Knuth's two-sum, renormalised), so that its rounding to a double does not
-// depend on the order in which ranks are read. Infinities and NaN come through.
+// depend on the order in which ranks are read. Infinities and NaN are kept.
 struct ExactSum {
     double high = 0, low = 0;
 
@@ -25,7 +25,7 @@ struct ExactSum {
         if (std::isfinite(high)) add(other.low);
     }
     double value() const {
-        if (std::isnan(high)) return std::numeric_limits<double>::quiet_NaN();  // the one NaN
+        if (std::isnan(high)) return std::numeric_limits<double>::quiet_NaN();  // always the same bits of NaN
         return std::isfinite(high) ? high + low : high;
     }
 };

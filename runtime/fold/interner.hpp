@@ -11,7 +11,7 @@
 
 namespace mp::trace {
 
-// Numbers for names, so that folding compares and hashes no text.
+// Maps names to numbers, so that folding does not compare or hash texts.
 class Interner {
 public:
     Interner() = default;
@@ -27,7 +27,7 @@ public:
     }
     const std::string& text(std::uint32_t id) const { return names_[id]; }
 
-    // The names of the recording that is read; begin() when it is another one.
+    // Call begin() before each recording. The id() below maps the names of that recording.
     void begin() {
         if (!local_.empty()) before_.swap(local_);
         local_.clear();
@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    // Most recordings of a run number their names alike.
+    // Most recordings of a run give the same name the same number, so the previous recording's id is tried first.
     std::uint32_t as_before(std::size_t at, const std::string& name) {
         if (at < before_.size() && before_[at] != 0 && names_[before_[at] - 1] == name)
             return before_[at] - 1;
@@ -53,7 +53,7 @@ private:
     std::deque<std::string> names_;
     std::unordered_map<std::string_view, std::uint32_t> ids_;
     std::vector<std::uint32_t> local_;   // by index in the recording: id + 1, or 0
-    std::vector<std::uint32_t> before_;  // the same of the recording before
+    std::vector<std::uint32_t> before_;  // the same for the recording before
 };
 
 }  // namespace mp::trace

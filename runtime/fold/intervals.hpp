@@ -6,7 +6,7 @@
 
 namespace mp::trace {
 
-// A set of numbers as first -> last of its gapless stretches.
+// A set of numbers, stored as first -> last of each gapless stretch.
 using Intervals = std::map<std::int64_t, std::int64_t>;
 
 inline void insert(Intervals& set, std::int64_t first, std::int64_t last) {

@@ -10,7 +10,7 @@
 
 namespace mp::trace {
 
-// The layer x step map while it is folded.
+// Builds the map of layers x steps during the fold.
 class LayerMap {
 public:
     explicit LayerMap(std::size_t columns) : most_(columns) {}
@@ -20,7 +20,7 @@ public:
         if (fresh) rows_.push_back({.layer = layer, .phase = phase, .order = order, .cells = {}});
         return at->second;
     }
-    // Where `step` is kept; columns become wider until it fits. Nothing: in no column.
+    // The column of `step`; columns become wider until the step fits. Nothing when the step has no column.
     std::optional<std::size_t> column_of(Step step) {
         if (!step.known() || most_ == 0) return std::nullopt;
         std::int64_t wide = steps_;
@@ -46,7 +46,7 @@ public:
         }
     }
     std::int64_t column_steps() const { return steps_; }
-    // By phase, then order; rows of one length.
+    // Sorted by phase, then order; all rows have the same length.
     std::vector<LayerSteps> sorted() const {
         std::vector<LayerSteps> map = rows_;
         std::size_t columns = 0;

@@ -57,8 +57,8 @@ std::string_view next_line(std::string_view& text) {
     return line;
 }
 
-// Address -> "file:line", of those that have one. Torch's headers are inlined into the program: of the lines
-// that an address stands for, from the innermost outwards, the first of the program's own counts.
+// Address -> "file:line", for addresses that have a line. Torch's headers are inlined into the program, so one
+// address can have several lines, from the innermost function outwards. The first line of the program itself is used.
 std::map<std::string, std::string, std::less<>> ask_addr2line(const std::string& program,
                                                               const std::vector<std::string>& addresses) {
     std::vector<std::string> command{"addr2line", "-a", "-i", "-e", program};
@@ -73,7 +73,7 @@ std::map<std::string, std::string, std::less<>> ask_addr2line(const std::string&
     bool found = false, first = true;
     for (std::string_view out = end.out; !out.empty();) {
         std::string_view line = next_line(out);
-        if (line.starts_with("0x")) {  // the next address, in the order of the question
+        if (line.starts_with("0x")) {  // the next address, in the order of `addresses`
             if (!std::exchange(first, false)) ++address;
             if (address == addresses.end()) break;
             found = false;

@@ -4,9 +4,9 @@
 
 namespace mp::launch {
 
-// Turns the places of a C++ program's calls, "sharded_gpt+0x1f3c4", into "model.cpp:57", by addr2line and the
-// executable that the recording names. What cannot be resolved (no addr2line, another or no executable, no
-// line table) stays as it is.
+// Turns the places of a C++ program's calls, "sharded_gpt+0x1f3c4", into "model.cpp:57", with addr2line and the
+// executable that the recording names. A place that cannot be resolved (no addr2line, no executable or another one,
+// no line table) stays unchanged.
 void resolve_sources(trace::RunModel&);
 
 }  // namespace mp::launch

@@ -26,8 +26,8 @@ struct Finding {
     std::string source;     // "train.py:88"; empty: unknown
     std::string message;    // one sentence: what happened, with its figures
     std::string advice;     // one sentence: what to change
-    double value = 0;       // what was judged ...
-    double limit = 0;       // ... and against what
+    double value = 0;       // the judged figure ...
+    double limit = 0;       // ... and its limit
     std::string unit;       // "phi", "share", "steps", ""
     double importance = 0;  // sorts findings: share of the divergence explained, or how much training is lost
     std::vector<std::string> confirmed_by;      // mp-lint findings at the same place: "MP401 train.py:88"

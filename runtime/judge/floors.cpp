@@ -31,7 +31,7 @@ double expected_phi(std::string_view op) {
     int roundings = 1;
     if (traits.has(Trait::rounds_twice)) roundings = 2;
     if (traits.has(Trait::fused)) roundings = 4;
-    // A backward recomputes what its forward had, and multiplies it with the incoming gradient.
+    // A backward op computes the values of its forward again and multiplies them with the incoming gradient.
     if (is_backward_op(op) && !traits.has(Trait::product)) roundings = std::max(roundings * 2, 3);
     return std::sqrt(static_cast<double>(roundings));
 }
@@ -60,7 +60,8 @@ double total_phi(const OpRecord& op) {
     return floor_ratio(relative(op.error_squares, op.twin_squares), op.dtype);
 }
 
-// PROP has no reference of its own in the record: the fp32 op on the real inputs is close to the twin's result.
+// The record has no separate reference for PROP. The twin's squares serve, because the fp32 op on the real inputs is
+// close to the twin's result.
 double inherited_phi(const OpRecord& op) {
     if (op.loc_compared == 0 || op.compared == 0) return -1;
     return floor_ratio(relative(op.prop_error_squares, op.loc_squares), op.dtype);

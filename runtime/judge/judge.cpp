@@ -99,7 +99,7 @@ std::vector<Rung> ladder_of(const RunModel& model) {
     return out;
 }
 
-// One that a lower loss scale would have cured comes last: GradScaler makes some on purpose.
+// An overflow that a lower loss scale would have prevented comes last, because GradScaler causes some on purpose.
 FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVerdict>& skips) {
     const OpSum* first = nullptr;
     auto key = [&](const OpSum& s) {

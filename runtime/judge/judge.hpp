@@ -10,8 +10,8 @@
 
 namespace mp::trace {
 
-// The default rule pack's numbers; the gate reads them from mp-gate.toml. docs/measures.md says where each
-// comes from.
+// The limits of the rules with their defaults; mp-gate.toml can change them. docs/measures.md gives the source of each
+// number.
 struct Limits {
     double loc_warn_phi = 1.5, loc_fail_phi = 2.0;  // MPT010; widened by 3/sqrt(n) below 1,024 elements
     double gain_bias_u = 0.25;                      // MPT011, in unit roundoffs
@@ -24,8 +24,8 @@ struct Limits {
     double stagnation_warn = 0.3, stagnation_fail = 0.7;      // MPT040
     double reduction_phi = 3;                                 // MPT050
     double coverage_ops = 0.95;                               // MPT090
-    double absorbed = 0.1;  // MPT012: share of a running sum's addends swallowed
-    // MPT013, relative L2 of the inherited error: what one rounding to two significant bits, and to one, would leave.
+    double absorbed = 0.1;  // MPT012: share of a running sum's addends that are absorbed
+    // MPT013, relative L2 of the inherited error: the error of one rounding to two significant bits, and to one.
     double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
 };
 
@@ -56,7 +56,7 @@ struct Check {
     enum class Answer : std::uint8_t { yes, no, not_observed } answer = Answer::not_observed;
     std::string sentence;
     std::string evidence;   // "reduce_scatter in bf16, 240 calls"
-    bool violated = false;  // answered no, and a policy says otherwise
+    bool violated = false;  // the answer is no, and a policy requires yes
 };
 
 struct Judgement {
@@ -70,7 +70,7 @@ struct Judgement {
     struct NotRun {
         std::string rule, why;
     };
-    std::vector<NotRun> not_run;  // rules that had nothing to judge: no twin, no sampled step
+    std::vector<NotRun> not_run;  // rules whose measure was not taken: no twin, no sampled step
 };
 
 // `policies` as --policy takes them (runtime/judge/policy_check.hpp), beside those that the program itself declares.

@@ -22,7 +22,7 @@ int precision_of(DType dtype) {
     return format ? format->mantissa_bits : -1;
 }
 
-// Stored or reduced with fewer bits than the policy says; fp16 for bf16 has more bits and less range.
+// Whether `found` has fewer bits than the policy requires. fp16 in place of bf16 has more bits but less range.
 bool is_below(DType found, DType wanted) {
     if (!format_of(found) || !format_of(wanted) || found == wanted) return false;
     return precision_of(found) < precision_of(wanted) || (is_half(found) && is_half(wanted));
@@ -41,7 +41,7 @@ std::string text_of(const Counts& counts, std::string_view unit) {
 
 // --- checked sentences ---
 
-// All of `counts` in fp32 or wider; nothing counted: not observed.
+// The answer is yes if all of `counts` are in fp32 or wider. Nothing counted: not observed.
 void answer(Case& c, std::string sentence, const Counts& counts, std::string_view unit) {
     Check check;
     check.sentence = std::move(sentence);
@@ -176,8 +176,8 @@ void judge_role(Case& c, const DeclaredPolicy& p, TensorRole role, DType wanted,
     c.out.findings.push_back(std::move(f));
 }
 
-// In which dtype the list wants `op`, when it has it in one that breaks the list; unknown: nothing to say. An
-// op of the low list in fp32 is more precise, and where autocast was switched off by hand it is meant to be.
+// The dtype in which the list runs `op`, if the op breaks the list; else unknown. An op of the low list that ran in
+// fp32 does not break it: fp32 is more precise, and the program may have switched autocast off on purpose.
 DType broken_wish(const DeclaredPolicy& p, const OpRecord& op) {
     if (op.phase != Phase::forward || !is_low_precision(op.dtype)) return DType::unknown;
     if (is_in_place_name(op.op) || is_backward_op(op.op)) return DType::unknown;
@@ -194,7 +194,7 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     for (const OpSum& s : c.model.ops) {
         const DType wanted = broken_wish(p, s.total);
         if (wanted == DType::unknown || !covers(p, s.total.layer)) continue;
-        // Two regions of different dtypes: either may have run this op.
+        // The op may have run in any of the autocast regions, so the policy of one region is enough.
         const bool allowed = std::ranges::any_of(all, [&](const DeclaredPolicy& q) {
             return q.list && broken_wish(q, s.total) == DType::unknown;
         });
@@ -228,7 +228,7 @@ std::vector<DeclaredPolicy> all_policies(Case& c, const std::vector<std::string>
     auto add = [&](const std::string& text, bool by_user) {
         Result<DeclaredPolicy> p = parse_policy(text, version);
         if (!p) {
-            // What a newer adapter may say in a note is not ours to complain about.
+            // A policy found in a note may come from a newer adapter, so only the user's own policies give an error.
             if (by_user) c.out.inconclusive.push_back(p.error().message);
             return;
         }
@@ -237,7 +237,7 @@ std::vector<DeclaredPolicy> all_policies(Case& c, const std::vector<std::string>
     };
     for (const std::string& text : declared) add(text, true);
     for (const std::string& text : c.model.policies) {
-        // A note may name any file; only the user's own command line may have one read.
+        // A note may name any file. Only files that the command line names are read.
         if (std::ranges::find(declared, text) == declared.end() && !text.starts_with("hmp:") &&
             text.substr(0, text.find('@')).find('/') == text.npos && !text.ends_with(".txt"))
             add(text, false);
@@ -264,7 +264,8 @@ void judge_policies(Case& c, const std::vector<std::string>& declared) {
     for (const DeclaredPolicy& p : policies) {
         if (p.kind == Kind::tf32) answer_tf32(c, p);
         if (p.kind == Kind::fsdp) {
-            // One policy a layer: the reductions are not told apart by layer, so the first one speaks for all.
+            // There is one policy per layer, but reductions are recorded without their layer. The first policy judges
+            // them all.
             if (!reduction_judged) judge_reduce(c, p);
             reduction_judged = true;
             judge_role(c, p, TensorRole::buffer, p.buffer, "buffers");

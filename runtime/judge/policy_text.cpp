@@ -12,7 +12,7 @@
 namespace mp::trace {
 namespace {
 
-constexpr std::size_t kLongest = 4096;   // of a policy text
+constexpr std::size_t kLongest = 4096;   // bytes of a policy text
 constexpr off_t kLargestList = 1 << 20;  // bytes of a list file
 
 struct Pair {
@@ -30,7 +30,8 @@ Result<std::vector<Pair>> pairs_of(std::string_view text, std::string_view body,
         body.remove_prefix(std::min(item.size() + 1, body.size()));
         const std::size_t equals = item.find('=');
         if (equals == std::string_view::npos || equals == 0)
-            return wrong(text, quoted(item) + " is no key=value", "the keys are " + std::string(keys));
+            return wrong(text, quoted(item) + " is not of the form key=value",
+                         "the keys are " + std::string(keys));
         out.push_back({std::string(item.substr(0, equals)), std::string(item.substr(equals + 1))});
     }
     return out;
@@ -40,7 +41,7 @@ Result<DType> dtype_of(std::string_view text, const std::string& value) {
     if (value == "none" || value == "None" || value.empty()) return DType::unknown;
     const std::optional<DType> dtype = dtype_from_name(value);
     if (!dtype || !is_float(*dtype))
-        return wrong(text, quoted(value) + " is no float dtype", "fp32, bf16, fp16, e4m3, e5m2 or none");
+        return wrong(text, quoted(value) + " is not a float dtype", "fp32, bf16, fp16, e4m3, e5m2 or none");
     return *dtype;
 }
 

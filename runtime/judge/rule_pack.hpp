@@ -7,7 +7,7 @@
 
 namespace mp::trace {
 
-// What a rule must have measured to say anything.
+// The measurements that a rule needs.
 enum class Needs : unsigned char {
     nothing,
     twin,        // mode step or trajectory
@@ -17,8 +17,8 @@ enum class Needs : unsigned char {
     ddp,         // replicated parameters with hashes
 };
 
-// The rules of the gate, by id. Ids are never reused. What each judges, and why its default is what it is:
-// docs/gate.md.
+// The rules of the gate, sorted by id. Ids are never reused. docs/gate.md describes each rule and the reason for its
+// default.
 struct RuleInfo {
     std::string_view id, name, title;
     Needs needs = Needs::nothing;

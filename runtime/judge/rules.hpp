@@ -13,7 +13,7 @@
 
 namespace mp::trace {
 
-// What every rule may ask.
+// The input of every rule, and the judgement that rules add to.
 struct Case {
     const RunModel& model;
     const Limits& limits;
@@ -21,16 +21,16 @@ struct Case {
 };
 
 Finding finding(std::string_view rule, Severity);
-// The same with the place of an op.
+// As finding(), with the place of an op.
 Finding finding_at(std::string_view rule, Severity, const OpRecord&);
 std::string place_text(const OpRecord&);  // "blocks.2.fc2 addmm forward bf16", escaped
 bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
 
-// Whether the NaN that began there is in the twin too: then precision is not its cause.
+// Whether the NaN that the op made is in the twin too. Precision is then not its cause.
 bool shared_with_twin(const OpSum&, const RunModel&);
-// Whether an origin is in the scaled part of a step that the optimizer threw away: judged as a skipped step.
+// Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 
 using OpPlace = std::tuple<std::string, std::string, Phase>;  // layer, op, phase

@@ -1,5 +1,6 @@
-// MPT013: an op that turns a small error of its inputs into a large one. Each op may round once and well, and the
-// result be lost: the cosine of an angle of 600 that is off by 0.2 %, a difference of two near values.
+// MPT013: an op that turns a small error of its inputs into a large one. Each op may round
+// correctly and the result may still be wrong: the cosine of an angle of 600 that is off by 0.2 %, a difference of two
+// close values.
 
 #include <algorithm>
 #include <map>

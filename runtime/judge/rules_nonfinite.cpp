@@ -1,7 +1,7 @@
 // MPT001. The first op that made a non-finite value from finite inputs while its twin stayed finite, in each
-// layer. What only passes such a value on is inherited and silent, as are masks, whose twin has them too, and
-// gradients that overflow by the loss scale, which is how GradScaler finds its scale. A NaN that the twin has too is
-// not precision's; the op that first made it is named when the loss of both is lost with it.
+// layer. It is silent for ops that only pass such a value on, for masks (the twin has them too), and for
+// gradients that overflow because of the loss scale, which is how GradScaler finds its scale. Precision is not the
+// cause of a NaN that the twin has too. The op that first made such a NaN is named if both losses become NaN with it.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@
 namespace mp::trace {
 namespace {
 
-constexpr std::size_t kMostPlaces = 20;  // a run that is lost overflows everywhere
+constexpr std::size_t kMostPlaces = 20;  // a run whose loss is NaN overflows everywhere
 
 bool lost_in_both(const StepSummary& s) {
     return s.has_loss && s.has_twin && !std::isfinite(s.loss) && !std::isfinite(s.twin_loss);
@@ -27,8 +27,8 @@ bool lost_in_both(const StepSummary& s) {
 
 enum class Shared : std::uint8_t { no, harmless, lost };
 
-// Whether the twin has the NaN too, and whether the loss of that step or of the next one went with it. Padding that
-// nothing reads may well be NaN. Steps that are not kept are not known: then it is judged as the run's own.
+// Whether the twin has the NaN too, and whether the losses of both are lost in that step or the next one. Unused
+// padding may be NaN, so a shared NaN alone is harmless. If the step was not kept, the NaN is judged as not shared.
 Shared share_of(const OpSum& sum, const RunModel& m) {
     if (!has_twin(m) || sum.at_origin.nan == 0 || sum.at_origin.nonfinite_real > 0) return Shared::no;
     const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
@@ -102,7 +102,7 @@ Finding overflow_of(const OpSum& sum, std::size_t order) {
     return f;
 }
 
-// The weights are lost and no op is known to have begun it.
+// Reports weights that are not finite when no op is known as the origin.
 bool judge_lost_weights(Case& c) {
     const TensorSum* first = nullptr;
     std::uint64_t others = 0;
@@ -132,7 +132,7 @@ bool judge_lost_weights(Case& c) {
     return true;
 }
 
-// Losses that end as NaN in both: the run is lost, and precision is not the reason.
+// Reports losses that end as NaN in run and twin. The run is lost, but not because of precision.
 void judge_lost_loss(Case& c) {
     constexpr std::size_t kLast = 3;
     const auto& steps = c.model.steps;
@@ -179,7 +179,7 @@ void judge_origins_and_losses(Case& c) {
         return std::tuple(s->first_origin.step, s->at_origin.first_origin, s);
     });
     std::set<std::pair<std::string, Phase>> places;
-    const OpSum* lost = nullptr;  // what comes after it may be its consequence
+    const OpSum* lost = nullptr;  // later findings may be its consequences
     for (const OpSum* sum : origins) {
         if (places.size() >= kMostPlaces) break;
         const Shared shared = share_of(*sum, c.model);

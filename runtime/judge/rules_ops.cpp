@@ -1,5 +1,5 @@
-// MPT010, MPT011, MPT012: what an op itself introduces. Only results in 16 bits and less are judged: in fp32
-// the order of a sum differs between kernels, and TF32 is a choice.
+// MPT010, MPT011, MPT012: the error that an op itself introduces. Only results in 16 bits and less are judged, because
+// in fp32 the order of a sum differs between kernels, and TF32 is a choice.
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ double gain_of(const OpRecord& op) { return op.loc_squares > 0 ? op.loc_dot / op
 
 OpPlace place_of(const OpRecord& op) { return {op.layer, op.op, op.phase}; }
 
-// Share of all that the ops introduced, in squares of relative error: what is gained by curing this one.
+// The op's share of the error that all ops introduced, in squares of relative error. Fixing this op removes that share.
 double share_of_error(const Case& c, const OpRecord& op) {
     double all = 0;
     for (const OpSum& s : c.model.ops) {
@@ -57,7 +57,7 @@ bool is_judged(const OpRecord& op) {
            !near_subnormal(op) && (!is_fill(op.op) || may_add_by_index(op.op));
 }
 
-// Stochastic rounding makes about two floors of one, and its errors cancel.
+// Stochastic rounding costs about two floors instead of one, and its errors cancel.
 bool may_be_stochastic(const OpRecord& op, const Limits& limits) {
     return (is_elementwise(op.op) || op.phase == Phase::optimizer) &&
            std::fabs(gain_of(op)) < limits.gain_bias_u * unit_of(op.dtype);
@@ -69,8 +69,8 @@ double floor_for(const OpRecord& op, const Limits& limits) {
     return floor;
 }
 
-// One magnitude many times over, or few values that carry nearly all of the energy (a rare token's, repeated), have
-// few rounding errors: they neither average to one floor nor cancel.
+// Whether all results have one magnitude, or few values carry nearly all of the energy (the repeated values of a rare
+// token). Such results have few different rounding errors, which neither average to one floor nor cancel.
 bool few_values(const OpRecord& op) {
     const double spread = op.amax > 0 ? op.loc_squares / (op.amax * op.amax) : 0;
     return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
@@ -89,7 +89,7 @@ std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     const double warn = widened(c.limits.loc_warn_phi, op.loc_compared) * floor;
     const double fail = widened(c.limits.loc_fail_phi, op.loc_compared) * floor;
     if (!(floors > warn)) return std::nullopt;
-    // One rounding error many times over: up to 2.35 floors are honest.
+    // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
     const bool fails = floors > fail;
     return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
@@ -114,7 +114,7 @@ std::string others_text(const std::vector<std::string>& layers) {
     return layers.size() > kNamedLayers ? out + ", ..." : out;
 }
 
-// From the map of layers and steps where it has a column for each step; else the worst step.
+// Found in the map of layers and steps if the map has a column for each step; else the worst step.
 Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     const Step worst = sum.worst_loc.step.known() ? sum.worst_loc.step : sum.first_step;
     const auto row = std::ranges::find_if(model.map, [&](const LayerSteps& r) {
@@ -126,7 +126,7 @@ Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
 }
 
-// One op in several layers is one finding: the worst layer, and the others by name.
+// One op in several layers gives one finding. It names the worst layer and lists the others.
 Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
     const Introduced& worst = *std::ranges::max_element(
         group, {}, [](const Introduced& i) { return std::tuple(i.severity, i.floors); });
@@ -208,7 +208,7 @@ bool far_above_its_inputs(const RunModel& model, const OpRecord& op) {
     return total >= kFarAbovePhi && total >= kFarAbove * phi_before(model, op);
 }
 
-// Whether the swallowed addends are missed. Where signs are random what is swallowed cancels.
+// Whether the absorbed addends change the result. Absorbed addends with random signs cancel.
 bool is_harmful(const Case& c, const OpSum& sum, double chain) {
     const OpRecord& op = sum.total;
     const bool has_loc = op.loc_compared > 0, has_total = op.compared > 0;
@@ -217,7 +217,7 @@ bool is_harmful(const Case& c, const OpSum& sum, double chain) {
     return !has_loc && !has_total && chain >= kChainWithoutProof;
 }
 
-// The sum stands while its twin grows; seen without counts of addends.
+// Whether the sum stagnates while its twin grows. Used when the addends were not counted.
 bool stalls(const Case& c, const OpRecord& op) {
     const bool healthy_steps = op.loc_compared == 0 || introduced_phi(op) <= kOneRoundingAtMost;
     return op.added == 0 && healthy_steps && total_phi(op) >= 2 * kFarAbovePhi &&

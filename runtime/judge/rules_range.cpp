@@ -18,8 +18,9 @@ constexpr double kSubnormalShare = 0.005;
 
 bool is_narrow(DType d) { return d == DType::fp16 || is_fp8(d); }
 
-// Zeros alone prove nothing: a ReLU in a run that has drifted from its twin has other zeros than the twin. Values
-// that underflow have neighbours among the subnormals, or nothing is left of the tensor at all.
+// Whether the values are at the lower end of the format. Zeros alone do not prove underflow: in a run that has drifted
+// from its twin, a ReLU has zeros in other places. With underflow some values are subnormal, or no normal value is
+// left.
 bool at_the_lower_end(std::uint64_t subnormals, std::uint64_t elements, double amax, double twin_amax,
                       DType dtype) {
     const FloatFormat* format = format_of(dtype);
@@ -34,8 +35,9 @@ struct Flush {
     const TensorSum* tensor = nullptr;
 };
 
-// What underflow can take at most: a zero in place of a larger value of the twin is a run that has drifted from it.
-// Where no subnormals are, they are flushed too.
+// The share that underflow can explain at most. A zero in place of a larger value of the twin shows that the run has
+// drifted from its twin. Without any subnormals the hardware flushes them too, so a zero can hide up to the smallest
+// normal value.
 double share_of(double flushed, std::uint64_t zeros, std::uint64_t subnormals, double all, DType dtype) {
     const FloatFormat* format = format_of(dtype);
     if (!format || !(all > 0)) return 0;
@@ -78,7 +80,7 @@ void report_flush(Case& c, const Flush& worst, std::size_t others, double limit,
     c.out.findings.push_back(std::move(f));
 }
 
-// The first op of a phase above the limit is where it begins; what follows only carries it on.
+// Reports the first op of a phase above the limit. Later ops only inherit the zeros.
 void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
     Flush first;
     for (const OpSum& sum : c.model.ops) {
@@ -109,7 +111,7 @@ void judge_flushed_gradients(Case& c) {
     if (worst.tensor) report_flush(c, worst, found - 1, c.limits.flush_gradients, Phase::backward);
 }
 
-// Masks are filled with the largest value, and what is added to them stays there.
+// Masks are filled with the largest value, and adding to it does not change it.
 bool is_masked(const OpRecord& op, const FloatFormat& format) {
     return is_fill(op.op) || op.amax >= max_finite(format) || one_magnitude(op);
 }

@@ -1,4 +1,4 @@
-// MPT050, MPT051, and what keeps a verdict from being given (MPT090).
+// MPT050, MPT051, and the reasons for an inconclusive verdict (MPT090).
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ bool explained_by_scale(const Case& c, Step step) {
 void judge_reduction(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     const std::string name = shown(r.op) + " in " + std::string(name_of(r.dtype));
-    // A sum that left the format in a skipped step is that step's verdict.
+    // A sum that overflows in a skipped step is judged with that step.
     if (r.made_nonfinite > 0 && t.first_nonfinite.known() && !explained_by_scale(c, t.first_nonfinite)) {
         Finding f = finding("MPT050", Severity::error);
         f.op = r.op;
@@ -66,8 +66,8 @@ struct Mismatch {
     Place first;
 };
 
-// Under DDP the bytes must agree. Elsewhere shards differ by design, and so do their twins: where the twins of all
-// ranks agree and the bytes do not, precision has parted replicas.
+// Under DDP the bytes must agree. Elsewhere shards and their twins differ by design. If the twins of
+// all ranks agree and the bytes do not, the tensors are replicas that differ because of precision.
 Mismatch mismatch_of(const TensorSum& t, bool ddp) {
     if (t.kind != TensorKind::parameter) return {};
     return ddp ? Mismatch{t.hash_mismatches, t.first_mismatch}
@@ -157,7 +157,7 @@ std::string why_not_run(const Case& c, Needs needs) {
             return runs_ddp(m) || replicas ? "" : "no ranks were seen to hold the same parameters";
         }
         case Needs::policy:
-            return {};  // judge_policies has said so
+            return {};  // judge_policies has already reported it
     }
     return {};
 }

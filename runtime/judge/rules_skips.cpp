@@ -1,4 +1,5 @@
-// MPT002, MPT003, MPT004. A GradScaler begins too high on purpose: its first halvings skip steps and are normal.
+// MPT002, MPT003, MPT004. GradScaler starts with a scale that is too high on purpose, so its first halvings and the
+// steps that they skip are normal.
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +16,9 @@
 namespace mp::trace {
 namespace {
 
-// A scaler finds its scale within its first steps; a skip later than this is no warm-up.
+// A scaler finds its scale within its first steps; a later skip is not part of the warm-up.
 constexpr std::int64_t kWarmUpSteps = 100;
-constexpr double kUsualFirstScale = 65536;  // GradScaler's; DeepSpeed begins at 2^32, 16 halvings higher
+constexpr double kUsualFirstScale = 65536;  // of GradScaler; DeepSpeed starts at 2^32, 16 halvings higher
 
 bool by_the_scale(const SkipVerdict& v) {
     return v.cause == SkipCause::scale_too_high || v.cause == SkipCause::unknown;
@@ -33,7 +34,7 @@ std::size_t usual_halvings(const Case& c) {
     return static_cast<std::size_t>(std::max(c.limits.warm_up_skips, 0)) + static_cast<std::size_t>(above);
 }
 
-// The skips that count: by the scale or by something unknown, behind the warm-up.
+// The skips after the warm-up whose cause is the scale or unknown.
 std::vector<const SkipVerdict*> counted_skips(const Case& c) {
     std::vector<const SkipVerdict*> out;
     std::size_t warm_up = usual_halvings(c);
@@ -48,7 +49,7 @@ std::vector<const SkipVerdict*> counted_skips(const Case& c) {
     return out;
 }
 
-// The longest run of consecutive steps, and where it begins.
+// The length of the longest run of consecutive steps, and its first step.
 std::pair<std::size_t, Step> longest_run(const std::vector<const SkipVerdict*>& skips) {
     std::pair<std::size_t, Step> best{0, {}};
     std::size_t length = 0;
@@ -182,7 +183,7 @@ void judge_disagreement(Case& c, std::optional<Step> first_nonfinite) {
     Finding f = finding("MPT004", Severity::error);
     f.layer = first->layer;
     f.op = first->op;
-    f.phase = Phase::optimizer;  // where one rank steps and another does not; the message says what made it
+    f.phase = Phase::optimizer;  // one rank steps and another does not; the message names the cause
     f.rank = first->rank;
     f.step = first->step;
     f.value = static_cast<double>(steps.size());

@@ -15,11 +15,11 @@ namespace mp::trace {
 namespace {
 
 constexpr std::uint64_t kFewest = 64;
-// Of what was wanted, this much arrived: stochastic rounding moves few elements, each far enough, and a 16-bit
-// copy of fp32 master weights catches up in jumps. Nothing is lost there.
+// The share of the wanted update from which on nothing is lost. Stochastic rounding moves few elements, each far
+// enough. A 16-bit copy of fp32 master weights moves in jumps.
 constexpr double kArrives = 0.8;
-constexpr double kOneRounding = 1.25;  // floors; stochastic rounding makes about two
-constexpr double kBelowHalfUlp = 0.9;  // of the unmoved: rounding is the reason
+constexpr double kOneRounding = 1.25;  // floors; stochastic rounding costs about two
+constexpr double kBelowHalfUlp = 0.9;  // share of the unmoved elements from which on rounding is the cause
 
 double share_of(const TensorSum& t) {
     return t.meant_to_move > 0 ? static_cast<double>(t.unmoved) / static_cast<double>(t.meant_to_move) : 0;
@@ -32,8 +32,8 @@ bool in_optimizer(const OpRecord& op, DType dtype) {
     return op.phase == Phase::optimizer && op.dtype == dtype && op.layer != "(clipping)";
 }
 
-// Whether each update is rounded to nearest where it is added. What stochastic rounding and fp32 masters write comes
-// in as a copy; hardware that rounds stochastically leaves a larger error in the addition itself.
+// Whether each update is rounded to nearest when it is added. Stochastic rounding in software and fp32 masters write
+// their results with a copy. Hardware that rounds stochastically leaves a larger error in the addition itself.
 bool adds_to_nearest(const RunModel& model, DType dtype) {
     bool adds = false;
     for (const OpSum& s : model.ops) {
@@ -48,7 +48,7 @@ bool adds_to_nearest(const RunModel& model, DType dtype) {
     return adds;
 }
 
-// A few elements with large updates hide that most of the others stand: what arrives is nearly all of the energy.
+// Whether most elements stagnate although nearly all of the energy arrives, because a few elements have large updates.
 bool stands_unseen(const RunModel& model, const TensorSum& t, double fail) {
     return share_of(t) > fail && t.samples >= 2 && t.unmoved > 0 &&
            static_cast<double>(t.below_half_ulp) > kBelowHalfUlp * static_cast<double>(t.unmoved) &&
@@ -63,7 +63,7 @@ bool is_stuck(const Case& c, const TensorSum& t) {
     return t.samples >= 2;
 }
 
-// Averages of weights have no gradient. Where no gradient was recorded, nothing tells them apart.
+// Averages of weights have no gradient. If no gradient was recorded, they cannot be distinguished from weights.
 bool is_trained(const RunModel& model, const TensorSum& t) {
     bool any = false;
     for (const TensorSum& g : model.tensors) {
@@ -76,7 +76,7 @@ bool is_trained(const RunModel& model, const TensorSum& t) {
 
 Severity severity_of(const TensorSum& t, const Limits& limits) {
     if (!(share_of(t) > limits.stagnation_fail)) return Severity::warning;
-    // Without a twin, stochastic rounding looks the same as long as something moves.
+    // Without a twin, stochastic rounding cannot be ruled out as long as some elements move.
     return is_measured(t) || t.frozen == t.samples ? Severity::error : Severity::warning;
 }
 
@@ -93,7 +93,7 @@ std::string half_ulp_text(const TensorSum& t) {
 
 bool writes_in_place(std::string_view op) { return is_in_place_name(op) || op.find("fused_") != op.npos; }
 
-// The op that writes such tensors: the last of its kind in the optimizer, which for a parameter is the update.
+// The op that writes such tensors: the last of its kind in the optimizer. For a parameter that is the update.
 std::string update_op(const RunModel& model, const TensorSum& t) {
     static constexpr std::string_view kUpdates[] = {
         "addcdiv",    "add",       "sub",  "foreach_addcdiv", "foreach_add", "foreach_sub", "fused_adamw",
@@ -113,9 +113,9 @@ std::string update_op(const RunModel& model, const TensorSum& t) {
 
 struct Kind {
     TensorKind kind = TensorKind::parameter;
-    bool trained = true;      // of parameters
-    std::string_view noun;    // of the worst
-    std::string_view others;  // of the rest
+    bool trained = true;      // for parameters only
+    std::string_view noun;    // for the worst tensor
+    std::string_view others;  // for the others
     std::string_view advice;
     importance::Weight weight;  // among the findings of this rule
 };
@@ -127,7 +127,7 @@ void judge_kind(Case& c, const Kind& kind) {
         if (t.kind != TensorKind::parameter || is_trained(c.model, t) == kind.trained) stuck.push_back(&t);
     }
     if (stuck.empty()) return;
-    // The worst is where most is lost: the share, then the number of elements.
+    // The worst tensor has the largest share, then the most elements.
     const TensorSum& worst = **std::ranges::max_element(
         stuck, {}, [](const TensorSum* t) { return std::pair(share_of(*t), t->meant_to_move); });
     Finding f = finding("MPT040", severity_of(worst, c.limits));

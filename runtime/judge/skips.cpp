@@ -11,8 +11,8 @@ namespace mp::trace {
 namespace {
 
 bool is_data(const OpRecord& r) { return r.phase == Phase::data || r.layer == "(data)"; }
-// The scaler multiplies the loss behind the forward: what overflows there is the scale's doing. Between backward and
-// step(), gradients still have it, or are divided by it.
+// Whether the loss scale affects the op. The scaler multiplies the loss after the forward, so an overflow there is due
+// to the scale. Between backward and step() the gradients still contain the scale or are divided by it.
 bool under_the_scale(const OpRecord& r) {
     return r.phase == Phase::backward || r.layer == "(scaler)" || r.layer == "(update)";
 }
@@ -21,7 +21,7 @@ bool is_collective(const OpRecord& r) {
 }
 bool has_twin(const OpRecord& r) { return r.compared > 0 || r.nonfinite_real > 0 || r.twin_amax > 0; }
 
-// The twin has it at the same places: it is not the low precision's doing.
+// Whether the twin has the non-finite values at the same places. Low precision is then not the cause.
 bool twin_too(const OpRecord& r) {
     return has_twin(r) && r.nan + r.pos_inf + r.neg_inf > 0 && r.nonfinite_real == 0;
 }
@@ -37,7 +37,7 @@ std::string largest_of(DType dtype) {
     return format ? figure(max_finite(*format)) : std::string("unknown");
 }
 
-// A gradient that is not finite in the run, finite in the twin: the first by name; null: none.
+// The first gradient, by name, that is finite in the twin and not in the run; null: there is none.
 const SkipFacts::Gradient* culprit(const SkipFacts& facts) {
     for (const auto& g : facts.gradients) {
         if (g.nonfinite > 0) return &g;
@@ -59,7 +59,7 @@ void settle(SkipVerdict& v, SkipCause cause, std::string why) {
     v.why = std::move(why);
 }
 
-// The gradients left the format behind a finite forward: would a lower scale have kept them?
+// Judges gradients that overflow after a finite forward: whether a lower scale would have prevented it.
 void judge_backward(const SkipFacts& facts, SkipVerdict& v) {
     const SkipFacts::Gradient* g = culprit(facts);
     const bool known = !facts.origin.op.empty();
@@ -80,7 +80,7 @@ void judge_backward(const SkipFacts& facts, SkipVerdict& v) {
     const double fits = fitting_scale(amax, facts.loss_scale, dtype);
     const std::string reaches = "the fp32 twin reaches " + figure(amax);
     if (format && amax <= max_finite(*format)) {
-        // The twin fits here: a gradient on the way, in a narrower format, did not, and that one is scaled too.
+        // The twin's value fits this format, so an earlier gradient in a narrower format overflowed. It is scaled too.
         return settle(v, facts.loss_scale > 1 ? SkipCause::scale_too_high : SkipCause::unknown,
                       where + " is not finite " + scale + "; " + reaches + ", which " +
                           std::string(name_of(dtype)) + " holds: it began in a gradient before it");
@@ -127,7 +127,7 @@ void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
     judge_forward(facts, v);
 }
 
-// A sum over n ranks of values that fit is at most n times the largest: a loss scale lower by n is low enough.
+// A sum over n ranks is at most n times the largest value, so a loss scale divided by n prevents the overflow.
 void judge_reduction(const SkipFacts& facts, SkipVerdict& v) {
     const std::size_t ranks = std::max<std::size_t>(facts.skipped_by.size() + facts.stepped_by.size(), 1);
     const double fits = facts.loss_scale / std::exp2(std::ceil(std::log2(static_cast<double>(ranks))));

@@ -7,10 +7,10 @@
 
 namespace mp::trace {
 
-// Why a step was thrown away.
+// Why a step was skipped.
 enum class SkipCause : std::uint8_t {
     unknown,             // nothing non-finite was observed
-    scale_too_high,      // finite at a lower loss scale: GradScaler does its work
+    scale_too_high,      // finite at a lower loss scale; normal for GradScaler
     forward_overflow,    // a forward value left the format; the loss scale cannot help
     reduction_overflow,  // local gradients are finite, their sum is not
     invalid_op,          // 0/0, inf-inf, log of a negative ...: the twin has it too
@@ -21,8 +21,8 @@ std::string_view name_of(SkipCause);  // "scale too high", ...
 struct SkipVerdict {
     Step step;
     SkipCause cause = SkipCause::unknown;
-    std::string parameter;  // culprit: the first whose gradient is not finite; empty: unknown
-    std::string layer, op;  // where it began
+    std::string parameter;  // the first parameter whose gradient is not finite; empty: unknown
+    std::string layer, op;  // where the first non-finite value was made
     Rank rank;
     double loss_scale = 0;
     bool ranks_disagree = false;

@@ -58,7 +58,7 @@ Result<std::string> save_pattern(const char* option, const std::string& pattern,
     const std::string directory = parent_of(*name);
     const bool fixed = parent_of(whole).find('%') == std::string::npos;
     if (fixed && !is_directory(directory))
-        return Error{std::string(option) + ": " + shell_word(directory) + " is no directory",
+        return Error{std::string(option) + ": " + shell_word(directory) + " is not a directory",
                      "mkdir -p " + shell_word(directory)};
     return whole;
 }
@@ -186,7 +186,7 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
     }
     for (const std::string& directory : request.adapters) {
         const std::string path = absolute(directory, around.working_directory);
-        if (!is_directory(path)) return Error{"--adapters: " + shell_word(path) + " is no directory", ""};
+        if (!is_directory(path)) return Error{"--adapters: " + shell_word(path) + " is not a directory", ""};
         options.adapters.push_back(path);
     }
     options.adapters.push_back(around.layout.adapters);

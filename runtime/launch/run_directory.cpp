@@ -37,7 +37,7 @@ std::optional<std::string> unusable(const std::string& path) {
     struct stat info{};
     if (::lstat(path.c_str(), &info) != 0) return std::strerror(errno);
     if (S_ISLNK(info.st_mode)) return "is a symbolic link";
-    if (!S_ISDIR(info.st_mode)) return "exists and is no directory";
+    if (!S_ISDIR(info.st_mode)) return "exists and is not a directory";
     if (info.st_uid != ::geteuid()) return "belongs to another user";
     if (::faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return std::strerror(errno);
     return std::nullopt;

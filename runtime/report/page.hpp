@@ -11,15 +11,16 @@
 
 namespace mp::trace {
 
-// The report as one HTML file: it loads nothing, and a Content-Security-Policy with the hashes of its own
-// scripts and styles lets nothing else run. ASCII but for what dygraphs has in it.
+// The report as one HTML file. It loads no other file, and a Content-Security-Policy with the hashes of its own
+// scripts and styles blocks all others. The file is ASCII except for the text of dygraphs.
 std::string html_page(const RunModel&, const Judgement&);
 
-// What the page draws. Texts are escaped as for a terminal and cut to kPageText bytes in their middle.
+// The data of the page. Texts are escaped as for a terminal, and longer texts are cut in their middle to kPageText
+// bytes.
 inline constexpr std::size_t kPageText = 240;
 nlohmann::ordered_json page_data(const RunModel&, const Judgement&);
 
-// JSON as text that can stand inside a <script>: no '<', '>', '&', and ASCII throughout.
+// JSON as text that is safe inside a <script>: ASCII without '<', '>' and '&'.
 std::string script_json(const nlohmann::ordered_json&);
 
 }  // namespace mp::trace

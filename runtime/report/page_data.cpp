@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxFindings = 200, kMaxSkips = 1000, kMaxNotes = 200, kMaxRanks = 200, kMaxOps = 3;
 constexpr std::size_t kMaxRungs = 8000, kMaxPlaces = 20'000, kMaxExponents = 200;
 
-// Every text of a recording inside `value`, as people may see it.
+// Escapes and shortens every text of a recording inside `value`.
 void make_safe(Json& value) {
     if (value.is_string()) {
         value = shown_short(value.get_ref<const std::string&>(), kPageText);
@@ -29,7 +29,7 @@ void make_safe(Json& value) {
     }
 }
 
-// Seven digits, as many as an fp32 has: shorter in the file than a double. Null where there is no number.
+// Rounded to seven digits, as many as an fp32 has, because that is shorter than a double. Null if not a number.
 Json rounded(double value) {
     if (!std::isfinite(value)) return nullptr;
     std::array<char, 32> text{};
@@ -78,7 +78,7 @@ Json steps_part(const RunModel& model) {
 
 Json near_op(const OpSum& sum) {
     const OpRecord& op = sum.total;
-    // In floors of fp32 whatever came in from below would look immense.
+    // No φ for an fp32 result: in floors of fp32 the errors of its low-precision inputs would look immense.
     const bool low = is_low_precision(op.dtype);
     return {{"op", op.op},
             {"layer", op.layer},
@@ -86,7 +86,7 @@ Json near_op(const OpSum& sum) {
             {"total", op.compared && low ? measured(sum.worst_cum_phi) : Json(nullptr)}};
 }
 
-// Of the tensors of which most elements that were meant to move do not, those that are worst.
+// The tensors with the largest share of elements that were meant to move and did not.
 Json stagnant_part(const RunModel& model) {
     const auto share = [](const TensorSum* t) {
         return static_cast<double>(t->unmoved) / static_cast<double>(t->meant_to_move);
@@ -119,7 +119,7 @@ Json cause_part(const RunModel& model, const Judgement& judgement) {
     const OpSum* sum = op_of(model, finding);
     if (!sum) return out;
     const OpRecord& op = sum->total;
-    // Where a value first left the format, that step's record tells more than the sum over all.
+    // At an overflow the record of its step is more precise than the sum over all steps.
     const OpRecord& at = sum->first_origin.step.known() ? sum->at_origin : op;
     out["dtype"] = name_of(op.dtype);
     out["guessed"] = op.guessed;
@@ -145,7 +145,7 @@ Json cause_part(const RunModel& model, const Judgement& judgement) {
     return out;
 }
 
-// One rung a layer and phase: of its ops the one that introduced most, and the largest total.
+// One rung per layer and phase: its op with the largest introduced error, and the largest total of its ops.
 Json ladder_part(const Judgement& judgement) {
     std::map<std::pair<Phase, std::string_view>, std::size_t> index;
     std::vector<Rung> rungs;
@@ -212,7 +212,7 @@ Json trust_part(const RunModel& model) {
     out["coverage"] = coverage_part(model);
     Json ranks = Json::array(), missing = Json::array(), unreadable = Json::array(), notes = Json::array(),
          floors = Json::array(), ops = Json::array();
-    // Those that say something first: a sound rank is one of many.
+    // Ranks with problems come first, because the list has a limit.
     for (const bool sound : {false, true}) {
         for (const RankFacts& r : model.ranks) {
             if ((r.ended && !r.problems && !r.lost_records) == sound && ranks.size() < kMaxRanks)
@@ -245,7 +245,7 @@ Json trust_part(const RunModel& model) {
     return out;
 }
 
-// Shares of the values other than 0; the first of the list when there are too many.
+// Shares of the values other than 0; only the first kMaxExponents entries.
 Json exponents_part(const RunModel& model) {
     Json out = Json::array();
     for (const LayerExponents* e : exponents_by_depth(model)) {
@@ -305,7 +305,7 @@ Json page_data(const RunModel& model, const Judgement& judgement) {
     out["collectives"] = collectives_section(model);
     out["trust"] = trust_part(model);
     make_safe(out);
-    // Behind make_safe: a row of the map is longer than a text may be.
+    // Added after make_safe, which would cut the rows of the map.
     out["steps"] = steps_part(model);
     out["map"] = map_part(model);
     return out;

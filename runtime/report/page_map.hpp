@@ -7,12 +7,12 @@
 
 #include "runtime/fold/run_model.hpp"
 
-// The layer x step map as the page carries it: one character a cell. That is small, needs no decompression in
-// the browser, and can be read in the file.
+// The map of layers x steps as the page stores it: one character per cell. That is small, needs no decompression in
+// the browser, and is readable in the file.
 
 namespace mp::trace {
 
-// A measure's range, cut into kLevels steps of equal ratio: a cell is known to about a tenth of its value.
+// A measure's range, divided into kLevels steps of equal ratio, so a cell is accurate to about a tenth of its value.
 struct Scale {
     double low = 0;   // the first level: this and everything below
     double high = 0;  // the last level: this and everything above
@@ -29,13 +29,13 @@ char level_of(double value, Scale);  // of a value >= 0; below 0: kNotMeasured; 
 struct PackedRow {
     std::string_view layer;
     Phase phase = Phase::unknown;
-    std::string total, introduced, flush;  // a character a column; empty: nothing was measured
+    std::string total, introduced, flush;  // one character per column; empty: nothing was measured
     bool nonfinite = false;                // somewhere in it
 };
 
 struct PackedMap {
     std::size_t columns = 0;
-    std::size_t merged = 1;  // columns of the model in one of ours, of which the worst counts
+    std::size_t merged = 1;  // columns of the model in one column of the map, which shows the worst
     std::vector<PackedRow> rows;
 };
 

@@ -60,13 +60,13 @@ std::string diverging_line(const Judgement& judgement) {
     for (const Rung& r : judgement.ladder) {
         if (r.introduced >= 0 && (!worst || r.introduced > worst->introduced)) worst = &r;
     }
-    // About one floor is what the format costs anyway.
+    // An error of about one floor is the normal cost of the format.
     if (!worst || worst->introduced < Limits{}.loc_warn_phi) return {};
     return "  diverging most   " + shown_short(worst->layer, 60) + "  " + shown_short(worst->op, 40) + "  " +
            std::string(name_of(worst->phase)) + "  " + phi_text(worst->introduced) + " introduced";
 }
 
-// What a policy says and the run does not do: bf16 gradients are no fault where nobody declared others.
+// The policies that the run violates. bf16 gradients, for example, are a fault only if a policy declares another dtype.
 std::string policy_line(const Judgement& judgement) {
     std::string out;
     std::size_t more = 0;
@@ -82,7 +82,7 @@ std::string policy_line(const Judgement& judgement) {
     return more ? out + " (and " + std::to_string(more) + " more)" : out;
 }
 
-// What is not known: ranks without a recording or an end, and ops that the twin did not follow.
+// The parts that were not observed: ranks without a recording or an end, and ops that the twin did not follow.
 std::string unknown_line(const RunModel& model) {
     std::vector<std::int64_t> missing, open;
     for (const Rank r : model.missing) missing.push_back(r.value);
@@ -105,7 +105,7 @@ std::string unknown_line(const RunModel& model) {
 }  // namespace
 
 std::string run_summary(const RunModel& model, const Judgement& judgement) {
-    // The last line is never left out: it says how to see the rest.
+    // The last line is never omitted, because it names the command that shows the rest.
     const std::string directory = shown_short(model.directory, 300);
     std::vector<std::string> lines{first_line(model)};
     for (std::string& line : std::vector<std::string>{

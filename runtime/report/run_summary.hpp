@@ -7,8 +7,8 @@
 
 namespace mp::trace {
 
-// What a run ends with on standard error: at most 8 lines, each beginning with "mp-trace: ", the last naming
-// the next command. Safe on a terminal. Ranks of which nothing is known are named.
+// The summary that a run prints on standard error at its end: at most 8 lines, each beginning with "mp-trace: ". The
+// last line names the next command. Safe on a terminal. The summary names ranks without a recording.
 std::string run_summary(const RunModel&, const Judgement&);
 
 }  // namespace mp::trace

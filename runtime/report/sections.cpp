@@ -14,7 +14,7 @@
 namespace mp::trace {
 namespace {
 
-// -1 says that nothing was measured.
+// -1 means that nothing was measured.
 void put_measure(Json& into, const std::string& key, double value) {
     if (value < 0) {
         into[key] = nullptr;
@@ -95,7 +95,8 @@ void add(LayerSum& layer, const OpSum& sum) {
     layer.amax = larger(layer.amax, op.amax);
     layer.flushed_abs += op.flushed_abs;
     layer.twin_abs += op.twin_abs;
-    // In floors of fp32 whatever came in from below would look immense; its own entry says it all the same.
+    // No φ of an fp32 result in the sum of the layer: in floors of fp32 the errors of its low-precision inputs would
+    // look immense. The entry of the op has it.
     const Phis phis = is_low_precision(op.dtype) ? phis_of(op) : Phis{};
     layer.worst.introduced = larger(layer.worst.introduced, phis.introduced);
     layer.worst.inherited = larger(layer.worst.inherited, phis.inherited);
@@ -215,7 +216,7 @@ Json first_overflow_section(const Judgement& judgement) {
 }
 
 Json layers_section(const RunModel& model) {
-    // By phase, then depth: ops come so, and a layer stands where its first op stands.
+    // Sorted by phase, then depth. Ops have that order, and a layer has the place of its first op.
     std::map<std::pair<Phase, std::string_view>, std::size_t> index;
     std::vector<std::pair<std::pair<Phase, std::string_view>, LayerSum>> layers;
     for (const OpSum& op : model.ops) {
@@ -270,7 +271,7 @@ Json loss_scale_section(const RunModel& model) {
     Json out = Json::array();
     double last = std::nan("");
     for (const StepSummary& s : model.steps) {
-        // Compared as it was stored; a NaN scale is listed at every step.
+        // The exact value is compared. A NaN scale differs from itself, so it is listed at every step.
         if (!s.has_loss_scale || s.loss_scale == last) continue;
         last = s.loss_scale;
         Json one;

@@ -10,17 +10,17 @@
 #include "runtime/judge/finding_json.hpp"
 #include "runtime/judge/judge.hpp"
 
-// What a folded run and its judgement say, as JSON values: the parts that the JSON report and the page share.
+// A folded run and its judgement as JSON values: the parts that the JSON report and the page share.
 // Numbers are as in finding_json.hpp. Texts are those of the recording, unescaped.
 
 namespace mp::trace {
 
-// The run in one word. fail: an error was found; inconclusive: no error, but too little was observed to say
-// that there is none; warn: warnings only.
+// The run in one word. fail: an error was found; inconclusive: no error was found, but too little was observed to rule
+// one out; warn: warnings only.
 enum class Outcome : std::uint8_t { pass, warn, fail, inconclusive };
 Outcome outcome_of(const Judgement&);
 std::string_view name_of(Outcome);
-// The first cause as a sentence, or what was looked at and found good. Not escaped.
+// The first cause as a sentence, or a sentence on the observed part without findings. Not escaped.
 std::string headline_of(const RunModel&, const Judgement&);
 
 Json verdict_section(const RunModel&, const Judgement&);
@@ -33,12 +33,12 @@ Json exponents_entry(const LayerExponents&);
 std::vector<const LayerExponents*> exponents_by_depth(const RunModel&);
 Json ladder_section(const Judgement&);
 Json skips_section(const Judgement&);
-Json loss_scale_section(const RunModel&);  // where it changes
+Json loss_scale_section(const RunModel&);  // the steps at which it changes
 Json dtype_map_section(const RunModel&);
 Json checks_section(const Judgement&);
 Json collectives_section(const RunModel&);
 
-// The op that the first finding names, or a null pointer: the finding is about no op, or it was not recorded.
+// The op that the finding names. Null if the finding names no op or the op was not recorded.
 const OpSum* op_of(const RunModel&, const Finding&);
 const Rung* rung_of(const Judgement&, const Finding&);
 

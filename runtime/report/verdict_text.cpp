@@ -116,7 +116,7 @@ std::string checks_text(const Judgement& judgement) {
     if (judgement.checks.empty()) return {};
     std::string out = "\nchecked\n";
     for (const Check& c : judgement.checks) {
-        // Facts where nobody declared otherwise: bf16 gradients are no fault of their own.
+        // Only a declared policy makes an answer a fault. Otherwise it is a fact, as for bf16 gradients.
         const char* answer = c.violated                       ? "  NO   "
                              : c.answer == Check::Answer::yes ? "  yes  "
                              : c.answer == Check::Answer::no  ? "  no   "
@@ -163,7 +163,7 @@ std::string where_text(const Finding& f) {
 std::string shown_short(std::string_view text, std::size_t length) {
     std::string safe = shown(text);
     if (safe.size() <= length) return safe;
-    // Both ends say more than the beginning alone; a cut goes between characters.
+    // Keeps both ends, which tell names apart better than the beginning alone. Cuts between characters of UTF-8.
     const auto inside = [&](std::size_t at) {
         return (static_cast<unsigned char>(safe[at]) & 0xc0U) == 0x80U;
     };

@@ -10,11 +10,11 @@
 
 namespace mp::trace {
 
-// The verdict strip, the first cause, the other findings, the loss scale with the skipped steps, and what was
-// checked. Safe on a terminal; lines end in a newline.
+// The verdict strip, the first cause, the other findings, the loss scale with the skipped steps, and the checked
+// statements. Safe on a terminal; lines end in a newline.
 std::string verdict_text(const RunModel&, const Judgement&);
 
-// Parts that the summary at the end of a run has too.
+// Parts that the summary at the end of a run uses too.
 std::string phi_text(double);                        // "8.0 φ"; below 0: "not measured"
 std::string ranges_text(std::vector<std::int64_t>);  // "17, 34-36"; at most 8 ranges, then "..."
 std::string where_text(const Finding&);              // "blocks.2.fc2  aten::addmm  forward  step 17  rank 1"

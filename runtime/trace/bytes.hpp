@@ -36,7 +36,7 @@ T load_little(const char* at) {
     return value;
 }
 
-// Appends to a string it does not own.
+// Appends to a string that the caller owns.
 class ByteWriter {
 public:
     explicit ByteWriter(std::string& out) : out_(out) {}
@@ -61,8 +61,8 @@ private:
     std::string& out_;
 };
 
-// Never reads past its end: what is missing reads as zero, and ok() says that something was. That is
-// how fields added to a record later have a value in older files.
+// Never reads past its end: missing bytes read as zero, and ok() is then false. So fields that were added to a
+// record later have a value in older files.
 class ByteReader {
 public:
     explicit ByteReader(std::string_view bytes) : left_(bytes) {}

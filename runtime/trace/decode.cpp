@@ -17,7 +17,7 @@ Enum take_enum(ByteReader& from) {
     return from.ok() ? static_cast<Enum>(value) : Enum{};
 }
 
-// A dtype that this version does not know is unknown, which is a value.
+// A dtype that this version does not know reads as DType::unknown, which is a valid value.
 DType take_dtype(ByteReader& from) {
     const std::uint8_t value = from.u8();
     return value <= static_cast<std::uint8_t>(kLastDType) ? static_cast<DType>(value) : DType::unknown;
@@ -33,8 +33,8 @@ NameRef take_reference(ByteReader& from, const StepDecoding& how, std::size_t& l
     return name;
 }
 
-// Two bytes can refer to a name of 4 KiB, so what names take is counted here. `written` gives the text of a
-// name that has no reference.
+// Counts the memory of names, because two bytes can refer to a name of 4 KiB. `written` returns the text of a name
+// that has no reference.
 template <typename Written>
 void take_name(std::uint64_t reference, StepDecoding& how, std::string& into, Written written) {
     if (reference == 1) return into.clear();
@@ -78,7 +78,7 @@ constexpr std::size_t smallest() {
 class Decoder {
 public:
     // `how`: null for records that hold their texts themselves. `rows`: not null where the names of tensors and places
-    // go beside them.
+    // are stored outside the records.
     explicit Decoder(ByteReader& from, StepDecoding* how = nullptr, StepRows* rows = nullptr)
         : from_(from), how_(how), rows_(rows) {}
 
@@ -116,7 +116,7 @@ private:
     void value(Enum& v) {
         v = take_enum<Enum>(from_);
     }
-    void value(std::vector<OpRecord>&) {}  // in a frame of their own
+    void value(std::vector<OpRecord>&) {}  // stored in a separate frame
     // What is missing at its end reads as 0.
     void value(Coverage& v) {
         ByteReader element = from_.record();
@@ -138,7 +138,7 @@ private:
             into = take_name(from_, *how_);
         }
     }
-    // A list that has no room stays empty.
+    // A list that exceeds the room stays empty.
     template <class Record>
     void value(std::vector<Record>& into) {
         into.clear();
@@ -183,7 +183,7 @@ bool take_name_column(ByteReader& from, StepDecoding& how, std::vector<OpRecord>
     return from.ok();
 }
 
-// The small columns: a switch and two enumerations of a byte each.
+// The columns of one byte per row: a boolean and two enumerations.
 template <typename Op>
 bool take_kinds(ByteReader& from, std::vector<Op>& ops) {
     const std::string_view bytes = from.bytes(ops.size() * 3);
@@ -363,7 +363,7 @@ std::string text_of(const NameRef& name, const NameList& names) {
     return kept ? *kept : "?name-" + std::to_string(name.reference - 2);
 }
 
-// Most steps have the ops of the one before: then the rows are those already read.
+// Most steps have the ops of the step before. The rows read for that step are then used again.
 bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
     ByteReader from(payload);
     r.step = Step{from.signed_number()};
@@ -389,7 +389,7 @@ bool decode(std::string_view payload, StepDecoding& how, OpColumns& r) {
     }
     r.rows.resize(static_cast<std::size_t>(count));
     if (!take_rows(from, how, r)) return false;
-    // Once more, from bytes that stay.
+    // Reads the rows again from `head`: they refer to texts in it, and later payloads use the rows too.
     r.head = from_count.substr(0, from_count.size() - from.size());
     ByteReader kept(r.head);
     kept.number();

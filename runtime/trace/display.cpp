@@ -108,7 +108,7 @@ std::string size_text(std::uint64_t bytes) {
     double value = static_cast<double>(bytes) / 1024;
     std::size_t unit = 0;
     for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-    // One digit behind the point, without the locale of printf.
+    // One digit after the point. Not with printf, which depends on the locale.
     const auto tenths = static_cast<std::uint64_t>(std::llround(value * 10));
     return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " + std::string(kUnits[unit]);
 }

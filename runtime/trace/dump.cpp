@@ -77,7 +77,7 @@ private:
             line_.field(key, v.value);
         } else if constexpr (std::is_arithmetic_v<T>) {
             line_.field(key, v);
-        }  // lists and records have lines of their own
+        }  // lists and records have separate lines
     }
 
     Line& line_;
@@ -92,7 +92,7 @@ std::string_view start_of(const Coverage&) { return "  coverage"; }
 std::string_view start_of(const TensorRecord&) { return " "; }  // its kind follows
 std::string_view start_of(const DTypePlace&) { return "  place"; }
 
-// Values that were not recorded are left out.
+// Values that were not recorded are omitted.
 bool is_there(const LossRecord& l, const Field& f) { return l.has_twin || f.name != "twin"; }
 bool is_there(const StepRecord& s, const Field& f) { return s.has_loss_scale || f.name != "loss_scale"; }
 bool is_there(const auto&, const Field&) { return true; }

@@ -4,11 +4,11 @@
 
 #include "runtime/trace/reader.hpp"
 
-// Recordings as text. Every text of a recording is shown escaped, so that the output is safe on a terminal.
+// Recordings as text. Every text of a recording is escaped, so that the output is safe on a terminal.
 
 namespace mp::trace {
 
-// Every record, one line each and in the order of the file, floats exact (hex and decimal).
+// One line per record, in the order of the file. Floats are exact, in hex and decimal.
 std::string dump_text(const Recording&);
 
 }  // namespace mp::trace

@@ -19,7 +19,7 @@ static_assert(static_cast<int>(last_of(Mode{})) == 4 && static_cast<int>(last_of
               static_cast<int>(last_of(TensorKind{})) == 3 && static_cast<int>(last_of(Phase{})) == 4 &&
               static_cast<int>(last_of(TensorRole{})) == 6);
 
-// No program names a tensor at such length; a name that long is a fault elsewhere.
+// No program has tensor names of this length. A longer name comes from a fault elsewhere.
 constexpr std::size_t kMaxName = 4096;
 constexpr std::size_t kMaxText = 65536;
 
@@ -74,7 +74,7 @@ private:
         if (reference == 0) to_.text(name);
     }
     void value(const Coverage& v) { element(v); }
-    void value(const std::vector<OpRecord>&) {}  // in a frame of their own
+    void value(const std::vector<OpRecord>&) {}  // written in a separate frame
     template <class Record>
     void value(const std::vector<Record>& list) {
         const bool left_out = std::is_same_v<Record, TensorRecord> && !with_tensors_;
@@ -103,7 +103,7 @@ void append_little(std::string& out, T value) {
     out.append(bytes, sizeof bytes);
 }
 
-// A name of an ops frame: a column of references; a name that has none is written behind them.
+// The names of an ops frame: a column of references, then the text of each name without a reference.
 class NameColumn {
 public:
     NameColumn(NameTable& names, std::size_t rows) : names_(names) { references_.reserve(rows * 4); }
@@ -122,7 +122,7 @@ private:
     std::string texts_;
 };
 
-// A column in which every row is 0 is left out.
+// A column in which every row is 0 is omitted.
 template <typename T>
 bool put_column(const std::vector<OpRecord>& ops, T OpRecord::* field, std::string& out) {
     bool any = false;
@@ -136,7 +136,7 @@ bool put_column(const std::vector<OpRecord>& ops, T OpRecord::* field, std::stri
     return any;
 }
 
-// The rows that have exponents, with the bins from the lowest to the highest. False: there are none.
+// Writes the rows that have exponents, with their bins from the lowest to the highest. False: no row has any.
 bool put_exponents(const std::vector<OpRecord>& ops, std::string& out) {
     std::string rows;
     ByteWriter to(rows);
@@ -152,7 +152,7 @@ bool put_exponents(const std::vector<OpRecord>& ops, std::string& out) {
     return !rows.empty();
 }
 
-// What a record holds on the heap.
+// Bytes of a record on the heap.
 template <class T>
 std::size_t heap_of(const T& value) {
     if constexpr (std::is_same_v<T, std::string>) {

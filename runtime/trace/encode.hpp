@@ -10,8 +10,8 @@
 
 namespace mp::trace {
 
-// Names that recur in every step are written once and referred to by number. Bounded: when the table is
-// full, further names are written where they stand.
+// Names that recur in every step are written once and referred to by number. The table is bounded: when it is
+// full, further names are written in the records that use them.
 class NameTable {
 public:
     static constexpr std::size_t kMaxNames = 1u << 16;
@@ -22,7 +22,7 @@ public:
 
     std::size_t size() const { return names_.size(); }
     std::size_t bytes() const { return bytes_; }
-    // Takes back the names [from, size()): they could not be written.
+    // Removes the names [from, size()), because they could not be written.
     void forget(std::size_t from);
     // The payload of a names frame with the names [from, size()).
     void encode(std::size_t from, std::string& out) const;
@@ -36,11 +36,11 @@ private:
 // Payloads of the frames. `out` is replaced. All may throw bad_alloc.
 void encode(const ProcessRecord&, std::string& out);
 void encode(const NoteRecord&, std::string& out);
-// All of a step but its ops, which have a frame of their own before it.
+// A step without its ops. They have a separate frame, which precedes the frame of the step.
 void encode(const StepRecord&, NameTable&, bool with_tensors, std::string& out);
 void encode_ops(const StepRecord&, NameTable&, std::string& out);
 
-// Bytes that a record takes in memory, heap included; close enough for a bound.
+// Approximate bytes of a record in memory, heap included. Used to bound the queue.
 std::size_t memory_of(const ProcessRecord&);
 std::size_t memory_of(const NoteRecord&);
 std::size_t memory_of(const StepRecord&);

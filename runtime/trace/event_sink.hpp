@@ -4,9 +4,9 @@
 
 namespace mp::trace {
 
-// The port of the recording side: adapters push, this room stores. Called from any thread of the program
-// under test; every call copies what it needs, never blocks on input or output, and never throws: a full
-// queue drops the record and counts it.
+// The interface through which adapters record. Safe to call from any thread of the program under test. Every call
+// copies what it needs, never blocks on input or output, and never throws. When the queue is full, the record is
+// dropped and counted.
 class EventSink {
 public:
     virtual ~EventSink() = default;

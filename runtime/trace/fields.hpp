@@ -16,10 +16,10 @@
 
 namespace mp::trace {
 
-// How two values of a field become one when recordings are folded.
+// How two values of a field are merged when recordings are folded.
 enum class Merge : std::uint8_t {
     key,       // the same in all records that are merged
-    sum,       // doubles: in runtime/fold/exact_sum.hpp, so that the order never shows
+    sum,       // doubles use runtime/fold/exact_sum.hpp, so that the order does not matter
     largest,   // a NaN is the largest
     smallest,  // above zero; a NaN is the smallest
     agree,     // 0 where they differ
@@ -36,12 +36,12 @@ struct Field {
     std::string_view name;
     Merge merge = Merge::key;
     // Generation 0 is what version 1 of the format had. In a recording all fields of a generation come before those
-    // of the next one, so a reader takes what an older writer knew and leaves the rest at its default.
+    // of the next one, so a reader of an older file reads the fields it has and leaves the rest at their defaults.
     unsigned generation = 0;
     Show show = Show::keyed;
     Part part = Part::all;
     int bit = -1;         // in the byte of flags that is stored where bit 0 is; -1: not a flag
-    bool stored = true;   // in the payload of its record; false: in a frame of its own
+    bool stored = true;   // in the payload of its record; false: in a separate frame
     bool report = false;  // in the ops of the JSON report
 
     constexpr Field since(unsigned v) const {
@@ -104,8 +104,8 @@ constexpr void stored_fields(V&& v) {
     }
 }
 
-// One policy for NaN: a NaN is the worst value, so it wins every comparison. The result has the same bits whatever
-// NaN came first.
+// One policy for NaN: a NaN is the worst value, so it wins every comparison. The result has the same bits
+// for every order of NaNs.
 inline double larger(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
     return a < b ? b : a;
@@ -118,7 +118,7 @@ inline double smaller(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
     return b < a ? b : a;
 }
-// Values of 0 and below were not measured.
+// Values of 0 and below mean "not measured".
 inline double smaller_above_zero(double a, double b) {
     if (a <= 0) return b;
     return b <= 0 ? a : smaller(a, b);

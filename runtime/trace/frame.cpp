@@ -8,8 +8,8 @@
 #ifdef MP_TRACE_ZSTD
 #include <zstd.h>
 
-// libzstd.a refers to these two weakly. In a process that happens to define them our private copy would
-// call into the host; these definitions close the door.
+// libzstd.a refers to these two weakly. Without these definitions our private copy would call the functions of a
+// host process that defines them.
 extern "C" {
 __attribute__((visibility("hidden"))) unsigned long long ZSTD_trace_compress_begin(const void*) { return 0; }
 __attribute__((visibility("hidden"))) void ZSTD_trace_compress_end(unsigned long long, const void*) {}
@@ -19,7 +19,7 @@ __attribute__((visibility("hidden"))) void ZSTD_trace_compress_end(unsigned long
 namespace mp::trace {
 namespace {
 
-// Below this a payload is a page-cache write either way, and zstd's tables cost more than the bytes saved.
+// In bytes. Packing a smaller payload costs more time, for zstd's tables, than writing fewer bytes saves.
 [[maybe_unused]] constexpr std::size_t kPackFrom = 1024;
 
 std::uint64_t hash(const char* bytes, std::size_t size) { return XXH3_64bits(bytes, size); }

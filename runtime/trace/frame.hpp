@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-// The outer layer of a recording: a file header, then frames. docs/trace_format.md is the definition.
+// The outer layer of a recording: a file header, then frames. docs/trace_format.md defines it.
 
 namespace mp::trace {
 
@@ -19,7 +19,7 @@ inline constexpr std::string_view kFrameMark{"\xf5MPF", 4};
 inline constexpr std::size_t kFrameHeaderSize = 24;
 inline constexpr std::size_t kFrameTrailerSize = 8;
 inline constexpr std::size_t kFrameOverhead = kFrameHeaderSize + kFrameTrailerSize;
-// Of a payload, stored or unpacked. A queue of 16 MiB never makes a longer one.
+// Most bytes of a payload, stored or unpacked. A queue of 16 MiB never produces a longer one.
 inline constexpr std::uint64_t kMaxPayload = 64u << 20;
 
 enum class FrameKind : std::uint8_t { process = 1, step = 2, note = 3, names = 4, ops = 5 };
@@ -39,12 +39,12 @@ std::string file_header();
 enum class HeaderState { good, newer, damaged };
 HeaderState check_file_header(std::string_view bytes);  // the first kFileHeaderSize bytes
 
-// Nothing when the bytes (at least kFrameHeaderSize) do not begin a frame.
+// `bytes`: at least kFrameHeaderSize of them. Nothing when they are not the start of a frame.
 std::optional<FrameHeader> read_frame_header(const char* bytes);
-// Whether header and payload are as written; `frame` is a whole frame.
+// Whether header and payload are undamaged; `frame` is a whole frame.
 bool frame_intact(std::string_view frame);
 
-// Packs payloads; one per thread of use. Without zstd, or when memory is short, payloads stay as they are.
+// Compresses payloads. Each thread needs its own. Without zstd, or when memory is short, payloads stay unpacked.
 class Packer {
 public:
     Packer();

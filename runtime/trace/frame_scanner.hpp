@@ -17,7 +17,7 @@
 #include "runtime/trace/frame.hpp"
 #include "runtime/trace/reader.hpp"
 
-// What the reader of recordings is made of: a window on the file, the search for intact frames, unpacking.
+// The parts of the reader of recordings: a window on the file, the search for intact frames, and unpacking.
 
 namespace mp::trace {
 
@@ -27,11 +27,11 @@ inline constexpr std::uint64_t kWastedHashing = 8;
 inline constexpr std::uint64_t kWastedHashingAtLeast = 1u << 28;
 inline constexpr std::size_t kMaxProblems = 1000;
 
-// Sequential access to a file without mapping it (a file that is truncated meanwhile would be a SIGBUS).
+// Sequential access to a file without mapping it. Truncating a mapped file would raise SIGBUS.
 class Window {
 public:
     Window(int fd, std::uint64_t size) : Window(fd, size, own_) {}
-    // In memory that is used again.
+    // `buffer` belongs to the caller, so that the next file can use its memory again.
     Window(int fd, std::uint64_t size, std::string& buffer) : fd_(fd), size_(size), buffer_(buffer) {
         buffer_.clear();
     }
@@ -88,7 +88,7 @@ private:
     int fd_;
 };
 
-// The frames of a file, past any damage.
+// Finds the intact frames of a file, also after damaged parts.
 class FrameScanner {
 public:
     FrameScanner(Window& window, std::vector<Problem>& problems) : window_(window), out_(problems) {}
@@ -107,8 +107,8 @@ public:
         return state;
     }
 
-    // Every intact frame in order of the file: use(offset, header, payload). Damage is reported when
-    // `report` says so.
+    // Calls use(offset, header, payload) for every intact frame, in the order of the file. Damage is reported when
+    // `report` is true.
     template <typename Use>
     void scan(bool report, Use use) {
         report_ = report;
@@ -201,7 +201,7 @@ private:
     bool damaged_before_ = false;
 };
 
-// Payloads as they were before packing.
+// Decompresses payloads.
 class Unpacker {
 public:
     ~Unpacker() { ZSTD_freeDCtx(context_); }
@@ -209,7 +209,7 @@ public:
     Unpacker(const Unpacker&) = delete;
     Unpacker& operator=(const Unpacker&) = delete;
 
-    // Nothing: not what the header says. Valid until the next call.
+    // Nothing when the payload does not match the header. Valid until the next call.
     std::optional<std::string_view> unpack(const FrameHeader& header, std::string_view stored) {
         if (header.flags == 0) return stored;
         if (header.flags != kFlagZstd || !context_) return std::nullopt;
@@ -226,7 +226,7 @@ public:
     }
 
 private:
-    // Never filled with zeros first, and kept for the next frame.
+    // Memory that is not zeroed first, and is kept for the next frame.
     char* room_for(std::size_t size) {
         if (size > size_ || !raw_) {
             raw_.reset();

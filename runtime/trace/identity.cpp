@@ -10,7 +10,7 @@
 namespace mp::trace {
 namespace {
 
-// Variables of one launcher; the first that is set counts. A row matches when its rank is a number.
+// Variables of one launcher; the first that is set is used. A row matches when its rank is a number.
 struct Launcher {
     const char* name;
     const char* rank;
@@ -20,7 +20,7 @@ struct Launcher {
 };
 
 // torchrun is started under srun or mpirun, and mpirun under sbatch, whose shell has SLURM_PROCID=0 for
-// all its children: whoever is nearer to the process comes first.
+// all its children. So the launcher that is nearer to the process comes first.
 const Launcher kLaunchers[] = {
     {"torchrun", "RANK", {"LOCAL_RANK"}, {"WORLD_SIZE"}, {"TORCHELASTIC_RESTART_COUNT"}},
     {"openmpi", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_LOCAL_RANK"}, {"OMPI_COMM_WORLD_SIZE"}, {}},
@@ -57,7 +57,7 @@ std::string host_name() {
     return host;
 }
 
-// As a part of a file name. No value begins with a dot, so none is "..".
+// `value` as a part of a file name. It never begins with a dot, so it is never "..".
 std::string reduced(std::string_view value) {
     std::string out;
     for (const char c : value) {

@@ -13,8 +13,8 @@ namespace mp::trace {
 // Looks a variable up; null when unset. std::getenv fits.
 using Environment = std::function<const char*(const char*)>;
 
-// Who a process is among its siblings, from the variables of torchrun, srun, Open MPI and MPICH: one
-// table, first match wins (torchrun before srun, because torchrun is started under srun).
+// The identity of a process in its job, from the variables of torchrun, srun, Open MPI and MPICH. The first
+// launcher that matches is used; torchrun precedes srun, because torchrun is started under srun.
 struct Identity {
     std::string launcher;  // empty: none of the table
     Rank rank;
@@ -30,7 +30,7 @@ Identity identity_of_process(const Environment&);
 
 // Expands %p pid, %h host, %r global rank, %l local rank, %s world size, %j job, %c restart count, %t start
 // time (yyyymmdd-hhmmss, UTC), %q{VAR}, %%. An unknown key or an unset VAR is an error; an unknown rank is
-// "x". Values are reduced to [A-Za-z0-9._-], so that no variable leads out of the chosen directory.
+// "x". Values are reduced to [A-Za-z0-9._-], so that the path stays inside the chosen directory.
 Result<std::string> expand_pattern(std::string_view pattern, const Identity&, const Environment&,
                                    std::int64_t unix_seconds);
 

@@ -10,7 +10,7 @@
 namespace mp::trace {
 namespace {
 
-// A run of thousands of ranks still fits one screen.
+// So that a run of thousands of ranks fits one screen.
 constexpr std::size_t kMaxRows = 32;
 constexpr std::size_t kMaxProblemsShown = 5;
 

@@ -7,8 +7,8 @@
 
 #include "runtime/trace/reader.hpp"
 
-// One screen about recordings: who recorded what, how much, and what is wrong with it. Every text of a recording is
-// shown escaped, so that the output is safe on a terminal.
+// One screen about recordings: the process of each, its size, and its problems. Every text of a recording is escaped,
+// so that the output is safe on a terminal.
 
 namespace mp::trace {
 

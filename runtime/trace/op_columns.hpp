@@ -40,7 +40,7 @@ struct OpColumn {
 
 inline constexpr unsigned kOpCountColumns = columns::count_of<std::uint64_t>();
 inline constexpr unsigned kOpValueColumns = columns::count_of<double>();
-// The bit of the text with the exponents of some rows.
+// The bit of the byte string that contains the exponents of the rows that have them.
 inline constexpr unsigned kExponentsBit =
     columns::count([](const Field& f, auto) { return columns::is_early(f); });
 inline constexpr unsigned kOpBits = kOpCountColumns + kOpValueColumns + 1;

@@ -30,7 +30,7 @@ std::string escaped(std::string_view value) {
     return out;
 }
 
-// The items of a value, unescaped; a value that is no list is one item. Nothing when an escape is cut off.
+// The items of a value, unescaped; a value that is not a list has one item. Nothing when an escape is incomplete.
 std::optional<std::vector<std::string>> items_of(std::string_view value) {
     std::vector<std::string> items(1);
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -82,7 +82,7 @@ bool parse(const std::string& item, RankRange& into) {
     return into.first >= 0 && into.last >= into.first;
 }
 
-// False: the value is malformed. An unknown key is none of our business.
+// False: the value is malformed. An unknown key is ignored.
 bool assign(Options& o, std::string_view key, const std::vector<std::string>& items) {
     const bool one = items.size() == 1;
     const std::string& value = items.front();

@@ -12,7 +12,7 @@
 
 namespace mp::trace {
 
-// The environment variable that names the options file. Without it every injected library stays inert.
+// The environment variable that names the options file. Without it every injected library does nothing.
 inline constexpr const char* kOptionsVariable = "MP_TRACE_OPTIONS";
 
 // Which steps a twin or a measurement covers: first, first + every, ... below last.
@@ -31,7 +31,7 @@ struct RankRange {
     std::int32_t last = 0;  // inclusive
 };
 
-// What the command line decided, handed to the traced processes as a flat file of `key=value` lines (one
+// The options of the command line. They are passed to the traced processes in a flat file of `key=value` lines (one
 // per field, same names; lists separated by ':'; '\\', newline and ':' in values escaped with '\\').
 struct Options {
     std::string run_dir;  // absolute

@@ -31,11 +31,11 @@ VisitBuffers::~VisitBuffers() = default;
 
 namespace {
 
-// 256 MiB less what the reader itself holds: a window with one frame, and that frame unpacked.
+// In bytes: 256 MiB less the memory of the reader itself, which is a window with one frame and that frame unpacked.
 constexpr std::uint64_t kRoom = (256u << 20) - 2 * (kMaxPayload + 2 * kWindow);
-// Of a hostile world size; more ranks than the largest machine has.
+// Limits the list for a malicious world size. The largest machines have fewer ranks.
 constexpr std::int32_t kMaxMissing = 1 << 20;
-// Of one step that is read only to be visited: what a queue of 16 MiB can hold, several times over.
+// Most bytes of one step that is read only for a visitor: several times the contents of a queue of 16 MiB.
 constexpr std::uint64_t kStepRoom = 64u << 20;
 constexpr std::string_view kSuffix = ".mpt";
 
@@ -44,7 +44,7 @@ struct Counts {
     std::uint64_t notes = 0;
 };
 
-// Reads the records of one file and hands them on: to a visitor, or into a Recording within its room.
+// Reads the records of one file and passes them to a visitor, or stores them in a Recording within its room.
 class RecordingReader {
 public:
     RecordingReader(int fd, std::uint64_t size, std::uint64_t room, Recording& into, RecordVisitor* visitor,
@@ -74,7 +74,7 @@ public:
         std::uint64_t good = 0;
         scanner_.scan(true, [&](std::uint64_t at, const FrameHeader& h, std::string_view s) {
             ++good;
-            // Names come before their use; where a file is damaged, those lost in one place are repeated in another.
+            // Names precede their use. In a damaged file, names lost in one place can be repeated in another.
             if (visitor_ && !out_.problems.empty() && !std::exchange(names_taken_, true)) take_names();
             use(at, h, s);
         });
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    // The names of the whole file, in a pass of its own.
+    // Reads the names of the whole file in a separate pass.
     Counts take_names() {
         Window window(fd_, window_.size());
         std::vector<Problem> unused;
@@ -118,8 +118,8 @@ private:
     void use(std::uint64_t at, const FrameHeader& header, std::string_view stored) {
         const bool known = header.kind >= static_cast<std::uint8_t>(FrameKind::process) &&
                            header.kind <= static_cast<std::uint8_t>(FrameKind::ops);
-        if (!known) return;  // of a newer writer
-        // Columns are not copied: they stay where they were unpacked until their step has come.
+        if (!known) return;  // from a newer writer
+        // Columns are not copied. They stay in the unpacked frame until their step is read.
         const bool stays = visitor_ && header.kind == static_cast<std::uint8_t>(FrameKind::ops);
         if (stays) drop_ops();
         const auto payload =
@@ -152,7 +152,7 @@ private:
     bool process(std::string_view payload) {
         ProcessRecord record;
         if (!decode(payload, record)) return false;
-        if (out_.has_process) return true;  // the first one counts
+        if (out_.has_process) return true;  // only the first one is used
         out_.process = std::move(record);
         out_.has_process = true;
         if (visitor_) visitor_->process(out_.process);
@@ -174,7 +174,7 @@ private:
         ops_waiting_ = false;
     }
 
-    // Kept for the step that follows.
+    // Stores the ops until their step is read.
     bool ops(std::string_view payload) {
         drop_ops();
         if (full()) return true;
@@ -185,7 +185,7 @@ private:
         return true;
     }
 
-    // Whether the ops that wait are of this step; then they wait no longer.
+    // Whether the stored ops belong to this step. If so, they are no longer marked as waiting.
     bool take_ops(Step step, std::int32_t optimizer, Step of, std::int32_t of_optimizer) {
         const bool own = ops_waiting_ && of == step && of_optimizer == optimizer;
         ops_lost_ += ops_waiting_ && !own;
@@ -253,8 +253,8 @@ private:
     Unpacker& unpacker_;
     Unpacker& ops_unpacker_;
     NameList& names_;
-    StepOps ops_;         // of a recording that is kept
-    OpColumns& columns_;  // of one that is visited
+    StepOps ops_;         // for a recording that is kept
+    OpColumns& columns_;  // for a recording that is visited
     StepRows& rows_;
     bool ops_waiting_ = false;
     bool names_taken_ = false;
@@ -265,7 +265,7 @@ private:
     std::uint64_t skipped_ = 0;
 };
 
-// `room`: memory beyond four times the file; what was used of it is subtracted.
+// `room`: memory beyond four times the file; the reader subtracts what it uses.
 Result<Recording> read_within(const std::string& path, std::uint64_t& room, VisitBuffers& buffers,
                               RecordVisitor* visitor = nullptr) {
     const File file(path);
@@ -314,7 +314,7 @@ Result<std::vector<std::string>> recordings_in(const std::string& directory) {
 }
 
 bool precedes(const ProcessRecord& p, std::string_view path, const ProcessRecord& q, std::string_view other) {
-    // Without a rank last: it belongs to nobody.
+    // Recordings without a rank come last.
     return std::make_tuple(!p.rank.known(), p.rank.value, p.restart, std::string_view(p.host), p.pid, path) <
            std::make_tuple(!q.rank.known(), q.rank.value, q.restart, std::string_view(q.host), q.pid, other);
 }
@@ -334,7 +334,8 @@ Result<Run> read_run(const std::string& directory) {
     Run run;
     run.directory = directory;
     VisitBuffers buffers;
-    std::uint64_t room = kRoom;  // one for all: a thousand small bombs are no larger than one
+    std::uint64_t room =
+        kRoom;  // shared by all files, so that many malicious files take no more memory than one
     for (const std::string& path : *paths) {
         auto recording = read_within(path, room, buffers);
         if (recording) {

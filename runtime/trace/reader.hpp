@@ -12,14 +12,14 @@
 
 namespace mp::trace {
 
-// A place where a recording could not be read; reading went on behind it.
+// A place where a recording could not be read. Reading continued after it.
 struct Problem {
     std::uint64_t offset = 0;
     std::uint64_t bytes_lost = 0;
     std::string why;
 };
 
-// One recording as far as it could be read. Reading is total: damage gives problems, never a failure.
+// One recording as far as it could be read. Damage produces problems, never a failure.
 struct Recording {
     std::string path;
     std::uint64_t bytes = 0;   // of the file
@@ -30,31 +30,31 @@ struct Recording {
     std::vector<Problem> problems;
 };
 
-// Fails only when the file cannot be opened, is no recording at all, or is of a newer version. Takes at most
+// Fails only when the file cannot be opened, is not a recording, or has a newer version. Takes at most
 // 4 x the file + 256 MiB of memory: a recording that needs more loses its last tensors, then its last steps,
-// and says so in `problems`.
+// and `problems` lists that.
 Result<Recording> read_recording(const std::string& path);
 
 struct OpColumns;
 struct StepRows;
 class NameList;
 
-// Records as they are read, in file order; they may be moved from. Nothing is called after the end. A step comes
-// as it lies in its frames (decode.hpp), with its ops if it has some and they are not lost.
+// Records as they are read, in file order; they may be moved from. No function is called after the end of the
+// file. A step is passed as its frames store it (decode.hpp), with its ops unless it has none or they are lost.
 class RecordVisitor {
 public:
     virtual ~RecordVisitor() = default;
-    virtual void process(const ProcessRecord&) = 0;  // at most once; may come late or never
+    virtual void process(const ProcessRecord&) = 0;  // called at most once, possibly late or never
     virtual void step(const StepRows&, const OpColumns* ops, const NameList&) = 0;
     virtual void note(NoteRecord&) = 0;
 };
 
-// As read_recording, but steps and notes go to the visitor and are not kept: memory is one frame, its records
-// (at most 64 MiB) and the names. The result has all else.
+// As read_recording, but steps and notes are passed to the visitor and not kept. Memory is one frame, its records
+// (at most 64 MiB) and the names. The result contains everything else.
 class VisitBuffers;
 Result<Recording> visit_recording(const std::string& path, RecordVisitor&, VisitBuffers&);
 
-// What a visit holds; used again from file to file, by one thread at a time.
+// The memory of a visit; used again from file to file, by one thread at a time.
 class VisitBuffers {
 public:
     VisitBuffers();
@@ -76,8 +76,8 @@ bool precedes(const ProcessRecord&, std::string_view path, const ProcessRecord&,
 // Ranks below the world size that were not seen.
 std::vector<Rank> missing_ranks(std::int32_t world_size, const std::set<std::int32_t>& seen);
 
-// Every recording in a run directory, sorted by rank, restart, host, pid. Files that are no recordings
-// are ignored; unreadable ones are listed in `unreadable`.
+// Every recording in a run directory, sorted by rank, restart, host, pid. Files that are not
+// recordings are ignored; unreadable ones are listed in `unreadable`.
 struct Run {
     std::string directory;
     std::vector<Recording> recordings;

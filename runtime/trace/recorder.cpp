@@ -22,16 +22,16 @@
 namespace mp::trace {
 namespace {
 
-// Descriptors of the program start at 3; it may count on the lowest free number, so ours is out of its way.
+// The program may rely on getting the lowest free descriptor, so ours has a high number.
 constexpr int kHighDescriptor = 512;
 constexpr int kMaxSameName = 1000;
-// A hanging file system may not hold up the end of the program for longer.
+// The longest time for which a hanging file system may delay the end of the program.
 constexpr std::chrono::seconds kPatienceAtEnd{5};
-// The last bytes of a budget belong to notes, the last eighth to steps without tensors, the eighth before to
-// steps without ops.
+// The last bytes of a budget are reserved for notes, the last eighth for steps without tensors, the eighth
+// before it for steps without ops.
 constexpr std::uint64_t kReservedForNotes = 4096;
-// Names are repeated when this many times their size was written since: at most 6 % of a file, and damage
-// loses no more than the names of one such stretch.
+// Names are written again after this many times their size was written. So they take at most 6 % of a file, and
+// damage loses at most the names of one such stretch.
 constexpr std::uint64_t kRepeatNames = 16;
 constexpr std::uint64_t kRepeatNamesAtLeast = 1u << 20;
 
@@ -60,7 +60,7 @@ int moved_up(int fd) {
     return high;
 }
 
-// A step that is too large as it is, without its ops and perhaps without its tensors.
+// A step that is too large for the queue, without its ops and, where needed, without its tensors.
 StepRecord shortened(const StepRecord& s, bool with_tensors) {
     StepRecord out;
     out.step = s.step;
@@ -81,7 +81,7 @@ StepRecord shortened(const StepRecord& s, bool with_tensors) {
 
 }  // namespace
 
-// Owned by the Recorder and used by the writer thread; leaked when that thread does not come back.
+// Owned by the Recorder and used by the writer thread; leaked when that thread does not end.
 struct Recorder::State {
     Limits limits;
     std::string path;
@@ -91,15 +91,15 @@ struct Recorder::State {
 
     std::mutex mutex;
     std::condition_variable wake;     // for the writer: work, or the end
-    std::condition_variable settled;  // for those who wait: started, drained or finished
+    std::condition_variable settled;  // for waiting callers: started, drained or finished
     std::deque<Entry> queue;
-    std::uint64_t queued_bytes = 0;  // the entry being written included
+    std::uint64_t queued_bytes = 0;  // including the entry that is being written
     bool running = false;            // there is a thread
     bool started = false;
     bool busy = false;
     bool ending = false;
     bool finished = false;
-    int error = 0;  // errno of the write that stopped us
+    int error = 0;  // errno of the write that stopped the recording
 
     std::atomic<bool> stopped{false};    // by a failed write or the end of the budget
     std::atomic<bool> abandoned{false};  // the child of a fork
@@ -107,7 +107,7 @@ struct Recorder::State {
     std::atomic<std::uint64_t> dropped_by_queue{0};
     std::atomic<std::uint64_t> shortened_by_queue{0};
 
-    // Of the writer thread only.
+    // Used by the writer thread only.
     NameTable names;
     std::size_t names_written = 0;
     std::uint64_t names_at = 0;
@@ -192,7 +192,7 @@ void Recorder::State::add_step(const StepRecord& step) noexcept {
     }
 }
 
-// One write(2): a frame is in the file wholly, or it is the torn end of it.
+// One write(2), so that only the last frame of a file can be incomplete.
 bool Recorder::State::put_bytes(const char* bytes, std::size_t size) {
     ssize_t put = 0;
     do {
@@ -235,7 +235,7 @@ bool Recorder::State::put_names(std::uint64_t limit) {
     return true;
 }
 
-// The ops first: a step that can be read has its ops. They are written only when their step surely fits too.
+// Writes the ops first, so that every readable step has its ops. They are written only when their step fits too.
 bool Recorder::State::put_with_ops(const StepRecord& step, std::uint64_t limit) {
     encode(step, names, true, payload);
     encode_ops(step, names, ops_payload);
@@ -315,7 +315,7 @@ void Recorder::State::handle(const Record& record) noexcept {
     }
 }
 
-// A loss is told when there is room again, then at every doubling, and at the end.
+// Records a loss when the queue has room again, then at every doubling, and at the end.
 void Recorder::State::tell(const std::string& what, std::uint64_t now, std::uint64_t& told, bool at_end) {
     if (stopped || now == told || (!at_end && now < 2 * told)) return;
     put_note(what + ": the queue of " + std::to_string(limits.queue_bytes) + " bytes was full", now);
@@ -327,7 +327,7 @@ void Recorder::State::tell_losses(bool at_end) {
         tell("records were dropped", dropped_by_queue, told_dropped, at_end);
         tell("steps lost their ops or tensors", shortened_by_queue, told_shortened, at_end);
     } catch (...) {
-        // Told at the next opportunity.
+        // The next call tries again.
     }
 }
 
@@ -388,7 +388,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& directory, c
                                                  Limits limits) {
     try {
         if (name.empty() || name.find('/') != std::string::npos)
-            return Error{"'" + name + "' is no name for a recording", {}};
+            return Error{"'" + name + "' is not a name for a recording", {}};
         std::unique_ptr<Recorder> recorder(new Recorder(std::make_unique<State>()));
         State& s = *recorder->state_;
         s.limits = limits;
@@ -407,7 +407,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& directory, c
         ::unlink(s.path.c_str());
         return Error{s.path + ": " + std::strerror(error), {}};
     } catch (...) {
-        return Error{"out of memory", {}};  // short enough to need none
+        return Error{"out of memory", {}};  // short enough for std::string to need no memory
     }
 }
 

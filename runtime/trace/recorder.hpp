@@ -19,7 +19,7 @@ public:
         std::uint64_t queue_bytes = 16u << 20;
     };
 
-    // Creates `directory`/recording_name(...) with O_EXCL; nothing is created when that fails.
+    // Creates `directory`/recording_name(...) with O_EXCL; no file is created when that fails.
     static Result<std::unique_ptr<Recorder>> open(const std::string& directory, const std::string& name,
                                                   Limits);
     ~Recorder() override;
@@ -28,9 +28,9 @@ public:
     void step(const StepRecord&) noexcept override;
     void note(const NoteRecord&) noexcept override;
 
-    // Waits until what was queued is written, at most `milliseconds`. False: not all of it is.
+    // Waits until the queued records are written, at most `milliseconds`. False: some are not written yet.
     bool flush(int milliseconds) noexcept;
-    // In the child of a fork: forget the file and the thread, record nothing any more.
+    // Called in the child of a fork. It drops the file and the thread and records nothing more.
     void abandon_after_fork() noexcept;
 
     std::uint64_t dropped() const noexcept;  // records lost to a full queue or a failed write

@@ -12,7 +12,7 @@
 
 // What an adapter records about a run, as plain values. A recording holds one ProcessRecord, then one StepRecord per
 // step (one frame each, so that a killed run is readable to its last complete step), and NoteRecords between them.
-// Behind each struct stands its field list (fields.hpp); docs/trace_format.md defines how records are stored.
+// After each struct comes its field list (fields.hpp); docs/trace_format.md defines how records are stored.
 //
 // Losses and other scalars are doubles: every format of the product is a subset of fp64, so the program's exact value
 // is kept.
@@ -23,7 +23,7 @@ enum class Mode : std::uint8_t { off, watch, local, step, trajectory };
 
 // One process of the run, written once when recording starts.
 struct ProcessRecord {
-    Rank rank;  // unknown: not started by a launcher we know
+    Rank rank;  // unknown: not started by a known launcher
     std::int32_t local_rank = -1;
     std::int32_t world_size = -1;  // -1: unknown
     std::int32_t restart = 0;      // torchelastic's restart count
@@ -58,7 +58,7 @@ constexpr void fields(V&& v, Of<ProcessRecord>) {
 
 // A root of one backward(). The twin's value is absent (has_twin false) outside twin modes.
 struct LossRecord {
-    std::int32_t micro_step = 0;   // which backward() of this step, from 0
+    std::int32_t micro_step = 0;   // ordinal of the backward() in this step, from 0
     DType dtype = DType::unknown;  // of the program's loss tensor
     double real = 0;
     double twin = 0;
@@ -138,7 +138,7 @@ struct TensorRecord {
     std::uint64_t flushed = 0;     // real 0, twin not
     double flushed_abs = 0;        // sum of |twin| over those
     double twin_abs = 0;           // sum of |twin| over `compared`
-    // What the optimizer step moved (parameters and state of 16 bits and less, on sampled steps; else 0).
+    // The effect of the optimizer step (parameters and state of 16 bits and less, on sampled steps; else 0).
     // As in kernels/cpu/measure.hpp, Standstill; in watch mode every element with a gradient other than 0
     // was meant to move.
     std::uint64_t meant_to_move = 0;
@@ -218,7 +218,7 @@ struct OpRecord {
     std::uint64_t loc_nonfinite = 0;  // non-finite in the real result, finite in the fp32 op's
     // PROP, on the same steps: the fp32 op on the real inputs against the twin; inherited error.
     double prop_error_squares = 0;
-    // Sums that swallow what is added (add, add_, sub ... with low-precision results; sampled steps):
+    // Addends that leave a running sum unchanged (add, add_, sub ... with low-precision results; sampled steps):
     std::uint64_t added = 0;     // elements to which something other than 0 was added
     std::uint64_t absorbed = 0;  // of those, unchanged
     // Largest |value| among the inputs of the call that first gave a non-finite result (0: none did), and
@@ -227,14 +227,14 @@ struct OpRecord {
     std::uint64_t origins = 0;       // calls with finite inputs and a result that is non-finite where the
                                      // twin's (in watch mode: a mask's) is not
     std::uint64_t first_origin = 0;  // ordinal of the first of them
-    // Largest relative L2 to the twin among the float inputs of a call that made a large inherited error (PROP
-    // above a tenth) out of them; 0: none did. What is far below PROP was amplified here.
+    // Largest relative L2 to the twin among the float inputs of a call whose inherited error is large (PROP
+    // above a tenth); 0: no such call. If it is far below PROP, this op amplified the error.
     double input_error = 0;
-    // Of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
+    // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
 
-// Stored in columns (op_columns.hpp). Generation 1 comes behind generation 0 among the counts and among the values.
+// Stored in columns (op_columns.hpp). Generation 1 comes after generation 0 among the counts and among the values.
 // A new field has generation 2 or more and 8 bytes; its column gets the next bit of the mask.
 template <class V>
 constexpr void fields(V&& v, Of<OpRecord>) {
@@ -313,17 +313,17 @@ constexpr void fields(V&& v, Of<DTypePlace>) {
     v(Field{"elements", sum}, &R::elements);
 }
 
-// What the twin could and could not follow in one step.
+// Which parts of one step the twin could follow.
 struct Coverage {
-    std::uint64_t ops = 0;             // leaf ops the dispatcher showed us
+    std::uint64_t ops = 0;             // leaf ops that the dispatcher passed to the adapter
     std::uint64_t shadowed = 0;        // re-run on the twin
     std::uint64_t unshadowed = 0;      // float ops that the twin could not follow
     std::uint64_t shadowed_bytes = 0;  // of the real outputs of such ops
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;  // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
-    std::uint64_t external = 0;  // of the seeds: data from outside the dispatcher (numpy, torch.tensor)
-    std::uint64_t stale = 0;     // of the seeds: the program wrote behind the dispatcher
+    std::uint64_t external = 0;  // seeds with data from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t stale = 0;     // seeds after a write that bypassed the dispatcher
     std::uint64_t flips = 0;     // integer or boolean results that differ in the twin
     std::uint64_t leaks = 0;     // values that left through .item() while they differed from the twin's
     double worst_leak = 0;       // largest |real - twin| among them
@@ -351,8 +351,8 @@ constexpr void fields(V&& v, Of<Coverage>) {
 
 struct StepRecord {
     Step step;                   // k-th step() of the first optimizer seen, from 0
-    std::int32_t optimizer = 0;  // 0: the first optimizer seen; others are numbered beside it
-    bool skipped = false;        // the optimizer did not move the weights
+    std::int32_t optimizer = 0;  // 0: the first optimizer seen; others have their own numbers
+    bool skipped = false;        // the optimizer did not change the weights
     bool has_loss_scale = false;
     double loss_scale = 0;     // in force during this step
     std::int64_t wall_ns = 0;  // since the previous record of a step
@@ -361,7 +361,7 @@ struct StepRecord {
     std::vector<CollectiveRecord> collectives;
     std::vector<TensorRecord> tensors;
     Coverage coverage;
-    bool sampled = false;  // LOC, standstill and hashes were measured in this step
+    bool sampled = false;  // LOC, stagnation and hashes were measured in this step
     std::vector<OpRecord> ops;
     std::vector<DTypePlace> places;
 };
@@ -386,10 +386,10 @@ constexpr void fields(V&& v, Of<StepRecord>) {
 }
 
 enum class NoteKind : std::uint8_t {
-    not_observed,  // an op or a region that the twin does not follow; text names it and why
+    not_observed,  // an op or a region that the twin does not follow; `text` names it and the reason
     seed,          // where a history was lost after the first step
-    leak,          // an op through which a differing value left
-    disarmed,      // an internal fault stopped a source; the program went on
+    leak,          // an op through which a value that differs from the twin's left the dispatcher
+    disarmed,      // an internal fault stopped a source; the program continued
     lossy,         // records were dropped: the queue or the disk was full
     memory,        // the memory forecast of a twin
     end,           // the process ended in an orderly way; count is its number of steps
@@ -397,7 +397,7 @@ enum class NoteKind : std::uint8_t {
                    // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
 };
 
-// Said once per (kind, text), then counted.
+// Recorded once per (kind, text), then counted.
 struct NoteRecord {
     NoteKind kind = NoteKind::not_observed;
     Step step;

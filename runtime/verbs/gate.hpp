@@ -11,12 +11,12 @@ namespace mp::trace {
 // `mp-trace gate`, without the command line.
 struct GateRequest {
     std::string directory;
-    std::string rules;  // empty: mp-gate.toml of the working directory, where there is one
+    std::string rules;  // empty: mp-gate.toml in the working directory, if it exists
     std::vector<std::string> lint;
     std::vector<std::string> policies;
     std::vector<std::string> outputs;  // "junit=gate.xml", "text"; empty: text
     bool strict = false;
-    bool color = false;  // of text on standard output
+    bool color = false;  // for text on standard output
 };
 
 struct GateRun {
@@ -24,7 +24,7 @@ struct GateRun {
     std::vector<std::pair<std::string, std::string>> texts;  // file (empty: standard output), content
 };
 
-// Errors are the user's: a rule file, an option, a directory that is not there.
+// An error is for the user to fix: a rule file, an option, a missing directory.
 Result<GateRun> run_gate(const GateRequest&);
 
 }  // namespace mp::trace

@@ -12,8 +12,8 @@ namespace mp::trace {
 // `mp-trace report`, without the command line.
 struct ReportRequest {
     std::string directory;
-    bool text = false;              // also taken when neither html nor json is asked for
-    std::string html, json;         // a file; "-": standard output; empty: not asked for
+    bool text = false;              // also set when neither html nor json is requested
+    std::string html, json;         // a file; "-": standard output; empty: not requested
     std::vector<std::string> lint;  // reports of mp-lint, whose findings confirm those of the run
     std::vector<std::string> policies;
 };
@@ -23,13 +23,13 @@ struct ReportRun {
     std::vector<Error> warnings;                             // recordings that are not readable
 };
 
-// What the options name. Errors are those of the command line rather than of the run.
+// The files and policies of the options. Their errors belong to the command line, not to the run.
 struct ReportInputs {
     std::vector<LintFinding> lint;
 };
 Result<ReportInputs> read_inputs(const ReportRequest&);
 
-// Fails when there is nothing to report on: no directory, no recording in it.
+// Fails when the directory or a recording in it is missing.
 Result<ReportRun> run_report(const ReportRequest&, const ReportInputs&);
 
 // `mp-trace summary`: run_summary() of a directory.

@@ -4,7 +4,7 @@
 
 namespace mp::trace {
 
-// What --stats counts of a run: its recordings, their bytes, its steps, and the rows of ops and tensors.
+// Counts for --stats: the recordings of a run, their bytes, its steps, and the rows of ops and tensors.
 void count_run(const RunModel&);
 
 }  // namespace mp::trace

@@ -116,7 +116,7 @@ class Adopt(unittest.TestCase):
         done = self.lint("--diff-base", "HEAD", "a.cu", code=1)
         self.assertIn("a.cu:10:", done.stdout)
         self.assertNotIn("a.cu:4:", done.stdout)
-        self.assertIn("is no commit of", self.lint("--diff-base", "gone", "a.cu", code=2).stderr)
+        self.assertIn("is not a commit of", self.lint("--diff-base", "gone", "a.cu", code=2).stderr)
 
     def test_every_format_in_one_run(self):
         self.write("a.cu", BAD)

@@ -144,8 +144,8 @@ def generated_tree(rng, folder, large):
 
 
 def lint(binary, folder, *flags):
-    done = subprocess.run([binary, "--isolated", "--cuda", "stubs", "--select", "ALL", "--output", "json", *flags, "."], cwd=folder,
-                          capture_output=True, text=True, timeout=600)
+    command = [binary, "--isolated", "--cuda", "stubs", "--select", "ALL", "--output", "json", *flags, "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 1, 2), f"exit {done.returncode}: {done.stderr[-300:]}"
     report = json.loads(done.stdout)
     units = [(u["path"], u["state"], u["message"], u["coverage"]) for u in report["units"]]

@@ -1,7 +1,7 @@
-// libFuzzer over recordings: whatever a file holds, folding it ends, within its memory, in a model or an error.
+// libFuzzer over recordings: folding any file gives a model or an error, within the memory limit.
 //
 // An input is the payloads of frames, each after a byte of kind and two of length, so that a mutation reaches the
-// decoders and is not stopped by a frame's hash. An input that begins with 0xff is a file as it stands.
+// decoders and is not stopped by a frame's hash. An input that begins with 0xff is used as the file unchanged.
 
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +23,7 @@ using namespace mp::trace;
 
 constexpr std::size_t kHead = 3;  // kind and length
 
-// A directory of its own, gone when the process ends in order.
+// A separate directory, removed when the process ends in order.
 class Directory {
 public:
     Directory() {

@@ -169,7 +169,7 @@ def check_transparent(result, plain_folder, traced_folder, plain, traced):
         with open(a[key], "rb") as f, open(b[key], "rb") as g:
             if f.read() != g.read():
                 result.faults.append(f"traced run: another result.{key}")
-    # Also what the program prints is ours to leave alone: our lines say that they are ours.
+    # The program's own output must not change either, so every line of ours begins with "mp-trace: ".
     ours = [line for line in traced[2].split(b"\n") if b"mp-trace" in line and not line.startswith(b"mp-trace: ")]
     if ours and b"Traceback" not in traced[2]:
         result.faults.append(f"stderr: {ours[0][:120]!r} does not begin with 'mp-trace: '")

@@ -143,7 +143,7 @@ Status one_of(const std::string& option, const std::string& value,
 
 void fill_standard_streams() {
     for (const int fd : {0, 1, 2}) {
-        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
 }
 

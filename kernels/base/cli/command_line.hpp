@@ -78,8 +78,9 @@ Result<T> number(const std::string& option, const std::string& text, T least, T 
     return Error{message.str(), ""};
 }
 
-// A closed standard stream would give its number to the next file that is opened, and our text to that file.
-// What fills it closes on exec, so that a program that we become finds it closed again.
+// Without this, a closed standard stream gives its number to the next file that is opened, and our text to that
+// file. The stream becomes one that refuses to be written to, so that a lost report is an error. It closes on exec,
+// so that a program that we become finds it closed again.
 void fill_standard_streams();
 
 }  // namespace mp::cli

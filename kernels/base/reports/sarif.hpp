@@ -6,7 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-// The parts of a SARIF 2.1.0 log that do not depend on the tool, in one shape, so that a viewer merges the logs of both.
+// The parts of a SARIF 2.1.0 log that do not depend on the tool. Both tools share one shape, so that a viewer
+// merges their logs.
 
 namespace mp::sarif {
 

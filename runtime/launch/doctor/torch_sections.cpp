@@ -179,7 +179,7 @@ Line version_line(const TorchFacts& torch) {
     if (error == std::errc() && rest < end && *rest == '.') std::from_chars(rest + 1, end, minor);
     if (major < 1 || (major == 1 && minor < 13)) {
         line.verdict = Verdict::warn;
-        line.value = "older than 1.13, which nobody has tried";
+        line.value = "older than 1.13, which is not tested";
         line.hint = "install torch 1.13 or newer";
     }
     return line;

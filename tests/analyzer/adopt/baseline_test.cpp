@@ -113,7 +113,7 @@ TEST(Baseline, WhatIsNoneIsSaid) {
                              "{\"version\": 1, \"entries\": [{}]}", "{\"version\": 1, \"entries\": [3]}"}) {
         const Result<Baseline> read = parse_baseline(text, "b.json");
         ASSERT_FALSE(read) << text;
-        EXPECT_THAT(read.error().message, HasSubstr("b.json: is no baseline"));
+        EXPECT_THAT(read.error().message, HasSubstr("b.json: is not a baseline"));
     }
     EXPECT_THAT(load_baseline("/no/such.json").error().hint, HasSubstr("baseline make"));
 }

@@ -95,7 +95,7 @@ TEST_F(Repository, SettingsOfTheRepositoryChangeNothing) {
 
 TEST_F(Repository, WhatIsNoRevisionIsSaid) {
     for (const char* bad : {"no-such-branch", "--output=/tmp/x", "HEAD:a.py", ""})
-        EXPECT_THAT(ChangedLines::since(bad, path()).error().message, HasSubstr("is no commit of"));
+        EXPECT_THAT(ChangedLines::since(bad, path()).error().message, HasSubstr("is not a commit of"));
     EXPECT_THAT(ChangedLines::since("HEAD", "/").error().message,
                 HasSubstr("--diff-base: git: fatal: not a git repository"));
 }

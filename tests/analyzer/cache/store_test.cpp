@@ -35,7 +35,7 @@ protected:
         return (root_ / std::to_string(number)).string() + std::string(1, '\0') + "variant";
     }
 
-    // Files share most of their texts, and each has one of its own.
+    // Files share most of their texts, and each has one text that no other file has.
     static Unit unit(int number) {
         Unit u = full_unit();
         u.path = Symbol("/p/" + std::to_string(number) + ".py");

@@ -30,7 +30,7 @@ protected:
         times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
         ::utimensat(AT_FDCWD, path(name).c_str(), times, 0);
     }
-    // Runs, and says how many rules' checks that took: none when the findings were replayed.
+    // How often the toy rule ran: 0 when the findings were replayed.
     static int judged;
     static void count(const RuleContext& context, Findings& out) {
         ++judged;
@@ -41,7 +41,8 @@ protected:
         judged = 0;
         parts_.rules = kCounting;
     }
-    static constexpr Rule kCount{.id = "MP901", .name = "toy-rule", .confirmed_by = "", .check = count};
+    static constexpr Rule kCount{
+        .id = "MP901", .name = "toy-rule", .confirmed_by = "", .triggers = {kToyTriggers}, .check = count};
     static constexpr const Rule* kCounting[] = {&kCount};
 };
 

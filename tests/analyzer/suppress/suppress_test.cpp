@@ -166,7 +166,7 @@ TEST(SuppressProblems, WhatIsNotUnderstoodSilencesNothingAndSaysSo) {
     EXPECT_THAT(problems("x  # mp-lint: disable(MP405) -- why\n", kAll, 1),
                 ElementsAre(HasSubstr("not understood")));
     EXPECT_THAT(problems("x  # mp-lint: disable=MP999 why\n", kAll, 1),
-                ElementsAre(HasSubstr("'MP999' in this suppression is no rule")));
+                ElementsAre(HasSubstr("'MP999' in this suppression is not a rule")));
     EXPECT_THAT(problems("# mp-lint: disable-end\n"), ElementsAre(HasSubstr("ends no")));
     EXPECT_THAT(problems("# mp-lint: disable-begin=MP405 why\nx\n", kAll, 2),
                 ElementsAre(HasSubstr("has no end")));

@@ -27,7 +27,7 @@ TEST(StandstillKernel, TellsSwallowedFromUnmeant) {
     EXPECT_NEAR(got.moved_dot, 0.0625 * 0.0625, 1e-12);
 }
 
-// Weights of N(0, 0.02) and Adam-like steps of one learning rate: what bf16 swallows.
+// Weights of N(0, 0.02) and Adam-like steps of one learning rate: the share of updates that bf16 does not store.
 TEST(StandstillKernel, StagnationOfBf16Weights) {
     constexpr std::int64_t kCount = 100000;
     const std::pair<double, double> expected[] = {{1e-4, 0.12}, {3e-5, 0.70}, {1e-5, 0.84}, {1e-6, 0.98}};

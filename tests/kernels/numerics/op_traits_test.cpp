@@ -53,7 +53,7 @@ TEST(OpTraits, RecordedNamesShareTheTraitsOfTheirBase) {
         EXPECT_TRUE(traits_of_recorded(op).has(Trait::fused)) << op;
 }
 
-// Fails for a word after the bar that is no trait, and for a trait that the head does not define.
+// Fails for a word after the bar that is not a trait, and for a trait that the head does not define.
 TEST(OpTraits, TheTableHasOneWordForEachTrait) {
     const std::string text = table_text();
     std::set<std::string_view> used;

@@ -12,7 +12,7 @@
 #include "tests/fakes/synthetic_run.hpp"
 #include "tests/runtime/trace/samples.hpp"
 
-// Recordings made to break the reader: each gives a model or an error, within seconds, and says what is missing.
+// Malicious recordings. Each gives a model or an error within seconds, and the missing parts are listed.
 
 namespace mp::trace {
 namespace {

@@ -31,8 +31,8 @@ TEST(Floors, OneRoundingCostsOne) {
         EXPECT_GE(expected_phi(op), std::sqrt(3.0)) << op;
 }
 
-// x.scatter(1, i, -6e4) and x[mask] = -6e4 write what the caller chose, as masked_fill does. arange computes its
-// values: 65504 in fp16 is a position near the end of the range, which nobody chose.
+// x.scatter(1, i, -6e4) and x[mask] = -6e4 write a value that the caller chose, as masked_fill does. arange computes
+// its values, so 65504 in fp16 is only a position near the end of the range.
 TEST(Floors, WritingAConstantIsNotComputingOne) {
     for (const char* op : {"aten::masked_fill_", "aten::clamp", "aten::nan_to_num", "aten::scatter",
                            "aten::index_put_", "aten::_index_put_impl_", "aten::lift_fresh", "aten::zero_"})

@@ -1,4 +1,4 @@
-// What judge() says as a whole: a run that has the defect, and its twin that has not.
+// The whole result of judge(), for runs with a defect and for runs without it.
 
 #include "runtime/judge/judge.hpp"
 

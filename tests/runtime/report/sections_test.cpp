@@ -75,7 +75,7 @@ TEST(Sections, TheHeadlineSaysWhere) {
               "blocks.2.mlp.up: addmm gave 3 values that are not finite");
 }
 
-// An fp32 op behind bf16 ones has inherited some 100,000 of its own floors and is not to blame.
+// An fp32 op after bf16 ops has inherited about 100,000 of its own floors, but does not cause the error.
 TEST(Sections, FloorsOfFp32DoNotCountForALayer) {
     RunModel model;
     OpSum op;

@@ -61,7 +61,7 @@ const std::string& page() {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Where `word` stands in `text` from `from` on, not as a part of another word.
+// The position of the whole word `word` in `text`, from `from` on.
 std::size_t find_word(std::string_view text, std::string_view word, std::size_t from) {
     for (std::size_t at = text.find(word, from); at != std::string_view::npos; at = text.find(word, at + 1)) {
         const std::size_t end = at + word.size();

@@ -1,5 +1,5 @@
-// The recorder when the system fails it. Linked with --wrap=write, so that write(2) of the recorder does
-// what a test says, and with an operator new that can refuse.
+// The recorder under failures of the system. Linked with --wrap=write, so that a test decides what write(2) of the
+// recorder returns, and with an operator new that can fail.
 #include <fcntl.h>
 #include <unistd.h>
 
