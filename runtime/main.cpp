@@ -25,6 +25,7 @@
 #include "runtime/launch/values.hpp"
 #include "runtime/launch/words.hpp"
 #include "runtime/trace/dump.hpp"
+#include "runtime/trace/info.hpp"
 #include "runtime/trace/reader.hpp"
 #include "runtime/verbs/gate.hpp"
 #include "runtime/verbs/report.hpp"

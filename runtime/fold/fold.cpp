@@ -2,113 +2,45 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <new>
 #include <thread>
 
 #include "runtime/fold/partial.hpp"
 #include "runtime/fold/run_model.hpp"
 #include "runtime/trace/decode.hpp"
-#include "runtime/trace/encode.hpp"
 
 namespace mp::trace {
 namespace {
 
 constexpr int kMaxThreads = 256;
-
-// Recordings that are kept beside the model. Files are read at the same time and share the room.
-class Keeper {
-public:
-    Keeper(Run& run, const std::vector<std::string>& paths) : run_(run) {
-        for (const std::string& path : paths) {
-            std::error_code none;
-            const std::uintmax_t size = std::filesystem::file_size(path, none);
-            if (!none) room_ += 4 * size;
-        }
-    }
-
-    // False: no room.
-    bool take(std::size_t bytes) {
-        const std::lock_guard lock(mutex_);
-        if (bytes > room_) return false;
-        room_ -= bytes;
-        return true;
-    }
-    void add(Recording&& r) {
-        const std::lock_guard lock(mutex_);
-        run_.recordings.push_back(std::move(r));
-    }
-    void add(const Error& error) {
-        const std::lock_guard lock(mutex_);
-        run_.unreadable.push_back(error);
-    }
-    void finish(const RunModel& model) {
-        run_.directory = model.directory;
-        run_.missing = model.missing;
-        std::ranges::sort(run_.recordings, [](const Recording& a, const Recording& b) {
-            return precedes(a.process, a.path, b.process, b.path);
-        });
-        std::ranges::sort(run_.unreadable, {}, &Error::message);
-    }
-
-private:
-    Run& run_;
-    std::mutex mutex_;
-    std::uint64_t room_ = std::uint64_t{256} << 20;
-};
+constexpr std::uint64_t kLeastTablesRoom = 1 << 20;
 
 class Folder final : public RecordVisitor {
 public:
-    Folder(Partial& into, Keeper* keeper) : into_(into), keeper_(keeper) {}
+    explicit Folder(Partial& into) : into_(into) {}
     void process(const ProcessRecord& p) override { into_.process(p); }
     void step(const StepRows& s, const OpColumns* ops, const NameList& names) override {
         into_.step(s, ops, names);
-        if (keeper_) keep(s, names);
     }
-    void note(NoteRecord& n) override {
-        into_.note(n);
-        if (keeper_ && fits(memory_of(n))) kept_.notes.push_back(std::move(n));
-    }
-    // `told`: what the reader says of the file.
-    void done(Recording told) {
-        told.steps = std::move(kept_.steps);
-        told.notes = std::move(kept_.notes);
-        if (left_out_ > 0)
-            told.problems.push_back(
-                {told.bytes, 0, std::to_string(left_out_) + " records are not listed: too many to hold"});
-        keeper_->add(std::move(told));
-    }
+    void note(NoteRecord& n) override { into_.note(n); }
 
 private:
-    bool fits(std::size_t bytes) {
-        const bool fits = keeper_->take(bytes);
-        left_out_ += !fits;
-        return fits;
-    }
-    void keep(const StepRows& rows, const NameList& names) {
-        StepRecord s = rows.record;
-        for (std::size_t i = 0; i < s.tensors.size(); ++i)
-            s.tensors[i].name = text_of(rows.tensors[i], names);
-        for (std::size_t i = 0; i < s.places.size(); ++i) s.places[i].layer = text_of(rows.places[i], names);
-        if (fits(memory_of(s))) kept_.steps.push_back(std::move(s));
-    }
-
     Partial& into_;
-    Keeper* keeper_;
-    Recording kept_;
-    std::uint64_t left_out_ = 0;
 };
 
-void fold_file(const std::string& path, Partial& into, VisitBuffers& buffers, Keeper* keeper) {
-    into.begin();
-    Folder folder(into, keeper);
-    auto told = visit_recording(path, folder, buffers);
-    if (told) {
+// Of each recording by itself, so that what is left out does not depend on which file was read first.
+std::uint64_t tables_room(const std::string& path, std::size_t files) {
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+    return std::max(kTablesRoom / files, kLeastTablesRoom) + (unknown ? 0 : 4 * size);
+}
+
+void fold_file(const std::string& path, std::size_t files, Partial& into, VisitBuffers& buffers) {
+    into.begin(tables_room(path, files));
+    Folder folder(into);
+    if (const auto told = visit_recording(path, folder, buffers)) {
         into.end(*told);
-        if (keeper) folder.done(*std::move(told));
     } else {
-        if (keeper) keeper->add(told.error());
         into.unreadable(told.error());
     }
 }
@@ -122,11 +54,10 @@ int threads_for(const FoldOptions& options, std::size_t files) {
 
 }  // namespace
 
-Result<RunModel> fold_run(const std::string& directory, const FoldOptions& options, Run* kept) {
+Result<RunModel> fold_run(const std::string& directory, const FoldOptions& options) {
     const auto paths = recordings_in(directory);
     if (!paths) return paths.error();
     const int threads = threads_for(options, paths->size());
-    const auto keeper = kept ? std::make_unique<Keeper>(*kept, *paths) : nullptr;
     std::vector<Partial> partials;
     for (int i = 0; i < std::max(threads, 1); ++i) partials.emplace_back(options);
     std::atomic<std::size_t> next{0};
@@ -136,7 +67,7 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
         try {
             VisitBuffers buffers;
             for (std::size_t i = next++; i < paths->size(); i = next++)
-                fold_file((*paths)[i], into, buffers, keeper.get());
+                fold_file((*paths)[i], paths->size(), into, buffers);
         } catch (const std::bad_alloc&) {
             short_of_memory = true;
         }
@@ -152,9 +83,7 @@ Result<RunModel> fold_run(const std::string& directory, const FoldOptions& optio
         partials[0].merge(partials[i]);
         partials[i] = Partial(options);
     }
-    RunModel model = partials[0].model(directory);
-    if (keeper) keeper->finish(model);
-    return model;
+    return partials[0].model(directory);
 }
 
 RunModel fold(const Run& run, const FoldOptions& options) {

@@ -118,9 +118,7 @@ void Partial::merge(const Partial& other) {
     while (notes_.size() > kMaxNotes) notes_.erase(std::prev(notes_.end()));
     ranks_.insert(ranks_.end(), other.ranks_.begin(), other.ranks_.end());
     unreadable_.insert(unreadable_.end(), other.unreadable_.begin(), other.unreadable_.end());
-    merge_fields(coverage_, other.coverage_);
-    seeds_after_first_ += other.seeds_after_first_;
-    external_after_first_ += other.external_after_first_;
+    coverage_.merge(other.coverage_);
     total_wall_ns_ = std::max(total_wall_ns_, other.total_wall_ns_);
 }
 

@@ -165,9 +165,9 @@ RunModel Partial::model(const std::string& directory) const {
     m.unreadable.insert(m.unreadable.end(), unreadable_.begin(), unreadable_.end());
     std::sort(m.unreadable.begin(), m.unreadable.end(),
               [](const Error& a, const Error& b) { return a.message < b.message; });
-    m.coverage = coverage_;
-    m.seeds_after_first = seeds_after_first_;
-    m.external_after_first = external_after_first_;
+    m.coverage = coverage_.sum;
+    m.seeds_after_first = coverage_.seeds_after_first;
+    m.external_after_first = coverage_.external_after_first;
     m.total_wall_ns = total_wall_ns_;
     return m;
 }

@@ -9,7 +9,7 @@
 #include "runtime/trace/encode.hpp"
 
 namespace mp::trace {
-void Partial::begin() {
+void Partial::begin(std::uint64_t tables_room) {
     names_.begin();
     ops_.begin();
     rank_ = {};
@@ -17,6 +17,8 @@ void Partial::begin() {
     file_notes_.clear();
     wall_ns_ = 0;
     any_step_ = false;
+    tables_.reset();
+    if (options_.tables) tables_.emplace(tables_room);
 }
 
 void Partial::process(const ProcessRecord& p) {
@@ -27,13 +29,13 @@ void Partial::process(const ProcessRecord& p) {
 
 void Partial::note(const NoteRecord& n) {
     if (n.kind == NoteKind::end) facts_.facts.ended = true;
-    if (n.kind == NoteKind::policy) {
-        if (policies_.size() < kMaxNotes) policies_.emplace(n.text, true);
-    } else if (n.kind != NoteKind::end) {
-        const auto [at, fresh] = file_notes_.try_emplace({n.kind, n.text}, n);
-        if (!fresh) at->second.count = n.count;  // the number so far
-    }
-    if (file_notes_.size() > kMaxNotes) file_notes_.erase(std::prev(file_notes_.end()));
+    if (n.kind == NoteKind::policy && policies_.size() < kMaxNotes) policies_.emplace(n.text, true);
+    const auto [at, fresh] = file_notes_.try_emplace({n.kind, n.text}, n);
+    if (!fresh) at->second.count = n.count;  // the number so far
+    if (tables_) tables_->note(n);
+    if (file_notes_.size() <= kMaxNotes) return;
+    file_notes_.erase(std::prev(file_notes_.end()));
+    if (tables_) tables_->leave_out();
 }
 
 void Partial::end(const Recording& told) {
@@ -55,6 +57,7 @@ void Partial::end(const Recording& told) {
     }
     while (notes_.size() > kMaxNotes) notes_.erase(std::prev(notes_.end()));
     total_wall_ns_ = std::max(total_wall_ns_, wall_ns_);
+    if (tables_) f.tables = tables_->finish(told);
     ranks_.push_back(std::move(facts_));
     begin();
 }
@@ -84,12 +87,9 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     ++f.steps;
     f.last_step = std::max(f.last_step, s.step);
     if (__builtin_add_overflow(wall_ns_, s.wall_ns, &wall_ns_)) wall_ns_ = 0;
-    merge_fields(coverage_, s.coverage);
-    if (any_step_) {
-        seeds_after_first_ += s.coverage.seeds;
-        external_after_first_ += s.coverage.external;
-    }
+    coverage_.add(s.coverage, !any_step_);
     any_step_ = true;
+    if (tables_) tables_->step(rows, list);
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
     if (ops) ops_.add(*ops, names_, list, rank_);
     if (ops) add_exponents(*ops, list);

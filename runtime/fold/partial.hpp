@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "runtime/fold/interner.hpp"
 #include "runtime/fold/intervals.hpp"
 #include "runtime/fold/op_table.hpp"
+#include "runtime/fold/process_tables.hpp"
 #include "runtime/fold/run_model.hpp"
 #include "runtime/fold/tensor_table.hpp"
 
@@ -24,13 +26,15 @@ inline constexpr std::size_t kMaxNotes = 10'000;
 inline constexpr std::size_t kMaxGradients = 16;
 inline constexpr std::size_t kMaxExponents = 20'000;  // layers, phases and dtypes: 40 MB at most
 inline constexpr std::size_t kMaxFirstProblems = 5;
+inline constexpr std::uint64_t kTablesRoom = std::uint64_t{256}
+                                             << 20;  // bytes, for the tables of all recordings
 
 class Partial {
 public:
     explicit Partial(const FoldOptions& options) : options_(options), ops_(options.columns) {}
 
     // The records of one recording, between begin() and end().
-    void begin();
+    void begin(std::uint64_t tables_room = kTablesRoom);
     void process(const ProcessRecord&);
     void step(const StepRows&, const OpColumns* ops, const NameList&);
     void step(const StepRecord&);  // through the same frames as in a file
@@ -105,8 +109,7 @@ private:
     std::map<NoteKey, RunModel::Note> notes_;
     std::vector<RankState> ranks_;
     std::vector<Error> unreadable_;
-    Coverage coverage_;
-    std::uint64_t seeds_after_first_ = 0, external_after_first_ = 0;
+    CoverageSum coverage_;
     std::int64_t total_wall_ns_ = 0;
 
     // Of the recording that is being read.
@@ -115,6 +118,7 @@ private:
     std::map<NoteKey, NoteRecord> file_notes_;
     std::int64_t wall_ns_ = 0;
     bool any_step_ = false;
+    std::optional<TableMaker> tables_;
 };
 
 }  // namespace mp::trace

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/numerics/phase.hpp"
+#include "runtime/fold/process_tables.hpp"
 #include "runtime/trace/reader.hpp"
 
 // A whole run in one value: the recordings of all ranks folded together. What reports and the gate read.
@@ -144,6 +146,7 @@ struct RankFacts {
     std::uint64_t problems = 0;  // places that could not be read
     std::uint64_t lost_records = 0;
     std::vector<std::string> first_problems;
+    std::shared_ptr<const ProcessTables> tables;  // null unless FoldOptions::tables
 };
 
 struct RunModel {
@@ -172,23 +175,24 @@ struct RunModel {
         std::uint64_t count = 0, processes = 0;
         Step first;
     };
-    std::vector<Note> notes;
-    Coverage coverage;  // summed
-    std::uint64_t seeds_after_first = 0, external_after_first = 0;
-    std::int64_t total_wall_ns = 0;  // of the slowest rank
+    std::vector<Note> notes;                                        // of every kind, by kind and text
+    Coverage coverage;                                              // summed
+    std::uint64_t seeds_after_first = 0, external_after_first = 0;  // as in CoverageSum
+    std::int64_t total_wall_ns = 0;                                 // of the slowest rank
 };
 
 struct FoldOptions {
     std::size_t columns = 512;   // of the map
     std::size_t steps = 20'000;  // StepSummaries kept
     int threads = 0;             // 0: as many as there are cores
+    bool tables = false;         // make the ProcessTables, which only the text and JSON reports show
 };
 
 // Reads every recording below `directory`, a few at a time, and folds it in. The result is the same for
 // every number of threads and every order of the files. Memory: the model, and one frame a thread.
-// Fails only as read_run does; damage is in the model. `kept`, if not null, gets what read_run gives, without ops, from
-// the same reading; what does not fit into four times the files and 256 MiB is left out there, and a problem says so.
-Result<RunModel> fold_run(const std::string& directory, const FoldOptions& = {}, Run* kept = nullptr);
+// Fails only as read_run does; damage is in the model. The tables of a recording take at most four times its file and
+// its share of 256 MiB, or 1 MiB where that is more.
+Result<RunModel> fold_run(const std::string& directory, const FoldOptions& = {});
 // The same of recordings already read; for tests.
 RunModel fold(const Run&, const FoldOptions& = {});
 

@@ -30,7 +30,8 @@ bool is_norm(std::string_view op);  // batch_norm, layer_norm, group_norm, rms_n
 double introduced_phi(const OpRecord&);
 double total_phi(const OpRecord&);
 double inherited_phi(const OpRecord&);
-double relative(double error_squares, double squares);  // sqrt of the quotient; 0/0 is 0
+// sqrt of the quotient; 0/0 is 0. Not relative_l2() of kernels/numerics: a NaN as the error gives 0 here, NaN there.
+double relative(double error_squares, double squares);
 
 // tau, or tau + 3 / sqrt(n) below 1,024 elements (metrics.md 3.6).
 double widened(double tau, std::uint64_t elements);

@@ -145,10 +145,8 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     out.ladder = ladder_of(model);
     out.first_overflow = first_overflow_of(model, out.skips);
     Case c{model, limits, out};
-    judge_nonfinite(c);
-    judge_skips(c);
-    judge_sums(c);
-    judge_ops(c);
+    judge_skips(c, judge_nonfinite(c));
+    judge_ops(c, judge_sums(c));
     judge_amplified(c);
     judge_range(c);
     judge_updates(c);

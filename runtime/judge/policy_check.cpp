@@ -7,6 +7,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/policy_text.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -109,7 +110,7 @@ void answer_tf32(Case& c, const DeclaredPolicy& p) {
 
 Finding off_policy(Severity severity, const DeclaredPolicy& p) {
     Finding f = finding("MPT060", severity);
-    f.importance = p.declared ? 0.3 : 0.2;
+    f.importance = p.declared ? importance::kOffDeclaredPolicy() : importance::kOffFoundPolicy();
     return f;
 }
 

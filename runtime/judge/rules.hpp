@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "runtime/judge/judge.hpp"
@@ -30,14 +33,18 @@ bool shared_with_twin(const OpSum&, const RunModel&);
 // Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 
-void judge_nonfinite(Case&);   // MPT001
-void judge_skips(Case&);       // MPT002, MPT003, MPT004; needs out.skips
-void judge_sums(Case&);        // MPT012; call it before judge_ops, which omits the places it reported
-void judge_ops(Case&);         // MPT010, MPT011
-void judge_amplified(Case&);   // MPT013
-void judge_range(Case&);       // MPT030, MPT031
-void judge_updates(Case&);     // MPT040
-void judge_reductions(Case&);  // MPT050, MPT051
-void judge_coverage(Case&);    // inconclusive, not_run
+using OpPlace = std::tuple<std::string, std::string, Phase>;  // layer, op, phase
+
+// What one rule needs of another is its result.
+std::optional<Step> judge_nonfinite(Case&);  // MPT001. The earliest step of its findings
+// MPT002, MPT003, MPT004, of out.skips. Ranks that disagree after `first_nonfinite` are a consequence of it.
+void judge_skips(Case&, std::optional<Step> first_nonfinite);
+std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
+void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
+void judge_amplified(Case&);                                 // MPT013
+void judge_range(Case&);                                     // MPT030, MPT031
+void judge_updates(Case&);                                   // MPT040
+void judge_reductions(Case&);                                // MPT050, MPT051
+void judge_coverage(Case&);                                  // inconclusive, not_run
 
 }  // namespace mp::trace

@@ -8,6 +8,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -41,7 +42,7 @@ Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
     f.value = error;
     f.limit = fails ? c.limits.amplified_fail : c.limits.amplified_warn;
     f.unit = "share";
-    f.importance = std::min(error, 1.0);
+    f.importance = importance::kAmplifiedError(std::min(error, 1.0));
     const std::string layer = op.layer.empty() ? std::string("an unnamed layer") : shown(op.layer);
     f.message = shown(base_name(op.op)) + " of " + layer + " turns an input error of " +
                 percent(op.input_error) + " into " + percent(error) + " (limit " + percent(f.limit) +

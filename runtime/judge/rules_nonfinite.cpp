@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -52,7 +54,7 @@ Finding shared_nan(const OpSum& sum) {
                shown(base_name(sum.total.op)) +
                " against 0 / 0, the root or logarithm of a negative, and infinities";
     f.value = static_cast<double>(op.nan);
-    f.importance = 1.45;
+    f.importance = importance::kSharedNan();
     return f;
 }
 
@@ -96,12 +98,12 @@ Finding overflow_of(const OpSum& sum, std::size_t order) {
     f.value = sum.at_origin.twin_amax;
     const FloatFormat* format = format_of(sum.total.dtype);
     f.limit = format ? max_finite(*format) : 0;
-    f.importance = 2 - 0.01 * static_cast<double>(order);
+    f.importance = importance::kOverflow(static_cast<double>(order));
     return f;
 }
 
 // Reports weights that are not finite when no op is known as the origin.
-void judge_lost_weights(Case& c) {
+bool judge_lost_weights(Case& c) {
     const TensorSum* first = nullptr;
     std::uint64_t others = 0;
     for (const TensorSum& t : c.model.tensors) {
@@ -113,7 +115,7 @@ void judge_lost_weights(Case& c) {
             first = &t;
         }
     }
-    if (!first) return;
+    if (!first) return false;
     Finding f = finding("MPT001", Severity::error);
     f.layer = first->name.substr(0, first->name.rfind('.') == std::string::npos ? 0 : first->name.rfind('.'));
     f.phase = Phase::optimizer;
@@ -125,8 +127,9 @@ void judge_lost_weights(Case& c) {
     if (others > 0) f.message += ", as do " + counted(others, "other tensor");
     f.advice = "no operation was seen to begin it: record every step with --mode trajectory";
     f.value = static_cast<double>(first->last.nonfinite_real);
-    f.importance = 1.5;
+    f.importance = importance::kLostWeights();
     c.out.findings.push_back(std::move(f));
+    return true;
 }
 
 // Reports losses that end as NaN in run and twin. The run is lost, but not because of precision.
@@ -150,7 +153,7 @@ void judge_lost_loss(Case& c) {
                     : "find the first operation with --mode trajectory";
     f.value = static_cast<double>(steps.size() - first);
     f.unit = "steps";
-    f.importance = 1.4;
+    f.importance = importance::kLostLoss();
     c.out.findings.push_back(std::move(f));
 }
 
@@ -165,7 +168,9 @@ bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) 
     return scaled && std::ranges::find(skips, sum.first_origin.step, &SkipVerdict::step) != skips.end();
 }
 
-void judge_nonfinite(Case& c) {
+namespace {
+
+void judge_origins_and_losses(Case& c) {
     std::vector<const OpSum*> origins;
     for (const OpSum& sum : c.model.ops) {
         if (sum.first_origin.step.known() && !left_to_the_skips(sum, c.out.skips)) origins.push_back(&sum);
@@ -185,8 +190,18 @@ void judge_nonfinite(Case& c) {
     }
     if (lost) c.out.findings.push_back(shared_nan(*lost));
     if (lost || !places.empty()) return;
-    judge_lost_weights(c);
-    if (c.out.findings.empty()) judge_lost_loss(c);
+    if (!judge_lost_weights(c)) judge_lost_loss(c);
+}
+
+}  // namespace
+
+std::optional<Step> judge_nonfinite(Case& c) {
+    const std::size_t before = c.out.findings.size();
+    judge_origins_and_losses(c);
+    std::optional<Step> first;
+    for (std::size_t i = before; i < c.out.findings.size(); ++i)
+        first = first ? std::min(*first, c.out.findings[i].step) : c.out.findings[i].step;
+    return first;
 }
 
 }  // namespace mp::trace

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -37,11 +39,7 @@ double unit_of(DType dtype) {
 
 double gain_of(const OpRecord& op) { return op.loc_squares > 0 ? op.loc_dot / op.loc_squares : 0; }
 
-bool found_at(const Case& c, std::string_view rule, const OpRecord& op) {
-    return std::ranges::any_of(c.out.findings, [&](const Finding& f) {
-        return f.rule == rule && f.layer == op.layer && f.op == op.op && f.phase == op.phase;
-    });
-}
+OpPlace place_of(const OpRecord& op) { return {op.layer, op.op, op.phase}; }
 
 // The op's share of the error that all ops introduced, in squares of relative error. Fixing this op removes that share.
 double share_of_error(const Case& c, const OpRecord& op) {
@@ -139,14 +137,16 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     f.value = worst.floors;
     f.limit = worst.limit;
     f.unit = "phi";
+    double share = 0;
     for (const Introduced& i : group) {
-        f.importance += share_of_error(c, i.sum->total);
+        share += share_of_error(c, i.sum->total);
         if (&i != &worst) f.more_layers.push_back(i.sum->total.layer);
     }
+    f.importance = importance::kIntroducedError(share);
     f.message = place_text(op) + " introduces " + phi(f.value) + ", its roundings cost " + phi(worst.floor) +
                 " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
                 others_text(f.more_layers);
-    if (f.importance > 0.005) f.message += "; " + percent(f.importance) + " of the error that ops introduced";
+    if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
     f.advice = advice_for(op);
     return f;
 }
@@ -173,7 +173,7 @@ void judge_bias(Case& c, const OpSum& sum) {
     f.value = std::fabs(gain) / u;
     f.limit = c.limits.gain_bias_u;
     f.unit = "u";
-    f.importance = share_of_error(c, op);
+    f.importance = importance::kRoundingBias(share_of_error(c, op));
     f.message = place_text(op) + " makes its results " + (gain < 0 ? "smaller" : "larger") + " by " +
                 percent(std::fabs(gain)) + " on average, " + figure(f.value) + " unit roundoffs (limit " +
                 figure(f.limit) + ", " + figure(std::round(sigmas)) + " standard errors)";
@@ -224,7 +224,7 @@ bool stalls(const Case& c, const OpRecord& op) {
            op.amax < 0.9 * op.twin_amax && total_phi(op) >= 4 * kFarAbove * phi_before(c.model, op);
 }
 
-void judge_sum(Case& c, const OpSum& sum) {
+void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const OpRecord& op = sum.total;
     if (op.phase == Phase::optimizer || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return;
     const double chain = calls_a_step(c.model, sum);
@@ -239,7 +239,7 @@ void judge_sum(Case& c, const OpSum& sum) {
     f.value = share;
     f.limit = c.limits.absorbed;
     f.unit = "share";
-    f.importance = 1 + share;
+    f.importance = importance::kSwallowedAddends(share);
     f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step ";
     f.message +=
         swallows ? "leaves " + percent(share) + " of them without effect (limit " + percent(f.limit) + ")"
@@ -248,20 +248,23 @@ void judge_sum(Case& c, const OpSum& sum) {
         f.message += "; the sum is off by " + percent(relative(op.error_squares, op.twin_squares));
     f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
                " sum cannot take addends below half its last place";
+    swallowing.insert(place_of(op));
     c.out.findings.push_back(std::move(f));
 }
 
 }  // namespace
 
-void judge_sums(Case& c) {
-    for (const OpSum& sum : c.model.ops) judge_sum(c, sum);
+std::set<OpPlace> judge_sums(Case& c) {
+    std::set<OpPlace> swallowing;
+    for (const OpSum& sum : c.model.ops) judge_sum(c, sum, swallowing);
+    return swallowing;
 }
 
-void judge_ops(Case& c) {
+void judge_ops(Case& c, const std::set<OpPlace>& swallowing) {
     std::map<std::tuple<std::string, Phase, DType>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
-        if (!is_judged(op) || found_at(c, "MPT012", op)) continue;
+        if (!is_judged(op) || swallowing.contains(place_of(op))) continue;
         if (const auto introduced = introduced_by(c, sum))
             groups[{op.op, op.phase, op.dtype}].push_back(*introduced);
         else

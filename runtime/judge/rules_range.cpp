@@ -6,6 +6,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -71,7 +72,7 @@ void report_flush(Case& c, const Flush& worst, std::size_t others, double limit,
     f.value = worst.share;
     f.limit = limit;
     f.unit = "share";
-    f.importance = std::min(worst.share, 1.0);
+    f.importance = importance::kFlushToZero(std::min(worst.share, 1.0));
     f.message =
         where + " loses " + percent(worst.share) + " of its magnitude to zero (limit " + percent(limit) + ")";
     if (others > 0) f.message += "; so do " + counted(others, "other place");
@@ -135,7 +136,7 @@ void judge_near_overflow(Case& c) {
     f.step = worst->first_step;
     f.value = worst->total.amax;
     f.limit = largest * std::exp2(-c.limits.near_overflow_bits);
-    f.importance = f.value / largest * 0.1;
+    f.importance = importance::kNearOverflow(f.value / largest);
     f.message = place_text(worst->total) + " reaches " + figure(f.value) + ", " +
                 figure(std::log2(largest / f.value)) + " bits below the largest value " + figure(largest);
     if (found > 1) f.message += "; so do " + counted(found - 1, "other place");

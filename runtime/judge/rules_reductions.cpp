@@ -6,6 +6,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
@@ -31,7 +32,7 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
         f.message = name + " made " + counted(r.made_nonfinite, "non-finite value") +
                     " from inputs that are finite on every rank";
         f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
-        f.importance = 1.1;
+        f.importance = importance::kReductionOverflow();
         c.out.findings.push_back(std::move(f));
     }
     if (r.compared < kFewest || !is_low_precision(r.dtype)) return;
@@ -44,7 +45,7 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
     f.value = floors;
     f.limit = c.limits.reduction_phi;
     f.unit = "phi";
-    f.importance = 0.5;
+    f.importance = importance::kReductionError();
     f.message = name + " errs by " + phi(floors) + " against the fp32 reduction of the same inputs (limit " +
                 phi(f.limit) + "), over " + counted(r.calls, "call");
     f.advice = "reduce in fp32 (FSDP: MixedPrecision(reduce_dtype=torch.float32))";
@@ -93,7 +94,7 @@ void judge_replicas(Case& c) {
     f.step = worst.first.step;
     f.value = static_cast<double>(worst.steps);
     f.unit = "steps";
-    f.importance = 0.8;
+    f.importance = importance::kReplicaMismatch();
     f.message =
         "ranks hold different bytes of " + shown(first->name) + " on " + counted(worst.steps, "sampled step");
     if (!ddp) f.message += " where their fp32 twins hold the same values";

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "kernels/base/figures.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -84,7 +86,7 @@ void judge_rate(Case& c, const std::vector<const SkipVerdict*>& skips) {
             ", " + std::to_string(consecutive) + " in a row from step " + std::to_string(since.value);
     f.message += "; " + first.why;
     f.advice = "let the loss scale grow more slowly (growth_interval), or start it lower";
-    f.importance = 0.5 + 0.1 * c.out.samples_lost;
+    f.importance = importance::kSkippedSteps(c.out.samples_lost);
     c.out.findings.push_back(std::move(f));
 }
 
@@ -114,7 +116,7 @@ void judge_scale(Case& c) {
                 figure(halvings) + " halvings (at most " + std::to_string(c.limits.scale_halvings) +
                 "), by step " + std::to_string(at.value);
     f.advice = "see what skips the steps: a scale that only falls is rarely the cause";
-    f.importance = 0.4;
+    f.importance = importance::kScaleCollapse();
     c.out.findings.push_back(std::move(f));
 }
 
@@ -164,12 +166,12 @@ void judge_causes(Case& c) {
                     " skipped by " + std::string(name_of(first.cause)) + " (" + step_list(steps) +
                     "): " + first.why;
         f.advice = advice_for(first);
-        f.importance = 1.2 - 1e-9 * static_cast<double>(first.step.value);
+        f.importance = importance::kSkipCause(static_cast<double>(first.step.value));
         c.out.findings.push_back(std::move(f));
     }
 }
 
-void judge_disagreement(Case& c) {
+void judge_disagreement(Case& c, std::optional<Step> first_nonfinite) {
     std::vector<Step> steps;
     const SkipVerdict* first = nullptr;
     for (const SkipVerdict& v : c.out.skips) {
@@ -178,8 +180,6 @@ void judge_disagreement(Case& c) {
         steps.push_back(v.step);
     }
     if (!first) return;
-    const bool earlier = std::ranges::any_of(
-        c.out.findings, [&](const Finding& f) { return f.rule == "MPT001" && f.step < first->step; });
     Finding f = finding("MPT004", Severity::error);
     f.layer = first->layer;
     f.op = first->op;
@@ -190,15 +190,15 @@ void judge_disagreement(Case& c) {
     f.unit = "steps";
     f.message = "ranks disagree on skipping " + step_list(steps) + ": " + first->why;
     f.advice = "share the non-finite flag over all ranks (ShardedGradScaler, or an all_reduce of found_inf)";
-    // From this step on the ranks hold different models, so later overflows are consequences.
-    f.importance = earlier || !by_the_scale(*first) ? 1.3 : 2.5;
+    const bool is_first = !(first_nonfinite && *first_nonfinite < first->step) && by_the_scale(*first);
+    f.importance = is_first ? importance::kRanksDisagreeFirst() : importance::kRanksDisagree();
     c.out.findings.push_back(std::move(f));
 }
 
 }  // namespace
 
-void judge_skips(Case& c) {
-    judge_disagreement(c);
+void judge_skips(Case& c, std::optional<Step> first_nonfinite) {
+    judge_disagreement(c, first_nonfinite);
     judge_causes(c);
     const auto skips = counted_skips(c);
     if (!skips.empty()) judge_rate(c, skips);

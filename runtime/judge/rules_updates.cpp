@@ -7,6 +7,7 @@
 
 #include "kernels/base/figures.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -116,7 +117,7 @@ struct Kind {
     std::string_view noun;    // for the worst tensor
     std::string_view others;  // for the others
     std::string_view advice;
-    double weight = 1;  // order of the findings of this rule: weights first
+    importance::Weight weight;  // among the findings of this rule
 };
 
 void judge_kind(Case& c, const Kind& kind) {
@@ -138,7 +139,7 @@ void judge_kind(Case& c, const Kind& kind) {
     f.limit = f.severity == Severity::error ? c.limits.stagnation_fail : c.limits.stagnation_warn;
     f.unit = "share";
     const bool lost = is_measured(worst) && arrived(worst) < kArrives;
-    f.importance = kind.weight * (lost ? std::clamp(1 - arrived(worst), 0.0, 1.0) : share_of(worst));
+    f.importance = kind.weight(lost ? std::clamp(1 - arrived(worst), 0.0, 1.0) : share_of(worst));
     f.message = std::string(kind.noun) + " " + shown(worst.name) + " (" +
                 std::string(name_of(worst.last.dtype)) + "): " + percent(f.value) +
                 " of the elements that were meant to move stay as they are" + half_ulp_text(worst);
@@ -156,14 +157,16 @@ void judge_updates(Case& c) {
     static constexpr Kind kKinds[] = {
         {TensorKind::parameter, true, "parameter", "other parameter",
          "keep master weights in fp32 (autocast instead of a 16-bit model, or an optimizer with fp32 copies)",
-         1},
+         importance::kStagnantWeights},
         {TensorKind::parameter, false, "parameter without a gradient", "other such parameter",
-         "keep the average of weights in fp32: its updates are below half an ulp of 16 bits", 0.9},
+         "keep the average of weights in fp32: its updates are below half an ulp of 16 bits",
+         importance::kStagnantAverages},
         {TensorKind::optimizer_state, true, "optimizer state", "other state",
          "keep the optimizer's state in fp32: a decaying average moves by less than half an ulp of 16 bits",
-         0.6},
+         importance::kStagnantState},
         {TensorKind::buffer, true, "buffer", "other buffer",
-         "keep running averages in fp32: their updates are below half an ulp of 16 bits", 0.5}};
+         "keep running averages in fp32: their updates are below half an ulp of 16 bits",
+         importance::kStagnantBuffers}};
     for (const Kind& kind : kKinds) judge_kind(c, kind);
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
-#include "runtime/report/summary.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -18,7 +18,7 @@ void put_fraction(Json& into, const char* key, double value) {
     into[key] = value < 0 ? Json(nullptr) : Json(value);
 }
 
-Json rank_of(const Recording& r) {
+Json rank_of(const RankFacts& r) {
     return r.process.rank.known() ? Json(r.process.rank.value) : Json(nullptr);
 }
 
@@ -35,12 +35,12 @@ void put_loss(Json& into, const LossRecord* loss) {
 }
 
 Json step_entry(const StepPlace& place) {
-    const StepRecord& s = *place.record;
+    const StepRow& s = *place.row;
     Json entry;
-    entry["rank"] = rank_of(*place.recording);
-    entry["restart"] = place.recording->process.restart;
+    entry["rank"] = rank_of(*place.process);
+    entry["restart"] = place.process->process.restart;
     entry["optimizer"] = s.optimizer;
-    put_loss(entry, loss_of(s));
+    put_loss(entry, s.loss());
     Json losses = Json::array();
     for (const LossRecord& l : s.losses) {
         Json one;
@@ -57,22 +57,22 @@ Json step_entry(const StepPlace& place) {
         entry["loss_scale"] = nullptr;
     }
     entry["wall_ms"] = static_cast<double>(s.wall_ns) / 1e6;
-    entry["seeds"] = s.coverage.seeds;
-    entry["external"] = s.coverage.external;
+    entry["seeds"] = s.seeds;
+    entry["external"] = s.external;
     return entry;
 }
 
 // Every n-th of the different steps, so that at most `limit` records remain; the first one always.
-Json steps_section(const Run& run, const JsonLimits& limits, std::size_t& every) {
-    const std::vector<StepPlace> places = steps_of(run);
+Json steps_section(const RunModel& model, const JsonLimits& limits, std::size_t& every) {
+    const std::vector<StepPlace> places = steps_of(model);
     every = 1 + places.size() / (limits.step_records + 1);
     Json steps = Json::array();
     std::size_t distinct = 0;
     for (std::size_t i = 0; i < places.size();) {
-        const Step step = places[i].record->step;
+        const Step step = places[i].row->step;
         Json ranks = Json::array();
         const bool listed = distinct++ % every == 0;
-        for (; i < places.size() && places[i].record->step == step; ++i) {
+        for (; i < places.size() && places[i].row->step == step; ++i) {
             // A hostile file may have all its records in one step.
             if (listed && ranks.size() < limits.step_records) ranks.push_back(step_entry(places[i]));
         }
@@ -85,18 +85,18 @@ Json steps_section(const Run& run, const JsonLimits& limits, std::size_t& every)
     return steps;
 }
 
-Json run_section(const Run& run) {
+Json run_section(const RunModel& model) {
     Json out;
-    const Recording* told = nullptr;
+    const RankFacts* told = nullptr;
     std::int32_t world = -1;
     std::set<std::int32_t> seen;
-    for (const Recording& r : run.recordings) {
-        if (!told && r.has_process) told = &r;
+    for (const RankFacts& r : model.ranks) {
+        if (!told && tables_of(r).counts.has_process) told = &r;
         world = std::max(world, r.process.world_size);
         if (r.process.rank.known()) seen.insert(r.process.rank.value);
     }
     const ProcessRecord process = told ? told->process : ProcessRecord{};
-    out["directory"] = run.directory;
+    out["directory"] = model.directory;
     out["mode"] = told ? Json(name_of(process.mode)) : Json(nullptr);
     out["framework"] = process.framework;
     out["adapter"] = process.adapter;
@@ -106,29 +106,25 @@ Json run_section(const Run& run) {
     out["world_size"] = world < 0 ? Json(nullptr) : Json(world);
     out["ranks_seen"] = seen;
     Json missing = Json::array();
-    for (const Rank rank : run.missing) missing.push_back(rank.value);
+    for (const Rank rank : model.missing) missing.push_back(rank.value);
     out["ranks_missing"] = std::move(missing);
     Json processes = Json::array();
-    for (const Recording& r : run.recordings) {
+    for (const RankFacts& r : model.ranks) {
+        const RecordingCounts& counts = tables_of(r).counts;
         Json one;
         one["rank"] = rank_of(r);
         one["local_rank"] = r.process.local_rank < 0 ? Json(nullptr) : Json(r.process.local_rank);
         one["restart"] = r.process.restart;
         one["host"] = r.process.host;
         one["pid"] = r.process.pid;
-        one["mode"] = r.has_process ? Json(name_of(r.process.mode)) : Json(nullptr);
+        one["mode"] = counts.has_process ? Json(name_of(r.process.mode)) : Json(nullptr);
         one["started_unix_ns"] = r.process.started_unix_ns;
         one["file"] = base_name(r.path);
-        one["bytes"] = r.bytes;
-        one["steps"] = r.steps.size();
-        bool end = false, lossy = false;
-        for (const NoteRecord& n : r.notes) {
-            end |= n.kind == NoteKind::end;
-            lossy |= n.kind == NoteKind::lossy;
-        }
-        one["ended"] = end;
-        one["lossy"] = lossy;
-        one["problems"] = r.problems.size();
+        one["bytes"] = counts.bytes;
+        one["steps"] = counts.steps;
+        one["ended"] = counts.ended;
+        one["lossy"] = counts.lossy;
+        one["problems"] = counts.problems.size();
         processes.push_back(std::move(one));
     }
     out["processes"] = std::move(processes);
@@ -155,76 +151,58 @@ void put_coverage(Json& into, const CoverageSum& c) {
         Of<Coverage>{});
 }
 
-Json coverage_section(const Run& run, const NoteSums& notes) {
-    CoverageSum total;
+Json coverage_section(const RunModel& model) {
     Json ranks = Json::array();
-    for (const Recording& r : run.recordings) {
-        CoverageSum own;
-        own.add(r);
-        total.add(r);
+    for (const RankFacts& r : model.ranks) {
         Json one;
         one["rank"] = rank_of(r);
         one["restart"] = r.process.restart;
-        put_coverage(one, own);
+        put_coverage(one, tables_of(r).coverage);
         ranks.push_back(std::move(one));
     }
     Json out;
-    put_coverage(out, total);
+    put_coverage(out, {model.coverage, model.seeds_after_first, model.external_after_first});
     Json not_observed = Json::array();
-    for (const auto& [key, note] : notes) {
-        if (key.first != NoteKind::not_observed) continue;
-        not_observed.push_back({{"text", key.second}, {"count", note.count}, {"processes", note.processes}});
+    for (const RunModel::Note& note : model.notes) {
+        if (note.kind != NoteKind::not_observed) continue;
+        not_observed.push_back({{"text", note.text}, {"count", note.count}, {"processes", note.processes}});
     }
     out["not_observed"] = std::move(not_observed);
     out["ranks"] = std::move(ranks);
     return out;
 }
 
-Json dtypes_section(const Run& run) {
+Json dtypes_section(const RunModel& model) {
     Json out = Json::array();
-    for (const auto& [dtype, ops] : dtypes_of(run.recordings))
+    for (const auto& [dtype, ops] : model.ops_by_dtype)
         out.push_back({{"dtype", name_of(dtype)}, {"ops", ops}});
     return out;
 }
 
-Json collectives_section(const Run& run) {
-    Json out = Json::array();
-    for (const auto& [key, sum] : collectives_of(run.recordings)) {
-        const auto& [op, reduction, dtype, group] = key;
-        out.push_back({{"op", op},
-                       {"reduction", reduction},
-                       {"dtype", name_of(dtype)},
-                       {"group", group},
-                       {"calls", sum.calls},
-                       {"bytes", sum.bytes}});
-    }
-    return out;
-}
-
 void put_history(Json& into, const std::string& prefix, const TensorHistory& h) {
-    put_number(into, prefix + "relative_l2", relative_l2(*h.last));
+    put_number(into, prefix + "relative_l2", relative_l2(h.last));
     into[prefix + "step"] = h.last_step.value;
     put_number(into, prefix + "worst_relative_l2", h.worst);
     into[prefix + "worst_step"] = h.worst_step.value;
-    into[prefix + "differ"] = h.last->differ;
-    into[prefix + "nonfinite_real"] = h.last->nonfinite_real;
-    into[prefix + "nonfinite_twin"] = h.last->nonfinite_twin;
+    into[prefix + "differ"] = h.last.differ;
+    into[prefix + "nonfinite_real"] = h.last.nonfinite_real;
+    into[prefix + "nonfinite_twin"] = h.last.nonfinite_twin;
 }
 
 // Named tensors of one process. A gradient stands beside the parameter of its name, under "gradient_...".
-void put_tensors(Json& parameters, Json& others, const Recording& recording) {
-    const TensorHistories histories = tensors_of(recording);
+void put_tensors(Json& parameters, Json& others, const RankFacts& process) {
+    const TensorHistories& histories = tables_of(process).tensors;
     for (const auto& [key, history] : histories) {
         const auto& [name, kind] = key;
         Json one;
-        one["rank"] = rank_of(recording);
-        one["restart"] = recording.process.restart;
+        one["rank"] = rank_of(process);
+        one["restart"] = process.process.restart;
         one["name"] = name;
         if (kind == TensorKind::gradient && histories.contains({name, TensorKind::parameter})) continue;
         const bool of_parameter = kind == TensorKind::parameter || kind == TensorKind::gradient;
         if (!of_parameter) one["kind"] = name_of(kind);
-        one["dtype"] = name_of(history.last->dtype);
-        one["elements"] = history.last->elements;
+        one["dtype"] = name_of(history.last.dtype);
+        one["elements"] = history.last.elements;
         if (kind != TensorKind::gradient) put_history(one, "", history);
         if (of_parameter) {
             const auto gradient = histories.find({name, TensorKind::gradient});
@@ -234,54 +212,52 @@ void put_tensors(Json& parameters, Json& others, const Recording& recording) {
     }
 }
 
-Json problems_section(const Run& run) {
+Json notes_section(const RunModel& model) {
     Json out = Json::array();
-    for (const Recording& r : run.recordings) {
-        for (const Problem& p : r.problems) {
+    for (const RunModel::Note& note : model.notes) {
+        out.push_back({{"kind", name_of(note.kind)},
+                       {"text", note.text},
+                       {"count", note.count},
+                       {"processes", note.processes},
+                       {"first_step", note.first.known() ? Json(note.first.value) : Json(nullptr)}});
+    }
+    return out;
+}
+
+Json problems_section(const RunModel& model) {
+    Json out = Json::array();
+    for (const RankFacts& r : model.ranks) {
+        for (const Problem& p : tables_of(r).counts.problems) {
             out.push_back({{"file", base_name(r.path)},
                            {"offset", p.offset},
                            {"bytes_lost", p.bytes_lost},
                            {"why", p.why}});
         }
     }
-    for (const Error& e : run.unreadable) out.push_back({{"file", nullptr}, {"why", e.message}});
+    for (const Error& e : model.unreadable) out.push_back({{"file", nullptr}, {"why", e.message}});
     return out;
 }
 
 }  // namespace
 
-nlohmann::ordered_json json_report(const Run& run, const JsonLimits& limits) {
-    const NoteSums notes = notes_of(run.recordings);
+nlohmann::ordered_json json_report(const RunModel& model, const Judgement& judgement,
+                                   const JsonLimits& limits) {
     Json out;
     out["version"] = kJsonReportVersion;
-    out["run"] = run_section(run);
+    out["run"] = run_section(model);
     std::size_t every = 1;
-    Json steps = steps_section(run, limits, every);
+    Json steps = steps_section(model, limits, every);
     out["steps_every"] = every;
     out["steps"] = std::move(steps);
-    out["coverage"] = coverage_section(run, notes);
-    out["dtypes"] = dtypes_section(run);
-    out["collectives"] = collectives_section(run);
+    out["coverage"] = coverage_section(model);
+    out["dtypes"] = dtypes_section(model);
+    out["collectives"] = collectives_section(model);
     Json parameters = Json::array(), others = Json::array();
-    for (const Recording& r : run.recordings) put_tensors(parameters, others, r);
+    for (const RankFacts& r : model.ranks) put_tensors(parameters, others, r);
     out["parameters"] = std::move(parameters);
     out["other_tensors"] = std::move(others);
-    Json said = Json::array();
-    for (const auto& [key, note] : notes) {
-        said.push_back({{"kind", name_of(key.first)},
-                        {"text", key.second},
-                        {"count", note.count},
-                        {"processes", note.processes},
-                        {"first_step", note.first.known() ? Json(note.first.value) : Json(nullptr)}});
-    }
-    out["notes"] = std::move(said);
-    out["problems"] = problems_section(run);
-    return out;
-}
-
-Json json_report(const Run& run, const RunModel& model, const Judgement& judgement,
-                 const JsonLimits& limits) {
-    Json out = json_report(run, limits);
+    out["notes"] = notes_section(model);
+    out["problems"] = problems_section(model);
     out["verdict"] = verdict_section(model, judgement);
     out["findings"] = findings_section(judgement);
     out["first_overflow"] = first_overflow_section(judgement);
@@ -292,7 +268,6 @@ Json json_report(const Run& run, const RunModel& model, const Judgement& judgeme
     out["dtype_map"] = dtype_map_section(model);
     out["policies"] = model.policies;
     out["checks"] = checks_section(judgement);
-    out["collectives"] = collectives_section(model);
     return out;
 }
 

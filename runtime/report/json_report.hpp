@@ -7,7 +7,6 @@
 
 #include "runtime/fold/run_model.hpp"
 #include "runtime/judge/judge.hpp"
-#include "runtime/trace/reader.hpp"
 
 namespace mp::trace {
 
@@ -19,13 +18,10 @@ struct JsonLimits {
     std::size_t step_records = 100'000;
 };
 
-// The run as a JSON value, keys in a fixed order. A number that JSON cannot hold is null, and the same key
-// with "_hex" says "nan", "inf" or "-inf"; losses have both always, null where there is none. Depth is at most 6.
-nlohmann::ordered_json json_report(const Run&, const JsonLimits& = {});
-
-// The same with what the run was judged to be: "verdict", "findings", "layers" and the rest of
-// docs/report.schema.json. "collectives" then also holds their errors.
-nlohmann::ordered_json json_report(const Run&, const RunModel&, const Judgement&, const JsonLimits& = {});
+// The run as a JSON value, keys in a fixed order: docs/report.schema.json. A number that JSON cannot hold is null, and
+// the same key with "_hex" says "nan", "inf" or "-inf"; losses have both always, null where there is none. Depth is at
+// most 6. Needs a model with tables.
+nlohmann::ordered_json json_report(const RunModel&, const Judgement&, const JsonLimits& = {});
 
 // As text in ASCII, ending in a newline; bytes of names that are no UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& report);

@@ -9,8 +9,8 @@
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/report/page.hpp"
 #include "runtime/report/page_map.hpp"
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
-#include "runtime/report/summary.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -226,7 +226,7 @@ Json trust_part(const RunModel& model) {
         if (unreadable.size() < kMaxRanks) unreadable.push_back(e.message);
     }
     for (const RunModel::Note& n : model.notes) {
-        if (n.kind == NoteKind::end || notes.size() >= kMaxNotes) continue;
+        if (n.kind == NoteKind::end || n.kind == NoteKind::policy || notes.size() >= kMaxNotes) continue;
         notes.push_back(
             {{"kind", name_of(n.kind)}, {"text", n.text}, {"count", n.count}, {"processes", n.processes}});
     }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kernels/base/figures.hpp"
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
-#include "runtime/report/summary.hpp"
 #include "runtime/report/verdict_text.hpp"
 
 namespace mp::trace {

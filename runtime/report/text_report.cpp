@@ -6,10 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/report/summary.hpp"
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
-#include "runtime/trace/dump.hpp"
+#include "runtime/trace/info.hpp"
 
 namespace mp::trace {
 namespace {
@@ -29,9 +29,9 @@ std::string number(double value) {
 }
 
 Row row_of(const StepPlace& place) {
-    const StepRecord& s = *place.record;
-    const Rank rank = place.recording->process.rank;
-    const LossRecord* loss = loss_of(s);
+    const StepRow& s = *place.row;
+    const Rank rank = place.process->process.rank;
+    const LossRecord* loss = s.loss();
     return {std::to_string(s.step.value),
             rank.known() ? std::to_string(rank.value) : "-",
             std::to_string(s.optimizer),
@@ -65,31 +65,29 @@ std::string share_text(double fraction) {
     return std::to_string(hundredths / 100) + "." + std::string(2 - decimals.size(), '0') + decimals + " %";
 }
 
-std::string coverage_text(const Run& run) {
-    CoverageSum c;
-    for (const Recording& r : run.recordings) c.add(r);
-    std::string out = "coverage   " + share_text(fraction_of_ops(c.sum)) + " of float ops, " +
-                      share_text(fraction_of_bytes(c.sum)) +
-                      " of their bytes shadowed; seeds after step 0: " + std::to_string(c.seeds_after_first) +
-                      " (" + std::to_string(c.external_after_first) + " from outside); stale " +
-                      std::to_string(c.sum.stale) + ", flips " + std::to_string(c.sum.flips) + ", leaks " +
-                      std::to_string(c.sum.leaks) + ", failed " + std::to_string(c.sum.failed) + "\n";
+std::string coverage_text(const RunModel& model) {
+    const Coverage& c = model.coverage;
+    std::string out =
+        "coverage   " + share_text(fraction_of_ops(c)) + " of float ops, " +
+        share_text(fraction_of_bytes(c)) +
+        " of their bytes shadowed; seeds after step 0: " + std::to_string(model.seeds_after_first) + " (" +
+        std::to_string(model.external_after_first) + " from outside); stale " + std::to_string(c.stale) +
+        ", flips " + std::to_string(c.flips) + ", leaks " + std::to_string(c.leaks) + ", failed " +
+        std::to_string(c.failed) + "\n";
     std::size_t shown_notes = 0, all_notes = 0;
-    for (const auto& [key, note] : notes_of(run.recordings)) {
-        if (key.first == NoteKind::end) continue;
+    for (const RunModel::Note& note : model.notes) {
+        if (note.kind == NoteKind::end) continue;
         if (++all_notes > kMaxNotes) continue;
         ++shown_notes;
-        out += std::string(name_of(key.first)) + "  " + shown(key.second) + " (" +
-               std::to_string(note.count) + ")\n";
+        out += std::string(name_of(note.kind)) + "  " + shown(note.text) + " (" + std::to_string(note.count) +
+               ")\n";
     }
     if (all_notes > shown_notes) out += "and " + std::to_string(all_notes - shown_notes) + " more notes\n";
     return out;
 }
 
-}  // namespace
-
-std::string text_report(const Run& run) {
-    const std::vector<StepPlace> places = steps_of(run);
+std::string steps_text(const RunModel& model) {
+    const std::vector<StepPlace> places = steps_of(model);
     const bool all = places.size() <= 2 * kRowsAtEachEnd;
     std::vector<Row> rows{{"step", "rank", "optimizer", "loss", "twin", "", "scale"}};
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -99,11 +97,21 @@ std::string text_report(const Run& run) {
             rows.push_back({"...", "", "", "", "", "", ""});
         }
     }
-    return info_text(run) + "\n" + table_of(rows) + "\n" + coverage_text(run);
+    return table_of(rows);
 }
 
-std::string text_report(const Run& run, const RunModel& model, const Judgement& judgement) {
-    return verdict_text(model, judgement) + "\n" + text_report(run);
+std::string processes_text(const RunModel& model) {
+    RunInfo info{model.directory, {}, model.unreadable, model.missing};
+    for (const RankFacts& r : model.ranks)
+        info.recordings.push_back({r.process, r.path, tables_of(r).counts});
+    return info_text(info);
+}
+
+}  // namespace
+
+std::string text_report(const RunModel& model, const Judgement& judgement) {
+    return verdict_text(model, judgement) + "\n" + processes_text(model) + "\n" + steps_text(model) + "\n" +
+           coverage_text(model);
 }
 
 }  // namespace mp::trace

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "kernels/base/figures.hpp"
+#include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
-#include "runtime/report/summary.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {

@@ -11,8 +11,4 @@ namespace mp::trace {
 // One line per record, in the order of the file. Floats are exact, in hex and decimal.
 std::string dump_text(const Recording&);
 
-// One screen: the process of each recording, its size, and its problems.
-std::string info_text(const Recording&);
-std::string info_text(const Run&);
-
 }  // namespace mp::trace

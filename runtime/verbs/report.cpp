@@ -30,13 +30,9 @@ Result<ReportInputs> read_inputs(const ReportRequest& request) {
 }
 
 Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& inputs) {
-    // Only the tables of text and JSON need the recordings in memory, because they show each process. The model
-    // merges the processes.
     const bool text = request.text || (request.html.empty() && request.json.empty());
-    const bool tables = text || !request.json.empty();
-    Run whole;
-    Result<RunModel> model =
-        timed("fold", [&] { return fold_run(request.directory, {}, tables ? &whole : nullptr); });
+    const FoldOptions options{.tables = text || !request.json.empty()};
+    Result<RunModel> model = timed("fold", [&] { return fold_run(request.directory, options); });
     if (!model) return model.error();
     timed("symbols", [&] { launch::resolve_sources(*model); });
     count_run(*model);
@@ -50,9 +46,8 @@ Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& i
         out.texts.emplace_back(file == "-" ? "" : file, timed("render", render));
     };
     if (!request.html.empty()) add(request.html, [&] { return html_page(*model, judgement); });
-    if (!request.json.empty())
-        add(request.json, [&] { return json_text(json_report(whole, *model, judgement)); });
-    if (text) add("", [&] { return text_report(whole, *model, judgement); });
+    if (!request.json.empty()) add(request.json, [&] { return json_text(json_report(*model, judgement)); });
+    if (text) add("", [&] { return text_report(*model, judgement); });
     return out;
 }
 

@@ -114,22 +114,93 @@ TEST(Fold, FilesGiveWhatRecordingsGiveOnAnyNumberOfThreads) {
     }
 }
 
-// What tables of each process need comes from the same reading.
-TEST(Fold, KeepsTheRecordingsWithoutTheirOps) {
+// What the text and JSON reports list is the same however the recordings were read.
+TEST(Fold, TablesAreMadeOnlyWhenAskedForAndOnAnyNumberOfThreads) {
     const test::TemporaryDirectory directory;
     ASSERT_TRUE(fakes::write(rich(), directory.path()));
-    auto run = read_run(directory.path());
+    const auto run = read_run(directory.path());
     ASSERT_TRUE(run);
-    trace::Run kept;
-    const auto model = fold_run(directory.path(), {.threads = 3}, &kept);
+    EXPECT_FALSE(fold(*run).ranks.at(0).tables);
+    const RunModel expected = fold(*run, {.tables = true});
+    const auto model = fold_run(directory.path(), {.threads = 3, .tables = true});
     ASSERT_TRUE(model);
-    EXPECT_EQ(text_of(*model), text_of(fold(*run)));
-    EXPECT_EQ(kept.directory, run->directory);
-    EXPECT_EQ(kept.missing, run->missing);
-    ASSERT_EQ(kept.recordings.size(), run->recordings.size());
-    for (std::size_t i = 0; i < kept.recordings.size(); ++i) {
-        for (StepRecord& s : run->recordings[i].steps) s.ops.clear();
-        EXPECT_EQ(dump_text(kept.recordings[i]), dump_text(run->recordings[i]));
+    EXPECT_EQ(text_of(*model), text_of(fold(*run))) << "the rest of the model does not change";
+    ASSERT_EQ(model->ranks.size(), run->recordings.size());
+    for (std::size_t i = 0; i < model->ranks.size(); ++i) {
+        const Recording& recording = run->recordings[i];
+        const ProcessTables &made = *model->ranks[i].tables, &wanted = *expected.ranks[i].tables;
+        EXPECT_EQ(made.counts.bytes, recording.bytes);
+        EXPECT_EQ(made.counts.notes, recording.notes.size());
+        ASSERT_EQ(made.steps.size(), recording.steps.size());
+        EXPECT_EQ(made.steps.back().losses.back().real, recording.steps.back().losses.back().real);
+        EXPECT_EQ(made.coverage.sum.ops, wanted.coverage.sum.ops);
+        ASSERT_EQ(made.tensors.size(), wanted.tensors.size());
+        for (auto a = made.tensors.begin(), b = wanted.tensors.begin(); a != made.tensors.end(); ++a, ++b) {
+            EXPECT_EQ(a->first, b->first);
+            EXPECT_EQ(a->second.worst_step, b->second.worst_step);
+        }
+    }
+}
+
+TEST(Fold, TablesThatDoNotFitSayWhatIsLeftOut) {
+    const trace::Run run = fakes::run_of(rich());
+    Partial partial(FoldOptions{.tables = true});
+    partial.begin(3 * sizeof(StepRow));
+    for (const StepRecord& s : run.recordings[0].steps) partial.step(s);
+    partial.end(run.recordings[0]);
+    const RunModel model = partial.model("");
+    const ProcessTables& tables = *model.ranks.at(0).tables;
+    EXPECT_LE(tables.steps.size(), 3u);
+    EXPECT_TRUE(tables.tensors.empty());
+    EXPECT_EQ(tables.counts.steps, run.recordings[0].steps.size()) << "counts are of all records";
+    ASSERT_EQ(tables.counts.problems.size(), 1u);
+    EXPECT_EQ(tables.counts.problems[0].why,
+              std::to_string(run.recordings[0].steps.size()) + " records are not listed: too many to hold");
+}
+
+TEST(Fold, AHistoryKeepsTheLastAndTheWorstAndANaNIsTheWorst) {
+    trace::Run run;
+    Recording& r = run.recordings.emplace_back();
+    for (const double error : {1.0, 9.0, 4.0}) {
+        StepRecord s;
+        s.step = Step{static_cast<std::int64_t>(r.steps.size())};
+        TensorRecord t;
+        t.name = "w";
+        t.error_squares = error;
+        t.twin_squares = 1;
+        s.tensors = {t};
+        r.steps.push_back(s);
+    }
+    const auto history = [&] {
+        return fold(run, {.tables = true}).ranks[0].tables->tensors.at({"w", TensorKind::parameter});
+    };
+    TensorHistory h = history();
+    EXPECT_EQ(h.worst, 3.0);
+    EXPECT_EQ(h.worst_step.value, 1);
+    EXPECT_EQ(h.last_step.value, 2);
+    r.steps[0].tensors[0].error_squares = std::nan("");
+    h = history();
+    EXPECT_TRUE(std::isnan(h.worst));
+    EXPECT_EQ(h.worst_step.value, 0);
+}
+
+// A restarted recording begins at step 40, say; its first step seeds every shadow all the same.
+TEST(Fold, SeedsOfTheFirstStepOfARecordingAreNoLostHistory) {
+    trace::Run run;
+    Recording& r = run.recordings.emplace_back();
+    r.process.restart = 1;
+    r.steps.resize(2);
+    r.steps[0].step = Step{40};
+    r.steps[0].coverage = {.seeds = 5};
+    r.steps[1].step = Step{41};
+    r.steps[1].coverage = {.seeds = 5, .external = 4};
+    const RunModel model = fold(run, {.tables = true});
+    const CoverageSum& own = model.ranks[0].tables->coverage;
+    for (const CoverageSum& c :
+         {own, {model.coverage, model.seeds_after_first, model.external_after_first}}) {
+        EXPECT_EQ(c.seeds_after_first, 5u);
+        EXPECT_EQ(c.external_after_first, 4u);
+        EXPECT_EQ(c.sum.seeds, 10u);
     }
 }
 

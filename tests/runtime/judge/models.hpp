@@ -58,8 +58,13 @@ inline TensorSum tensor_sum(TensorKind kind, std::string name, DType dtype) {
 inline RunModel healthy() {
     RunModel m;
     m.directory = "run";
-    m.ranks.push_back(
-        {.process = {}, .path = "r0", .steps = 8, .last_step = Step{7}, .ended = true, .first_problems = {}});
+    m.ranks.push_back({.process = {},
+                       .path = "r0",
+                       .steps = 8,
+                       .last_step = Step{7},
+                       .ended = true,
+                       .first_problems = {},
+                       .tables = {}});
     m.ranks[0].process.framework = "torch 2.11.0+cpu";
     m.mode = Mode::trajectory;
     m.step_count = 8;

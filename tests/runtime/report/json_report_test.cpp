@@ -18,11 +18,11 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(JsonReport, OfASmallRunIsTheGoldenOne) {
-    expect_golden(json_text(json_report(sample_run())), "report.json");
+    expect_golden(json_text(json_report(test::sample_model(), {})), "report.json");
 }
 
 TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
-    const json report = json::parse(json_text(json_report(sample_run())));
+    const json report = json::parse(json_text(json_report(test::sample_model(), {})));
     EXPECT_EQ(report["version"], kJsonReportVersion);
     ASSERT_EQ(report["steps"].size(), 3u);
     const json& entry = report["steps"][0]["ranks"][1];
@@ -36,7 +36,7 @@ TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
 }
 
 TEST(JsonReport, WhatJsonCannotHoldIsNullWithItsName) {
-    const json report = json::parse(json_text(json_report(sample_run())));
+    const json report = json::parse(json_text(json_report(test::sample_model(), {})));
     const json& nan = report["steps"][2]["ranks"][1];
     EXPECT_TRUE(nan["loss"].is_null());
     EXPECT_EQ(nan["loss_hex"], "nan");
@@ -57,7 +57,7 @@ TEST(JsonReport, WhatJsonCannotHoldIsNullWithItsName) {
 }
 
 TEST(JsonReport, MissingRanksProblemsAndNotesAreListed) {
-    const json report = json::parse(json_text(json_report(sample_run())));
+    const json report = json::parse(json_text(json_report(test::sample_model(), {})));
     EXPECT_EQ(report["run"]["ranks_missing"], json::array({2}));
     EXPECT_EQ(report["problems"].size(), 2u);
     EXPECT_EQ(report["coverage"]["not_observed"][0]["count"], 20) << "9 of one process and 11 of the other";
@@ -67,7 +67,7 @@ TEST(JsonReport, MissingRanksProblemsAndNotesAreListed) {
 }
 
 TEST(JsonReport, AnEmptyRunHasAllSections) {
-    const json report = json::parse(json_text(json_report({})));
+    const json report = json::parse(json_text(json_report({}, {})));
     for (const char* key :
          {"version", "run", "steps", "coverage", "dtypes", "collectives", "parameters", "problems"})
         EXPECT_TRUE(report.contains(key)) << key;
@@ -90,7 +90,7 @@ TEST(JsonReport, HostileValuesMakeValidAscii) {
         }
         r.notes[0].text = std::string("\0\xed\xa0\x80", 4);
     }
-    const std::string text = json_text(json_report(run));
+    const std::string text = json_text(json_report(fold(run, {.tables = true}), {}));
     EXPECT_TRUE(json::accept(text));
     for (const char c : text) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
     for (const char* bare : {": nan", ": NaN", ": inf", ": -inf", ": Infinity"})
@@ -101,12 +101,13 @@ TEST(JsonReport, ALongRunListsEveryNthStepAndSaysSo) {
     mp::trace::Run run;
     run.recordings.resize(1);
     for (int i = 0; i < 1000; ++i) run.recordings[0].steps.push_back(test::sample_step(i, 0));
-    const json report = json::parse(json_text(json_report(run, {.step_records = 100})));
+    const json report =
+        json::parse(json_text(json_report(fold(run, {.tables = true}), {}, {.step_records = 100})));
     EXPECT_LE(report["steps"].size(), 100u);
     EXPECT_GT(report["steps"].size(), 50u);
     EXPECT_EQ(report["steps"][1]["step"], report["steps_every"]);
     EXPECT_EQ(report["coverage"]["ops"], 1'000'000) << "sums are over all steps";
-    EXPECT_EQ(json::parse(json_text(json_report(run)))["steps_every"], 1);
+    EXPECT_EQ(json::parse(json_text(json_report(fold(run, {.tables = true}), {})))["steps_every"], 1);
 }
 
 }  // namespace

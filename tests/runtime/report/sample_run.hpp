@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/fold/run_model.hpp"
 #include "runtime/trace/reader.hpp"
 #include "tests/runtime/trace/samples.hpp"
 
@@ -34,5 +35,6 @@ inline mp::trace::Run sample_run() {
     run.unreadable = {{"/runs/x/bad.mpt: not a recording of mp-trace", ""}};
     return run;
 }
+inline RunModel sample_model() { return fold(sample_run(), {.tables = true}); }
 
 }  // namespace mp::trace::test

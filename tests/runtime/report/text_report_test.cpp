@@ -14,14 +14,14 @@ namespace {
 using testing::HasSubstr;
 
 TEST(TextReport, OfASmallRunIsTheGoldenOne) {
-    test::expect_golden(text_report(test::sample_run()), "report.txt");
+    test::expect_golden(text_report(test::sample_model(), {}), "report.txt");
 }
 
 TEST(TextReport, OfALongRunHasItsEndsOnly) {
     mp::trace::Run run;
     run.recordings.resize(1);
     for (int i = 0; i < 10'000; ++i) run.recordings[0].steps.push_back(test::sample_step(i, 0));
-    const std::string text = text_report(run);
+    const std::string text = text_report(fold(run, {.tables = true}), {});
     EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 130);
     EXPECT_THAT(text, HasSubstr("..."));
     EXPECT_THAT(text, HasSubstr("\n9999 "));
@@ -35,14 +35,16 @@ TEST(TextReport, NearlyAllIsNotAll) {
     s.coverage.shadowed = 999'999;
     s.coverage.unshadowed = 1;
     run.recordings[0].steps = {s};
-    EXPECT_THAT(text_report(run), HasSubstr("99.99 % of float ops, - of their bytes"));
+    EXPECT_THAT(text_report(fold(run, {.tables = true}), {}),
+                HasSubstr("99.99 % of float ops, - of their bytes"));
 }
 
 TEST(TextReport, HostileTextDoesNothingToATerminal) {
     mp::trace::Run run = test::sample_run();
     run.directory = run.recordings[0].process.host = run.recordings[0].notes[0].text =
         "\x1b]0;x\x07\xc2\x9b\xff";
-    for (const char c : text_report(run)) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
+    for (const char c : text_report(fold(run, {.tables = true}), {}))
+        ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "runtime/trace/dump.hpp"
+#include "runtime/trace/info.hpp"
 
 #include <algorithm>
 #include <cmath>

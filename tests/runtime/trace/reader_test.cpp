@@ -15,6 +15,7 @@
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/encode.hpp"
 #include "runtime/trace/frame.hpp"
+#include "runtime/trace/info.hpp"
 #include "runtime/trace/recorder.hpp"
 #include "tests/runtime/trace/samples.hpp"
 

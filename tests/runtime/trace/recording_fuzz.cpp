@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/fold/run_model.hpp"
 #include "runtime/report/json_report.hpp"
 #include "runtime/report/text_report.hpp"
 #include "runtime/trace/bytes.hpp"
 #include "runtime/trace/dump.hpp"
 #include "runtime/trace/frame.hpp"
+#include "runtime/trace/info.hpp"
 #include "runtime/trace/options.hpp"
 #include "runtime/trace/reader.hpp"
 
@@ -50,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     mp::trace::Run run;
     run.recordings.push_back(*std::move(recording));
     mp::trace::info_text(run);
-    mp::trace::text_report(run);
-    if (!nlohmann::json::accept(mp::trace::json_text(mp::trace::json_report(run)))) std::abort();
+    const mp::trace::RunModel model = mp::trace::fold(run, {.tables = true});
+    mp::trace::text_report(model, {});
+    if (!nlohmann::json::accept(mp::trace::json_text(mp::trace::json_report(model, {})))) std::abort();
     return 0;
 }
