@@ -181,7 +181,8 @@ struct Prepared {
 
 // vfork, because fork copies the page tables of the caller, and a linked program has hundreds of megabytes.
 pid_t start(const Prepared& prepared) {
-    const pid_t pid = vfork();
+    const pid_t pid =
+        vfork();  // NOLINT(bugprone-unsafe-functions): posix_spawn cannot report which step failed
     if (pid == 0) exec_child(prepared);
     return pid;
 }

@@ -1,8 +1,9 @@
 #pragma once
 
 // What the findings of one severity are sorted by; the first is the first cause. One line for each kind of finding,
-// from the cause to its consequences: a value that left the format explains what comes after it, so it stands above
-// whatever errors or standstill it leads to. Below 1 an importance is the share of the damage that the finding explains.
+// from the cause to its consequences: a value that left the format explains what comes after it, so it has a higher
+// importance than the errors or the stagnation that it leads to. Below 1 an importance is the share of the damage that
+// the finding explains.
 
 namespace mp::trace::importance {
 

@@ -17,7 +17,7 @@ constexpr const char* kGuard = R"(
     call 5:60 at::autocast::set_enabled args=[name=before_]
 )";
 
-std::string with_guard(std::string text) {
+std::string with_guard(const std::string& text) {
     std::string guard = kGuard;
     const std::string type(name_of(DType::boolean));
     for (std::size_t at; (at = guard.find("boolean")) != std::string::npos;) guard.replace(at, 7, type);
@@ -404,7 +404,7 @@ TEST(RegionContexts, TooManyPathsProveNothing) {
     std::string calls;
     const int flags = 10;
     for (int i = 0; i < flags; ++i) {
-        const std::string b = std::to_string(2 * i), flag = "flag" + std::to_string(i);
+        const std::string flag = "flag" + std::to_string(i);
         text += "block to=[{" + std::to_string(2 * i + 1) + " condition=" + flag + "} {" +
                 std::to_string(2 * i + 2) + " condition=" + flag + " when=false}]\nblock to=[" +
                 std::to_string(2 * i + 2) + "]\n";

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/fakes/sarif_schema.hpp"
 #include "runtime/judge/rule_pack.hpp"
+#include "tests/fakes/sarif_schema.hpp"
 #include "tests/fakes/source_dir.hpp"
 #include "tests/runtime/gate/results.hpp"
 

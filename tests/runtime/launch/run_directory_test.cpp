@@ -95,7 +95,7 @@ TEST_F(Runs, OutsideALauncherGetTheirOwnEvenAtOnce) {
 TEST_F(Runs, RefuseWhatIsNoDirectoryOfOurs) {
     write("file", "x");
     for (const bool shared : {false, true}) {
-        EXPECT_THAT(make_run_directory(path("file"), shared).error().message, HasSubstr("no directory"));
+        EXPECT_THAT(make_run_directory(path("file"), shared).error().message, HasSubstr("not a directory"));
         EXPECT_FALSE(check_run_directory(path("file"), shared));
         EXPECT_FALSE(make_run_directory(path("file/x"), shared));
         EXPECT_THAT(make_run_directory(path("no/such/run"), shared).error().hint, HasSubstr("mkdir -p"));
