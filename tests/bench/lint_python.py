@@ -24,6 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def run(command):
     """(CPU seconds, wall seconds, MB of the largest process), measured in a separate child process."""
+    if not shutil.which(command[0]):
+        sys.exit(f"{command[0]}: no such program; script/setup builds mp-lint, --mp-lint names another")
     read, write = os.pipe()
     start = time.monotonic()
     if os.fork() == 0:
