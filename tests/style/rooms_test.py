@@ -27,6 +27,27 @@ FENCED = [
     (re.compile(r"^utf8proc"), ("kernels/base/text.cpp",)),
 ]
 
+# Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
+LAYERS = {
+    "instrument/torch": """
+        collective_records compat control current_step end_summary pool site test_hooks
+        op_info recording safetensors tensors thread_state
+        call layers notes shadow_map work
+        call_path collectives coverage_counters faults losses parameters
+        shadow_arguments sources
+        ledger
+        parts
+        measure memory_notes saved_state step_tensors
+        sample step_clock
+        inferred_clock twin rules collective_rule
+        adapter
+        nodes shim_ops twin_allocator
+        op_site
+        interceptor
+        attach
+    """,
+}
+
 TREES = ("kernels", "analyzer", "runtime", "instrument")
 DATA = ("analyzer/stubs",)  # headers we ship, not code we build
 STD_ONLY = ("kernels/numerics",)
@@ -50,9 +71,30 @@ def room_of(rooms, path):
     return max(hits, key=len) if hits else None
 
 
+def row_of(room, path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    rows = LAYERS[room].strip().splitlines()
+    return next((i for i, row in enumerate(rows) if name in row.split()), None)
+
+
+def layer_faults(path, text):
+    """Includes of a file from its own row or from rows below it."""
+    room = os.path.dirname(path)
+    if room not in LAYERS:
+        return []
+    own = row_of(room, path)
+    if own is None:
+        return [f"{path}: has no row in LAYERS"]
+    unit = os.path.splitext(path)[0] + ".hpp"
+    # twin.hpp declares what rules.cpp and collective_rule.cpp define.
+    allowed = {unit, f"{room}/twin.hpp"} if own == row_of(room, f"{room}/twin.hpp") else {unit}
+    return [f"{path}: may not include {h}, which is not below it" for h in INCLUDE.findall(text)
+            if os.path.dirname(h) == room and h not in allowed and (row_of(room, h) is None or row_of(room, h) >= own)]
+
+
 def faults_of(rooms, path, text, used=None):
     """Every broken fence of one file, as messages. Adds the arrows that it goes along to `used`."""
-    faults = []
+    faults = layer_faults(path, text)
     room = room_of(rooms, path)
     if room is None and path.count("/") > 1:
         faults.append(f"{path}: its room has no line in docs/ARCHITECTURE.md")
@@ -118,7 +160,9 @@ def self_check(rooms):
         ("runtime/trace/a.cpp", '#include "analyzer/facts/model.hpp"'),
         ("runtime/judge/a.cpp", '#include "runtime/report/sections.hpp"'),
         ("runtime/main.cpp", '#include "analyzer/facts/model.hpp"'),
-        ("instrument/torch/a.cpp", '#include "runtime/report/x.hpp"'),
+        ("instrument/torch/twin.cpp", '#include "runtime/report/x.hpp"'),
+        ("instrument/torch/unknown.cpp", ""),
+        ("instrument/torch/parameters.cpp", '#include "instrument/torch/measure.hpp"'),
         ("analyzer/main.cpp", "#include <boost/program_options.hpp>"),
         ("runtime/trace/a.cpp", "#include <utf8proc.h>"),
         ("runtime/launch/a.cpp", "#include <cupti.h>"),
@@ -129,7 +173,7 @@ def self_check(rooms):
                        ("analyzer/driver/a.cpp", '#include "analyzer/clang/extract.hpp"'),
                        ("kernels/base/cli/a.cpp", "#include <boost/program_options.hpp>"),
                        ("kernels/base/text.cpp", "#include <utf8proc.h>"),
-                       ("instrument/torch/a.cpp", "#include <torch/torch.h>")]:
+                       ("instrument/torch/twin.cpp", '#include <torch/torch.h>\n#include "instrument/torch/sample.hpp"')]:
         assert not faults_of(rooms, path, text), f"a clean include was refused: {path}: {text}"
 
 
