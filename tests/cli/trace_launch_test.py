@@ -169,7 +169,7 @@ class Refusals(TraceTest):
                 ("-o", "%q{"): "without '}'",
                 ("-o", "%Z"): "unknown key",
                 ("-o", "a" * 5000): "too long",
-                ("--adapters", "gone"): "no directory",
+                ("--adapters", "gone"): "not a directory",
                 ("--save-real", "gone/x"): "mkdir -p",
                 ("--mdoe", "step"): "did you mean '--mode'?",
                 ("--quiett",): "did you mean '--quiet'?",
@@ -186,10 +186,10 @@ class Refusals(TraceTest):
 
     def test_a_file_where_the_directory_should_be(self):
         self.write("file", "x")
-        self.refused(125, "no directory", "-o", "file")
+        self.refused(125, "not a directory", "-o", "file")
         self.refused(125, "Not a directory", "-o", "file/run")
-        self.refused(125, "no directory", "-o", "/dev/full")
-        self.refused(125, "no directory", "-o", "/dev/null")
+        self.refused(125, "not a directory", "-o", "/dev/full")
+        self.refused(125, "not a directory", "-o", "/dev/null")
 
     def test_a_missing_parent(self):
         self.refused(125, "mkdir -p", "-o", "no/such/place")
