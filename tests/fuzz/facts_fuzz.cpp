@@ -68,9 +68,9 @@ std::string seed(std::uint8_t kind) {
     if (kind == 0) return text;
     SegmentWriter writer;
     StoredHead head{.key = "/p/a.py", .imports = {1, 2}, .mentions = {"ds.json"}};
-    head.inputs = {.files = {{Symbol("/p/a.py"), {1, 2, 3}, 4}},
-                   .missing = {Symbol("b.h")},
-                   .directories = {{Symbol("/p"), 4, 5}}};
+    head.inputs = {.files = {{mp::Symbol("/p/a.py"), {1, 2, 3}, 4}},
+                   .missing = {mp::Symbol("b.h")},
+                   .directories = {{mp::Symbol("/p"), 4, 5}}};
     head.facts = digest_of(unit);
     write_record(writer, head, unit);
     return writer.take();
