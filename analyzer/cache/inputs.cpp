@@ -101,13 +101,25 @@ std::vector<InputDirectory> directories_of(const Names& relevant, std::vector<st
 
 }  // namespace
 
+void write_id(SegmentWriter& out, const FileId& id) {
+    out.number(id.size);
+    out.value(id.mtime_ns);
+    out.number(id.inode);
+}
+
+FileId read_id(RecordReader& in) {
+    FileId id;
+    id.size = in.number();
+    in.value(id.mtime_ns);
+    id.inode = in.number();
+    return id;
+}
+
 void write_inputs(SegmentWriter& out, const Inputs& inputs) {
     out.number(inputs.files.size());
     for (const InputFile& f : inputs.files) {
         out.symbol(f.path);
-        out.number(f.id.size);
-        out.value(f.id.mtime_ns);
-        out.number(f.id.inode);
+        write_id(out, f.id);
         out.number(f.hash);
     }
     out.value(inputs.missing);
@@ -124,9 +136,7 @@ Inputs read_inputs(RecordReader& in) {
     for (std::uint64_t n = in.number(); n > 0 && in.ok; --n) {
         InputFile& f = out.files.emplace_back();
         f.path = in.symbol();
-        f.id.size = in.number();
-        in.value(f.id.mtime_ns);
-        f.id.inode = in.number();
+        f.id = read_id(in);
         f.hash = in.number();
     }
     in.value(out.missing);

@@ -36,6 +36,9 @@ struct Inputs {
     std::vector<InputDirectory> directories;
 };
 
+void write_id(SegmentWriter&, const FileId&);
+FileId read_id(RecordReader&);
+
 void write_inputs(SegmentWriter&, const Inputs&);
 Inputs read_inputs(RecordReader&);
 

@@ -63,20 +63,6 @@ std::string plan_hash(const Plan& plan, const std::vector<PlannedUnit>& commands
     return make_key(parts).hex();
 }
 
-void write_id(SegmentWriter& out, const FileId& id) {
-    out.number(id.size);
-    out.value(id.mtime_ns);
-    out.number(id.inode);
-}
-
-FileId read_id(RecordReader& in) {
-    FileId id;
-    id.size = in.number();
-    in.value(id.mtime_ns);
-    id.inode = in.number();
-    return id;
-}
-
 // The inputs of all units, each once. The files of the plan's Python units are not among them.
 class AllInputs {
 public:
