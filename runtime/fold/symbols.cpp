@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/child.hpp"
+#include "kernels/base/paths.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::launch {
@@ -81,7 +82,7 @@ std::map<std::string, std::string, std::less<>> ask_addr2line(const std::string&
         }
         line = line.substr(0, line.find(" (discriminator"));
         if (found || line.starts_with('?') || line.ends_with(":?") || line.ends_with(":0")) continue;
-        lines[*address] = std::string(line);
+        lines[*address] = line.starts_with('/') ? absolute_path(line, "") : std::string(line);
         found = !is_library(line);
     }
     return lines;
