@@ -15,6 +15,9 @@
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/measure.hpp"
 
+// Older torches do not tell the driver's handle of a stream.
+#if MP_TORCH_AT_LEAST(2, 8)
+
 namespace mp::twin {
 namespace {
 
@@ -25,17 +28,9 @@ const c10::impl::DeviceGuardImplInterface& guard() {
     return *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
 }
 
-// Torch 1.13 does not tell the driver's handle of a stream.
-template <typename Guard>
-cuda::Stream native(const Guard& g, const c10::Stream& stream) {
-    if constexpr (requires { g.getStreamNativeHandle(stream); })
-        return static_cast<cuda::Stream>(g.getStreamNativeHandle(stream));
-    else
-        return nullptr;
+cuda::Stream native(const c10::Stream& stream) {
+    return static_cast<cuda::Stream>(guard().getStreamNativeHandle(stream));
 }
-constexpr bool kKnowsStreams = requires(const c10::impl::DeviceGuardImplInterface& g, const c10::Stream& s) {
-    g.getStreamNativeHandle(s);
-};
 
 class Events final : public Device::Fence {
 public:
@@ -64,15 +59,15 @@ private:
 class CudaDevice final : public Device {
 public:
     bool serves(const at::Tensor& t) noexcept override {
-        return t.defined() && t.is_cuda() && static_cast<std::size_t>(t.get_device()) < kDevices;
+        return t.defined() && t.is_cuda() && static_cast<std::size_t>(t.get_device()) < kDevices &&
+               cuda::driver().complete();
     }
 
     bool captures() noexcept override {
         int status = 0;
         try {
-            const auto& g = guard();
-            return cuda::driver().capturing(native(g, g.getStream(g.getDevice())), &status) == 0 &&
-                   status != 0;
+            const c10::Stream stream = guard().getStream(guard().getDevice());
+            return cuda::driver().capturing(native(stream), &status) == 0 && status != 0;
         } catch (const std::exception&) {
             return false;
         }
@@ -127,9 +122,8 @@ private:
     bool launch(at::Device device, const Launch& run) noexcept {
         try {
             const c10::DeviceGuard on(device);
-            const auto& g = guard();
-            const c10::Stream stream = g.getStream(device);
-            const cuda::Stream handle = native(g, stream);
+            const c10::Stream stream = guard().getStream(device);
+            const cuda::Stream handle = native(stream);
             const std::lock_guard lock(mutex_);
             Gpu& gpu = gpus_[static_cast<std::size_t>(device.index())];
             if (!std::exchange(gpu.tried, true)) gpu.measure.load();
@@ -152,8 +146,17 @@ private:
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device() {
-    if (!kKnowsStreams || !cuda::has_kernels() || !cuda::driver().complete()) return nullptr;
-    return std::make_unique<CudaDevice>();
+    return cuda::has_kernels() ? std::make_unique<CudaDevice>() : nullptr;
 }
 
 }  // namespace mp::twin
+
+#else
+
+namespace mp::twin {
+
+std::unique_ptr<Device> make_cuda_device() { return nullptr; }
+
+}  // namespace mp::twin
+
+#endif

@@ -14,6 +14,11 @@ std::string key_of(trace::TensorKind kind, std::string_view name) {
     return static_cast<char>(kind) + std::string(name);
 }
 
+// Negative: the tensor does not count its changes.
+std::int64_t version_of(const at::Tensor& t) {
+    return t.is_inference() ? -1 : static_cast<std::int64_t>(t._version());
+}
+
 }  // namespace
 
 void* Room::take_bytes(std::size_t bytes) {
@@ -65,6 +70,25 @@ const TensorStats* Late::statistics(const at::Tensor& t, const ExponentHistogram
     if (!device_->statistics(t.device(), &view, 1, figures, bins)) return nullptr;
     if (histogram) *histogram = bins;
     return figures;
+}
+
+const TensorStats* Late::input_statistics(const at::Tensor& t) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = known_.find(t.unsafeGetTensorImpl());
+        if (found != known_.end() && found->second.version == version_of(t)) return found->second.stats;
+    }
+    const TensorStats* const stats = statistics(t);
+    remember(t, stats);
+    return stats;
+}
+
+void Late::remember(const at::Tensor& t, const TensorStats* stats) {
+    if (!stats || version_of(t) < 0) return;
+    const std::lock_guard lock(mutex_);
+    known_.insert_or_assign(
+        t.unsafeGetTensorImpl(),
+        Known{c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), version_of(t), stats});
 }
 
 const Divergence* Late::divergence(const at::Tensor& real, const at::Tensor& twin) {
@@ -131,6 +155,7 @@ void Late::end_step(trace::StepRecord record, Ledger::Entries ops, const Write& 
     Step step{LateStep(std::move(record), std::move(ops)), std::move(completions_), std::move(room_),
               nullptr};
     completions_.clear();
+    known_.clear();
     if (!step.completions.empty()) step.fence = device_->fence();
     steps_.push_back(std::move(step));
     write_complete(false, write);

@@ -64,6 +64,10 @@ public:
 
     // Null when the tensor cannot be measured.
     const TensorStats* statistics(const at::Tensor&, const ExponentHistogram** histogram = nullptr);
+    // The same for an input of an op. Most inputs are results of this step, whose statistics are remembered.
+    const TensorStats* input_statistics(const at::Tensor&);
+    // A result that the op did not write in place.
+    void remember(const at::Tensor&, const TensorStats*);
     const Divergence* divergence(const at::Tensor& real, const at::Tensor& twin);
     const cpu::Standstill* standstill(const at::Tensor& before, const at::Tensor& after,
                                       const at::Tensor& wanted_before, const at::Tensor& wanted_after);
@@ -98,16 +102,24 @@ private:
         std::unique_ptr<Device::Fence> fence;
     };
 
+    // A tensor as it was: the weak pointer keeps the address in use.
+    struct Known {
+        c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+        std::int64_t version;
+        const TensorStats* stats;
+    };
+
     void write_complete(bool wait, const Write& write);
     template <typename T>
     T* take(std::size_t count = 1);
 
     const std::unique_ptr<Device> device_;
     std::mutex mutex_;
-    std::unique_ptr<Room> room_;                // of the step that runs
-    std::vector<std::unique_ptr<Room>> rooms_;  // free
-    std::vector<Completion> completions_;       // of the step that runs
-    std::deque<Step> steps_;                    // ended, not complete
+    std::unique_ptr<Room> room_;                               // of the step that runs
+    std::vector<std::unique_ptr<Room>> rooms_;                 // free
+    std::vector<Completion> completions_;                      // of the step that runs
+    std::unordered_map<const c10::TensorImpl*, Known> known_;  // of the step that runs
+    std::deque<Step> steps_;                                   // ended, not complete
 };
 
 }  // namespace mp::twin

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,39 @@ struct Boundary {
     bool glanced = false;  // on a device: if it turns out to be non-finite, it is measured already
 };
 
+static void raise_error(double& largest, const Divergence& d) {
+    if (std::isfinite(relative_l2(d))) largest = std::max(largest, relative_l2(d));
+}
+
+struct Inputs {
+    bool finite = true;
+    bool without_nan = true;
+    double amax = 0;
+
+    void add(const TensorStats& stats) {
+        finite &= stats.nonfinite() == 0;
+        without_nan &= stats.nan == 0;
+        amax = std::max(amax, stats.amax);
+    }
+};
+
+// Of the inputs of an op whose result may be non-finite, or far from the twin's.
+struct LateInputs {
+    std::vector<const TensorStats*> stats;
+    std::vector<const Divergence*> divergences;
+
+    Inputs inputs() const {
+        Inputs all;
+        for (const TensorStats* s : stats) all.add(*s);
+        return all;
+    }
+    double error() const {
+        double largest = 0;
+        for (const Divergence* d : divergences) raise_error(largest, *d);
+        return largest;
+    }
+};
+
 namespace {
 
 template <typename Visit>
@@ -25,10 +59,6 @@ void for_each_input_pair(const Call& call, const Visit& visit) {
     for (std::size_t i = 0; i < call.real.size() && i < call.shadow.size(); ++i)
         if (call.real[i].isTensor() && call.shadow[i].isTensor() && !call.info.arguments[i].write)
             visit(call.real[i].toTensor(), call.shadow[i].toTensor());
-}
-
-void raise_error(double& largest, const Divergence& d) {
-    if (std::isfinite(relative_l2(d))) largest = std::max(largest, relative_l2(d));
 }
 
 constexpr double kLargeError = 0.1;  // inherited errors from here on are traced to the inputs
@@ -64,18 +94,6 @@ double input_error(const Call& call) {
     });
     return largest;
 }
-
-struct Inputs {
-    bool finite = true;
-    bool without_nan = true;
-    double amax = 0;
-
-    void add(const TensorStats& stats) {
-        finite &= stats.nonfinite() == 0;
-        without_nan &= stats.nan == 0;
-        amax = std::max(amax, stats.amax);
-    }
-};
 
 // Calls `visit` with each tensor that the op reads.
 template <typename Visit>
@@ -216,23 +234,6 @@ struct LateOutcome {
     }
 };
 
-// Of the inputs of an op whose result may be non-finite, or far from the twin's.
-struct LateInputs {
-    std::vector<const TensorStats*> stats;
-    std::vector<const Divergence*> divergences;
-
-    Inputs inputs() const {
-        Inputs all;
-        for (const TensorStats* s : stats) all.add(*s);
-        return all;
-    }
-    double error() const {
-        double largest = 0;
-        for (const Divergence* d : divergences) raise_error(largest, *d);
-        return largest;
-    }
-};
-
 // Makes the entry now, because only now the place in the program is known. `fill` gets it with the figures of the step.
 template <typename Fill>
 void fill_later(Parts& parts, const Site& site, const OpInfo& op, at::ScalarType dtype, Fill fill) {
@@ -242,12 +243,27 @@ void fill_later(Parts& parts, const Site& site, const OpInfo& op, at::ScalarType
     });
 }
 
-LateInputs measure_inputs_late(Late& late, const OpInfo& op, const std::vector<IValue>& arguments) {
-    LateInputs inputs;
+std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op,
+                                                      const std::vector<IValue>& arguments) {
+    auto inputs = std::make_shared<LateInputs>();
     for_each_input(op, arguments, [&](const at::Tensor& t) {
-        if (const TensorStats* s = late.serves(t) ? late.statistics(t) : nullptr) inputs.stats.push_back(s);
+        if (const TensorStats* s = late.serves(t) ? late.input_statistics(t) : nullptr)
+            inputs->stats.push_back(s);
     });
     return inputs;
+}
+
+// Of a call with its twin: the inputs' errors too. One measurement serves all results of the call.
+std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op, const Call& call,
+                                                      bool errors) {
+    if (call.late_inputs) return call.late_inputs;
+    auto inputs = std::make_shared<LateInputs>(*measure_inputs_late(late, op, call.real));
+    if (errors)
+        for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
+            if (const Divergence* d = late.serves(x) ? late.divergence(x, y) : nullptr)
+                inputs->divergences.push_back(d);
+        });
+    return call.late_inputs = std::move(inputs);
 }
 
 LateOutcome measure_late(Late& late, const Measured& m, bool exponents) {
@@ -266,12 +282,8 @@ void measure_result_late(Parts& parts, const Site& site, const OpInfo& op, const
     Late& late = parts.late;
     const LateOutcome figures = measure_late(late, m, !glance && measures_exponents(parts.ledger, m.real));
     if (!figures.stats) return;
-    LateInputs inputs = measure_inputs_late(late, op, call.real);
-    if (figures.prop)
-        for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
-            if (const Divergence* d = late.serves(x) ? late.divergence(x, y) : nullptr)
-                inputs.divergences.push_back(d);
-        });
+    if (!op.writes) late.remember(m.real, figures.stats);
+    const auto inputs = measure_inputs_late(late, op, call, figures.prop != nullptr);
     fill_later(parts, site, op, m.real.scalar_type(),
                [figures, inputs, glance, &op, ordinal = site.ordinal, targets = call.late_targets,
                 finite = call.target_was_finite](trace::OpRecord& r) {
@@ -281,8 +293,8 @@ void measure_result_late(Parts& parts, const Site& site, const OpInfo& op, const
                    const Outcome o = figures.outcome();
                    put_outcome(r, ordinal, o,
                                judge(
-                                   op, o, target_was_finite, [&] { return inputs.inputs(); },
-                                   [&] { return inputs.error(); }));
+                                   op, o, target_was_finite, [&] { return inputs->inputs(); },
+                                   [&] { return inputs->error(); }));
                });
 }
 
@@ -329,15 +341,16 @@ void glance_at_result(Parts& parts, const Site& site, const OpInfo& op, const Ca
 void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
                    const Stack& stack, std::size_t results) {
     const TwinScope scope;
+    std::shared_ptr<const LateInputs> inputs;
     const auto watch_late = [&](const at::Tensor& t) {
         const TensorStats* const stats = parts.late.statistics(t);
         if (!stats) return;
-        LateInputs inputs;
-        if (!places_constants(op)) inputs = measure_inputs_late(parts.late, op, arguments);
+        if (!op.writes) parts.late.remember(t, stats);
+        if (!inputs) inputs = measure_inputs_late(parts.late, op, arguments);
         fill_later(parts, site, op, t.scalar_type(),
-                   [&op, ordinal = site.ordinal, stats, inputs = std::move(inputs)](trace::OpRecord& r) {
+                   [&op, ordinal = site.ordinal, stats, inputs](trace::OpRecord& r) {
                        put_outcome(r, ordinal, {*stats, {}, {}, {}, false, false, nullptr},
-                                   judge_watched(op, *stats, [&] { return inputs.inputs(); }));
+                                   judge_watched(op, *stats, [&] { return inputs->inputs(); }));
                    });
     };
     const auto watch = [&](const at::Tensor& t) {
