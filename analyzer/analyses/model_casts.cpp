@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <unordered_set>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -31,7 +34,10 @@ bool is_same(const Operand& a, const Operand& b) {
     return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);
 }
 
-bool casts_to_fp16(std::string_view method) { return method == "half" || method == "to" || method == "type"; }
+bool may_cast(std::string_view name) {
+    constexpr std::array<std::string_view, 4> kCasts{"half", "bfloat16", "to", "type"};
+    return any_of(leaf(name), kCasts);
+}
 
 // The call that returned this module: `model.cuda()` for the value model.cuda(). Calls are in evaluation
 // order, so following such calls ends.
@@ -52,12 +58,17 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// A constructor or a library function made it: its class is known, or it is not a model of this program.
-bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
+// The call that made the object, behind methods that return it.
+const Call* maker(const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))
         object = &call->args.front();
-    const Call* made = call_of(f, *object);
+    return call_of(f, *object);
+}
+
+// A constructor or a library function made it: its class is known, or it is not a model of this program.
+bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
+    const Call* made = maker(f, value);
     if (!made) return false;
     if (made->kind == CallKind::constructor) return true;
     return !made->name.str().starts_with("?.") && !program.definition(made->callee);
@@ -89,16 +100,33 @@ std::int32_t parameter_of(Call call, std::size_t at, const Function& callee) {
 
 class Finder {
 public:
-    Finder(const Program& program, const Classes& classes) : program_(program), classes_(classes) {}
+    Finder(const RuleContext& context, const Classes& classes)
+        : context_(context), program_(context.program), classes_(classes) {}
 
+    // Of a module of unknown class.
     bool is_cast(const Function& f, const Call& call) const {
-        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return false;
-        if (call.result.dtype != DType::fp16 || code_kind(f.span.file) != CodeKind::product) return false;
+        if (!may_be_cast(f, call)) return false;
         const Operand& model = object_of(f, call.args.front());
         if (is_self(f, model) || model.shape == Shape::tensor) return false;
         // The linker names the methods of objects whose class it knows.
         if (!call.name.str().starts_with("?.")) return is_of_any_class(f, model);
         return !has_known_maker(program_, f, model) && is_module(f, model, kFarthest);
+    }
+
+    bool may_be_cast(const Function& f, const Call& call) const {
+        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return false;
+        return is_low_precision(call.result.dtype) && code_kind(context_, f.span.file) == CodeKind::product;
+    }
+
+    // The class of the module that is cast; empty when it is not one of the program's.
+    Symbol class_of_cast(const Function& f, const Call& call) const {
+        const Operand& model = object_of(f, call.args.front());
+        if (is_self(f, model)) return f.parent_class;
+        const Call* made = maker(f, model);
+        const auto kept = classes_.kept(f.parent_class, model.name);
+        if (!made && kept.init) made = maker(*kept.init, *kept.value);
+        const bool known = made && made->kind == CallKind::constructor && classes_.knows(made->name);
+        return known ? made->name : Symbol();
     }
 
 private:
@@ -148,20 +176,66 @@ private:
         });
     }
 
+    const RuleContext& context_;
     const Program& program_;
     const Classes& classes_;
 };
 
 }  // namespace
 
-std::vector<ModelCast> fp16_model_casts(const Program& program, const Classes& classes) {
-    const Finder finder(program, classes);
+std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classes& classes) {
+    const Finder finder(context, classes);
     std::vector<ModelCast> casts;
-    const auto may = [](std::string_view name) { return casts_to_fp16(leaf(name)); };
-    for_each_call(program, may, [&](const Function& f, const Call& call) {
-        if (finder.is_cast(f, call)) casts.push_back({&f, &call});
+    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+        if (call.result.dtype == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
     });
     return casts;
+}
+
+HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.functions()) {
+    const Finder finder(context, classes_);
+    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+        if (!finder.may_be_cast(f, call)) return;
+        const Symbol of_class = finder.class_of_cast(f, call);
+        if (!of_class.empty() || finder.is_cast(f, call))
+            casts_.push_back({&f, call.span, call.result.dtype, of_class});
+    });
+    for (const Engine& engine : engines_of(context)) {
+        const DType dtype = engine.weights ? engine.dtype : engine.buffer;
+        if (engine.function && is_low_precision(dtype))
+            casts_.push_back({engine.function, engine.at, dtype, {}});
+    }
+}
+
+bool HalfModels::contains(Symbol whole, Symbol part) const {
+    std::vector<Symbol> open{whole};
+    std::unordered_set<Symbol> seen{whole};
+    const auto look_at = [&](Symbol name) {
+        if (classes_.knows(name) && seen.insert(name).second) open.push_back(name);
+    };
+    while (!open.empty() && !seen.contains(part)) {
+        const Symbol name = open.back();
+        open.pop_back();
+        for (const Function* method : classes_.methods(name)) {
+            for (const Symbol base : method->bases) look_at(base);
+            for (const Call& call : method->calls)
+                if (call.kind == CallKind::constructor) look_at(call.name);
+        }
+    }
+    return seen.contains(part);
+}
+
+std::vector<Note> HalfModels::of(const Function& method) const {
+    for (const Cast& cast : casts_) {
+        const bool known = !cast.of_class.empty();
+        if (known ? !contains(cast.of_class, method.parent_class)
+                  : package_root(*cast.function) != package_root(method))
+            continue;
+        return {
+            {cast.at, std::string(known ? "a module that contains it" : "any module, of whatever class,") +
+                          " becomes " + std::string(label(cast.dtype)) + " here"}};
+    }
+    return {};
 }
 
 std::string_view package_root(const Function& f) {
