@@ -8,8 +8,8 @@
 // Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its
 //        bits).
 // Silent Gather, broadcast, send: no arithmetic. Max and min. Sums of constants. Reductions that are not constants.
-//        All of it in the inference profile. A warning unless the division provably comes after an
-//        fp16 sum.
+//        All of it in the inference profile. An error where the division provably comes after an fp16
+//        sum; a note in Python for bf16 tensors that are not gradients (activations).
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
 #include <algorithm>
@@ -156,6 +156,19 @@ const Call* divides_before(const Function& f, const Call& collective, const Oper
     return nullptr;
 }
 
+bool is_gradient(const Function& f, const Operand& buffer) {
+    return derives_from(f, buffer, [](const Operand& value) {
+        const std::string_view name = leaf(value.name.str());
+        return name == "grad" || name == "main_grad";
+    });
+}
+
+// Activations are summed over few ranks and were half before; a gradient is what is left of many small terms.
+Severity severity_of(const Function& f, const Operand& buffer, const Collective& c, bool averages) {
+    const bool may_be_activation = is_python(f) && c.dtype == DType::bf16 && !averages;
+    return may_be_activation && !is_gradient(f, buffer) ? Severity::note : Severity::warning;
+}
+
 std::string message_of(const Call& call, const Collective& c) {
     std::string text = std::string(leaf(call.name.str())) + " " +
                        (c.reduction == Reduction::average ? "averages" : "sums") + " across ranks in " +
@@ -184,7 +197,8 @@ void check(const RuleContext& context, Findings& out) {
         if (sum_first) notes.push_back({later->span, "the sum is divided only here"});
         emit(context, f,
              {.rule = "MP409",
-              .severity = sum_first ? Severity::error : Severity::warning,
+              .severity = sum_first ? Severity::error
+                                    : severity_of(f, buffer, c, c.reduction == Reduction::average || later),
               .span = call.span,
               .message = message_of(call, c),
               .fix = "reduce in fp32; if the bandwidth must stay, divide by the number of ranks "
