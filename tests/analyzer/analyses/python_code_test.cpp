@@ -30,9 +30,9 @@ TEST(PythonCode, FoldersAboveTheProjectDoNotCount) {
     const Program program = Program::link({});
     const Policies policies;
     RuleContext context{.program = program, .policies = policies};
-    const Symbol file("/home/me/test/p/train.py");
+    const Symbol file("/src/test/p/train.py");
     EXPECT_EQ(code_kind(context, file), CodeKind::test);
-    context.root = "/home/me/test/p";
+    context.root = "/src/test/p";
     EXPECT_EQ(code_kind(context, file), CodeKind::product);
 }
 
