@@ -39,6 +39,18 @@ bool may_cast(std::string_view name) {
     return any_of(leaf(name), kCasts);
 }
 
+// The dtype that a method of a module casts it to. Where the class comes from another file, only the method's name and
+// its arguments show it.
+DType cast_dtype(const Call& call) {
+    if (call.result.dtype != DType::unknown) return call.result.dtype;
+    const std::string_view method = leaf(call.name.str());
+    if (method == "half") return DType::fp16;
+    if (method == "bfloat16") return DType::bf16;
+    for (const Operand& value : call.args)
+        if (value.shape == Shape::dtype) return value.dtype;
+    return DType::unknown;
+}
+
 // The call that returned this module: `model.cuda()` for the value model.cuda(). Calls are in evaluation
 // order, so following such calls ends.
 const Call* passed_on(const Function& f, const Operand& value, const Call* before = nullptr) {
@@ -115,21 +127,40 @@ public:
 
     bool may_be_cast(const Function& f, const Call& call) const {
         if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return false;
-        return is_low_precision(call.result.dtype) && code_kind(context_, f.span.file) == CodeKind::product;
+        return is_low_precision(cast_dtype(call)) && code_kind(context_, f.span.file) == CodeKind::product;
     }
 
     // The class of the module that is cast; empty when it is not one of the program's.
     Symbol class_of_cast(const Function& f, const Call& call) const {
+        const std::string_view method = call.name.str();
+        const Symbol owner(method.substr(0, method.find_last_of('.')));
+        if (classes_.knows(owner)) return owner;
         const Operand& model = object_of(f, call.args.front());
         if (is_self(f, model)) return f.parent_class;
-        const Call* made = maker(f, model);
+        const Symbol made = class_made(f, model);
+        if (!made.empty()) return made;
         const auto kept = classes_.kept(f.parent_class, model.name);
-        if (!made && kept.init) made = maker(*kept.init, *kept.value);
+        return kept.init ? class_made(*kept.init, *kept.value) : class_passed(f, model.param);
+    }
+
+private:
+    Symbol class_made(const Function& f, const Operand& value) const {
+        const Call* made = maker(f, value);
         const bool known = made && made->kind == CallKind::constructor && classes_.knows(made->name);
         return known ? made->name : Symbol();
     }
 
-private:
+    Symbol class_passed(const Function& f, std::int32_t param) const {
+        if (param == kNone) return {};
+        for (const Call* call : program_.callers(f.usr)) {
+            const Function* caller = program_.owner(*call);
+            const Operand* argument = argument_for(*call, f, param);
+            const Symbol found = caller && argument ? class_made(*caller, *argument) : Symbol();
+            if (!found.empty()) return found;
+        }
+        return {};
+    }
+
     bool is_module(const Function& f, const Operand& value, int left) const {
         if (value.shape == Shape::module || is_used_as_module(f, value, left)) return true;
         return is_module_elsewhere(f, value, left) || is_passed_as_module(f, value.param, left);
@@ -187,7 +218,7 @@ std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classe
     const Finder finder(context, classes);
     std::vector<ModelCast> casts;
     for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
-        if (call.result.dtype == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
+        if (cast_dtype(call) == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
     });
     return casts;
 }
@@ -198,12 +229,12 @@ HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.fu
         if (!finder.may_be_cast(f, call)) return;
         const Symbol of_class = finder.class_of_cast(f, call);
         if (!of_class.empty() || finder.is_cast(f, call))
-            casts_.push_back({&f, call.span, call.result.dtype, of_class});
+            casts_.push_back({&f, call.span, cast_dtype(call), of_class, false});
     });
     for (const Engine& engine : engines_of(context)) {
         const DType dtype = engine.weights ? engine.dtype : engine.buffer;
         if (engine.function && is_low_precision(dtype))
-            casts_.push_back({engine.function, engine.at, dtype, {}});
+            casts_.push_back({engine.function, engine.at, dtype, {}, true});
     }
 }
 
@@ -225,12 +256,18 @@ bool HalfModels::contains(Symbol whole, Symbol part) const {
     return seen.contains(part);
 }
 
+// A generic trainer gets the modules of its own package, an engine those below the folder of its script.
+bool HalfModels::may_get(const Cast& cast, const Function& method) {
+    const std::string_view script = cast.function->span.file.str();
+    const std::string_view folder = script.substr(0, script.rfind('/') + 1);
+    if (cast.engine && method.span.file.str().starts_with(folder)) return true;
+    return package_root(*cast.function) == package_root(method);
+}
+
 std::vector<Note> HalfModels::of(const Function& method) const {
     for (const Cast& cast : casts_) {
         const bool known = !cast.of_class.empty();
-        if (known ? !contains(cast.of_class, method.parent_class)
-                  : package_root(*cast.function) != package_root(method))
-            continue;
+        if (known ? !contains(cast.of_class, method.parent_class) : !may_get(cast, method)) continue;
         return {
             {cast.at, std::string(known ? "a module that contains it" : "any module, of whatever class,") +
                           " becomes " + std::string(label(cast.dtype)) + " here"}};

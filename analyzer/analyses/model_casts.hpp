@@ -40,8 +40,10 @@ private:
         SourceSpan at;
         DType dtype = DType::unknown;
         Symbol of_class;  // of the module; empty: unknown
+        bool engine = false;
     };
     bool contains(Symbol whole, Symbol part) const;
+    static bool may_get(const Cast&, const Function& method);
 
     Classes classes_;
     std::vector<Cast> casts_;

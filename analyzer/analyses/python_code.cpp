@@ -75,7 +75,7 @@ CodeKind code_kind(std::string_view path) {
     const std::string_view stem = file.substr(0, file.find('.'));
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (stem.starts_with("bench_") || stem.starts_with("benchmark_") || in_any(kBenchmarks))
+    if (stem.starts_with("bench_") || stem.starts_with("benchmark") || in_any(kBenchmarks))
         return CodeKind::benchmark;
     return CodeKind::product;
 }

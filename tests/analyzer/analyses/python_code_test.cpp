@@ -11,10 +11,9 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
           "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     for (const std::string_view path :
-         {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu", "bench/a.py"})
+         {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu", "/p/benchmark.py", "bench/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
-    for (const std::string_view path :
-         {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "/p/benchmarks.py"})
+    for (const std::string_view path : {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
