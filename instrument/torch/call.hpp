@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "instrument/torch/op_info.hpp"
+#include "kernels/numerics/tensor_stats.hpp"
 
 namespace mp::twin {
 
@@ -24,6 +25,7 @@ struct Call {
     bool local = false;    // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
     bool target_was_finite = true;  // whether the values that it changes in place were finite before the op
+    std::vector<const TensorStats*> late_targets;  // of those on a device, known later
 
     struct Pair {
         at::Tensor real, shadow;
