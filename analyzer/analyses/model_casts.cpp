@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <unordered_set>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/engines.hpp"
@@ -137,17 +136,34 @@ public:
         if (classes_.knows(owner)) return owner;
         const Operand& model = object_of(f, call.args.front());
         if (is_self(f, model)) return f.parent_class;
-        const Symbol made = class_made(f, model);
-        if (!made.empty()) return made;
-        const auto kept = classes_.kept(f.parent_class, model.name);
-        return kept.init ? class_made(*kept.init, *kept.value) : class_passed(f, model.param);
+        for (const Symbol found : {class_made(f, model), class_kept(f, model.name)})
+            if (!found.empty()) return found;
+        return class_passed(f, model.param);
     }
 
 private:
-    Symbol class_made(const Function& f, const Operand& value) const {
+    // By a constructor, or by a function that returns what one made.
+    Symbol class_made(const Function& f, const Operand& value, int left = kFarthest) const {
         const Call* made = maker(f, value);
-        const bool known = made && made->kind == CallKind::constructor && classes_.knows(made->name);
-        return known ? made->name : Symbol();
+        if (!made) return {};
+        if (made->kind == CallKind::constructor && classes_.knows(made->name)) return made->name;
+        const Function* factory = left > 0 ? program_.definition(made->callee) : nullptr;
+        if (!factory) return {};
+        for (const Operand& returned : factory->returned)
+            if (const Symbol found = class_made(*factory, returned, left - 1); !found.empty()) return found;
+        return {};
+    }
+
+    // Of an attribute that a method of the class fills.
+    Symbol class_kept(const Function& f, Symbol attribute) const {
+        if (f.parent_class.empty() || !attribute.str().starts_with("self.")) return {};
+        for (const Function* method : classes_.methods(f.parent_class))
+            for (const Call& call : method->calls)
+                if (call.result.name == attribute && call.kind == CallKind::constructor &&
+                    classes_.knows(call.name))
+                    return call.name;
+        const auto kept = classes_.kept(f.parent_class, attribute);
+        return kept.init ? class_made(*kept.init, *kept.value) : Symbol();
     }
 
     Symbol class_passed(const Function& f, std::int32_t param) const {
@@ -228,8 +244,9 @@ HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.fu
     for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
         if (!finder.may_be_cast(f, call)) return;
         const Symbol of_class = finder.class_of_cast(f, call);
-        if (!of_class.empty() || finder.is_cast(f, call))
-            casts_.push_back({&f, call.span, cast_dtype(call), of_class, false});
+        if (of_class.empty() && !finder.is_cast(f, call)) return;
+        casts_.push_back({&f, call.span, cast_dtype(call), of_class, false});
+        if (!of_class.empty() && !parts_.contains(of_class)) parts_.emplace(of_class, parts_of(of_class));
     });
     for (const Engine& engine : engines_of(context)) {
         const DType dtype = engine.weights ? engine.dtype : engine.buffer;
@@ -238,13 +255,13 @@ HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.fu
     }
 }
 
-bool HalfModels::contains(Symbol whole, Symbol part) const {
+std::unordered_set<Symbol> HalfModels::parts_of(Symbol whole) const {
     std::vector<Symbol> open{whole};
     std::unordered_set<Symbol> seen{whole};
     const auto look_at = [&](Symbol name) {
         if (classes_.knows(name) && seen.insert(name).second) open.push_back(name);
     };
-    while (!open.empty() && !seen.contains(part)) {
+    while (!open.empty()) {
         const Symbol name = open.back();
         open.pop_back();
         for (const Function* method : classes_.methods(name)) {
@@ -253,7 +270,7 @@ bool HalfModels::contains(Symbol whole, Symbol part) const {
                 if (call.kind == CallKind::constructor) look_at(call.name);
         }
     }
-    return seen.contains(part);
+    return seen;
 }
 
 // A generic trainer gets the modules of its own package, an engine those below the folder of its script.
@@ -267,7 +284,8 @@ bool HalfModels::may_get(const Cast& cast, const Function& method) {
 std::vector<Note> HalfModels::of(const Function& method) const {
     for (const Cast& cast : casts_) {
         const bool known = !cast.of_class.empty();
-        if (known ? !contains(cast.of_class, method.parent_class) : !may_get(cast, method)) continue;
+        if (known ? !parts_.at(cast.of_class).contains(method.parent_class) : !may_get(cast, method))
+            continue;
         return {
             {cast.at, std::string(known ? "a module that contains it" : "any module, of whatever class,") +
                           " becomes " + std::string(label(cast.dtype)) + " here"}};

@@ -5,6 +5,8 @@
 // forward (tensor_dtypes.hpp).
 
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
@@ -42,11 +44,13 @@ private:
         Symbol of_class;  // of the module; empty: unknown
         bool engine = false;
     };
-    bool contains(Symbol whole, Symbol part) const;
+    std::unordered_set<Symbol> parts_of(Symbol whole) const;
     static bool may_get(const Cast&, const Function& method);
 
     Classes classes_;
     std::vector<Cast> casts_;
+    std::unordered_map<Symbol, std::unordered_set<Symbol>>
+        parts_;  // of each class that is cast, itself included
 };
 
 // The models that a generic trainer may receive: those in the folder of the file's top-level package, or in

@@ -195,7 +195,7 @@ void check(const RuleContext& context, Findings& out) {
     for (const auto& [f, call] : buffers) check_buffer(context, modules, *f, *call, out);
 }
 
-constexpr std::array<std::string_view, 1> kOwnTriggers{"register_buffer"};
+constexpr std::array<std::string_view, 2> kOwnTriggers{"register_buffer", "_keep_in_fp32"};
 
 }  // namespace
 
@@ -204,7 +204,7 @@ extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "",
-                                                    .triggers = {kOwnTriggers},
+                                                    .triggers = {kLowDtypes, kEngines, kOwnTriggers},
                                                     .check = check};
 
 }  // namespace mp::lint
