@@ -46,7 +46,8 @@ constexpr std::string_view kExamples =
   mp-lint --show-command norm.cu               the clang command lines it would use
 
 Exit status: 0 nothing found, 1 errors or warnings, 2 a usage error, nothing could be analysed,
-or with --strict a unit that did not parse. Notes never count.
+or with --strict a unit that did not parse. Notes never count towards it;
+text tells how many there are, and --notes shows them.
 
 )";
 
@@ -79,6 +80,7 @@ constexpr cli::Option kOptions[] = {
     {"isolated", nullptr, "read no configuration"},
     {"show-command", nullptr, "print the clang command lines, do nothing"},
     {"verbose,v", nullptr, "coverage of every unit"},
+    {"notes", nullptr, "show notes too: facts worth knowing that never fail a run"},
     {"quiet,q", nullptr, "findings only"},
     {"stats", nullptr, "time of each stage, units and cache hits, on standard error"},
     {"color", "WHEN", "auto (default), always or never"},
@@ -194,6 +196,7 @@ Status fill(const cli::Values& map, CommandLine& line) {
     line.exit_zero = map.has("exit-zero");
     line.verbose = map.has("verbose");
     line.quiet = map.has("quiet");
+    line.notes = map.has("notes");
     line.stats = map.has("stats");
     line.help = map.has("help");
     line.version = map.has("version");

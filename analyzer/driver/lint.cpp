@@ -91,6 +91,15 @@ std::string store_path(const Plan& plan, const LintOptions& options, const std::
     return directory + "/" + make_key(parts).hex() + ".pack";
 }
 
+// The directory below which a folder "tests" holds tests of the program: the project, else the working directory, else
+// the directory that is analysed.
+std::string root_of(const Plan& plan, const LintOptions& options) {
+    if (!plan.project_root.empty()) return plan.project_root;
+    std::string start = start_directory(options);
+    const bool inside = !relative_path(start, options.working_directory).starts_with('/');
+    return inside ? options.working_directory : start;
+}
+
 // One run from plan to report.
 class Linter {
 public:
@@ -108,6 +117,7 @@ public:
         }
         const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
+        root_ = root_of(*plan, options_);
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
@@ -186,7 +196,8 @@ private:
                                   .policies = policies,
                                   .inference = options_.inference.value_or(false),
                                   .torch = policies.torch(),
-                                  .device = options_.device};
+                                  .device = options_.device,
+                                  .root = root_};
         return judge(rules_, context, threads);
     }
 
@@ -254,6 +265,7 @@ private:
 
     const LintOptions& options_;
     const FrontEnds& parts_;
+    std::string root_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;

@@ -39,6 +39,7 @@ struct RuleText {
 struct Report {
     Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
     Findings suppressed;  // silenced by a comment in the source
+    Findings hidden{};    // notes that are only counted, by hide_notes()
     std::vector<UnitResult> units;
     std::vector<std::string> warnings;  // about the run: cache, command lines
     std::vector<RuleText> rules;        // rules that ran
@@ -55,6 +56,8 @@ struct Report {
 };
 
 std::size_t count(const Findings&, Severity);
+// Notes are context for those who ask: without --notes, formats that people read only count them.
+void hide_notes(Report&);
 // Units that were not analysed completely.
 std::vector<const UnitResult*> incomplete(const Report&);
 

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "analyzer/report/display.hpp"
+#include "analyzer/report/entries.hpp"
 #include "analyzer/report/report.hpp"
 
 namespace mp::lint {
@@ -202,12 +204,14 @@ private:
             }
             out_ += parts + ")";
         }
+        if (!report_.hidden.empty()) out_ += " · " + notes_to_show(report_);
         if (!report_.suppressed.empty())
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         if (!report_.baselined.empty())
             out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
-        const auto fixable = std::ranges::count_if(
-            report_.findings, [](const Finding& f) { return !f.edits.empty() && f.safe_edits; });
+        const auto is_fixable = [](const Finding& f) { return !f.edits.empty() && f.safe_edits; };
+        const auto fixable = std::ranges::count_if(report_.findings, is_fixable) +
+                             std::ranges::count_if(report_.hidden, is_fixable);
         if (fixable) out_ += " · " + std::to_string(fixable) + " fixable with --fix";
         if (report_.outside_diff) out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
@@ -243,6 +247,12 @@ std::string_view name_of(UnitState state) {
 std::size_t count(const Findings& findings, Severity severity) {
     return static_cast<std::size_t>(std::count_if(
         findings.begin(), findings.end(), [severity](const Finding& f) { return f.severity == severity; }));
+}
+
+void hide_notes(Report& report) {
+    const auto is_note = [](const Finding& f) { return f.severity == Severity::note; };
+    std::ranges::copy_if(report.findings, std::back_inserter(report.hidden), is_note);
+    std::erase_if(report.findings, is_note);
 }
 
 std::vector<const UnitResult*> incomplete(const Report& report) {

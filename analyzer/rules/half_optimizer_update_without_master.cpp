@@ -120,7 +120,7 @@ void check_optimizer(const RuleContext& context, TensorDTypes& dtypes, const std
     if (!is_low_precision(found.dtype) || keeps_masters(context.program, engines, f.span.file)) return;
     const Operand* rate = argument(call, 1, "lr");
     const bool large = rate && number_of(*rate).value_or(0) >= kLargeRate;
-    const bool certain = found.proven && !large && code_kind(f.span.file) == CodeKind::product;
+    const bool certain = found.proven && !large && code_kind(context, f.span.file) == CodeKind::product;
     emit(context, f,
          {.rule = "MP501",
           .severity = certain ? error_if_proven(found.dtype) : Severity::warning,
@@ -154,7 +154,8 @@ void check_optimizers(const RuleContext& context, Findings& out) {
     const std::vector<Engine>& engines = engines_of(context);
     TensorDTypes dtypes(context);
     for_each_call(context.program, may_make_optimizer, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file) != CodeKind::test) check_optimizer(context, dtypes, engines, f, call, out);
+        if (code_kind(context, f.span.file) != CodeKind::test)
+            check_optimizer(context, dtypes, engines, f, call, out);
     });
     for (const Engine& engine : engines) check_engine(context, engine, out);
 }
