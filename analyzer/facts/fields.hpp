@@ -36,6 +36,8 @@ void fields(V& v, F& f) {
     v("keyword", f.keyword);
     v("span", f.span);
     v("alternative", f.alternative);
+    v("refers", f.refers);
+    v("assumed", f.assumed);
 }
 
 template <class V, Of<TemplateArgument> F>
@@ -50,6 +52,8 @@ void fields(V& v, F& f) {
     v.bare("dtype", f.dtype, DType::unknown);
     v.bare("shape", f.shape, Shape::scalar);
     v("name", f.name);
+    v("constant", f.constant);
+    v("refers", f.refers);
 }
 
 template <class V, Of<Edge> F>
@@ -159,6 +163,13 @@ void fields(V& v, F& f) {
     v("block", f.block);
 }
 
+template <class V, Of<Definition> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v.title(f.name);
+    v.nested("value", f.value);
+}
+
 template <class V, Of<TypeUse> F>
 void fields(V& v, F& f) {
     v.place(f.span);
@@ -197,6 +208,7 @@ void body_fields(Coder& coder, F& f) {
     coder.value(f.scalings);
     coder.value(f.types);
     coder.value(f.settings);
+    coder.value(f.definitions);
     coder.value(f.returned);
 }
 
