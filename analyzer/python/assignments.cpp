@@ -269,6 +269,7 @@ void Builder::visit_assignment(Node node) {
         note_sum(node, left, source, value);
     if (value.is.shape == Shape::other && node.part(Part::type))
         value = annotated(value, node.part(Part::type));
+    if (targets.size() == 1) note_unused(value, node, left);
     for (const Node target : targets) assign(target, value, source);
 }
 

@@ -73,7 +73,7 @@ void Builder::visit_expression_statement(Node node) {
             case Kind::string:
                 break;  // documentation
             default:
-                if (!child.is_token()) eval(child);
+                if (!child.is_token()) note_unused(eval(child), child);
         }
     }
 }
@@ -129,6 +129,9 @@ void Builder::visit_for(Node node) {
     start(body);
     const Node target = node.part(Part::left);
     assign(target, target.kind() == Kind::identifier ? item_of(iterated) : Value{}, {});
+    std::vector<std::pair<Node, Value>> members;
+    find_members(target, iterated.is, members);
+    for (auto& [name, value] : members) assign(name, value, {});
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));
