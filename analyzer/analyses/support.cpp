@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -65,6 +67,10 @@ std::string_view naming(const Operand& value) {
 
 std::string quoted(std::string_view name) {
     return name.empty() ? std::string() : " '" + std::string(name) + "'";
+}
+
+const Classes& classes_of(const RuleContext& context) {
+    return context.classes.get([&] { return std::make_shared<const Classes>(context.program.functions()); });
 }
 
 bool computes_statistics(const Function& function) {

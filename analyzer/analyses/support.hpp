@@ -36,6 +36,9 @@ std::string_view naming(const Operand&);
 // " 'acc'" or "" : for messages that read well with and without a name.
 std::string quoted(std::string_view name);
 
+// The Python classes of the program, found at the first call for a context and kept with it.
+const Classes& classes_of(const RuleContext&);
+
 // A variance, a mean, a sum of squares or an inverse root appears in this function.
 bool computes_statistics(const Function&);
 

@@ -85,6 +85,7 @@ void fields(V& v, F& f) {
     v("block", f.block);
     v("loop_depth", f.loop_depth);
     v("in_place", f.in_place);
+    v("unused", f.unused);
     v("lambdas", f.lambdas);
 }
 

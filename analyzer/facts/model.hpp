@@ -89,6 +89,7 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
+    bool unused = false;          // Python: of a cast: nothing reads the result
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: the callee may call them
 
     friend bool operator==(const Call&, const Call&) = default;

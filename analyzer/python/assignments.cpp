@@ -320,6 +320,7 @@ void Builder::visit_assignment(Node node) {
         value = annotated(value, node.part(Part::type));
     // A field of a dataclass and its like: who makes the object may give another value.
     value.is.assumed |= scope_.kind == Scope::Kind::class_ && node.part(Part::type);
+    if (targets.size() == 1) note_unused(value, node, left);
     for (const Node target : targets) assign(target, value, source);
 }
 

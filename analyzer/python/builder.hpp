@@ -2,7 +2,7 @@
 
 // Extracts the facts of one function body, in one walk in the order of evaluation. The parts are in several
 // files: builder.cpp (variables and calls), expressions.cpp, calls.cpp, statements.cpp, assignments.cpp,
-// flow.cpp (blocks, branches, try), contexts.cpp (with).
+// flow.cpp (blocks, branches, try), contexts.cpp (with), loops.cpp (items of modules).
 
 #include <optional>
 #include <unordered_map>
@@ -190,6 +190,11 @@ private:
     void unwind(Way way, const SourceSpan& span);
     void leave(const SourceSpan& span);
     void raise_edge();
+
+    // -- loops ----------------------------------------------------------------------------------------
+    void find_members(Node target, const Operand& iterated, std::vector<std::pair<Node, Value>>& members);
+    Value next_of(const Call& iterated, const Operand& held, Node target);
+    void note_unused(const Value& value, Node statement, Node target = {});
 
     // -- contexts -----------------------------------------------------------------------------------
     void enter_item(Node item, Frame& frame);

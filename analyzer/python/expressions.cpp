@@ -459,6 +459,12 @@ Value Builder::eval_comprehension(Node node) {
             const bool whole = clause.part(Part::left).kind() == Kind::identifier;
             inner_.emplace_back(file_.names.of(name), whole ? item_of(iterated) : Value{});
         });
+        std::vector<std::pair<Node, Value>> members;
+        find_members(clause.part(Part::left), iterated.is, members);
+        for (auto& [name, value] : members) {
+            name_result(value, file_.names.of(name));
+            inner_.emplace_back(file_.names.of(name), std::move(value));
+        }
     }
     if (body.kind() == Kind::pair) {
         eval(body.part(Part::key));

@@ -78,7 +78,7 @@ void Builder::visit_expression_statement(Node node) {
             case Kind::string:
                 break;  // documentation
             default:
-                if (!child.is_token()) eval(child);
+                if (!child.is_token()) note_unused(eval(child), child);
         }
     }
 }
@@ -165,6 +165,9 @@ void Builder::visit_for(Node node) {
     start(body);
     const Node target = node.part(Part::left);
     assign_loop_target(target, iterated);
+    std::vector<std::pair<Node, Value>> members;
+    find_members(target, iterated.is, members);
+    for (auto& [name, value] : members) assign(name, value, {});
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));
