@@ -71,6 +71,7 @@ constexpr cli::Option kOptions[] = {
     {"device", "DEVICE", "cuda, cpu, hpu, xpu, mps or xla: of a program that does not say"},
     {"policy", "FILE", "an op list instead of the built-in one of its device", true},
     {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
+    {"torch-headers", "WHICH", "auto (default), stubs, or a directory with libtorch"},
     {"exact", nullptr, "read function bodies of system headers too"},
     {"jobs,j", "N", "processes and threads (default: processors)"},
     {"timeout", "SECONDS", "per unit (default: 120)"},
@@ -188,6 +189,7 @@ Status fill(const cli::Values& map, CommandLine& line) {
     text("config", line.config);
     text("color", line.color);
     if (map.has("cuda")) set_cuda(line.lint, map.text("cuda"));
+    if (map.has("torch-headers")) set_torch_headers(line.lint, map.text("torch-headers"));
     line.lint.exact = map.has("exact");
     line.lint.whole_tree = map.has("whole-tree");
     line.lint.use_cache = !map.has("no-cache") && !line.lint.whole_tree;

@@ -260,7 +260,28 @@ private:
         report_.tool_version = std::string(kVersion);
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        describe_commands(plan);
         report_.analysed_anything = !files.empty();
+    }
+
+    // What would make the analysis of C++ more complete.
+    void describe_commands(const Plan& plan) {
+        std::set<std::string_view> commands(plan.headers.begin(), plan.headers.end());
+        for (const UnitResult& u : report_.units) {
+            if (commands.contains(u.path) && u.coverage.uninstantiated > 0)
+                report_.lone_headers.push_back(u.path);
+        }
+        for (const CompileCommand& c : plan.commands) commands.insert(c.file);
+        const auto lacks_headers = [&](const UnitResult& u) {
+            return !u.coverage.missing_headers.empty() && commands.contains(u.path);
+        };
+        if (std::ranges::none_of(report_.units, lacks_headers)) return;
+        report_.lacks_database = plan.database.empty() && !options_.flags;
+        const std::vector<std::string> absent = absent_submodules(report_.project_root);
+        if (absent.empty()) return;
+        std::string said = "git submodules are absent: ";
+        for (const std::string& path : absent) said += (&path == &absent.front() ? "" : ", ") + path;
+        report_.warnings.push_back(said + " ('git submodule update --init' brings their headers)");
     }
 
     const LintOptions& options_;

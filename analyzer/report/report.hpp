@@ -52,7 +52,10 @@ struct Report {
     bool analysed_anything = true;  // false: exit code 2
     Findings baselined{};           // listed in the baseline file
     bool used_baseline = false;     // there was a baseline; all `findings` are then new
-    std::size_t outside_diff = 0;   // findings omitted because their lines did not change since --diff-base
+    bool lacks_database = false;    // a C++ unit did not parse cleanly, and no database gave its folders
+    std::vector<std::string>
+        lone_headers{};            // templates in them have no instantiation: no unit includes them
+    std::size_t outside_diff = 0;  // findings omitted because their lines did not change since --diff-base
 };
 
 std::size_t count(const Findings&, Severity);

@@ -177,9 +177,13 @@ private:
             if ((u->state != UnitState::partial) != lost) continue;
             names.push_back(shown(u->path));
         }
+        named_part(std::move(names), one, many);
+    }
+
+    void named_part(std::vector<std::string> names, std::string_view one, std::string_view many) {
         if (names.empty()) return;
         out_ += " · " + std::to_string(names.size()) + " " + std::string(names.size() == 1 ? one : many);
-        std::vector<std::string> distinct = names;
+        std::vector<std::string> distinct = std::move(names);
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i)
             out_ += (i ? ", " : ": ") + distinct[i];
@@ -216,6 +220,12 @@ private:
         if (report_.outside_diff) out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
+        if (report_.lacks_database)
+            out_ += " · no compile_commands.json: add include folders with '-- -I DIR'";
+        std::vector<std::string> headers;
+        for (const std::string& path : report_.lone_headers) headers.push_back(shown(path));
+        named_part(std::move(headers), "header with templates that no analysed file includes",
+                   "headers with templates that no analysed file includes");
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, " · %.1f s\n", report_.seconds);
         out_ += seconds;

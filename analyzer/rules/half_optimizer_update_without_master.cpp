@@ -60,7 +60,11 @@ bool is_float_array(const Parameter& p) {
 }
 
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
-bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
+// They may come in a structure: a table of tensor lists, a parameter block.
+bool reads_a_gradient(const Function& f) {
+    return std::ranges::count_if(f.params, is_float_array) >= 2 ||
+           std::ranges::any_of(f.params, [](const Parameter& p) { return p.shape == Shape::object; });
+}
 
 // ... and a scalar (the rate), or a structure that can hold one.
 bool has_a_rate(const Function& f) {
