@@ -53,7 +53,7 @@ def checkout(name, sources, clone):
 
 def files_of(folder, ends):
     return sorted(os.path.relpath(os.path.join(top, name), folder)
-                  for top, below, names in os.walk(folder) if ".git" not in top.split(os.sep)
+                  for top, _, names in os.walk(folder) if not {".git", "site-packages"} & set(top.split(os.sep))
                   for name in names if name.endswith(ends))
 
 
