@@ -81,6 +81,7 @@ void fields(V& v, F& f) {
     v("block", f.block);
     v("loop_depth", f.loop_depth);
     v("in_place", f.in_place);
+    v("by_version", f.by_version);
     v("lambdas", f.lambdas);
 }
 

@@ -87,6 +87,9 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
+    // Python: the installed version decides whether it runs. It is in a handler of exceptions, or in a branch
+    // that hasattr() or a version chooses.
+    bool by_version = false;
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: the callee may call them
 
     friend bool operator==(const Call&, const Call&) = default;

@@ -41,6 +41,7 @@ Operand Builder::operand(const Value& value, Node node) {
 std::int32_t Builder::emit(Call call) {
     call.block = block_;
     call.loop_depth = loop_depth_;
+    call.by_version = by_version_;
     complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
     f_.calls.push_back(std::move(call));
     raise_edge();
