@@ -50,6 +50,16 @@ include(MpTreeSitter)
 find_package(CUDAToolkit QUIET)
 mp_feature("CUDA Toolkit" "${CUDAToolkit_FOUND}" "${CUDAToolkit_VERSION} in ${CUDAToolkit_TARGET_DIR}"
   "install the CUDA Toolkit >= 12 and set CUDAToolkit_ROOT; mp-lint then reads its headers instead of its own stubs")
+# The measuring kernels for GPUs: ON needs nvcc, AUTO builds them where nvcc is found.
+set(MP_WITH_CUDA AUTO CACHE STRING "Build the CUDA kernels: ON, OFF or AUTO")
+if(MP_WITH_CUDA)
+  find_program(MP_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin)
+endif()
+if(MP_WITH_CUDA STREQUAL "ON" AND NOT MP_NVCC)
+  message(FATAL_ERROR "MP_WITH_CUDA is ON, but there is no nvcc; install the CUDA Toolkit >= 12.8")
+endif()
+mp_feature("CUDA kernels" "${MP_NVCC}" "compiled by ${MP_NVCC}"
+  "install nvcc (CUDA Toolkit >= 12.8); mp-trace then measures on GPUs")
 set(cupti FALSE)
 if(TARGET CUDA::cupti)
   set(cupti TRUE)
