@@ -127,7 +127,8 @@ def draw(args, root):
     known_files = {"/" + f for row in expected["row"] for f in row["files"] if "/" in f}
     drawn = {name for sheet in sheets(root) if sheet["seed"] != args.draw for name in sheet["looked_at"]}
     rng = random.Random(args.draw)
-    room = {(language, level): REPORTS // 4 for language in ("Python", "C++ and CUDA") for level in ("error", "warning")}
+    room = {(language, level): REPORTS // 4
+            for language in ("Python", "C++ and CUDA") for level in ("error", "warning")}
     taken, spare, looked_at, seen = [], [], [], set()
     for name in order(public["query"], rng):
         if not any(room.values()) or len(looked_at) == args.repositories:

@@ -278,7 +278,8 @@ std::string on_terminal(const std::string& command) {
 }
 
 constexpr const char* kOneLineNotebook =
-    R"({"cells": [{"cell_type": "markdown", "source": ["# \u00e9"]}, {"cell_type": "code", "source": ["import torch\n",)"
+    R"({"cells": [{"cell_type": "markdown", "source": ["# \u00e9"]}, {"cell_type": "code", )"
+    R"("source": ["import torch\n",)"
     R"("h = torch.ones(4, dtype=torch.float16)\n", "print('\u00e9'); s = h.exp()\n",)"
     R"("t = h.exp()  # mp-lint: disable=MP102 small\n"]}, {"cell_type": "code", "source": ["y = h.half()\n",)"
     R"("g = torch.cuda.amp.GradScaler()\n"]}], "metadata": {}, "nbformat": 4})";
