@@ -29,6 +29,7 @@ using namespace mp::lint;
 constexpr std::string_view kExamples =
     R"(mp-lint finds mixed-precision defects in Python, C++ and CUDA sources.
 
+  mp-lint                                      the current directory
   mp-lint src                                  a directory; compile_commands.json is found by itself
   mp-lint train.py notebooks                   Python needs no build
   mp-lint -p build src/norm.cu                 with the database of a build directory
@@ -191,10 +192,11 @@ Status fill(const cli::Values& map, CommandLine& line) {
     if (map.has("cuda")) set_cuda(line.lint, map.text("cuda"));
     if (map.has("torch-headers")) set_torch_headers(line.lint, map.text("torch-headers"));
     line.lint.exact = map.has("exact");
-    line.lint.whole_tree = map.has("whole-tree");
-    line.lint.use_cache = !map.has("no-cache") && !line.lint.whole_tree;
+    line.lint.use_cache = !map.has("no-cache") && !map.has("whole-tree");
     line.isolated = map.has("isolated");
     line.strict = map.has("strict");
+    // A file that is not parsed cannot be known to parse.
+    line.lint.whole_tree = map.has("whole-tree") || line.strict;
     line.exit_zero = map.has("exit-zero");
     line.verbose = map.has("verbose");
     line.quiet = map.has("quiet");

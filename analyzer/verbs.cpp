@@ -167,6 +167,9 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
     FixOutcome fixes;
     Result<Report> report = run_adopted(line.lint, parts, line.adopt, fixes);
     if (!report) return fail(report.error());
+    if (line.lint.inputs.empty() && !line.quiet)
+        say("note", "no path is given: everything below " + line.lint.working_directory +
+                        " was analysed; see mp-lint --help");
     for (const std::string& warning : report->warnings) say("warning", warning);
     for (const std::string& message : fixes.messages) say("warning", message);
     const bool show = line.adopt.how.only_show;  // then standard output is a diff, nothing else

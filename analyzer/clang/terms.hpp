@@ -81,6 +81,10 @@ public:
     const Body& root() const { return root_; }
     const Body& body_of(const Frame* frame) const { return frame ? *frame->body : root_; }
 
+    // Its index among the parameters of the root; kNone for a parameter of another function, such as one that a
+    // lambda captures.
+    std::int32_t index_in_root(const clang::ParmVarDecl&) const;
+
     const Body& body_for(const clang::FunctionDecl& f) const { return bodies_.body(f, context_); }
 
     // Null when the callee is unknown, virtual, a library function, recursive, large or nested too deep.

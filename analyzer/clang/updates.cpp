@@ -418,7 +418,7 @@ std::optional<Update> Flow::update_of(const Step& step) const {
     }
     update.span = span_of(step.site->getSourceRange(), context);
     if (const auto* parameter = dyn_cast<ParmVarDecl>(step.place.base))
-        update.param = static_cast<std::int32_t>(parameter->getFunctionScopeIndex());
+        update.param = terms.index_in_root(*parameter);
     update.dtype = stored;
     if (update.subtracts || update.interpolates) {
         const bool named = step.write->target->isLValue() && !step.frame;
@@ -474,7 +474,7 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     Update update;
     update.span = span_of(step.site->getSourceRange(), context);
     update.target = spelling(*step.write->target, context);
-    update.param = static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
+    update.param = terms.index_in_root(*cast<ParmVarDecl>(step.place.base));
     update.dtype = terms.dtype(step.target);
     update.computed = terms.dtype(value);
     update.compensated = by_chance;

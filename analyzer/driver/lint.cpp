@@ -44,20 +44,6 @@ bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& r
     return false;
 }
 
-void load_source(const std::string& path, Sources& sources) {
-    if (path.empty() || sources.has(path)) return;
-    std::string text;
-    read_file(path, text, kLargestSource);
-    sources.add(path, std::move(text));
-}
-
-void load_sources(const Findings& findings, Sources& sources) {
-    for (const Finding& f : findings) {
-        load_source(std::string(f.span.file.str()), sources);
-        for (const Edit& e : f.edits) load_source(std::string(e.at.file.str()), sources);
-    }
-}
-
 // The files that were analysed completely. Only there a comment that silences nothing is known to be unused.
 std::set<std::string> whole_files(const Report& report) {
     std::set<std::string> out, lost;
@@ -87,7 +73,8 @@ std::optional<Program>& last_program() {
 std::string store_path(const Plan& plan, const LintOptions& options, const std::string& directory) {
     const std::string binary = own_binary();
     const std::array<std::string_view, 3> parts{
-        "facts", binary, plan.project_root.empty() ? options.working_directory : plan.project_root};
+        options.whole_tree ? "all facts" : "facts", binary,
+        plan.project_root.empty() ? options.working_directory : plan.project_root};
     return directory + "/" + make_key(parts).hex() + ".pack";
 }
 
@@ -133,6 +120,10 @@ private:
     // The findings of all rules, before suppressions: those of the last run if the facts are the same.
     Findings find(const Plan& plan, const Policies& policies) {
         report_.warnings = plan.warnings;
+        if (const TorchVersion newest = Policies::newest(); policies.torch() > newest)
+            report_.warnings.push_back(
+                "torch " + options_.torch + ": the newest autocast lists known are those of " +
+                std::to_string(newest.major) + "." + std::to_string(newest.minor) + ", and they are used");
         UnitPlanner planner(plan, options_, parts_);
         const std::string directory = open_cache();
         const std::vector<PlannedUnit> commands = planner.commands();
@@ -201,12 +192,29 @@ private:
         return judge(rules_, context, threads);
     }
 
+    void load_source(const std::string& path) {
+        Sources& sources = report_.sources;
+        if (path.empty() || sources.has(path)) return;
+        std::string text;
+        read_file(path, text, kLargestSource);
+        sources.add(path, std::move(text));
+        if (path.ends_with(".ipynb") && parts_.cell_lines)
+            sources.add_cells(path, parts_.cell_lines(sources.text(path)));
+    }
+
+    void load_sources(const Findings& findings) {
+        for (const Finding& f : findings) {
+            load_source(std::string(f.span.file.str()));
+            for (const Edit& e : f.edits) load_source(std::string(e.at.file.str()));
+        }
+    }
+
     void sort_out(Findings findings, const std::vector<std::string>& named) {
-        load_sources(findings, report_.sources);
+        load_sources(findings);
         Suppressions suppressions(report_.sources);
         for (Finding& f : findings) sort_out(std::move(f), named, suppressions);
         for (const std::string& path : whole_files(report_)) {
-            load_source(path, report_.sources);
+            load_source(path);
             for (Finding& f : suppressions.problems(path, rules_, parts_.rules))
                 sort_out(std::move(f), named, suppressions);
         }
@@ -218,7 +226,8 @@ private:
             std::find_if(rules_.begin(), rules_.end(), [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         // The Python code of a notebook is text inside JSON, so edits cannot be applied to the file.
-        if (file.ends_with(".ipynb")) f.edits.clear();
+        const bool in_notebook = file.ends_with(".ipynb") && !f.edits.empty();
+        if (in_notebook) f.edits.clear();
         for (const Edit& e : f.edits) {
             if (!is_as_analysed(std::string(e.at.file.str()))) {
                 f.edits.clear();
@@ -229,6 +238,7 @@ private:
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;
         const bool silenced = rule != rules_.end() && suppressions.silences(f.span, **rule);
+        if (in_notebook && !silenced) ++report_.fixes_in_notebooks;
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 
@@ -258,6 +268,7 @@ private:
         Stats::of_process().add_count("cache misses",
                                       report_.units.size() - static_cast<std::size_t>(cached));
         report_.tool_version = std::string(kVersion);
+        report_.homepage = MP_HOMEPAGE;
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
         describe_commands(plan);

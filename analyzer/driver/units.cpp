@@ -64,11 +64,19 @@ void make_paths_absolute(Unit& unit, const std::string& directory) {
     for (Dependency& d : unit.dependencies) d.path = Symbol(absolute_path(d.path.str(), directory));
 }
 
-StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::string_view text) {
+// A carriage return alone ends a line too; what reads Python looks for line feeds.
+void end_lines_with_line_feeds(std::string& text) {
+    for (std::size_t at = text.find('\r'); at != text.npos; at = text.find('\r', at + 1))
+        if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
+}
+
+// What the text says without being parsed. Its line ends become line feeds.
+StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::string& text) {
     StoredHead head{.key = unit.key, .has_facts = false};
     const PythonFile& file = unit.python;
     head.inputs.files.push_back(
         {.path = Symbol(file.path), .id = trusted(file.id), .hash = hash_bytes(text)});
+    if (file.path.ends_with(".py")) end_lines_with_line_feeds(text);
     const FrontEnds& front_ends = planner.front_ends;
     head.is_seed = planner.seeds.any_in_code(text);
     head.is_relevant = head.is_seed || planner.options.whole_tree || !front_ends.is_relevant ||

@@ -86,6 +86,7 @@ void fields(V& v, F& f) {
     v("loop_depth", f.loop_depth);
     v("in_place", f.in_place);
     v("unused", f.unused);
+    v("by_version", f.by_version);
     v("lambdas", f.lambdas);
 }
 

@@ -52,7 +52,7 @@ struct Operand {
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
     SourceSpan span;             // Python: the place in the source, for fixes
     Symbol alternative;          // its value on one branch, when that is a number: c ? x : 1.0f
-    Symbol refers;               // Python: what it names outside this function (docs/facts_format.md, "Names")
+    Symbol refers;  // Python: what it names outside this function (docs/facts_format.md, "Names")
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -89,7 +89,10 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
-    bool unused = false;          // Python: of a cast: nothing reads the result
+    bool unused = false;  // Python: of a cast: nothing reads the result
+    // Python: the installed version decides whether it runs. It is in a handler of exceptions, or in a branch
+    // that hasattr() or a version chooses.
+    bool by_version = false;
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: the callee may call them
 
     friend bool operator==(const Call&, const Call&) = default;
@@ -305,8 +308,8 @@ struct Function {
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
     std::vector<Definition> definitions;  // Python: of modules and classes
-    std::vector<Block> flow;        // empty: one straight block 0
-    std::vector<Operand> returned;  // values of the `return` statements, one per statement
+    std::vector<Block> flow;              // empty: one straight block 0
+    std::vector<Operand> returned;        // values of the `return` statements, one per statement
 
     friend bool operator==(const Function&, const Function&) = default;
 };

@@ -14,6 +14,9 @@
 
 namespace mp::lint::python {
 
+// Whether a condition asks which version of a library is installed, or what the library has.
+bool asks_for_version(std::string_view condition);
+
 class Builder {
 public:
     Builder(File& file, Scope& scope, Function function);
@@ -23,6 +26,8 @@ public:
     void run(Node body);  // a block of statements
     // For a generator that is a context manager: finish() splits it at its yield.
     void split_at_yield() { splits_at_yield_ = true; }
+    // For a body in code that a version chooses.
+    void set_by_version(bool value) { by_version_ = value; }
     void run_expression(Node body);  // of a lambda
     // Ends the function and adds it to the unit.
     void finish(Node body);
@@ -248,6 +253,7 @@ private:
     std::int32_t handler_ = kNone;  // block that exceptions lead to
     bool reachable_ = true;
     bool splits_at_yield_ = false;
+    bool by_version_ = false;
     std::uint16_t loop_depth_ = 0;
     std::uint32_t loop_ = 0, loops_ = 0;  // id of the innermost loop; how many there were
 };

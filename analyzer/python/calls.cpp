@@ -54,6 +54,7 @@ Operand Builder::nameless(const Value& value) const {
 std::int32_t Builder::emit(Call call) {
     call.block = block_;
     call.loop_depth = loop_depth_;
+    call.by_version = by_version_;
     complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
     if (call.kind == CallKind::method && !call.args.empty() && !reads_items(call))
         call.args[0].refers = {};  // the class of a receiver is looked up by its call, parameter or name

@@ -380,6 +380,7 @@ Value Builder::eval_conditional(Node node) {
     const std::uint32_t yes = new_block(), no = new_block(), after = new_block();
     const Symbol text = condition_text(condition, when);
     branch(condition, yes, no);
+    const bool outer = std::exchange(by_version_, by_version_ || asks_for_version(condition.text()));
     start(yes, has_entry(yes));
     const std::size_t since = mark();
     const Value a = eval(yes_node);
@@ -387,6 +388,7 @@ Value Builder::eval_conditional(Node node) {
     Delta first = take(since);
     start(no, has_entry(no));
     const Value b = eval(no_node);
+    by_version_ = outer;
     go(after);
     Delta second = take(since);
     start(after);

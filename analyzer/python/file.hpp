@@ -20,6 +20,7 @@ struct Pending {
     Scope* around = nullptr;
     ClassInfo* owner = nullptr;  // of a method
     Symbol usr{};
+    bool by_version = false;  // Call::by_version of what is around it
 };
 
 class File {

@@ -241,6 +241,7 @@ void extract_body(File& file, const Pending& pending) {
     Builder builder(
         file, scope,
         function_for(pending, is_lambda ? FunctionKind::lambda : FunctionKind::python, name.span()));
+    builder.set_by_version(pending.by_version);
     const bool is_static = has_decorator(pending.decorators, "staticmethod");
     builder.bind_parameters(parameters, owner && !is_static,
                             owner && has_decorator(pending.decorators, "classmethod"));

@@ -85,6 +85,7 @@ void Builder::visit_expression_statement(Node node) {
 
 void Builder::visit_if(Node node) {
     const std::uint32_t after = new_block();
+    const bool outer = by_version_;
     std::vector<Branch> branches;
     bool when = true;
     const Symbol text = condition_text(node.part(Part::condition), when);
@@ -98,6 +99,7 @@ void Builder::visit_if(Node node) {
     const auto test = [&](Node clause) {
         const std::uint32_t yes = new_block(), no = new_block();
         branch(clause.part(Part::condition), yes, no);
+        by_version_ = by_version_ || asks_for_version(clause.part(Part::condition).text());
         start(yes);
         run_branch(clause.part(Part::consequence));
         start(no);
@@ -114,6 +116,7 @@ void Builder::visit_if(Node node) {
         branches.push_back({.alive = reachable_});
         go(after);
     }
+    by_version_ = outer;
     start(after);
     merge(branches, text, when);
 }
@@ -222,12 +225,14 @@ bool Builder::visit_handler(Node clause, std::uint32_t dispatch, std::uint32_t a
     reachable_ = has_entry(dispatch);
     edge(dispatch, block);
     start(block);
+    const bool outer = std::exchange(by_version_, true);
     for (const Node part : clause.children()) {
         if (part.kind() == Kind::block)
             run(part);
         else if (part.kind() == Kind::as_pattern)
             assign(part.part(Part::alias), {}, {});
     }
+    by_version_ = outer;
     const bool alive = reachable_;
     go(after);
     return alive;
@@ -400,8 +405,12 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
             file_.context_generators.insert(usr);
     ClassInfo* const owner = scope_.kind == Scope::Kind::class_ ? scope_.owner : nullptr;
     scope_.has_inner = true;
-    file_.pending.push_back(
-        {.node = node, .decorators = std::move(decorators), .around = &scope_, .owner = owner, .usr = usr});
+    file_.pending.push_back({.node = node,
+                             .decorators = std::move(decorators),
+                             .around = &scope_,
+                             .owner = owner,
+                             .usr = usr,
+                             .by_version = by_version_});
 }
 
 void Builder::visit_class(Node node) {

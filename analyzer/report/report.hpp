@@ -45,6 +45,7 @@ struct Report {
     std::vector<RuleText> rules;        // rules that ran
     Sources sources;
     std::string tool_version;
+    std::string homepage;  // address of the published sources, without a slash at its end; may be empty
     std::string working_directory;  // paths are shown relative to it
     std::string project_root;       // SARIF's %SRCROOT%
     std::size_t files = 0;          // distinct source files analysed
@@ -54,7 +55,9 @@ struct Report {
     bool used_baseline = false;     // there was a baseline; all `findings` are then new
     bool lacks_database = false;    // a C++ unit did not parse cleanly, and no database gave its folders
     std::vector<std::string>
-        lone_headers{};            // templates in them have no instantiation: no unit includes them
+        lone_headers{};  // templates in them have no instantiation: no unit includes them
+    std::size_t fixes_in_notebooks =
+        0;                         // findings with edits that cannot be made: the code is text inside JSON
     std::size_t outside_diff = 0;  // findings omitted because their lines did not change since --diff-base
 };
 

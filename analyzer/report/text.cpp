@@ -122,10 +122,14 @@ private:
         }
         out_ += "]\n";
         source(f.span);
+        if (const std::string cell = in_cell(f.span, "", ""); !cell.empty()) {
+            gutter("", "=");
+            out_ += "in " + cell + "\n";
+        }
         for (const Note& note : f.notes) {
             gutter("", "=");
             out_ += escape_controls(note.text);
-            if (note.span.known()) out_ += " at " + place(note.span, false);
+            if (note.span.known()) out_ += " at " + place(note.span, false) + in_cell(note.span, " (", ")");
             out_ += '\n';
         }
         if (f.fix.empty()) return;
@@ -133,10 +137,34 @@ private:
         out_ += "fix: " + escape_controls(f.fix) + "\n";
     }
 
+    // "cell 3, line 6" of a place in a notebook; else nothing.
+    std::string in_cell(const SourceSpan& span, std::string_view before, std::string_view after) const {
+        const CellLine* code = report_.sources.cell_line(span.file.str(), span.line, span.column);
+        if (!code) return {};
+        return std::string(before) + "cell " + std::to_string(code->cell) + ", line " +
+               std::to_string(code->line_in_cell) + std::string(after);
+    }
+
+    // Of a notebook the line of code, not the JSON around it, which may be the whole file.
+    Window window_at(const SourceSpan& span) const {
+        const std::string_view file = span.file.str();
+        const CellLine* code = report_.sources.cell_line(file, span.line, span.column);
+        if (!code || span.column == 0) return window_of(report_.sources.line(file, span.line), span);
+        SourceSpan inside = span;
+        const auto in_code = [&](std::uint32_t column) {
+            return static_cast<std::uint32_t>(report_.sources.column_in(*code, file, column));
+        };
+        inside.column = in_code(span.column);
+        const bool same = report_.sources.cell_line(file, span.end_line, span.end_column) == code;
+        inside.end_line = same ? inside.line : inside.line + 1;
+        inside.end_column = same ? in_code(span.end_column) : 1;
+        return window_of(code->text, inside);
+    }
+
     void source(const SourceSpan& span) {
         const std::string_view file = span.file.str();
         if (!span.known() || span.line > report_.sources.line_count(file)) return;
-        const Window window = window_of(report_.sources.line(file, span.line), span);
+        const Window window = window_at(span);
         gutter(std::to_string(span.line), "|");
         out_ += window.text + "\n";
         if (span.column == 0) return;
