@@ -263,7 +263,7 @@ std::vector<char> reachable(const Function& f, const Blocks& blocks, EventMask w
 void Paths::find_reach(const Function& f, Body& body) const {
     for (std::size_t d = 0; d < kDuties; ++d) {
         const DutyMasks& m = duty_masks()[d];
-        body.settles[d] = reachable(f, body.blocks, m.settles, m.opens);
+        body.settles[d] = reachable(f, body.blocks, m.settles, m.opens | m.claims);
         body.claims[d] = reachable(f, body.blocks, m.claims, m.opens);
     }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyzer/analyses/finding.hpp"
 #include "analyzer/analyses/protocol_events.hpp"
 
 namespace mp::lint {
@@ -130,7 +131,7 @@ struct Violation {
     Site after;     // the event that follows, if any
     Symbol scaler;  // as the function at hand names it
     Symbol optimizer;
-    bool certain = true;  // false: whether the loss is scaled is decided in another function
+    Severity at_most = Severity::error;
 };
 
 }  // namespace mp::lint

@@ -30,7 +30,10 @@ bool is_multiplied(const Function& f, const Operand& loss) {
     });
 }
 
-bool is_certain(const Obligation& duty) { return duty.block != Obligation::kSomewhere; }
+// Whether the loss is scaled may be decided in another function.
+Severity proven_by(const Obligation& duty) {
+    return duty.block == Obligation::kSomewhere ? Severity::warning : Severity::error;
+}
 
 // Whether this backward comes after the loop over optimizers in which each was stepped, and not in it.
 bool is_after_loop(const Stepped& t, const Site& backward) {
@@ -249,7 +252,7 @@ void Paths::on_gradients(Frame& frame, const Item& item, PathState& state) {
         // A guarded unscale_ may be guarded by what enables the scaler.
         if (duty.skipped && scalers_.enabled(*root_, s.key).always != Switch::on) continue;
         const Defect defect = item.event.kind == clip ? Defect::clip_scaled : Defect::grads_inspected;
-        report({defect, site_of(frame.function, item.call), s.scaled, {}, s.key, {}, is_certain(duty)});
+        report({defect, site_of(frame.function, item.call), s.scaled, {}, s.key, {}, proven_by(duty)});
     }
 }
 
@@ -332,11 +335,19 @@ void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
 void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
+    // A scale that nothing takes out or changes is meant: Adam divides by it.
+    const bool is_static = !(mask(*root_) & (mask_of(scaler_step) | mask_of(update) | mask_of(unscale)));
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::scaler_step);
         if (duty.due() && !duty.skipped && s.scaled.known() && !state.plain.known() &&
             !disabled(s.key, state))
-            report({Defect::step_around, here, s.scaled, {}, s.key, optimizer, is_certain(duty)});
+            report({Defect::step_around,
+                    here,
+                    s.scaled,
+                    {},
+                    s.key,
+                    optimizer,
+                    is_static ? Severity::note : proven_by(duty)});
         for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
             s.duty(d).active = false;
     }
