@@ -160,6 +160,7 @@ void Builder::finish(Node body) {
     unwind(Way::leave, end_of(body));
     note_self_attributes();
     if (scope_.kind != Scope::Kind::function) add_definitions();
+    keep_used_aliases();
     if (scope_.has_inner || scope_.kind != Scope::Kind::function) {
         scope_.last.resize(bindings_);
         for (std::size_t i = 0; i < bindings_; ++i)

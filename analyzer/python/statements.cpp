@@ -171,6 +171,7 @@ void Builder::visit_for(Node node) {
     std::vector<std::pair<Node, Value>> members;
     find_members(target, iterated.is, members);
     for (auto& [name, value] : members) assign(name, value, {});
+    note_items(target, node.part(Part::right));
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));
