@@ -52,7 +52,7 @@ struct Operand {
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
     SourceSpan span;             // Python: the place in the source, for fixes
     Symbol alternative;          // its value on one branch, when that is a number: c ? x : 1.0f
-    Symbol refers;               // Python: what it names outside this function (docs/facts_format.md, "Names")
+    Symbol refers;  // Python: what it names outside this function (docs/facts_format.md, "Names")
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -304,8 +304,8 @@ struct Function {
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
     std::vector<Definition> definitions;  // Python: of modules and classes
-    std::vector<Block> flow;        // empty: one straight block 0
-    std::vector<Operand> returned;  // values of the `return` statements, one per statement
+    std::vector<Block> flow;              // empty: one straight block 0
+    std::vector<Operand> returned;        // values of the `return` statements, one per statement
 
     friend bool operator==(const Function&, const Function&) = default;
 };
