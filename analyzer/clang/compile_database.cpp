@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/clang/command_line.hpp"
+#include "analyzer/clang/device_header.hpp"
 #include "analyzer/clang/extract.hpp"
 #include "kernels/base/paths.hpp"
 
@@ -19,7 +20,6 @@ namespace mp::lint {
 namespace {
 
 constexpr std::uintmax_t kMaxBytes = 512u << 20;
-constexpr std::uintmax_t kMaxHeaderBytes = 4u << 20;
 constexpr int kMaxDepth = 16;  // the format needs three levels
 constexpr const char* kName = "compile_commands.json";
 
@@ -182,18 +182,6 @@ std::string CompileDatabase::find(const std::string& start) {
         if (auto found = database_in(dir); !found.empty()) return found;
         if (dir == dir.root_path() || dir.empty()) return {};
     }
-}
-
-bool holds_device_code(const std::string& header) {
-    static constexpr std::array<std::string_view, 4> kExtensions{".h", ".hh", ".hpp", ".hxx"};
-    const std::string extension = fs::path(header).extension().string();
-    std::error_code failed;
-    if (std::ranges::find(kExtensions, extension) == kExtensions.end() || !regular(header) ||
-        fs::file_size(header, failed) > kMaxHeaderBytes)
-        return false;
-    std::ifstream in(header, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    return text.find("__global__") != std::string::npos || text.find("__device__") != std::string::npos;
 }
 
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {

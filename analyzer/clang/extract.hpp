@@ -78,9 +78,6 @@ struct CompileDatabase {
 // directory and the usual include directories of the project. A header with kernels is CUDA.
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes);
 
-// Whether a header that is not named .cuh needs CUDA: it defines kernels or device functions.
-bool holds_device_code(const std::string& header);
-
 // Everything that changes facts beside sources and flags: clang's version and the content hash of our
 // headers.
 std::string extractor_version();

@@ -1,4 +1,5 @@
 #include "analyzer/driver/plan.hpp"
+#include "analyzer/clang/device_header.hpp"
 
 #include <sys/stat.h>
 

@@ -92,7 +92,8 @@ void add_definitions(const Function& f, std::string_view module, Outline& out) {
     for (const Definition& d : f.definitions) {
         if (!is_low(f, d.value)) continue;
         const std::string_view name = last(f.parent_class.empty() ? d.name.str() : f.parent_class.str());
-        for (const std::string_view word : {name, last(module)}) out.exports.push_back({hash_bytes(word), true});
+        for (const std::string_view word : {name, last(module)})
+            out.exports.push_back({hash_bytes(word), true});
     }
 }
 

@@ -84,7 +84,7 @@ public:
         out_ += prefix_;
         out_ += key;
         if constexpr (std::same_as<F, bool>) {
-            if (field) return;  // a flag's name alone sets it
+            if (field && prefix_.empty()) return;  // a flag's name alone sets it
         }
         out_ += '=';
         value(field);

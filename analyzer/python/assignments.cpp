@@ -57,6 +57,13 @@ AccumulateOp accumulate_op(std::string_view op) {
     return AccumulateOp::other;
 }
 
+// `a, b = x.chunk(2)`: parts of a tensor.
+bool splits(const Call& call) {
+    constexpr std::string_view kOps[] = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"};
+    return std::ranges::find(kOps, call.op.name()) != std::end(kOps) && !call.args.empty() &&
+           call.args[0].shape == Shape::tensor;
+}
+
 // Modules whose items are called one by one.
 bool is_container(std::string_view type) {
     return type == "torch.nn.ModuleList" || type == "torch.nn.ModuleDict" || type == "torch.nn.Sequential";
@@ -97,9 +104,9 @@ bool Builder::is_worth_reading(const Operand& value) const {
     if (value.call == kNone) return false;
     const Call& made = f_.calls[static_cast<std::size_t>(value.call)];
     const std::string_view leaf = last_part(made.name.str());
-    constexpr std::string_view kReaders[] = {"getattr", "partial",     "field",     "__getitem__", "parse_args",
-                                             "load",    "safe_load",   "get",       "full_load",   "SimpleNamespace",
-                                             "Namespace", "ModuleList", "ModuleDict", "Sequential"};
+    constexpr std::string_view kReaders[] = {
+        "getattr", "partial",   "field",           "__getitem__", "parse_args", "load",       "safe_load",
+        "get",     "full_load", "SimpleNamespace", "Namespace",   "ModuleList", "ModuleDict", "Sequential"};
     return is_display(made) || !made.callee.empty() || made.result.dtype != DType::unknown ||
            std::ranges::find(kReaders, leaf) != std::end(kReaders);
 }
@@ -108,7 +115,8 @@ void Builder::add_definitions() {
     for (const Bound& bound : bound_) {
         const Binding& binding = scope_.bindings[bound.slot];
         const bool rebound = bound.statements > 2 || (bound.statements == 2 && !bound.in_branch);
-        if (binding.kind != Binding::Kind::variable || binding.shared || binding.elsewhere || rebound) continue;
+        if (binding.kind != Binding::Kind::variable || binding.shared || binding.elsewhere || rebound)
+            continue;
         if (!env_[bound.slot].set || binding.in_loop) continue;
         Operand value = nameless(env_[bound.slot].value);
         if (!is_worth_reading(value)) continue;
@@ -154,7 +162,10 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items.emplace_back();
-        if (call) {
+        if (call && splits(*call)) {
+            item.is.shape = Shape::tensor;
+            item.is.dtype = call->args[0].dtype;
+        } else if (call) {
             item.object = class_of_item(*call, i);
             item.is.shape = item.object.empty() ? Shape::other : shape_of_class(item.object.str());
             const std::int32_t from = passes_on_item(*call, i);

@@ -137,7 +137,7 @@ private:
     void visit_augmented(Node node);
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
-    void add_definitions();       // of the names that other code can read
+    void add_definitions();  // of the names that other code can read
     bool is_worth_reading(const Operand& value) const;
     void note_binding(std::uint32_t slot);
     void note_self_attributes();  // the attributes that __init__ sets
@@ -162,7 +162,8 @@ private:
     void visit_return(Node node);
     void visit_import(Node node);
     void visit_function(Node definition, std::vector<Node> decorators);
-    void visit_class(Node definition);
+    void visit_class(Node definition, const std::vector<Node>& decorators);
+    Symbol decorator_text(Node decorator);
     void visit_decorated(Node node);
 
     // -- flow -------------------------------------------------------------------------------------------

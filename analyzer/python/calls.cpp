@@ -26,6 +26,16 @@ bool is_module_method(std::string_view leaf) {
     return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) != std::end(kModuleMethods);
 }
 
+// `net.to(DTYPE)` with a dtype that only the link stage knows.
+bool casts_to_open_dtype(const Call& call) {
+    const std::string_view leaf = last_part(call.name.str());
+    return (leaf == "to" || leaf == "type") && std::ranges::any_of(call.args, [](const Operand& o) {
+               const bool may_be_dtype = o.keyword.empty() || o.keyword.str() == "dtype";
+               return may_be_dtype && o.dtype == DType::unknown && !o.refers.empty() &&
+                      o.shape != Shape::module;
+           });
+}
+
 // What it gives depends on the value of its receiver.
 bool reads_items(const Call& call) {
     const std::string_view leaf = last_part(call.name.str());
@@ -74,7 +84,7 @@ Value Builder::result_of(std::int32_t index, const std::vector<Value>& arguments
     const Value& given = arguments[static_cast<std::size_t>(from)];
     if (v.object.empty()) v.object = given.object, v.entity = given.entity, v.callable = given.callable;
     if (v.is.shape == Shape::other) v.is.shape = given.is.shape;
-    if (v.is.dtype == DType::unknown) v.is.dtype = given.is.dtype;
+    if (v.is.dtype == DType::unknown && !casts_to_open_dtype(call)) v.is.dtype = given.is.dtype;
     return v;
 }
 

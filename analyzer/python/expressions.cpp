@@ -277,8 +277,8 @@ Value Builder::eval_subscript(Node node) {
     if (is_text(object)) return {};
     const bool tensor = object.is.shape == Shape::tensor;
     call.name = environment ? symbol("os.environ.__getitem__")
-                : tensor               ? symbol("torch.Tensor.__getitem__")
-                                       : symbol("?.__getitem__");
+                : tensor    ? symbol("torch.Tensor.__getitem__")
+                            : symbol("?.__getitem__");
     return result_of(emit(std::move(call)), {object});
 }
 

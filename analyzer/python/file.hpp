@@ -59,7 +59,8 @@ private:
 
 // Extract the body of a function, lambda, class or module, and append its facts to the unit.
 void extract_body(File& file, const Pending& pending);
-void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node);
+void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node,
+                        std::vector<Symbol> annotations);
 void extract_module(File& file);
 
 // A literal list, tuple, set or dictionary.

@@ -130,10 +130,7 @@ void Builder::enter_decorators(const std::vector<Node>& decorators) {
             continue;
         }
         const Value meant = eval(function);
-        std::string text(meant.entity.empty() ? function.text() : meant.entity.str());
-        if (called) text += file_.text_of(expression.part(Part::arguments)).str();
-        std::replace(text.begin(), text.end(), '"', '\'');
-        f_.annotations.push_back(Symbol(text));
+        f_.annotations.push_back(decorator_text(decorator));
         const bool library =
             file_.is_library_name(meant.entity) && is_context_decorator(last_part(meant.entity.str()));
         if (!library && !file_.is_context_generator(meant.entity)) continue;
@@ -185,19 +182,21 @@ void Builder::read_attributes(ClassInfo& type) {
     }
 }
 
-void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
+void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node,
+                        std::vector<Symbol> annotations) {
     type.scope = &file.add_scope(Scope::Kind::class_, &around, type.name);
     type.scope->owner = &type;
     const Node body = node.part(Part::body);
     scan_bindings(*type.scope, body, file.names);
     const Pending here{.node = node, .owner = &type, .usr = file.names.join(type.name, "<class>")};
     const std::size_t first = file.pending.size();
-    Builder builder(file, *type.scope,
-                    function_for(here, FunctionKind::python, node.part(Part::name).span()));
+    Function made = function_for(here, FunctionKind::python, node.part(Part::name).span());
+    made.annotations = std::move(annotations);
+    Builder builder(file, *type.scope, std::move(made));
     builder.run(body);
     builder.finish(body);
-    if (const Function& f = file.unit.functions.back(); f.calls.empty() && f.definitions.empty())
-        file.unit.functions.pop_back();
+    const Function& f = file.unit.functions.back();
+    if (f.calls.empty() && f.definitions.empty() && f.annotations.empty()) file.unit.functions.pop_back();
     // The constructor is extracted first, so that the other methods know the attributes.
     const auto methods = file.pending.begin() + static_cast<std::ptrdiff_t>(first);
     const auto constructor = std::find_if(

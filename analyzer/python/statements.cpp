@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/library/library.hpp"
@@ -52,7 +54,7 @@ void Builder::visit(Node node) {
         case Kind::function_definition:
             return visit_function(node, {});
         case Kind::class_definition:
-            return visit_class(node);
+            return visit_class(node, {});
         case Kind::decorated_definition:
             return visit_decorated(node);
         case Kind::future_import_statement:
@@ -144,8 +146,7 @@ Value Builder::item_in_loop(const Value& iterated, Node target) {
     Value known = item_of(iterated);
     if (known.is.shape != Shape::other) return known;
     const bool held = !iterated.is.refers.empty() || iterated.is.name.str().starts_with("self.") ||
-                      file_.is_project_name(iterated.entity) || iterated.is.param != kNone ||
-                      iterated.display;
+                      file_.is_project_name(iterated.entity) || iterated.display;
     if (!held) return known;
     Call call = make_call(target.span(), CallKind::op, symbol("?.__next__"));
     call.args.push_back(operand(iterated, target));
@@ -386,7 +387,7 @@ void Builder::visit_decorated(Node node) {
     if (definition.kind() == Kind::function_definition)
         visit_function(definition, std::move(decorators));
     else if (definition.kind() == Kind::class_definition)
-        visit_class(definition);
+        visit_class(definition, decorators);
 }
 
 void Builder::visit_function(Node node, std::vector<Node> decorators) {
@@ -414,7 +415,21 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
                              .by_version = by_version_});
 }
 
-void Builder::visit_class(Node node) {
+// The name of a decorator, with its arguments.
+Symbol Builder::decorator_text(Node decorator) {
+    const Node expression = decorator.child(0);
+    const bool called = expression.kind() == Kind::call;
+    const Node function = called ? expression.part(Part::function) : expression;
+    if (function.kind() != Kind::identifier && function.kind() != Kind::attribute)
+        return file_.text_of(expression);
+    const Value meant = eval(function);
+    std::string text(meant.entity.empty() ? function.text() : meant.entity.str());
+    if (called) text += file_.text_of(expression.part(Part::arguments)).str();
+    std::replace(text.begin(), text.end(), '"', '\'');
+    return Symbol(text);
+}
+
+void Builder::visit_class(Node node, const std::vector<Node>& decorators) {
     const Node name = node.part(Part::name);
     if (!name) return;
     std::vector<Symbol> bases;
@@ -429,7 +444,9 @@ void Builder::visit_class(Node node) {
     const Symbol qualified = file_.names.join(scope_.prefix, name.text());
     assign_name(file_.names.of(name), entity_value(qualified, Binding::Kind::class_));
     ClassInfo& type = file_.classes.add(file_, qualified, node, std::move(bases));
-    extract_class_body(file_, type, scope_, node);
+    std::vector<Symbol> annotations;
+    for (const Node decorator : decorators) annotations.push_back(decorator_text(decorator));
+    extract_class_body(file_, type, scope_, node, std::move(annotations));
 }
 
 }  // namespace mp::lint::python

@@ -120,7 +120,8 @@ private:
             if (const Function* body = finder.find(lambda, package).function) lambda = body->usr;
         for (const Operand& o : call.args) {
             if (o.refers.empty()) continue;
-            if (const Function* body = finder.find(o.refers, package).function; body && body->parent_class.empty())
+            if (const Function* body = finder.find(o.refers, package).function;
+                body && body->parent_class.empty())
                 call.lambdas.push_back(body->usr);
         }
         if (call.callee.empty() || names_.function(call.callee)) return;

@@ -74,14 +74,16 @@ private:
         return made && (reads_value(*made) || (takes_dtype(call, at) && names_.function(made->callee)));
     }
 
-    // What only a default decides may be a dtype or a number: a flag or a text could as well be another one.
-    static bool write(Operand& o, const Values::Known& known) {
+    // What only a default decides is written where a region opens: its rules know that it can be another one.
+    static bool write(const Call* call, Operand& o, const Values::Known& known) {
         const bool dtype = known.dtype != DType::unknown;
         if (!dtype && known.constant.empty()) return false;
-        if (!dtype && known.assumed && !is_number(known.constant.str())) return false;
-        if (!dtype && known.constant.str().find('.') != std::string_view::npos &&
-            !is_number(known.constant.str()) && !known.constant.str().starts_with('\''))
-            return false;  // a function or a class
+        const bool opens = call && call->name.str().find("autocast") != std::string_view::npos;
+        if (known.assumed && !(is_low_precision(known.dtype) && opens)) return false;
+        const std::string_view constant = known.constant.str();
+        const bool plain =
+            is_number(constant) || constant.starts_with('\'') || constant == "true" || constant == "false";
+        if (!dtype && !plain) return false;  // a function or a class
         o.dtype = known.dtype;
         if (dtype && known.shape != Shape::other) o.shape = known.shape;
         if (!dtype) o.shape = known.constant.str().starts_with('\'') ? Shape::object : Shape::scalar;
@@ -112,7 +114,7 @@ private:
             bool now = false;
             for (std::size_t i = 0; i < call.args.size(); ++i) {
                 now |= follow(call.args[i]);
-                if (may_be_read(f, call, i)) now |= write(call.args[i], values_.of(f, call.args[i]));
+                if (may_be_read(f, call, i)) now |= write(&call, call.args[i], values_.of(f, call.args[i]));
             }
             // `total += x`, where `total` was made with such a dtype.
             if (call.in_place && !made.empty() && !call.args.empty() && call.args[0].call == kNone)
@@ -125,12 +127,13 @@ private:
             changed[c] = true;
             if (call.result.name.empty() || call.in_place) continue;
             const auto [entry, is_new] = made.try_emplace(call.result.name, &call.result);
-            if (!is_new && entry->second && entry->second->dtype != call.result.dtype) entry->second = nullptr;
+            if (!is_new && entry->second && entry->second->dtype != call.result.dtype)
+                entry->second = nullptr;
         }
         if (!any && f.returned.empty()) return false;
         for (Operand& o : f.returned) {
             any |= follow(o);
-            if (is_open(o) && !o.refers.empty()) any |= write(o, values_.of(f, o));
+            if (is_open(o) && !o.refers.empty()) any |= write(nullptr, o, values_.of(f, o));
         }
         if (!changed.empty()) finish(f, follow);
         return any;
@@ -144,8 +147,8 @@ private:
         if (again.result.dtype == DType::unknown) return false;
         call.result.dtype = again.result.dtype;
         if (call.result.shape == Shape::other) call.result.shape = again.result.shape;
-        call.result.assumed =
-            std::ranges::any_of(call.args, [](const Operand& o) { return o.assumed && o.dtype != DType::unknown; });
+        call.result.assumed = std::ranges::any_of(
+            call.args, [](const Operand& o) { return o.assumed && o.dtype != DType::unknown; });
         return true;
     }
 
@@ -168,8 +171,9 @@ private:
         for (std::size_t i = 1; i < partial.args.size(); ++i) {
             Operand fixed = partial.args[i];
             fixed.call = fixed.param = kNone;
-            const bool given = std::ranges::any_of(
-                call.args, [&](const Operand& o) { return !o.keyword.empty() && o.keyword == fixed.keyword; });
+            const bool given = std::ranges::any_of(call.args, [&](const Operand& o) {
+                return !o.keyword.empty() && o.keyword == fixed.keyword;
+            });
             if (fixed.keyword.empty())
                 positional.push_back(std::move(fixed));
             else if (!given)
@@ -204,7 +208,8 @@ private:
         for (const Values::Candidate& candidate : all) {
             const Function* body = body_of(candidate);
             if (!body) continue;
-            if (all.size() > 1 || (!candidate.is_object && !body->parent_class.empty() && names_.function(candidate.name))) {
+            if (all.size() > 1 ||
+                (!candidate.is_object && !body->parent_class.empty() && names_.function(candidate.name))) {
                 call.lambdas.push_back(body->usr);
                 continue;
             }

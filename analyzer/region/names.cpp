@@ -207,8 +207,9 @@ Meaning NameFinder::look_for(Symbol name, Symbol package) {
 Reading NameFinder::read(Symbol name, Symbol package) {
     const auto [entry, is_new] = read_.try_emplace(key_of(package, name));
     if (is_new)
-        for_each_spelling(name, package,
-                          [&, &found = entry->second](Symbol spelling, bool) { return names_.read(spelling, found); });
+        for_each_spelling(name, package, [&, &found = entry->second](Symbol spelling, bool) {
+            return names_.read(spelling, found);
+        });
     return entry->second;
 }
 

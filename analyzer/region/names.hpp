@@ -63,7 +63,7 @@ private:
     BySymbol<const Function*> functions_;  // by usr
     BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
-    BySymbol<char> known_;  // names of the program and their scopes: "pkg.train", "pkg"
+    BySymbol<char> known_;                       // names of the program and their scopes: "pkg.train", "pkg"
     BySymbol<std::uint32_t> definition_number_;  // index in definitions_ plus 1
     std::vector<Bound> definitions_;
     Classes classes_;

@@ -85,7 +85,8 @@ Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbo
         packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
         for (const Function& f : unit.functions)
             for (const Call& call : f.calls) {
-                const Operand* value = leaf(call.name.str()) == "add_argument" ? keyword(call, "default") : nullptr;
+                const Operand* value =
+                    leaf(call.name.str()) == "add_argument" ? keyword(call, "default") : nullptr;
                 if (!value) continue;
                 for (const Operand& flag : call.args)
                     if (flag.keyword.empty() && is_quoted(flag.constant.str()))
@@ -193,14 +194,25 @@ Values::Place Values::place_of(const Function& f, std::string_view refers) {
 Values::Object Values::object_of(const Function& f, const Operand& o, int depth) {
     if (depth > kDeepest) return {};
     if (!o.refers.empty()) {
+        if (places_ >= kDeepest) return {};  // names that refer to each other
+        ++places_;
         const Place place = place_of(f, o.refers.str());
-        if (!place.operand) return {};
-        Object object = object_of(*place.function, *place.operand, depth + 1);
+        Object object = place.operand ? object_of(*place.function, *place.operand, depth + 1) : Object{};
+        --places_;
         object.assumed |= place.assumed;
         return object;
     }
-    if (const Call* call = call_of(f, o)) return object_made(f, *call, depth);
-    if (o.param == kNone) return {};
+    const Call* const call = call_of(f, o);
+    if (!call && o.param == kNone) return {};
+    const FactKey key = call ? FactKey{call, kNone} : FactKey{&f, o.param};
+    const auto [entry, is_new] = objects_.try_emplace(key);  // one that is being looked for is not known
+    Object& kept = entry->second;
+    if (is_new) kept = call ? object_made(f, *call, depth) : object_passed(f, o, depth);
+    return kept;
+}
+
+// What the callers of a function pass.
+Values::Object Values::object_passed(const Function& f, const Operand& o, int depth) {
     if (o.param == 0 && !f.parent_class.empty() && !f.params.empty() && f.params[0].name.str() == "self")
         return {.function = nullptr, .made = nullptr, .type = f.parent_class};
     Object common;
@@ -267,8 +279,8 @@ Values::Place Values::option(const Object& object, std::string_view part) {
     const auto known = options_.find(Symbol(part));
     if (known == options_.end()) return {};
     const auto& all = known->second;
-    const auto in_function = std::ranges::find_if(
-        all, [&](const auto& entry) { return entry.first.function == object.function; });
+    const auto in_function =
+        std::ranges::find_if(all, [&](const auto& entry) { return entry.first.function == object.function; });
     if (in_function != all.end()) return {in_function->first.function, in_function->second, true};
     const auto in_file = std::ranges::find_if(all, [&](const auto& entry) {
         return entry.first.function->span.file == object.function->span.file;
@@ -292,9 +304,8 @@ Values::Place Values::argument_or_default(const Function& f, const Call& call, c
                                           std::int32_t param) {
     if (param < 0 || static_cast<std::size_t>(param) >= callee.params.size()) return {};
     if (const Operand* argument = argument_for(call, callee, param)) return {&f, argument, false};
-    const bool unpacks = std::ranges::any_of(call.args, [](const Operand& o) {
-        return o.keyword.str().starts_with('*');
-    });
+    const bool unpacks =
+        std::ranges::any_of(call.args, [](const Operand& o) { return o.keyword.str().starts_with('*'); });
     return unpacks ? Place{} : default_of(callee, param);
 }
 
@@ -371,8 +382,8 @@ Values::Known Values::of_returned(const Function& f, const Call& call, const Fun
     bool first = true;
     for (const Operand& o : callee.returned) {
         const bool passed = o.param != kNone && o.refers.empty();
-        add_branch(all,
-                   passed ? of_place(argument_or_default(f, call, callee, o.param)) : of(callee, o), first);
+        add_branch(all, passed ? of_place(argument_or_default(f, call, callee, o.param)) : of(callee, o),
+                   first);
     }
     return all;
 }
@@ -394,9 +405,8 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
         return ours;
     }
     if (!o.refers.empty()) {
-        const Reading read = o.refers.str().find_first_of("#@") == 0
-                                 ? Reading{}
-                                 : finder_.read(o.refers, package_of(f));
+        const Reading read =
+            o.refers.str().find_first_of("#@") == 0 ? Reading{} : finder_.read(o.refers, package_of(f));
         if (read.function || !read.in_class.empty()) {
             out.push_back({read.function ? read.function->usr : read.in_class, false});
             return true;
@@ -410,7 +420,8 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
             out.push_back({call->name, true});
             return true;
         }
-        if (const Function* callee = names_.function(call->callee)) return add_returned(*callee, out, depth + 1);
+        if (const Function* callee = names_.function(call->callee))
+            return add_returned(*callee, out, depth + 1);
         // The object that a class from a table makes: LOSSES[name](width).
         if (leaf(call->name.str()) != "__call__" || call->args.empty()) {
             const bool same = call->kind == CallKind::method && !call->args.empty() &&
@@ -474,9 +485,15 @@ bool Values::add_items(const Function& f, const Operand& container, std::vector<
 }
 
 bool Values::add_display(const Function& f, const Call& display, std::vector<Candidate>& out, int depth) {
+    const std::size_t before = out.size();
     for (const Operand& item : display.args)
         if (!add_callees(f, item, out, depth + 1)) return false;
-    return !display.args.empty();
+    for (const Call& call : f.calls) {  // layers.append(Block())
+        const bool appends = call.args.size() == 2 && !display.result.name.empty() &&
+                             call.args[0].name == display.result.name && leaf(call.name.str()) == "append";
+        if (appends && !add_callees(f, call.args[1], out, depth + 1)) return false;
+    }
+    return out.size() > before;
 }
 
 bool Values::add_registered(Symbol container, std::vector<Candidate>& out) {

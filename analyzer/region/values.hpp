@@ -69,6 +69,7 @@ private:
     Place argument_or_default(const Function&, const Call&, const Function& callee, std::int32_t param);
     Place default_of(const Function&, std::int32_t param);
     Object object_of(const Function&, const Operand&, int depth = 0);
+    Object object_passed(const Function&, const Operand&, int depth);
     Object object_made(const Function&, const Call&, int depth);
     Place member(const Object&, std::string_view leaf);
     Place member_of_class(const Object&, std::string_view leaf);
@@ -86,10 +87,12 @@ private:
     const Names& names_;
     NameFinder finder_;
     GroupsBySymbol<Caller> callers_;
-    BySymbol<Symbol> packages_;  // by file
+    BySymbol<Symbol> packages_;                                                           // by file
     std::unordered_map<Symbol, std::vector<std::pair<Caller, const Operand*>>> options_;  // defaults, by name
     std::unordered_map<Symbol, std::vector<Candidate>> registered_;                       // by container
     std::unordered_map<FactKey, Known, FactKeyHash> known_;
+    std::unordered_map<FactKey, Object, FactKeyHash> objects_;
+    int places_ = 0;  // being looked for
     std::deque<Operand> made_;
     int depth_ = 0;
 };

@@ -22,7 +22,7 @@ inline Operand full_operand() {
             .keyword = Symbol("dtype"),
             .span = {Symbol("other.py"), 2, 3, 2, 9},
             .alternative = Symbol("1"),
-            .refers = Symbol("pkg.settings.SCALE")};
+            .refers = Symbol("pkg.settings.EPS")};
 }
 
 inline Operand of_dtype(DType dtype) {
@@ -55,7 +55,9 @@ inline Function full_function() {
     f.parent_class = Symbol("ns::C");
     f.bases = {Symbol("torch.nn.Module"), Symbol("")};
     f.template_args = {argument, {}};
-    f.params = {{Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
+    f.params = {{Symbol("x"), DType::fp16, Shape::pointer, Symbol("1e-08"), Symbol("pkg.EPS")},
+                {},
+                {Symbol(""), DType::unknown, Shape::array}};
     f.returns = DType::e4m3;
     f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
@@ -147,6 +149,7 @@ inline Function full_function() {
                    .value = operand,
                    .block = 1},
                   {}};
+    f.definitions = {{.span = span("other.py", 9), .name = Symbol("pkg.settings.EPS"), .value = operand}, {}};
     f.returned = {operand, {}};
     return f;
 }
