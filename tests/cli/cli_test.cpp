@@ -127,7 +127,7 @@ TEST_F(Cli, TheHeadersOfTorchCanBeChosen) {
     write("p/lib/include/ATen/ATen.h", "namespace at { struct Tensor { int marked() const; }; }\n");
     EXPECT_EQ(stubs("--strict --torch-headers lib a.cpp").code, 0);
     EXPECT_EQ(stubs("--strict --torch-headers stubs a.cpp").code, 2);
-    const Outcome o = stubs("--verbose --torch-headers nowhere a.cpp");
+    const Outcome o = stubs("--no-cache --verbose --torch-headers nowhere a.cpp");
     EXPECT_THAT(o.out, HasSubstr("no libtorch in "));
 }
 
