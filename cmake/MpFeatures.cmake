@@ -53,13 +53,14 @@ mp_feature("CUDA Toolkit" "${CUDAToolkit_FOUND}" "${CUDAToolkit_VERSION} in ${CU
 # The measuring kernels for GPUs: ON needs nvcc, AUTO builds them where nvcc is found.
 set(MP_WITH_CUDA AUTO CACHE STRING "Build the CUDA kernels: ON, OFF or AUTO")
 if(MP_WITH_CUDA)
-  find_program(MP_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin)
+  file(GLOB venv_nvcc ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin)
+  find_program(MP_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin ${venv_nvcc})
 endif()
 if(MP_WITH_CUDA STREQUAL "ON" AND NOT MP_NVCC)
-  message(FATAL_ERROR "MP_WITH_CUDA is ON, but there is no nvcc; install the CUDA Toolkit >= 12.8")
+  message(FATAL_ERROR "MP_WITH_CUDA is ON, but there is no nvcc; run MP_CUDA=13.0 script/bootstrap")
 endif()
 mp_feature("CUDA kernels" "${MP_NVCC}" "compiled by ${MP_NVCC}"
-  "install nvcc (CUDA Toolkit >= 12.8); mp-trace then measures on GPUs")
+  "MP_CUDA=13.0 script/bootstrap, or a CUDA Toolkit >= 12.8; mp-trace then measures on GPUs")
 set(cupti FALSE)
 if(TARGET CUDA::cupti)
   set(cupti TRUE)
