@@ -52,6 +52,13 @@ void fields(V& v, F& f) {
     v("name", f.name);
 }
 
+template <class V, Of<Alias> F>
+void fields(V& v, F& f) {
+    v("name", f.name);
+    v("of", f.of);
+    v("item", f.item);
+}
+
 template <class V, Of<Edge> F>
 void fields(V& v, F& f) {
     v.bare("to", f.to, std::uint32_t{0});
@@ -184,6 +191,7 @@ void fields(V& v, F& f) {
     v("annotations", f.annotations);
     v("virtual", f.is_virtual);
     v("overrides", f.overrides);
+    v("aliases", f.aliases);
 }
 
 // The facts inside a function, in the order of the text form.

@@ -264,6 +264,16 @@ enum class FunctionKind : std::uint8_t { host, device, host_device, kernel, lamb
 
 // One function body: a plain function, or one concrete instantiation of a template. Uninstantiated
 // templates have no facts; they are counted in Coverage.
+// Python: another name for an object. A local variable that is bound once, to a name, an attribute, or an item
+// at a constant place; or the target of a `for`.
+struct Alias {
+    Symbol name;
+    Symbol of;          // "self.scaler", "state['opt']"; of an item the container; empty: not a plain name
+    bool item = false;  // it is each item of the container in turn
+
+    friend bool operator==(const Alias&, const Alias&) = default;
+};
+
 struct Function {
     Symbol usr;      // stable across units; instantiations differ
     Symbol name;     // qualified: "layer_norm"
@@ -281,6 +291,7 @@ struct Function {
     std::vector<Symbol> annotations;
     bool is_virtual = false;
     std::vector<Symbol> overrides;  // USRs of the methods it overrides
+    std::vector<Alias> aliases;
 
     std::vector<Call> calls;
     std::vector<Cast> casts;

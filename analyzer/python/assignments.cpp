@@ -77,6 +77,7 @@ void Builder::assign(Node target, const Value& value, Node right) {
     switch (target.kind()) {
         case Kind::identifier:
             name_result(value, file_.names.of(target));
+            note_alias(target, value, right);
             assign_name(file_.names.of(target), value);
             return;
         case Kind::attribute:

@@ -111,6 +111,10 @@ private:
     // -- assignments ----------------------------------------------------------------------------
     void assign(Node target, const Value& value, Node right);
     void assign_name(Symbol name, Value value);
+    void note_alias(Node target, const Value& value, Node right);
+    void note_items(Node target, Node container);
+    void keep_used_aliases();
+    bool is_bound_once(Symbol name);
     void assign_attribute(Node target, const Value& value, Node right);
     void assign_subscript(Node target, const Value& value, Node right);
     void assign_items(Node targets, const Value& value);
@@ -178,6 +182,7 @@ private:
     bool is_stable(Node condition);
     bool is_stable_name(Symbol name);
     bool is_stable_attribute(Node object, Node attribute);
+    static bool is_stable_call(Node call);
     void unwind(Way way, const SourceSpan& span);
     void leave(const SourceSpan& span);
     void raise_edge();

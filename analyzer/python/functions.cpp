@@ -132,6 +132,7 @@ void Builder::run_expression(Node body) {
 void Builder::finish(Node body) {
     unwind(Way::leave, end_of(body));
     note_self_attributes();
+    keep_used_aliases();
     if (scope_.has_inner || scope_.kind != Scope::Kind::function) {
         scope_.last.resize(bindings_);
         for (std::size_t i = 0; i < bindings_; ++i)

@@ -129,6 +129,7 @@ void Builder::visit_for(Node node) {
     start(body);
     const Node target = node.part(Part::left);
     assign(target, target.kind() == Kind::identifier ? item_of(iterated) : Value{}, {});
+    note_items(target, node.part(Part::right));
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));
