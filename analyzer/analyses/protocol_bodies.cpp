@@ -116,13 +116,19 @@ bool Paths::goes_on_inside(const Function& own, bool clips) const {
 }
 
 // A function that only calls another one, once: its paths are those of the other.
-bool Paths::only_forwards(const Function& f) const {
+bool Paths::only_forwards(const Function& f) {
+    const Body& own = body(f);
+    const auto repeats = [&](const Call& c) {
+        return std::ranges::any_of(own.loops, [&](const auto& loop) {
+            return c.block < loop.second.size() && loop.second[c.block];
+        });
+    };
     std::size_t calls = 0;
     for (const Call& c : f.calls) {
         if (event_of(f, c).kind != none) return false;
         const Function* const callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
         if (!callee || !mask(*callee)) continue;
-        if (callee == &f || c.loop_depth > 0 || ++calls > 1) return false;
+        if (callee == &f || repeats(c) || ++calls > 1) return false;
     }
     return calls == 1;
 }

@@ -92,7 +92,7 @@ private:
     void add_attributes(const Function& of, const Function& in, Body&) const;
     Event event_of(const Function&, const Call&) const;
     bool goes_on_inside(const Function& own, bool clips) const;
-    bool only_forwards(const Function&) const;
+    bool only_forwards(const Function&);
     void find_overriders();
     Item::Unseen unseen_by(const Function&, const Call&, const Item&) const;
     static bool dominates(const Body&, std::uint32_t a, std::uint32_t b);
