@@ -23,6 +23,7 @@ struct RuleContext {
     bool inference = false;     // profile: no training, so master weights and scalers are not expected
     TorchVersion torch{};       // in use; not known: the newest
     std::string_view device{};  // --device, for a program that names no device; empty: not given
+    std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
 
     // Results of protocol_of(), engines_of(), constant_uses() and classes_of(), computed once per run.
     Shared<Protocol> protocol{};

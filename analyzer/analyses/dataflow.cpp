@@ -39,6 +39,16 @@ const Call* producer(const Function& f, const Operand& value) {
     return call;
 }
 
+const Operand& moved_from(const Function& f, const Operand& value) {
+    const Operand* at = &value;
+    for (std::size_t step = 0; step < kFarthest; ++step) {
+        const Call* call = call_of(f, *at);
+        if (!call || call->args.empty() || !only_moves(*call)) break;
+        at = &call->args.front();
+    }
+    return *at;
+}
+
 bool derives_from(const Function& f, const Operand& value, const OperandTest& test) {
     std::vector<const Operand*> open{&value};
     std::vector<const Call*> seen;

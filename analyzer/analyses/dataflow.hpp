@@ -17,6 +17,9 @@ std::int32_t index_of(const Function&, const Call&);
 // contiguous, cuda. nullptr when that is not known.
 const Call* producer(const Function&, const Operand&);
 
+// The value before calls that only move or reshape it: `self.table` of `self.table[None].expand(2, -1)`.
+const Operand& moved_from(const Function&, const Operand&);
+
 // Whether the value, or one that it was computed from, satisfies the test. The search is bounded.
 using OperandTest = std::function<bool(const Operand&)>;
 bool derives_from(const Function&, const Operand&, const OperandTest&);

@@ -80,7 +80,8 @@ bool computes_statistics(const Function& function) {
 }
 
 void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
-    if (is_python(function)) finding.severity = severity_in(code_kind(finding.span.file), finding.severity);
+    if (describes_shapes(function)) return;
+    finding.severity = severity_in(code_kind(context, finding.span.file), finding.severity);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

@@ -95,7 +95,7 @@ const Call* unbounded_scale(const Program& program, const Function& f, const Ope
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (!is_python(f) || call.args.empty() || !converts_to_fp8(call)) return;
     // Tests and benchmarks quantise random numbers.
-    if (code_kind(f.span.file) != CodeKind::product) return;
+    if (code_kind(context, f.span.file) != CodeKind::product) return;
     const Call* scaled = maker(f, call.args.front());
     while (scaled && traits_of(scaled->op).has(Trait::caps) && !scaled->args.empty())
         scaled = maker(f, scaled->args.front());

@@ -60,7 +60,11 @@ bool is_float_array(const Parameter& p) {
 }
 
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
-bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
+// They may come in a structure: a table of tensor lists, a parameter block.
+bool reads_a_gradient(const Function& f) {
+    return std::ranges::count_if(f.params, is_float_array) >= 2 ||
+           std::ranges::any_of(f.params, [](const Parameter& p) { return p.shape == Shape::object; });
+}
 
 // ... and a scalar (the rate), or a structure that can hold one.
 bool has_a_rate(const Function& f) {
@@ -245,7 +249,7 @@ private:
         bool masters = files_.keep_masters(f.span.file, name);
         for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
         if (masters) return false;
-        const bool proven = found.proven && !uncertain && code_kind(f.span.file) == CodeKind::product;
+        const bool proven = found.proven && !uncertain && code_kind(context_, f.span.file) == CodeKind::product;
         const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
                                               keyword_argument(*found.loaded, "torch_dtype"));
         Severity severity = proven ? error_if_proven(found.dtype) : Severity::warning;
@@ -308,7 +312,7 @@ void check_trainings(const RuleContext& context, Findings& out) {
         return may_make_optimizer(name) || own.is_optimizer(name) || is_trainer(name);
     };
     for_each_call(context.program, may, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file) == CodeKind::test || call.kind != CallKind::constructor) return;
+        if (code_kind(context, f.span.file) == CodeKind::test || call.kind != CallKind::constructor) return;
         if (is_trainer(call.name.str()))
             trainings.trainer(f, call);
         else
