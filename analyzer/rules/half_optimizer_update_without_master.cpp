@@ -115,9 +115,16 @@ private:
         for (const Function* f : program_.functions()) {
             if (f->span.file != file) continue;
             for (const Call& c : f->calls)
-                if (is_within(c.name.str(), "peft") || freezes(*f, c, module)) return true;
+                if (is_within(c.name.str(), "peft") || is_fp16_optimizer(leaf(c.name.str())) ||
+                    freezes(*f, c, module))
+                    return true;
         }
         return false;
+    }
+
+    // The wrapper of apex, and its copies, keeps fp32 masters.
+    static bool is_fp16_optimizer(std::string_view name) {
+        return name.starts_with("FP16_Optimizer") || name == "FP16Optimizer";
     }
 
     // `model.requires_grad_(False)`, or the same of one of its parameters.
