@@ -100,10 +100,10 @@ def reports_of(name, args, rng, wanted, known_files, seen):
     if folder is None:
         return None
     python, cpp = units_of(folder, rng)
-    headers = ["--cuda", args.cuda]
+    headers = ["--cuda", args.cuda, "--torch-headers", args.torch]
     found = lint(args.mp_lint, folder, python, ([], [])) if "Python" in wanted else []
     if "C++ and CUDA" in wanted:
-        found += lint(args.mp_lint, folder, cpp, (headers, ["--", *args.stub_flags, *own_headers(folder)]))
+        found += lint(args.mp_lint, folder, cpp, (headers, ["--", *own_headers(folder)]))
     rows = []
     for f in found:
         f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)

@@ -58,14 +58,14 @@ def changed(folder, parent, fix):
     return out
 
 
-def findings(args, folder, files, flags):
+def findings(args, folder, files):
     """Errors and warnings in the files, with the whole tree as context."""
     runs = []
     if any(f.endswith(PYTHON_ENDS) for f in files):
         runs.append((["."] if not files_with(folder, CPP_ENDS) else python_of(folder), []))
     cpp = [f for f in files if f.endswith(CPP_ENDS) and os.path.isfile(os.path.join(folder, f))]
     if cpp:
-        runs.append((["--cuda", args.cuda, *cpp], ["--", *flags, *own_headers(folder)]))
+        runs.append((["--cuda", args.cuda, "--torch-headers", args.torch, *cpp], ["--", *own_headers(folder)]))
     out = []
     for units, more in runs:
         done = subprocess.run([args.mp_lint, "--no-cache", "--isolated", "--output", "json", *units, *more],
@@ -97,7 +97,7 @@ def judge(args, fix):
     for commit, side in ((fix["parent"], 0), (fix["fix"], 1)):
         with tempfile.TemporaryDirectory() as tree:
             export(folder, commit, tree)
-            reports.append([f for f in findings(args, tree, touched, args.stub_flags)
+            reports.append([f for f in findings(args, tree, touched)
                             if near(f, touched[f["file"]][side])])
     before, after = reports
     if not before:

@@ -44,6 +44,7 @@ private:
     void connect_files();
     std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
+    bool are_distinct(Symbol a, Symbol b) const;
 
     const Program& program_;
     Roles roles_;

@@ -78,6 +78,15 @@ std::string store_path(const Plan& plan, const LintOptions& options, const std::
     return directory + "/" + make_key(parts).hex() + ".pack";
 }
 
+// The directory below which a folder "tests" holds tests of the program: the project, else the working directory, else
+// the directory that is analysed.
+std::string root_of(const Plan& plan, const LintOptions& options) {
+    if (!plan.project_root.empty()) return plan.project_root;
+    std::string start = start_directory(options);
+    const bool inside = !relative_path(start, options.working_directory).starts_with('/');
+    return inside ? options.working_directory : start;
+}
+
 // One run from plan to report.
 class Linter {
 public:
@@ -95,6 +104,7 @@ public:
         }
         const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
+        root_ = root_of(*plan, options_);
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
@@ -177,7 +187,8 @@ private:
                                   .policies = policies,
                                   .inference = options_.inference.value_or(false),
                                   .torch = policies.torch(),
-                                  .device = options_.device};
+                                  .device = options_.device,
+                                  .root = root_};
         return judge(rules_, context, threads);
     }
 
@@ -260,11 +271,33 @@ private:
         report_.homepage = MP_HOMEPAGE;
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        describe_commands(plan);
         report_.analysed_anything = !files.empty();
+    }
+
+    // What would make the analysis of C++ more complete.
+    void describe_commands(const Plan& plan) {
+        std::set<std::string_view> commands(plan.headers.begin(), plan.headers.end());
+        for (const UnitResult& u : report_.units) {
+            if (commands.contains(u.path) && u.coverage.uninstantiated > 0)
+                report_.lone_headers.push_back(u.path);
+        }
+        for (const CompileCommand& c : plan.commands) commands.insert(c.file);
+        const auto lacks_headers = [&](const UnitResult& u) {
+            return !u.coverage.missing_headers.empty() && commands.contains(u.path);
+        };
+        if (std::ranges::none_of(report_.units, lacks_headers)) return;
+        report_.lacks_database = plan.database.empty() && !options_.flags;
+        const std::vector<std::string> absent = absent_submodules(report_.project_root);
+        if (absent.empty()) return;
+        std::string said = "git submodules are absent: ";
+        for (const std::string& path : absent) said += (&path == &absent.front() ? "" : ", ") + path;
+        report_.warnings.push_back(said + " ('git submodule update --init' brings their headers)");
     }
 
     const LintOptions& options_;
     const FrontEnds& parts_;
+    std::string root_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;

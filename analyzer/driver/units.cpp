@@ -30,6 +30,10 @@ std::string invocation_key(const Invocation& in, const ExtractOptions& options, 
     add(in.device);
     add(in.flags);
     add(in.architectures);
+    for (const Invocation& other : in.with_our_headers) {
+        add(other.host);
+        add(other.device);
+    }
     return make_key(parts).hex();
 }
 
@@ -37,7 +41,9 @@ std::string invocation_key(const Invocation& in, const ExtractOptions& options, 
 std::vector<std::string> include_roots(const Invocation& in) {
     static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"};
     std::set<std::string> roots;
-    for (const auto* arguments : {&in.host, &in.device}) {
+    std::vector<const std::vector<std::string>*> all{&in.host, &in.device};
+    for (const Invocation& other : in.with_our_headers) all.insert(all.end(), {&other.host, &other.device});
+    for (const auto* arguments : all) {
         for (std::size_t i = 0; i < arguments->size(); ++i) {
             const std::string_view argument = (*arguments)[i];
             for (const std::string_view flag : kFlags) {
@@ -207,7 +213,9 @@ std::string own_binary() {
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
     return {.cuda = options.cuda.value_or(CudaHeaders::automatic),
+            .torch = options.torch_headers.value_or(TorchHeaders::automatic),
             .cuda_path = options.cuda_path,
+            .torch_path = options.torch_path,
             .exact = options.exact,
             .project_root = plan.project_root,
             .extra_args = options.extra_args};

@@ -1,13 +1,18 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 
 void Builder::run(Node body) {
     if (!body) return;
-    for (const Node statement : body.children())
-        if (!statement.is_token()) visit(statement);
+    const bool outermost = !std::exchange(runs_, true);
+    for (const Node statement : body.children()) {
+        if (statement.is_token()) continue;
+        if (outermost) ++statement_, statement_node_ = statement;
+        visit(statement);
+    }
+    if (outermost) runs_ = false;
 }
 
 void Builder::visit(Node node) {
@@ -73,7 +78,7 @@ void Builder::visit_expression_statement(Node node) {
             case Kind::string:
                 break;  // documentation
             default:
-                if (!child.is_token()) eval(child);
+                if (!child.is_token()) note_unused(eval(child), child);
         }
     }
 }
@@ -116,6 +121,37 @@ void Builder::visit_if(Node node) {
     merge(branches, text, when);
 }
 
+// `for x in xs`, and the second target of `for i, x in enumerate(xs)` and `for name, x in xs.items()`.
+void Builder::assign_loop_target(Node target, const Value& iterated) {
+    if (target.kind() == Kind::identifier) return assign(target, item_in_loop(iterated, target), {});
+    assign(target, {}, {});
+    const bool pair = target.kind() == Kind::pattern_list || target.kind() == Kind::tuple_pattern;
+    if (!pair || iterated.is.call == kNone) return;
+    const Call& made = f_.calls[static_cast<std::size_t>(iterated.is.call)];
+    const std::string_view leaf = last_part(made.name.str());
+    if ((leaf != "enumerate" && leaf != "items") || made.args.empty()) return;
+    Value of;
+    of.is = made.args[0];
+    Node second;
+    std::size_t count = 0;
+    for (const Node part : target.children())
+        if (!part.is_token() && ++count == 2) second = part;
+    if (count == 2 && second.kind() == Kind::identifier) assign(second, item_in_loop(of, second), {});
+}
+
+// One item of the iterated value. Items of a list that an object or a module holds are looked up by the link stage.
+Value Builder::item_in_loop(const Value& iterated, Node target) {
+    Value known = item_of(iterated);
+    if (known.is.shape != Shape::other) return known;
+    const bool held = !iterated.is.refers.empty() || iterated.is.name.str().starts_with("self.") ||
+                      file_.is_project_name(iterated.entity) || iterated.is.param != kNone ||
+                      iterated.display;
+    if (!held) return known;
+    Call call = make_call(target.span(), CallKind::op, symbol("?.__next__"));
+    call.args.push_back(operand(iterated, target));
+    return result_of(emit(std::move(call)), {});
+}
+
 void Builder::visit_for(Node node) {
     const Value iterated = eval(node.part(Part::right));
     const std::uint32_t head = new_block(), body = new_block(), rest = new_block(), after = new_block();
@@ -131,7 +167,11 @@ void Builder::visit_for(Node node) {
     const std::size_t since = mark();
     start(body);
     const Node target = node.part(Part::left);
-    assign(target, target.kind() == Kind::identifier ? item_of(iterated) : Value{}, {});
+    assign_loop_target(target, iterated);
+    std::vector<std::pair<Node, Value>> members;
+    find_members(target, iterated.is, members);
+    for (auto& [name, value] : members) assign(name, value, {});
+    note_items(target, node.part(Part::right));
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));

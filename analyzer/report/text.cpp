@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "analyzer/report/display.hpp"
+#include "analyzer/report/entries.hpp"
 #include "analyzer/report/report.hpp"
 
 namespace mp::lint {
@@ -203,9 +205,13 @@ private:
             if ((u->state != UnitState::partial) != lost) continue;
             names.push_back(shown(u->path));
         }
+        named_part(std::move(names), one, many);
+    }
+
+    void named_part(std::vector<std::string> names, std::string_view one, std::string_view many) {
         if (names.empty()) return;
         out_ += " · " + std::to_string(names.size()) + " " + std::string(names.size() == 1 ? one : many);
-        std::vector<std::string> distinct = names;
+        std::vector<std::string> distinct = std::move(names);
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i)
             out_ += (i ? ", " : ": ") + distinct[i];
@@ -230,16 +236,24 @@ private:
             }
             out_ += parts + ")";
         }
+        if (!report_.hidden.empty()) out_ += " · " + notes_to_show(report_);
         if (!report_.suppressed.empty())
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         if (!report_.baselined.empty())
             out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
-        const auto fixable = std::ranges::count_if(
-            report_.findings, [](const Finding& f) { return !f.edits.empty() && f.safe_edits; });
+        const auto is_fixable = [](const Finding& f) { return !f.edits.empty() && f.safe_edits; };
+        const auto fixable = std::ranges::count_if(report_.findings, is_fixable) +
+                             std::ranges::count_if(report_.hidden, is_fixable);
         if (fixable) out_ += " · " + std::to_string(fixable) + " fixable with --fix";
         if (report_.outside_diff) out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
+        if (report_.lacks_database)
+            out_ += " · no compile_commands.json: add include folders with '-- -I DIR'";
+        std::vector<std::string> headers;
+        for (const std::string& path : report_.lone_headers) headers.push_back(shown(path));
+        named_part(std::move(headers), "header with templates that no analysed file includes",
+                   "headers with templates that no analysed file includes");
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, " · %.1f s\n", report_.seconds);
         out_ += seconds;
@@ -271,6 +285,12 @@ std::string_view name_of(UnitState state) {
 std::size_t count(const Findings& findings, Severity severity) {
     return static_cast<std::size_t>(std::count_if(
         findings.begin(), findings.end(), [severity](const Finding& f) { return f.severity == severity; }));
+}
+
+void hide_notes(Report& report) {
+    const auto is_note = [](const Finding& f) { return f.severity == Severity::note; };
+    std::ranges::copy_if(report.findings, std::back_inserter(report.hidden), is_note);
+    std::erase_if(report.findings, is_note);
 }
 
 std::vector<const UnitResult*> incomplete(const Report& report) {

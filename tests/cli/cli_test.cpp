@@ -99,6 +99,38 @@ TEST_F(Cli, AFindingIsShownWithItsLine) {
     EXPECT_THAT(o.err, IsEmpty());
 }
 
+TEST_F(Cli, TheLastLineSaysWhatWouldCompleteTheAnalysis) {
+    write("p/.git/HEAD", "");
+    write("p/.gitmodules",
+          "[submodule \"a\"]\n\tpath = third_party/cutlass\n\turl = u\n"
+          "[submodule \"b\"]\n\tpath = third_party/filled\n");
+    write("p/third_party/filled/x.md", "");
+    write("p/a.cu", "#include <cutlass/absent.h>\n" + std::string(kDefect));
+    write("p/lone.cuh", "template <typename T> T twice(T x) { return x + x; }\n");
+    const Outcome o = stubs(".");
+    EXPECT_THAT(o.out,
+                AllOf(HasSubstr("a.cu:5:33: error: "),
+                      HasSubstr(" · no compile_commands.json: add include folders with '-- -I DIR'"),
+                      HasSubstr(" · 1 header with templates that no analysed file includes: lone.cuh")));
+    EXPECT_EQ(o.err,
+              "mp-lint: warning: git submodules are absent: third_party/cutlass "
+              "('git submodule update --init' brings their headers)\n");
+    EXPECT_THAT(stubs("a.cu -- -I inc").out, Not(HasSubstr("compile_commands.json")));
+    write("p/a.cu", "#include \"lone.cuh\"\nint four() { return twice(2); }\n");
+    const Outcome clean = stubs(".");
+    EXPECT_THAT(clean.out, AllOf(Not(HasSubstr("compile_commands.json")), Not(HasSubstr("lone.cuh"))));
+    EXPECT_EQ(clean.err, "");
+}
+
+TEST_F(Cli, TheHeadersOfTorchCanBeChosen) {
+    write("p/a.cpp", "#include <ATen/ATen.h>\nint rank(const at::Tensor& x) { return x.marked(); }\n");
+    write("p/lib/include/ATen/ATen.h", "namespace at { struct Tensor { int marked() const; }; }\n");
+    EXPECT_EQ(stubs("--strict --torch-headers lib a.cpp").code, 0);
+    EXPECT_EQ(stubs("--strict --torch-headers stubs a.cpp").code, 2);
+    const Outcome o = stubs("--verbose --torch-headers nowhere a.cpp");
+    EXPECT_THAT(o.out, HasSubstr("no libtorch in "));
+}
+
 TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
     const std::pair<const char*, const char*> cases[] = {
         {"--slect MP401", "did you mean '--select'?"},

@@ -74,6 +74,7 @@ inline Function full_function() {
                 .block = 1,
                 .loop_depth = 2,
                 .in_place = true,
+                .unused = true,
                 .lambdas = {Symbol("c:@L")}},
                named_call("12:7"),
                {}};
