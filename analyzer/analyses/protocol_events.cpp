@@ -343,7 +343,8 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     // Without a dtype CUDA's is fp16.
     if (!dtype && !old_cuda && on != "cuda") return {};
     if (!dtype || dtype->constant.str() == "None") return {region, {}, {}, nullptr, certain};
-    if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain};
+    if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain && !dtype->assumed};
+    if (dtype->dtype == DType::lowp) return {region, {}, {}, nullptr, false};
     if (dtype->dtype != DType::unknown || !may_be_fp16(f, *dtype)) return {};
     return {region, {}, {}, nullptr, false};
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -18,6 +19,7 @@ namespace mp::lint {
 namespace {
 
 constexpr std::uintmax_t kMaxBytes = 512u << 20;
+constexpr std::uintmax_t kMaxHeaderBytes = 4u << 20;
 constexpr int kMaxDepth = 16;  // the format needs three levels
 constexpr const char* kName = "compile_commands.json";
 
@@ -182,6 +184,18 @@ std::string CompileDatabase::find(const std::string& start) {
     }
 }
 
+bool holds_device_code(const std::string& header) {
+    static constexpr std::array<std::string_view, 4> kExtensions{".h", ".hh", ".hpp", ".hxx"};
+    const std::string extension = fs::path(header).extension().string();
+    std::error_code failed;
+    if (std::ranges::find(kExtensions, extension) == kExtensions.end() || !regular(header) ||
+        fs::file_size(header, failed) > kMaxHeaderBytes)
+        return false;
+    std::ifstream in(header, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return text.find("__global__") != std::string::npos || text.find("__device__") != std::string::npos;
+}
+
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes) {
     std::error_code failed;
     const fs::path directory = fs::current_path(failed);
@@ -190,6 +204,7 @@ CompileCommand default_command(const std::string& file, const std::vector<std::s
         .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
     const std::string extension = fs::path(full).extension().string();
     if (extension == ".c") command.arguments = {"clang"};
+    if (holds_device_code(full)) command.arguments.insert(command.arguments.end(), {"-x", "cuda"});
     for (const auto& root : include_roots(full)) command.arguments.push_back("-I" + root);
     command.arguments.insert(command.arguments.end(), flags_after_dashes.begin(), flags_after_dashes.end());
     command.arguments.insert(command.arguments.end(), {"-c", full});

@@ -189,6 +189,7 @@ void append_function(std::string& out, const Function& f, Symbol unit_file) {
     append_lines(out, "    scaling", f.scalings, file);
     append_lines(out, "    type", f.types, file);
     append_lines(out, "    setting", f.settings, file);
+    append_lines(out, "    define", f.definitions, file);
     append_lines(out, "    return", f.returned, file);
 }
 

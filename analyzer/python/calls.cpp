@@ -3,7 +3,7 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -26,22 +26,38 @@ bool is_module_method(std::string_view leaf) {
     return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) != std::end(kModuleMethods);
 }
 
+// What it gives depends on the value of its receiver.
+bool reads_items(const Call& call) {
+    const std::string_view leaf = last_part(call.name.str());
+    return leaf == "get" || leaf == "__call__" || leaf == "values" || leaf == "items";
+}
+
 }  // namespace
 
 Operand Builder::operand(const Value& value, Node node) {
-    Operand o = value.is;
+    Operand o = nameless(value);
     o.text = file_.text_of(node);
     o.span = node.span();
+    return o;
+}
+
+// Without the place and the spelling in the source.
+Operand Builder::nameless(const Value& value) const {
+    Operand o = value.is;
     if (o.constant.empty() && !value.entity.empty() &&
         (value.callable || value.is_class || file_.is_library_name(value.entity)))
         o.constant = value.entity;
+    if (o.constant.empty() && file_.is_project_name(value.entity)) o.refers = value.entity;
     return o;
 }
 
 std::int32_t Builder::emit(Call call) {
     call.block = block_;
     call.loop_depth = loop_depth_;
+    call.by_version = by_version_;
     complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
+    if (call.kind == CallKind::method && !call.args.empty() && !reads_items(call))
+        call.args[0].refers = {};  // the class of a receiver is looked up by its call, parameter or name
     f_.calls.push_back(std::move(call));
     raise_edge();
     return static_cast<std::int32_t>(f_.calls.size() - 1);

@@ -5,7 +5,7 @@
 
 #include "analyzer/python/constants.hpp"
 #include "analyzer/python/file.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -239,7 +239,9 @@ Symbol Classes::outer_base(const ClassInfo& of) const {
 Value common(const Value& a, const Value& b) {
     const auto same = [](auto x, auto y, auto none) { return x == y ? x : none; };
     Value v;
-    v.is.dtype = same(a.is.dtype, b.is.dtype, DType::unknown);
+    v.is.dtype = common_dtype(a.is.dtype, b.is.dtype);
+    v.is.assumed = a.is.assumed || b.is.assumed;
+    v.is.refers = same(a.is.refers, b.is.refers, Symbol{});
     v.is.shape = same(a.is.shape, b.is.shape, Shape::other);
     v.is.call = same(a.is.call, b.is.call, kNone);
     v.is.param = same(a.is.param, b.is.param, kNone);

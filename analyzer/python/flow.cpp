@@ -2,7 +2,7 @@
 
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 
@@ -103,6 +103,12 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
     edge(block_, yes, text, when);
     edge(block_, no, text, !when);
     reachable_ = false;
+}
+
+bool asks_for_version(std::string_view condition) {
+    constexpr std::string_view kWords[] = {"hasattr(", "version", "VERSION", "TORCH_"};
+    return std::ranges::any_of(kWords,
+                               [&](std::string_view word) { return condition.find(word) != condition.npos; });
 }
 
 Symbol Builder::condition_text(Node condition, bool& when) {

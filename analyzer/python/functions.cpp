@@ -5,7 +5,7 @@
 
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -58,6 +58,25 @@ void bind_parameter_names(Scope& scope, Node parameters, Names& names) {
             scope.bind(names.of(name), Binding::Kind::parameter);
 }
 
+// A default that is a name or a literal.
+bool is_plain_default(Node value) {
+    switch (value.kind()) {
+        case Kind::identifier:
+        case Kind::integer:
+        case Kind::float_:
+        case Kind::string:
+        case Kind::true_:
+        case Kind::false_:
+            return true;
+        case Kind::attribute:
+            return is_plain_default(value.part(Part::object));
+        case Kind::unary_operator:
+            return is_plain_default(value.part(Part::argument));
+        default:
+            return false;
+    }
+}
+
 bool has_decorator(const std::vector<Node>& decorators, std::string_view leaf) {
     for (const Node decorator : decorators)
         if (last_part(decorator.child(0).text()) == leaf) return true;
@@ -87,7 +106,15 @@ void Builder::bind_parameters(Node parameters, bool has_self, bool is_class_meth
             v.is.shape = scope_.owner->is_module ? Shape::module : Shape::object;
             v.is_self = true;
         }
-        f_.params.push_back({.name = file_.names.of(name), .dtype = v.is.dtype, .shape = v.is.shape});
+        Parameter& made = f_.params.emplace_back();
+        made.name = file_.names.of(name);
+        made.dtype = v.is.dtype;
+        made.shape = v.is.shape;
+        if (const Node given = node.part(Part::value); given && is_plain_default(given)) {
+            const Operand standard = operand(eval(given), given);
+            if (is_short(standard.constant)) made.constant = standard.constant;
+            if (!is_local(standard.refers)) made.refers = standard.refers;
+        }
         assign_name(file_.names.of(name), v);
     }
 }
@@ -132,6 +159,7 @@ void Builder::run_expression(Node body) {
 void Builder::finish(Node body) {
     unwind(Way::leave, end_of(body));
     note_self_attributes();
+    if (scope_.kind != Scope::Kind::function) add_definitions();
     keep_used_aliases();
     if (scope_.has_inner || scope_.kind != Scope::Kind::function) {
         scope_.last.resize(bindings_);
@@ -168,7 +196,8 @@ void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
                     function_for(here, FunctionKind::python, node.part(Part::name).span()));
     builder.run(body);
     builder.finish(body);
-    if (file.unit.functions.back().calls.empty()) file.unit.functions.pop_back();
+    if (const Function& f = file.unit.functions.back(); f.calls.empty() && f.definitions.empty())
+        file.unit.functions.pop_back();
     // The constructor is extracted first, so that the other methods know the attributes.
     const auto methods = file.pending.begin() + static_cast<std::ptrdiff_t>(first);
     const auto constructor = std::find_if(
@@ -213,6 +242,7 @@ void extract_body(File& file, const Pending& pending) {
     Builder builder(
         file, scope,
         function_for(pending, is_lambda ? FunctionKind::lambda : FunctionKind::python, name.span()));
+    builder.set_by_version(pending.by_version);
     const bool is_static = has_decorator(pending.decorators, "staticmethod");
     builder.bind_parameters(parameters, owner && !is_static,
                             owner && has_decorator(pending.decorators, "classmethod"));
@@ -230,6 +260,7 @@ void extract_module(File& file) {
     const Node root = file.tree.root();
     Scope& scope = file.add_scope(Scope::Kind::module, nullptr, file.names.module());
     scan_bindings(scope, root, file.names);
+    file.has_stars = !scope.stars.empty();
     if (scope.stars.size() == 1) file.star = scope.stars[0];
     const Pending here{.node = root, .usr = file.names.join(file.names.module(), "<module>")};
     SourceSpan span = root.span();

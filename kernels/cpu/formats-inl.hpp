@@ -155,15 +155,24 @@ HWY_INLINE void widen_group(const typename F::Raw* p, double* out) {
     for (std::size_t i = 0; i < kGroup; i += kLanes64) hn::StoreU(F::load(p + i), D64(), out + i);
 }
 
+// NaN of e4m3 loads as a number.
+template <class F>
+void restore_nan(const typename F::Raw* p, std::size_t n, double* out) {
+    for (std::size_t i = 0; i < n; ++i)
+        if ((p[i] & F::kMagnitude) >= F::kBeyondFinite) out[i] = __builtin_nan("");
+}
+
 template <class F>
 void widen_block(const void* data, std::size_t elements, double* out) {
     const auto* p = static_cast<const typename F::Raw*>(data);
     std::size_t i = 0;
     for (; i + kGroup <= elements; i += kGroup) widen_group<F>(p + i, out + i);
-    if (i == elements) return;
-    double group[kGroup];
-    widen_group<F>(Tail<F>(p + i, elements - i).values, group);
-    std::memcpy(out + i, group, (elements - i) * sizeof(double));
+    if (i < elements) {
+        double group[kGroup];
+        widen_group<F>(Tail<F>(p + i, elements - i).values, group);
+        std::memcpy(out + i, group, (elements - i) * sizeof(double));
+    }
+    if constexpr (!F::kTable.has_infinity()) restore_nan<F>(p, elements, out);
 }
 
 // The value of a magnitude's pattern. Used once per block, for extremes.

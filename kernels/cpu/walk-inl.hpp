@@ -16,19 +16,21 @@ template <class Piece>
 bool Walk::any(Piece&& piece) noexcept {
     const auto block = static_cast<std::int64_t>(kBlock);
     const void* data[kMaxTensors] = {};
-    if (contiguous_) {
-        for (std::int64_t i = 0; i < elements_; i += block) {
-            for (int t = 0; t < count_; ++t) data[t] = data_[t] + i * static_cast<std::int64_t>(width_[t]);
-            if (piece(data, static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block)))
+    if (layout_.contiguous) {
+        for (std::int64_t i = 0; i < layout_.elements; i += block) {
+            for (int t = 0; t < layout_.count; ++t)
+                data[t] = data_[t] + i * static_cast<std::int64_t>(layout_.width[t]);
+            if (piece(data,
+                      static_cast<std::size_t>(layout_.elements - i < block ? layout_.elements - i : block)))
                 return true;
         }
         return false;
     }
     alignas(64) unsigned char buffers[kMaxTensors][kBlock * sizeof(double)];
     unsigned char* into[kMaxTensors] = {};
-    for (int t = 0; t < count_; ++t) data[t] = into[t] = buffers[t];
-    for (std::int64_t i = 0; i < elements_; i += block) {
-        const auto n = static_cast<std::size_t>(elements_ - i < block ? elements_ - i : block);
+    for (int t = 0; t < layout_.count; ++t) data[t] = into[t] = buffers[t];
+    for (std::int64_t i = 0; i < layout_.elements; i += block) {
+        const auto n = static_cast<std::size_t>(layout_.elements - i < block ? layout_.elements - i : block);
         gather(i, n, into);
         if (piece(data, n)) return true;
     }

@@ -38,65 +38,75 @@ bool same_sizes(const TensorView& a, const TensorView& b) noexcept {
     return true;
 }
 
-Walk::Walk(const TensorView* const* tensors, int count) noexcept : count_(count), dims_(tensors[0]->dims) {
+Layout::Layout(const TensorView* const* tensors, int tensor_count, Order order) noexcept
+    : count(tensor_count), dims(tensors[0]->dims) {
     for (int t = 0; t < count; ++t) {
-        data_[t] = static_cast<const char*>(tensors[t]->data);
-        width_[t] = width_of(tensors[t]->dtype);
-        for (int i = 0; i < dims_; ++i)
-            axes_[i].strides[t] = tensors[t]->strides[i] * static_cast<std::int64_t>(width_[t]);
+        width[t] = width_of(tensors[t]->dtype);
+        for (int i = 0; i < dims; ++i)
+            axes[i].strides[t] = tensors[t]->strides[i] * static_cast<std::int64_t>(width[t]);
     }
-    for (int i = 0; i < dims_; ++i) elements_ *= axes_[i].size = tensors[0]->sizes[i];
-    if (elements_ == 0) return;
-    drop_ones_and_sort();
+    for (int i = 0; i < dims; ++i) elements *= axes[i].size = tensors[0]->sizes[i];
+    if (elements == 0) return;
+    drop_ones();
+    if (order == Order::memory) sort();
     join_neighbours();
-    contiguous_ = dims_ == 0;
-    if (dims_ != 1) return;
-    contiguous_ = true;
-    for (int t = 0; t < count_; ++t)
-        contiguous_ = contiguous_ && axes_[0].strides[t] == static_cast<std::int64_t>(width_[t]);
+    contiguous = dims == 0;
+    if (dims != 1) return;
+    contiguous = true;
+    for (int t = 0; t < count; ++t)
+        contiguous = contiguous && axes[0].strides[t] == static_cast<std::int64_t>(width[t]);
+}
+
+void Layout::drop_ones() noexcept {
+    int kept = 0;
+    for (int i = 0; i < dims; ++i)
+        if (axes[i].size != 1) axes[kept++] = axes[i];
+    dims = kept;
 }
 
 // Sorts by falling stride of the first tensor; equal strides keep their order.
-void Walk::drop_ones_and_sort() noexcept {
-    int kept = 0;
-    for (int i = 0; i < dims_; ++i) {
-        if (axes_[i].size == 1) continue;
-        const Axis axis = axes_[i];
-        int at = kept++;
-        for (; at > 0 && magnitude(axes_[at - 1].strides[0]) < magnitude(axis.strides[0]); --at)
-            axes_[at] = axes_[at - 1];
-        axes_[at] = axis;
+void Layout::sort() noexcept {
+    for (int i = 1; i < dims; ++i) {
+        const Axis axis = axes[i];
+        int at = i;
+        for (; at > 0 && magnitude(axes[at - 1].strides[0]) < magnitude(axis.strides[0]); --at)
+            axes[at] = axes[at - 1];
+        axes[at] = axis;
     }
-    dims_ = kept;
 }
 
 // Joins two axes when, in every tensor, one step of the outer equals all steps of the inner.
-void Walk::join_neighbours() noexcept {
+void Layout::join_neighbours() noexcept {
     int last = 0;
-    for (int i = 1; i < dims_; ++i) {
+    for (int i = 1; i < dims; ++i) {
         bool joins = true;
-        for (int t = 0; t < count_; ++t)
-            joins = joins && axes_[last].strides[t] == axes_[i].strides[t] * axes_[i].size;
+        for (int t = 0; t < count; ++t)
+            joins = joins && axes[last].strides[t] == axes[i].strides[t] * axes[i].size;
         if (!joins) {
-            axes_[++last] = axes_[i];
+            axes[++last] = axes[i];
             continue;
         }
-        const std::int64_t size = axes_[last].size * axes_[i].size;
-        axes_[last] = axes_[i];
-        axes_[last].size = size;
+        const std::int64_t size = axes[last].size * axes[i].size;
+        axes[last] = axes[i];
+        axes[last].size = size;
     }
-    if (dims_ > 0) dims_ = last + 1;
+    if (dims > 0) dims = last + 1;
+}
+
+Walk::Walk(const TensorView* const* tensors, int count) noexcept
+    : layout_(tensors, count, Layout::Order::memory) {
+    for (int t = 0; t < count; ++t) data_[t] = static_cast<const char*>(tensors[t]->data);
 }
 
 void Walk::copy_run(int t, const std::int64_t* index, std::size_t run, unsigned char* out) const noexcept {
     const char* from = data_[t];
-    for (int i = 0; i < dims_; ++i) from += index[i] * axes_[i].strides[t];
-    const std::int64_t stride = axes_[dims_ - 1].strides[t];
-    if (stride == static_cast<std::int64_t>(width_[t])) {
-        std::memcpy(out, from, run * width_[t]);
+    for (int i = 0; i < layout_.dims; ++i) from += index[i] * layout_.axes[i].strides[t];
+    const std::int64_t stride = layout_.axes[layout_.dims - 1].strides[t];
+    if (stride == static_cast<std::int64_t>(layout_.width[t])) {
+        std::memcpy(out, from, run * layout_.width[t]);
         return;
     }
-    switch (width_[t]) {
+    switch (layout_.width[t]) {
         case 1:
             return copy_strided<1>(from, stride, run, out);
         case 2:
@@ -111,18 +121,18 @@ void Walk::copy_run(int t, const std::int64_t* index, std::size_t run, unsigned 
 // Copies the elements first, first + 1, ... in the order of the axes.
 void Walk::gather(std::int64_t first, std::size_t elements, unsigned char* const* buffers) const noexcept {
     std::int64_t index[kMaxDims] = {};
-    for (int i = dims_ - 1; i >= 0; --i) {
-        index[i] = first % axes_[i].size;
-        first /= axes_[i].size;
+    for (int i = layout_.dims - 1; i >= 0; --i) {
+        index[i] = first % layout_.axes[i].size;
+        first /= layout_.axes[i].size;
     }
-    const int inner = dims_ - 1;
+    const int inner = layout_.dims - 1;
     for (std::size_t done = 0; done < elements;) {
-        const auto left = static_cast<std::size_t>(axes_[inner].size - index[inner]);
+        const auto left = static_cast<std::size_t>(layout_.axes[inner].size - index[inner]);
         const std::size_t run = left < elements - done ? left : elements - done;
-        for (int t = 0; t < count_; ++t) copy_run(t, index, run, buffers[t] + done * width_[t]);
+        for (int t = 0; t < layout_.count; ++t) copy_run(t, index, run, buffers[t] + done * layout_.width[t]);
         done += run;
         index[inner] += static_cast<std::int64_t>(run);
-        for (int i = inner; i > 0 && index[i] == axes_[i].size; --i) {
+        for (int i = inner; i > 0 && index[i] == layout_.axes[i].size; --i) {
             index[i] = 0;
             ++index[i - 1];
         }

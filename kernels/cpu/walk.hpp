@@ -19,12 +19,35 @@ std::size_t width_of(DType) noexcept;  // bytes of an element; 0 for a dtype tha
 bool usable(const TensorView&) noexcept;
 bool same_sizes(const TensorView&, const TensorView&) noexcept;
 
+// The axes of tensors of the same sizes, without those of size 1, and as few as possible: axes that are one in every
+// tensor are joined. In the order of the dimensions, or in the memory order of the first tensor.
+struct Layout {
+    enum class Order : std::uint8_t { dimensions, memory };
+    struct Axis {
+        std::int64_t size = 0;
+        std::int64_t strides[kMaxTensors] = {};  // bytes
+    };
+
+    // All tensors must be usable and have the same sizes.
+    Layout(const TensorView* const* tensors, int count, Order) noexcept;
+    void drop_ones() noexcept;
+    void sort() noexcept;
+    void join_neighbours() noexcept;
+
+    int count = 0;
+    int dims = 0;
+    std::int64_t elements = 1;
+    std::size_t width[kMaxTensors] = {};  // bytes of an element
+    Axis axes[kMaxDims];                  // outermost first
+    bool contiguous = false;              // every tensor
+};
+
 class Walk {
 public:
     // All tensors must be usable and have the same sizes.
     Walk(const TensorView* const* tensors, int count) noexcept;
 
-    bool empty() const noexcept { return elements_ == 0; }
+    bool empty() const noexcept { return layout_.elements == 0; }
     // Calls piece(const void* const* data, std::size_t elements) for each piece.
     template <class Piece>
     void each(Piece&& piece) noexcept;
@@ -33,23 +56,11 @@ public:
     bool any(Piece&& piece) noexcept;
 
 private:
-    struct Axis {
-        std::int64_t size = 0;
-        std::int64_t strides[kMaxTensors] = {};  // bytes
-    };
-
-    void drop_ones_and_sort() noexcept;
-    void join_neighbours() noexcept;
     void gather(std::int64_t first, std::size_t elements, unsigned char* const* buffers) const noexcept;
     void copy_run(int tensor, const std::int64_t* index, std::size_t run, unsigned char* out) const noexcept;
 
-    int count_ = 0;
-    int dims_ = 0;
-    std::int64_t elements_ = 1;
+    Layout layout_;
     const char* data_[kMaxTensors] = {};
-    std::size_t width_[kMaxTensors] = {};
-    Axis axes_[kMaxDims];  // outermost first
-    bool contiguous_ = false;
 };
 
 }  // namespace mp::cpu

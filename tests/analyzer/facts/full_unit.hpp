@@ -13,6 +13,7 @@ inline Operand full_operand() {
     return {.dtype = DType::fp16,
             .shape = Shape::vec,
             .stat = Stat::variance,
+            .assumed = true,
             .param = 1,
             .call = 0,
             .name = Symbol("this->scale"),
@@ -20,7 +21,8 @@ inline Operand full_operand() {
             .text = Symbol("q / n, [0]"),
             .keyword = Symbol("dtype"),
             .span = {Symbol("other.py"), 2, 3, 2, 9},
-            .alternative = Symbol("1")};
+            .alternative = Symbol("1"),
+            .refers = Symbol("pkg.settings.SCALE")};
 }
 
 inline Operand of_dtype(DType dtype) {
@@ -74,6 +76,8 @@ inline Function full_function() {
                 .block = 1,
                 .loop_depth = 2,
                 .in_place = true,
+                .unused = true,
+                .by_version = true,
                 .lambdas = {Symbol("c:@L")}},
                named_call("12:7"),
                {}};

@@ -1,0 +1,423 @@
+#include "kernels/cuda/measure.hpp"
+
+#include <cstddef>
+#include <cstdio>
+
+#include "kernels/cpu/blocks.hpp"
+#include "kernels/cpu/walk.hpp"
+#include "kernels/cuda/driver.hpp"
+#include "kernels/cuda/image.hpp"
+#include "kernels/cuda/list.hpp"
+
+namespace mp::cuda {
+
+using cpu::index_of;
+using cpu::Layout;
+using cpu::TensorView;
+
+namespace {
+
+// ---- The parts of a Scratch. ---------------------------------------------------------------------
+
+constexpr U32 kMaxEntries = 2048;  // of a launch
+constexpr U32 kMaxHistograms = 256;
+constexpr U32 kMaxBlocks = 8192;
+constexpr U32 kMaxWords = 17;  // of a block's totals
+constexpr std::size_t kTickets = 0;
+constexpr std::size_t kBinsAt = kTickets + kMaxEntries * sizeof(U32);
+constexpr std::size_t kPartials = kBinsAt + kMaxHistograms * 256 * sizeof(U64);
+constexpr std::size_t kScratchBytes = kPartials + std::size_t{kMaxBlocks} * kMaxWords * sizeof(U64);
+constexpr std::size_t kCleared = kPartials;  // what must be zero before the first launch
+
+// A device faults on an element that is not aligned to its width, and the program with it.
+bool measurable(const TensorView& view) {
+    return cpu::usable(view) && reinterpret_cast<std::uintptr_t>(view.data) % cpu::width_of(view.dtype) == 0;
+}
+
+constexpr DType kDTypes[] = {DType::fp64, DType::fp32, DType::fp16, DType::bf16, DType::e4m3, DType::e5m2};
+constexpr const char* kFormatNames[] = {"fp64", "fp32", "fp16", "bf16", "e4m3", "e5m2"};
+
+Outcome outcome_of(int code) { return code == 0 ? Outcome{} : Outcome{Status::refused, code}; }
+
+enum Kind { kStatistics, kHistogram, kDivergence, kNonfinite };
+constexpr const char* kKindNames[] = {"statistics", "histogram", "divergence", "nonfinite"};
+
+// Elements that a block takes at once; see the bodies.
+U64 tile_of(Kind kind, std::size_t width) {
+    if (kind == kDivergence) return 8 * kThreads;
+    const U64 vectors = width == 1 && kind != kNonfinite ? 2 : 4;
+    return vectors * kThreads * 16 / width;
+}
+
+}  // namespace
+
+// ---- Lists. --------------------------------------------------------------------------------------
+
+// What one launch measures, before it is written into a list.
+template <int Tensors>
+struct Job {
+    const TensorView* views[Tensors] = {};  // null: not there
+    int given = Tensors;                    // the views that are there come first
+    Layout::Order order = Layout::Order::memory;
+    U64 tile = 0;
+};
+
+template <int Tensors>
+struct Placed {
+    Layout layout;
+    bool flat = false;
+    U32 head = 0;
+
+    static Layout layout_of(const Job<Tensors>& job) { return {job.views, job.given, job.order}; }
+
+    explicit Placed(const Job<Tensors>& job) : layout(layout_of(job)) {
+        flat = layout.elements == 0 || layout.contiguous;
+        if (!flat || layout.elements == 0 || Tensors == 4) return;
+        const U32 limit = Tensors == 1 ? 16 : 4;
+        for (head = 0; head < limit; ++head)
+            if (is_aligned(job)) break;
+        flat = head < limit;
+        if (flat && head > layout.elements) head = static_cast<U32>(layout.elements);
+        if (!flat && layout.dims == 0) flat = true, head = 1;  // one element
+    }
+    // Whether the elements after `head` are aligned for the loads: 16 bytes, or four elements of each of two tensors.
+    bool is_aligned(const Job<Tensors>& job) const {
+        for (int t = 0; t < Tensors; ++t) {
+            const std::size_t width = layout.width[t], four = width * 4 < 16 ? width * 4 : 16;
+            const auto address = reinterpret_cast<std::uintptr_t>(job.views[t]->data) + head * width;
+            if (address % (Tensors == 1 ? 16 : four) != 0) return false;
+        }
+        return true;
+    }
+    U32 axes() const { return flat ? 0 : static_cast<U32>(layout.dims); }
+    U32 bytes() const { return static_cast<U32>(sizeof(Entry<Tensors>) + axes() * sizeof(Axis<Tensors>)); }
+    U64 tiles(const Job<Tensors>& job) const {
+        const U64 tile = flat ? job.tile : 8 * kThreads;
+        const auto elements = static_cast<U64>(layout.elements);
+        return elements == 0 ? 1 : (elements + tile - 1) / tile;
+    }
+};
+
+template <int Tensors, int Bytes>
+class Builder {
+public:
+    explicit Builder(const ListHead& head) : list_{head, {}} {}
+
+    U32 count() const { return list_.head.entries; }
+
+    // Returns false when the list is full. Until launch(), an entry's first block holds its tiles.
+    bool add(const Job<Tensors>& job, const Placed<Tensors>& placed, U32 result, U32 most) {
+        if (count() >= most || front_ + placed.bytes() > back_ || result > 0xFFFF) return false;
+        Entry<Tensors>& entry = reinterpret_cast<Entry<Tensors>*>(list_.room)[list_.head.entries++];
+        front_ += sizeof entry;
+        for (int t = 0; t < Tensors; ++t)
+            entry.data[t] = t < job.given ? static_cast<const char*>(job.views[t]->data) : nullptr;
+        entry.elements = static_cast<U64>(placed.layout.elements);
+        entry.result = static_cast<std::uint16_t>(result);
+        entry.head = static_cast<std::uint8_t>(placed.head);
+        entry.dims = static_cast<std::uint8_t>(placed.axes());
+        if (entry.dims != 0) write_axes(entry, placed.layout);
+        const U64 tiles = placed.tiles(job);
+        entry.first_block = tiles > kManyTiles ? kManyTiles : static_cast<U32>(tiles);
+        tiles_ += entry.first_block;
+        return true;
+    }
+
+    // Gives each tensor its blocks, so that there are about `places` of them and all have the same number of tiles.
+    void divide(U32 places) {
+        const U64 most = kMaxBlocks - count();
+        const U64 blocks = places < most ? places : most;
+        const U64 each = tiles_ <= blocks ? 1 : (tiles_ + blocks - 1) / blocks;
+        U32 next = 0;
+        auto* entries = reinterpret_cast<Entry<Tensors>*>(list_.room);
+        for (U32 i = 0; i < count(); ++i) {
+            const auto own = static_cast<U32>((entries[i].first_block + each - 1) / each);
+            entries[i].first_block = next;
+            next += own;
+        }
+        list_.head.blocks = next;
+    }
+
+    Outcome launch(CUfunc_st* kernel, Stream stream) {
+        void* arguments[] = {&list_};
+        return outcome_of(
+            driver().launch(kernel, list_.head.blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr));
+    }
+
+private:
+    static constexpr U32 kManyTiles = 1u << 30;
+
+    void write_axes(Entry<Tensors>& entry, const Layout& layout) {
+        back_ -= static_cast<U32>(entry.dims * sizeof(Axis<Tensors>));
+        entry.elements = back_;
+        auto* axes = reinterpret_cast<Axis<Tensors>*>(list_.room + back_);
+        for (int i = 0; i < entry.dims; ++i) {
+            axes[i].size = static_cast<U64>(layout.axes[i].size);
+            for (int t = 0; t < Tensors; ++t)
+                axes[i].strides[t] = t < layout.count ? layout.axes[i].strides[t] : 0;
+        }
+    }
+
+    List<Tensors, Bytes> list_;
+    U32 front_ = 0, back_ = List<Tensors, Bytes>::kRoom;
+    U64 tiles_ = 0;
+};
+
+// Launches what a call asks for, one kernel after the other.
+struct Launcher {
+    const Measure& measure;
+    Stream stream;
+    DeviceAddress scratch;
+
+    ListHead head() const {
+        ListHead h{};
+        h.partials = reinterpret_cast<U64*>(scratch + kPartials);
+        h.bins = reinterpret_cast<U64*>(scratch + kBinsAt);
+        h.tickets = reinterpret_cast<U32*>(scratch + kTickets);
+        return h;
+    }
+
+    Outcome ready() const {
+        if (!measure.ready() || scratch == 0) return {Status::no_kernels};
+        int capturing = 0;
+        const int code = driver().capturing(stream, &capturing);
+        if (code != 0) return {Status::refused, code};
+        return capturing != 0 ? Outcome{Status::capturing} : Outcome{};
+    }
+
+    // Launches the elements [first, count) for which take(i, job) is true, as far as one list reaches. Sets `first` to
+    // the first that is left.
+    template <int Bytes, int Tensors, class Result, class Take>
+    Outcome launch_one(const Measure::Kernel& kernel, ListHead h, int& first, int count, Result* results,
+                       ExponentHistogram* histograms, const Take& take) const {
+        const int base = first;
+        h.results = results + base;
+        h.histograms = histograms ? histograms[base].bins.data() : nullptr;
+        Builder<Tensors, Bytes> list(h);
+        const U32 most = histograms ? kMaxHistograms : kMaxEntries;
+        for (; first < count; ++first) {
+            Job<Tensors> job;
+            if (!take(first, job)) continue;
+            if (!list.add(job, Placed<Tensors>(job), static_cast<U32>(first - base), most)) break;
+        }
+        if (list.count() == 0) return {};
+        list.divide(static_cast<U32>(kernel.places * measure.waves_));
+        return list.launch(Bytes == kLargeList ? kernel.large : kernel.small, stream);
+    }
+
+    template <int Tensors, class Result, class Take>
+    Outcome launch_all(const Measure::Kernel& kernel, const ListHead& h, int count, Result* results,
+                       ExponentHistogram* histograms, const Take& take) const {
+        std::size_t bytes = 0;
+        int first = count;
+        for (int i = count - 1; i >= 0; --i) {
+            Job<Tensors> job;
+            if (!take(i, job)) continue;
+            bytes += Placed<Tensors>(job).bytes();
+            first = i;
+        }
+        const bool large = bytes > List<Tensors, kSmallList>::kRoom && measure.large_;
+        Outcome done;
+        while (first < count && done) {
+            const int before = first;
+            done = large
+                       ? launch_one<kLargeList, Tensors>(kernel, h, first, count, results, histograms, take)
+                       : launch_one<kSmallList, Tensors>(kernel, h, first, count, results, histograms, take);
+            if (first == before) break;
+        }
+        return done;
+    }
+
+    const Measure::Kernel& kernel(Kind kind, int format) const {
+        return measure.kernels_[kind * Measure::kFormats + format];
+    }
+
+    // A kernel that measures single tensors, for the tensors of each format.
+    template <class Result>
+    Outcome each_format(Kind kind, Layout::Order order, const TensorView* tensors, int count, Result* results,
+                        ExponentHistogram* histograms) const {
+        Outcome done = ready();
+        for (int i = 0; i < count && done; ++i)
+            if (!measurable(tensors[i])) done = {Status::unsupported};
+        for (int f = 0; f < Measure::kFormats && done; ++f) {
+            const auto take = [&](int i, Job<1>& job) {
+                if (index_of(tensors[i].dtype) != f) return false;
+                job = {{tensors + i}, 1, order, tile_of(kind, cpu::width_of(kDTypes[f]))};
+                return true;
+            };
+            done = launch_all<1>(kernel(kind, f), head(), count, results, histograms, take);
+        }
+        return done;
+    }
+};
+
+const char* name_of(Status status) noexcept {
+    switch (status) {
+        case Status::ok:
+            return "ok";
+        case Status::no_kernels:
+            return "no kernels";
+        case Status::no_driver:
+            return "no driver";
+        case Status::no_context:
+            return "no context";
+        case Status::refused:
+            return "refused by the driver";
+        case Status::unsupported:
+            return "unsupported tensor";
+        case Status::capturing:
+            return "stream is capturing";
+    }
+    return "unknown";
+}
+
+bool has_kernels() noexcept { return has_image(); }
+
+Outcome Scratch::make(Stream stream) noexcept {
+    if (at_ != 0) return {};
+    if (!driver().complete()) return {Status::no_driver};
+    DeviceAddress at = 0;
+    if (const int code = driver().allocate(&at, kScratchBytes); code != 0) return {Status::refused, code};
+    if (const int code = driver().clear(at, 0, kCleared, stream); code != 0) {
+        driver().free(at);
+        return {Status::refused, code};
+    }
+    at_ = at;
+    return {};
+}
+
+void Scratch::free() noexcept {
+    if (at_ != 0) driver().free(at_);
+    at_ = 0;
+}
+
+Outcome Measure::load() noexcept {
+    if (module_) return {};
+    if (!has_image()) return {Status::no_kernels};
+    const Driver& d = driver();
+    if (!d.complete()) return {Status::no_driver};
+    int device = 0, version = 0, processors = 0;
+    if (d.device(&device) != 0) return {Status::no_context};
+    constexpr int kProcessors = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    int code = d.attribute(&processors, kProcessors, device);
+    if (code == 0) code = d.version(&version);
+    CUmod_st* module = nullptr;
+    if (code == 0) code = d.load(&module, image());
+    if (code != 0) return {Status::refused, code};
+    Kernel kernels[kKernels];
+    for (int i = 0; i < kKernels && code == 0; ++i) {
+        char name[64];
+        const int kind = i / kFormats;
+        if (kind == kKinds)
+            std::snprintf(name, sizeof name, "standstill_");
+        else
+            std::snprintf(name, sizeof name, "%s_%s_", kKindNames[kind], kFormatNames[i % kFormats]);
+        char full[80];
+        std::snprintf(full, sizeof full, "%ssmall", name);
+        code = d.function(&kernels[i].small, module, full);
+        std::snprintf(full, sizeof full, "%slarge", name);
+        if (code == 0) code = d.function(&kernels[i].large, module, full);
+        if (code == 0) code = d.blocks_per_processor(&kernels[i].places, kernels[i].small, kThreads, 0);
+        kernels[i].places *= processors;
+    }
+    if (code != 0) {
+        d.unload(module);
+        return {Status::refused, code};
+    }
+    for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
+    constexpr int kLongArguments = 12010;  // CUDA 12.1: 32,764 bytes of arguments
+    large_ = version >= kLongArguments;
+    module_ = module;
+    return {};
+}
+
+void Measure::unload() noexcept {
+    if (module_) driver().unload(module_);
+    module_ = nullptr;
+}
+
+Outcome Measure::statistics(Stream stream, Scratch& scratch, const TensorView* tensors, int count,
+                            TensorStats* results, ExponentHistogram* histograms) const noexcept {
+    return Launcher{*this, stream, scratch.at_}.each_format(
+        histograms ? kHistogram : kStatistics, Layout::Order::memory, tensors, count, results, histograms);
+}
+
+Outcome Measure::first_nonfinite(Stream stream, Scratch& scratch, const TensorView* tensors, int count,
+                                 Nonfinite* results) const noexcept {
+    return Launcher{*this, stream, scratch.at_}.each_format(kNonfinite, Layout::Order::dimensions, tensors,
+                                                            count, results, nullptr);
+}
+
+namespace {
+
+bool is_wide(const TensorView& view) { return view.dtype == DType::fp32 || view.dtype == DType::fp64; }
+
+bool comparable(const TensorView& real, const TensorView& twin) {
+    return measurable(twin) && is_wide(twin) && cpu::same_sizes(real, twin);
+}
+
+std::uint8_t number(DType dtype) { return static_cast<std::uint8_t>(dtype); }
+
+}  // namespace
+
+Outcome Measure::divergence(Stream stream, Scratch& scratch, const TensorView* real, const TensorView* twin,
+                            int count, Divergence* results) const noexcept {
+    const Launcher launcher{*this, stream, scratch.at_};
+    Outcome done = launcher.ready();
+    for (int i = 0; i < count && done; ++i)
+        if (!measurable(real[i]) || !comparable(real[i], twin[i])) done = {Status::unsupported};
+    for (int f = 0; f < kFormats && done; ++f)
+        for (int g = 0; g < cpu::kWide && done; ++g) {
+            const auto take = [&](int i, Job<2>& job) {
+                if (index_of(real[i].dtype) != f || index_of(twin[i].dtype) != g) return false;
+                job = {{real + i, twin + i}, 2, Layout::Order::memory, tile_of(kDivergence, 0)};
+                return true;
+            };
+            ListHead head = launcher.head();
+            head.dtypes[0] = number(kDTypes[f]);
+            head.dtypes[1] = number(kDTypes[g]);
+            done =
+                launcher.launch_all<2>(launcher.kernel(kDivergence, f), head, count, results, nullptr, take);
+        }
+    return done;
+}
+
+Outcome Measure::standstill(Stream stream, Scratch& scratch, const TensorView* before,
+                            const TensorView* after, const TensorView* moved_before,
+                            const TensorView* moved_after, int count,
+                            cpu::Standstill* results) const noexcept {
+    const Launcher launcher{*this, stream, scratch.at_};
+    const bool told = moved_before != nullptr && moved_after != nullptr;
+    Outcome done = launcher.ready();
+    for (int i = 0; i < count && done; ++i) {
+        bool good = measurable(before[i]) && measurable(after[i]) && before[i].dtype == after[i].dtype &&
+                    cpu::same_sizes(before[i], after[i]);
+        if (good && told)
+            good = comparable(before[i], moved_before[i]) && comparable(before[i], moved_after[i]);
+        if (!good) done = {Status::unsupported};
+    }
+    const int pairs = told ? cpu::kWide * cpu::kWide : 1;  // dtypes of the moved tensors
+    for (int f = 0; f < kFormats && done; ++f)
+        for (int g = 0; g < pairs && done; ++g) {
+            const DType from = kDTypes[g / cpu::kWide], to = kDTypes[g % cpu::kWide];
+            const auto take = [&](int i, Job<4>& job) {
+                if (index_of(before[i].dtype) != f) return false;
+                if (told && (moved_before[i].dtype != from || moved_after[i].dtype != to)) return false;
+                job = {{before + i, after + i, told ? moved_before + i : nullptr,
+                        told ? moved_after + i : nullptr},
+                       told ? 4 : 2,
+                       Layout::Order::memory,
+                       8 * kThreads};
+                return true;
+            };
+            ListHead head = launcher.head();
+            head.dtypes[0] = head.dtypes[1] = number(kDTypes[f]);
+            head.dtypes[2] = number(from);
+            head.dtypes[3] = number(to);
+            head.kinds = told ? 1 : 0;
+            done = launcher.launch_all<4>(kernels_[kKinds * kFormats], head, count, results, nullptr, take);
+        }
+    return done;
+}
+
+}  // namespace mp::cuda

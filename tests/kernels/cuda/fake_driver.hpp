@@ -1,0 +1,17 @@
+#pragma once
+
+namespace mp::cuda {
+
+// What the fake driver of the tests says and does.
+struct FakeDriver {
+    int version = 13000;
+    int processors = 3;
+    bool no_context = false;
+    bool memory_refused = false;
+    bool capturing = false;
+    bool launch_fails = false;
+    int launches = 0;
+};
+FakeDriver& fake();
+
+}  // namespace mp::cuda
