@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
-
-#include "kernels/base/files.hpp"
 
 namespace mp::lint {
 
@@ -19,8 +19,8 @@ inline bool holds_device_code(const std::string& header) {
     if (std::ranges::find(kExtensions, extension) == kExtensions.end()) return false;
     if (const auto bytes = std::filesystem::file_size(header, failed); failed || bytes > kMaxBytes)
         return false;
-    std::string text;
-    read_file(header, text);
+    std::ifstream in(header, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
     return text.find("__global__") != std::string::npos || text.find("__device__") != std::string::npos;
 }
 

@@ -63,13 +63,6 @@ void fields(V& v, F& f) {
     v("item", f.item);
 }
 
-template <class V, Of<Alias> F>
-void fields(V& v, F& f) {
-    v("name", f.name);
-    v("of", f.of);
-    v("item", f.item);
-}
-
 template <class V, Of<Edge> F>
 void fields(V& v, F& f) {
     v.bare("to", f.to, std::uint32_t{0});
