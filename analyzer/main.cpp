@@ -29,6 +29,7 @@ using namespace mp::lint;
 constexpr std::string_view kExamples =
     R"(mp-lint finds mixed-precision defects in Python, C++ and CUDA sources.
 
+  mp-lint                                      the current directory
   mp-lint src                                  a directory; compile_commands.json is found by itself
   mp-lint train.py notebooks                   Python needs no build
   mp-lint -p build src/norm.cu                 with the database of a build directory
@@ -46,7 +47,8 @@ constexpr std::string_view kExamples =
   mp-lint --show-command norm.cu               the clang command lines it would use
 
 Exit status: 0 nothing found, 1 errors or warnings, 2 a usage error, nothing could be analysed,
-or with --strict a unit that did not parse. Notes never count.
+or with --strict a unit that did not parse. Notes never count towards it;
+text tells how many there are, and --notes shows them.
 
 )";
 
@@ -70,6 +72,7 @@ constexpr cli::Option kOptions[] = {
     {"device", "DEVICE", "cuda, cpu, hpu, xpu, mps or xla: of a program that does not say"},
     {"policy", "FILE", "an op list instead of the built-in one of its device", true},
     {"cuda", "WHICH", "headers: auto (default), stubs, or the path of a toolkit"},
+    {"torch-headers", "WHICH", "auto (default), stubs, or a directory with libtorch"},
     {"exact", nullptr, "read function bodies of system headers too"},
     {"jobs,j", "N", "processes and threads (default: processors)"},
     {"timeout", "SECONDS", "per unit (default: 120)"},
@@ -79,6 +82,7 @@ constexpr cli::Option kOptions[] = {
     {"isolated", nullptr, "read no configuration"},
     {"show-command", nullptr, "print the clang command lines, do nothing"},
     {"verbose,v", nullptr, "coverage of every unit"},
+    {"notes", nullptr, "show notes too: facts worth knowing that never fail a run"},
     {"quiet,q", nullptr, "findings only"},
     {"stats", nullptr, "time of each stage, units and cache hits, on standard error"},
     {"color", "WHEN", "auto (default), always or never"},
@@ -186,14 +190,17 @@ Status fill(const cli::Values& map, CommandLine& line) {
     text("config", line.config);
     text("color", line.color);
     if (map.has("cuda")) set_cuda(line.lint, map.text("cuda"));
+    if (map.has("torch-headers")) set_torch_headers(line.lint, map.text("torch-headers"));
     line.lint.exact = map.has("exact");
-    line.lint.whole_tree = map.has("whole-tree");
-    line.lint.use_cache = !map.has("no-cache") && !line.lint.whole_tree;
+    line.lint.use_cache = !map.has("no-cache") && !map.has("whole-tree");
     line.isolated = map.has("isolated");
     line.strict = map.has("strict");
+    // A file that is not parsed cannot be known to parse.
+    line.lint.whole_tree = map.has("whole-tree") || line.strict;
     line.exit_zero = map.has("exit-zero");
     line.verbose = map.has("verbose");
     line.quiet = map.has("quiet");
+    line.notes = map.has("notes");
     line.stats = map.has("stats");
     line.help = map.has("help");
     line.version = map.has("version");

@@ -165,16 +165,19 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
     }
     if (::isatty(STDERR_FILENO) && !is_dumb() && !line.quiet) line.lint.progress = show_progress;
     FixOutcome fixes;
-    const Result<Report> report = run_adopted(line.lint, parts, line.adopt, fixes);
+    Result<Report> report = run_adopted(line.lint, parts, line.adopt, fixes);
     if (!report) return fail(report.error());
+    if (line.lint.inputs.empty() && !line.quiet)
+        say("note", "no path is given: everything below " + line.lint.working_directory +
+                        " was analysed; see mp-lint --help");
     for (const std::string& warning : report->warnings) say("warning", warning);
     for (const std::string& message : fixes.messages) say("warning", message);
     const bool show = line.adopt.how.only_show;  // then standard output is a diff, nothing else
     if (show && !print(fixes.diff)) return kUsage;
 
     bool written = true;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-        if (show && !files[i]) continue;
+    const auto write = [&](std::size_t i) {
+        if (show && !files[i]) return;
         const std::string text = timed("report", [&] { return render(*report, line.outputs[i], line); });
         if (!files[i]) {
             written &= print(text);
@@ -182,6 +185,13 @@ int lint_sources(CommandLine& line, const FrontEnds& parts) {
             written = false;
             fail({line.outputs[i].file + ": " + saved.error().message, ""});
         }
+    };
+    for (std::size_t i = 0; i < files.size(); ++i)
+        if (line.notes || keeps_notes(line.outputs[i].format)) write(i);
+    if (!line.notes) {
+        hide_notes(*report);
+        for (std::size_t i = 0; i < files.size(); ++i)
+            if (!keeps_notes(line.outputs[i].format)) write(i);
     }
     if (!written) return kUsage;
     if (!report->analysed_anything) {

@@ -27,6 +27,7 @@ struct CommandLine {
     bool exit_zero = false;
     bool verbose = false;
     bool quiet = false;
+    bool notes = false;
     bool stats = false;
     bool help = false;
     bool version = false;

@@ -22,7 +22,7 @@ execute_process(COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --lib
 separate_arguments(llvm_archives)
 find_package(ZLIB REQUIRED)
 target_link_libraries(mp_libclang INTERFACE ${clang_paths} ${llvm_archives}
-  PkgConfig::zstd ZLIB::ZLIB Threads::Threads dl m)
+  mp_zstd ZLIB::ZLIB Threads::Threads dl m)
 
 # Clang's own headers (cuda_wrappers, __clang_cuda_runtime_wrapper.h, stddef.h ...): mp-lint needs their
 # directory at run time.

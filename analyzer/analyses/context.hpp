@@ -10,6 +10,7 @@
 
 namespace mp::lint {
 
+class Classes;
 class Protocol;
 struct ConstantUse;
 struct Engine;
@@ -22,11 +23,13 @@ struct RuleContext {
     bool inference = false;     // profile: no training, so master weights and scalers are not expected
     TorchVersion torch{};       // in use; not known: the newest
     std::string_view device{};  // --device, for a program that names no device; empty: not given
+    std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
 
-    // Results of protocol_of(), engines_of() and constant_uses(), computed once per run.
+    // Results of protocol_of(), engines_of(), constant_uses() and classes_of(), computed once per run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
+    Shared<Classes> classes{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

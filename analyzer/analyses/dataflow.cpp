@@ -39,6 +39,16 @@ const Call* producer(const Function& f, const Operand& value) {
     return call;
 }
 
+const Operand& moved_from(const Function& f, const Operand& value) {
+    const Operand* at = &value;
+    for (std::size_t step = 0; step < kFarthest; ++step) {
+        const Call* call = call_of(f, *at);
+        if (!call || call->args.empty() || !only_moves(*call)) break;
+        at = &call->args.front();
+    }
+    return *at;
+}
+
 bool derives_from(const Function& f, const Operand& value, const OperandTest& test) {
     std::vector<const Operand*> open{&value};
     std::vector<const Call*> seen;
@@ -71,6 +81,20 @@ const Call* consumer(const Function& f, const Call& call, const CallTest& test) 
         return std::ranges::any_of(other.args, takes) && test(other);
     });
     return index == kNone || found == f.calls.end() ? nullptr : &*found;
+}
+
+bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint32_t without) {
+    if (from == to || f.flow.empty()) return true;
+    std::vector<char> seen(f.flow.size());
+    std::vector<std::uint32_t> open{from};
+    while (!open.empty()) {
+        const std::uint32_t at = open.back();
+        open.pop_back();
+        if (at >= f.flow.size() || at == without || seen[at]++) continue;
+        if (at == to) return true;
+        for (const Edge& edge : f.flow[at].to) open.push_back(edge.to);
+    }
+    return false;
 }
 
 std::string rewritten(const Operand& argument, std::string_view value) {

@@ -17,6 +17,9 @@ std::int32_t index_of(const Function&, const Call&);
 // contiguous, cuda. nullptr when that is not known.
 const Call* producer(const Function&, const Operand&);
 
+// The value before calls that only move or reshape it: `self.table` of `self.table[None].expand(2, -1)`.
+const Operand& moved_from(const Function&, const Operand&);
+
 // Whether the value, or one that it was computed from, satisfies the test. The search is bounded.
 using OperandTest = std::function<bool(const Operand&)>;
 bool derives_from(const Function&, const Operand&, const OperandTest&);
@@ -26,6 +29,10 @@ const Call* origin(const Function&, const Operand&, const CallTest&);
 
 // A call that takes the result of this one; nullptr when there is none for which the test holds.
 const Call* consumer(const Function&, const Call&, const CallTest&);
+
+// Whether control can go from one block to another, without the block `without`.
+bool reaches(const Function&, std::uint32_t from, std::uint32_t to,
+             std::uint32_t without = ~std::uint32_t{0});
 
 // What to write over the span of an argument, which holds its keyword too: "dtype=torch.float32".
 std::string rewritten(const Operand& argument, std::string_view value);

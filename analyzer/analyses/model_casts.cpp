@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -31,7 +33,22 @@ bool is_same(const Operand& a, const Operand& b) {
     return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);
 }
 
-bool casts_to_fp16(std::string_view method) { return method == "half" || method == "to" || method == "type"; }
+bool may_cast(std::string_view name) {
+    constexpr std::array<std::string_view, 4> kCasts{"half", "bfloat16", "to", "type"};
+    return any_of(leaf(name), kCasts);
+}
+
+// The dtype that a method of a module casts it to. Where the class comes from another file, only the method's name and
+// its arguments show it.
+DType cast_dtype(const Call& call) {
+    if (call.result.dtype != DType::unknown) return call.result.dtype;
+    const std::string_view method = leaf(call.name.str());
+    if (method == "half") return DType::fp16;
+    if (method == "bfloat16") return DType::bf16;
+    for (const Operand& value : call.args)
+        if (value.shape == Shape::dtype) return value.dtype;
+    return DType::unknown;
+}
 
 // The call that returned this module: `model.cuda()` for the value model.cuda(). Calls are in evaluation
 // order, so following such calls ends.
@@ -52,12 +69,17 @@ const Operand& object_of(const Function& f, const Operand& value) {
     return *object;
 }
 
-// A constructor or a library function made it: its class is known, or it is not a model of this program.
-bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
+// The call that made the object, behind methods that return it.
+const Call* maker(const Function& f, const Operand& value) {
     const Operand* object = &value;
     for (const Call* call = passed_on(f, value); call; call = passed_on(f, *object, call))
         object = &call->args.front();
-    const Call* made = call_of(f, *object);
+    return call_of(f, *object);
+}
+
+// A constructor or a library function made it: its class is known, or it is not a model of this program.
+bool has_known_maker(const Program& program, const Function& f, const Operand& value) {
+    const Call* made = maker(f, value);
     if (!made) return false;
     if (made->kind == CallKind::constructor) return true;
     return !made->name.str().starts_with("?.") && !program.definition(made->callee);
@@ -89,11 +111,12 @@ std::int32_t parameter_of(Call call, std::size_t at, const Function& callee) {
 
 class Finder {
 public:
-    Finder(const Program& program, const Classes& classes) : program_(program), classes_(classes) {}
+    Finder(const RuleContext& context, const Classes& classes)
+        : context_(context), program_(context.program), classes_(classes) {}
 
+    // Of a module of unknown class.
     bool is_cast(const Function& f, const Call& call) const {
-        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return false;
-        if (call.result.dtype != DType::fp16 || code_kind(f.span.file) != CodeKind::product) return false;
+        if (!may_be_cast(f, call)) return false;
         const Operand& model = object_of(f, call.args.front());
         if (is_self(f, model) || model.shape == Shape::tensor) return false;
         // The linker names the methods of objects whose class it knows.
@@ -101,7 +124,59 @@ public:
         return !has_known_maker(program_, f, model) && is_module(f, model, kFarthest);
     }
 
+    bool may_be_cast(const Function& f, const Call& call) const {
+        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return false;
+        return is_low_precision(cast_dtype(call)) && code_kind(context_, f.span.file) == CodeKind::product;
+    }
+
+    // The class of the module that is cast; empty when it is not one of the program's.
+    Symbol class_of_cast(const Function& f, const Call& call) const {
+        const std::string_view method = call.name.str();
+        const Symbol owner(method.substr(0, method.find_last_of('.')));
+        if (classes_.knows(owner)) return owner;
+        const Operand& model = object_of(f, call.args.front());
+        if (is_self(f, model)) return f.parent_class;
+        for (const Symbol found : {class_made(f, model), class_kept(f, model.name)})
+            if (!found.empty()) return found;
+        return class_passed(f, model.param);
+    }
+
 private:
+    // By a constructor, or by a function that returns what one made.
+    Symbol class_made(const Function& f, const Operand& value, int left = kFarthest) const {
+        const Call* made = maker(f, value);
+        if (!made) return {};
+        if (made->kind == CallKind::constructor && classes_.knows(made->name)) return made->name;
+        const Function* factory = left > 0 ? program_.definition(made->callee) : nullptr;
+        if (!factory) return {};
+        for (const Operand& returned : factory->returned)
+            if (const Symbol found = class_made(*factory, returned, left - 1); !found.empty()) return found;
+        return {};
+    }
+
+    // Of an attribute that a method of the class fills.
+    Symbol class_kept(const Function& f, Symbol attribute) const {
+        if (f.parent_class.empty() || !attribute.str().starts_with("self.")) return {};
+        for (const Function* method : classes_.methods(f.parent_class))
+            for (const Call& call : method->calls)
+                if (call.result.name == attribute && call.kind == CallKind::constructor &&
+                    classes_.knows(call.name))
+                    return call.name;
+        const auto kept = classes_.kept(f.parent_class, attribute);
+        return kept.init ? class_made(*kept.init, *kept.value) : Symbol();
+    }
+
+    Symbol class_passed(const Function& f, std::int32_t param) const {
+        if (param == kNone) return {};
+        for (const Call* call : program_.callers(f.usr)) {
+            const Function* caller = program_.owner(*call);
+            const Operand* argument = argument_for(*call, f, param);
+            const Symbol found = caller && argument ? class_made(*caller, *argument) : Symbol();
+            if (!found.empty()) return found;
+        }
+        return {};
+    }
+
     bool is_module(const Function& f, const Operand& value, int left) const {
         if (value.shape == Shape::module || is_used_as_module(f, value, left)) return true;
         return is_module_elsewhere(f, value, left) || is_passed_as_module(f, value.param, left);
@@ -148,20 +223,74 @@ private:
         });
     }
 
+    const RuleContext& context_;
     const Program& program_;
     const Classes& classes_;
 };
 
 }  // namespace
 
-std::vector<ModelCast> fp16_model_casts(const Program& program, const Classes& classes) {
-    const Finder finder(program, classes);
+std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classes& classes) {
+    const Finder finder(context, classes);
     std::vector<ModelCast> casts;
-    const auto may = [](std::string_view name) { return casts_to_fp16(leaf(name)); };
-    for_each_call(program, may, [&](const Function& f, const Call& call) {
-        if (finder.is_cast(f, call)) casts.push_back({&f, &call});
+    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+        if (cast_dtype(call) == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
     });
     return casts;
+}
+
+HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.functions()) {
+    const Finder finder(context, classes_);
+    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+        if (!finder.may_be_cast(f, call)) return;
+        const Symbol of_class = finder.class_of_cast(f, call);
+        if (of_class.empty() && !finder.is_cast(f, call)) return;
+        casts_.push_back({&f, call.span, cast_dtype(call), of_class, false});
+        if (!of_class.empty() && !parts_.contains(of_class)) parts_.emplace(of_class, parts_of(of_class));
+    });
+    for (const Engine& engine : engines_of(context)) {
+        const DType dtype = engine.weights ? engine.dtype : engine.buffer;
+        if (engine.function && is_low_precision(dtype))
+            casts_.push_back({engine.function, engine.at, dtype, {}, true});
+    }
+}
+
+std::unordered_set<Symbol> HalfModels::parts_of(Symbol whole) const {
+    std::vector<Symbol> open{whole};
+    std::unordered_set<Symbol> seen{whole};
+    const auto look_at = [&](Symbol name) {
+        if (classes_.knows(name) && seen.insert(name).second) open.push_back(name);
+    };
+    while (!open.empty()) {
+        const Symbol name = open.back();
+        open.pop_back();
+        for (const Function* method : classes_.methods(name)) {
+            for (const Symbol base : method->bases) look_at(base);
+            for (const Call& call : method->calls)
+                if (call.kind == CallKind::constructor) look_at(call.name);
+        }
+    }
+    return seen;
+}
+
+// A generic trainer gets the modules of its own package, an engine those below the folder of its script.
+bool HalfModels::may_get(const Cast& cast, const Function& method) {
+    const std::string_view script = cast.function->span.file.str();
+    const std::string_view folder = script.substr(0, script.rfind('/') + 1);
+    if (cast.engine && method.span.file.str().starts_with(folder)) return true;
+    return package_root(*cast.function) == package_root(method);
+}
+
+std::vector<Note> HalfModels::of(const Function& method) const {
+    for (const Cast& cast : casts_) {
+        const bool known = !cast.of_class.empty();
+        if (known ? !parts_.at(cast.of_class).contains(method.parent_class) : !may_get(cast, method))
+            continue;
+        return {
+            {cast.at, std::string(known ? "a module that contains it" : "any module, of whatever class,") +
+                          " becomes " + std::string(label(cast.dtype)) + " here"}};
+    }
+    return {};
 }
 
 std::string_view package_root(const Function& f) {

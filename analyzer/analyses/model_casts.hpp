@@ -1,14 +1,17 @@
 #pragma once
 
-// Where a Python program casts a whole model to fp16 whose class it does not know: `model.half()` in a
-// trainer that takes any model. A model of a known class is followed to its forward (tensor_dtypes.hpp).
+// Where a Python program casts a whole model to half: one whose class it does not know (`model.half()` in a trainer
+// that takes any model), or one that contains objects of a class. A model of a known class is also followed to its
+// forward (tensor_dtypes.hpp).
 
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "analyzer/analyses/context.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/classes.hpp"
-#include "analyzer/region/program.hpp"
 
 namespace mp::lint {
 
@@ -21,7 +24,34 @@ struct ModelCast {
 // tensors lack (parameters, train, eval, state_dict), here, in the other methods of the class, in
 // callers, or where it is passed; or its annotation, where the function also runs it. Not those of
 // tests and benchmarks.
-std::vector<ModelCast> fp16_model_casts(const Program&, const Classes&);
+std::vector<ModelCast> fp16_model_casts(const RuleContext&, const Classes&);
+
+// Which modules the program itself makes half. A buffer of another module stays fp32 unless a caller outside the
+// program casts it.
+class HalfModels {
+public:
+    explicit HalfModels(const RuleContext&);
+
+    // Where a module becomes half that contains an object of the method's class, or may: one of unknown class in the
+    // same package. Empty: nowhere in the program.
+    std::vector<Note> of(const Function& method) const;
+
+private:
+    struct Cast {
+        const Function* function = nullptr;
+        SourceSpan at;
+        DType dtype = DType::unknown;
+        Symbol of_class;  // of the module; empty: unknown
+        bool engine = false;
+    };
+    std::unordered_set<Symbol> parts_of(Symbol whole) const;
+    static bool may_get(const Cast&, const Function& method);
+
+    Classes classes_;
+    std::vector<Cast> casts_;
+    std::unordered_map<Symbol, std::unordered_set<Symbol>>
+        parts_;  // of each class that is cast, itself included
+};
 
 // The models that a generic trainer may receive: those in the folder of the file's top-level package, or in
 // the file itself when it is in no package.

@@ -82,7 +82,7 @@ public:
         : context_(context),
           classes_(context.program.functions()),
           dtypes_(context),
-          casts_(fp16_model_casts(context.program, classes_)) {}
+          casts_(fp16_model_casts(context, classes_)) {}
 
     void look_at(const Function& f, const Call& call, std::vector<ConstantUse>& out) {
         const Operand* value = overflowing_fill(call);

@@ -27,7 +27,9 @@ Protocol::Protocol(const Program& program) : program_(program), roles_(program) 
     find_scalers();
     connect_files();
     paths_ = std::make_unique<Paths>(
-        program, roles_, [this](const Function& root, Symbol scaler) { return enabled(root, scaler); });
+        program, roles_,
+        Paths::Scalers{[this](const Function& root, Symbol scaler) { return enabled(root, scaler); },
+                       [this](Symbol a, Symbol b) { return are_distinct(a, b); }});
 }
 
 void Protocol::find_scalers() {
@@ -146,6 +148,20 @@ Enabled Protocol::enabled(const Function& root, Symbol scaler) const {
         if (s->enabled.always != best[0]->enabled.always || s->enabled.when != best[0]->enabled.when)
             return {};
     return best[0]->enabled;
+}
+
+// One function makes both.
+bool Protocol::are_distinct(Symbol a, Symbol b) const {
+    const auto maker_of = [&](Symbol key, const Function* in) {
+        const auto is_it = [&](const MadeScaler& s) {
+            return (!in || s.function == in) && last_part(s.name.str()) == last_part(key.str());
+        };
+        const auto found = std::ranges::find_if(scalers_, is_it);
+        return found == scalers_.end() ? nullptr : found->function;
+    };
+    if (a.empty() || b.empty() || last_part(a.str()) == last_part(b.str())) return false;
+    const Function* const maker = maker_of(a, nullptr);
+    return maker && maker_of(b, maker);
 }
 
 const Protocol& protocol_of(const RuleContext& context) {

@@ -28,6 +28,7 @@ public:
     const std::vector<MadeScaler>& scalers() const { return scalers_; }
     const std::vector<Violation>& violations() const { return paths_->violations(); }
     EventMask mask(const Function& f) const { return paths_->mask(f); }
+    std::size_t most_work() const { return paths_->most_work(); }
 
     // The dtype of the parameters that this optimizer was built from, as far as that is known.
     DType parameters_of(const Function&, Symbol optimizer) const;
@@ -44,6 +45,7 @@ private:
     void connect_files();
     std::vector<Symbol> find_near(Symbol file) const;
     Enabled enabled(const Function& root, Symbol scaler) const;
+    bool are_distinct(Symbol a, Symbol b) const;
 
     const Program& program_;
     Roles roles_;

@@ -46,7 +46,7 @@ EventMask Paths::mask(const Function& f) const {
 
 void Paths::seed_masks() {
     for_each_call(program_, Roles::may_be_event, [&](const Function& f, const Call& c) {
-        const EventKind kind = roles_.event(f, c).kind;
+        const EventKind kind = event_of(f, c).kind;
         if (kind != none) masks_[&f] |= mask_of(kind);
     });
 }
@@ -62,7 +62,7 @@ void Paths::find_masks() {
         const EventMask below = masks_[f];
         for (const Call* c : program_.callers(f->usr)) {
             const Function* caller = program_.owner(*c);
-            if (!caller || roles_.event(*caller, *c).kind != none) continue;
+            if (!caller || event_of(*caller, *c).kind != none) continue;
             EventMask& known = masks_[caller];
             if ((known | below) == known) continue;
             known |= below;
@@ -78,20 +78,79 @@ Paths::Body& Paths::body(const Function& f) {
     made.blocks.resize(block_count(f));
     for (std::size_t i = 0; i < f.calls.size(); ++i) {
         const Call& c = f.calls[i];
-        Item item{static_cast<std::int32_t>(i), roles_.event(f, c), nullptr, 0};
+        Item item{static_cast<std::int32_t>(i), event_of(f, c), nullptr, 0};
         item.mask = mask_of(item.event.kind) & ~mask_of(none);
         if (item.event.kind == none && !c.callee.empty()) {
             item.callee = program_.definition(c.callee);
             if (item.callee && is_of_a_namesake(f, *item.callee)) item.callee = nullptr;
             if (item.callee) item.mask = mask(*item.callee);
         }
-        if (c.block < made.blocks.size() && (item.mask || !c.result.name.empty()))
-            made.blocks[c.block].push_back(item);
+        item.unseen = unseen_by(f, c, item);
+        const bool matters = item.mask || item.unseen != Item::Unseen::none || !c.result.name.empty();
+        if (c.block < made.blocks.size() && matters) made.blocks[c.block].push_back(item);
     }
     find_dominators(f, made);
+    find_loops(f, made);
     find_reach(f, made);
     find_tracked(f, made);
+    find_aliases(f, made);
     return made;
+}
+
+// What a function of the program does counts, not its name: a clip of its own may unscale first, and a method
+// `backward` may scale.
+Event Paths::event_of(const Function& f, const Call& c) const {
+    const Event event = roles_.event(f, c);
+    if ((event.kind != clip && event.kind != backward && event.kind != managed) || c.callee.empty())
+        return event;
+    const Function* const own = program_.definition(c.callee);
+    return own && goes_on_inside(*own, event.kind == clip) ? Event{} : event;
+}
+
+bool Paths::goes_on_inside(const Function& own, bool clips) const {
+    constexpr EventMask kProtocol =
+        mask_of(unscale) | mask_of(read_scale) | mask_of(scaler_step) | mask_of(update) | mask_of(managed);
+    const EventMask wanted = clips ? kProtocol : kProtocol | mask_of(scale) | mask_of(backward);
+    return std::ranges::any_of(
+        own.calls, [&](const Call& c) { return (mask_of(roles_.event(own, c).kind) & wanted) != 0; });
+}
+
+// A function that only calls another one, once: its paths are those of the other.
+bool Paths::only_forwards(const Function& f) {
+    const Body& own = body(f);
+    const auto repeats = [&](const Call& c) {
+        return std::ranges::any_of(own.loops, [&](const auto& loop) {
+            return c.block < loop.second.size() && loop.second[c.block];
+        });
+    };
+    std::size_t calls = 0;
+    for (const Call& c : f.calls) {
+        if (event_of(f, c).kind != none) return false;
+        const Function* const callee = c.callee.empty() ? nullptr : program_.definition(c.callee);
+        if (!callee || !mask(*callee)) continue;
+        if (callee == &f || repeats(c) || ++calls > 1) return false;
+    }
+    return calls == 1;
+}
+
+void Paths::find_overriders() {
+    for (const auto& [f, happens] : masks_)
+        for (const Symbol base : f->overrides) overriders_[base].push_back(f);
+}
+
+Paths::Item::Unseen Paths::unseen_by(const Function& f, const Call& c, const Item& item) const {
+    constexpr EventMask kProtocol =
+        mask_of(scale) | mask_of(unscale) | mask_of(read_scale) | mask_of(scaler_step) | mask_of(update);
+    if (item.event.kind != none || !is_python(f) || c.kind == CallKind::op) return Item::Unseen::none;
+    if (const auto others = overriders_.find(c.callee); others != overriders_.end())
+        for (const Function* other : others->second)
+            if (mask(*other) & kProtocol & ~item.mask) return Item::Unseen::all;
+    if (item.callee) return Item::Unseen::none;
+    const bool is_method = c.kind == CallKind::method && !c.args.empty();
+    if (is_method && c.args[0].name.str() == "self") return Item::Unseen::all;
+    const auto is_scaler = [&](const Operand& o) { return roles_.names_scaler(f, o); };
+    const bool given = std::any_of(c.args.begin() + (is_method ? 1 : 0), c.args.end(), is_scaler);
+    return given ? Item::Unseen::arguments : Item::Unseen::none;
 }
 
 bool Paths::dominates(const Body& body, std::uint32_t a, std::uint32_t b) {
@@ -148,6 +207,37 @@ void Paths::find_dominators(const Function& f, Body& body) const {
     }
 }
 
+// The natural loops, and the blocks that every way out of the function has passed.
+void Paths::find_loops(const Function& f, Body& body) const {
+    const std::size_t n = body.blocks.size();
+    std::vector<std::vector<std::uint32_t>> before(n);
+    body.always.assign(n, 1);
+    const auto is_reached = [&](std::size_t b) {
+        return b == 0 || body.dominator[b] != Obligation::kOutside;
+    };
+    for (std::uint32_t b = 0; b < f.flow.size(); ++b) {
+        if (!is_reached(b)) continue;
+        for (const Edge& e : f.flow[b].to)
+            if (!e.raises && e.to < n) before[e.to].push_back(b);
+        for (std::uint32_t a = 0; a < n && f.flow[b].leaves; ++a)
+            if (body.always[a] && !dominates(body, a, b)) body.always[a] = 0;
+    }
+    for (std::uint32_t head = 0; head < n; ++head)
+        for (const std::uint32_t last : before[head]) {
+            if (!dominates(body, head, last)) continue;
+            std::vector<char>& inside = body.loops.try_emplace(head, n, 0).first->second;
+            inside[head] = 1;
+            std::vector<std::uint32_t> pending{last};
+            while (!pending.empty()) {
+                const std::uint32_t b = pending.back();
+                pending.pop_back();
+                if (inside[b]) continue;
+                inside[b] = 1;
+                pending.insert(pending.end(), before[b].begin(), before[b].end());
+            }
+        }
+}
+
 namespace {
 
 // Per block: whether `wanted` can come before `stop` from its start.
@@ -179,7 +269,7 @@ std::vector<char> reachable(const Function& f, const Blocks& blocks, EventMask w
 void Paths::find_reach(const Function& f, Body& body) const {
     for (std::size_t d = 0; d < kDuties; ++d) {
         const DutyMasks& m = duty_masks()[d];
-        body.settles[d] = reachable(f, body.blocks, m.settles, m.opens);
+        body.settles[d] = reachable(f, body.blocks, m.settles, m.opens | m.claims);
         body.claims[d] = reachable(f, body.blocks, m.claims, m.opens);
     }
 }

@@ -134,6 +134,16 @@ std::string_view owner_of(std::string_view name) {
     return name.substr(0, at);
 }
 
+namespace {
+
+// `state['opt']` and `optimizers[0]`, not `optimizers[i]`.
+bool is_constant_item(std::string_view text, std::size_t at) {
+    const char first = at + 1 < text.size() ? text[at + 1] : ' ';
+    return at > 0 && text.ends_with("]") && (first == '\'' || first == '"' || (first >= '0' && first <= '9'));
+}
+
+}  // namespace
+
 bool is_gradient(const Function& f, const Operand& o) {
     const std::string_view name = o.name.str();
     if (name.ends_with(".grad") || name.ends_with(".grad.data")) return true;
@@ -147,7 +157,9 @@ Symbol key_of(const Operand& o) {
     std::string_view text = o.text.str();
     while (text.starts_with("*") || text.starts_with("&")) text.remove_prefix(1);
     if (text.ends_with("->")) text.remove_suffix(2);
-    if (text.find_first_of("()[]+ ") != std::string_view::npos) return {};
+    if (text.find_first_of("()+ ") != std::string_view::npos) return {};
+    if (const auto item = text.find('['); item != std::string_view::npos && !is_constant_item(text, item))
+        return {};
     return Symbol(text);
 }
 
@@ -207,7 +219,7 @@ void Roles::learn(const Function& f, const Call& call) {
     if (n.leaf.str() == "backward") {
         const Call* scaled = call_of(f, call.args[0]);
         if (scaled && scaled->args.size() > 1 && name(scaled->name).leaf.str() == "scale" &&
-            !scaled->args[0].name.empty())
+            !key_of(scaled->args[0]).empty())
             receivers_[key(f, scaled->args[0])] |= kScaledBackward;
         if (call.args.size() > 1 && call.args[1].keyword.empty()) bit = kBackward;
     }
@@ -241,6 +253,14 @@ bool Roles::is_scaler(const Function& f, const Call& call) const {
     // A helper that finishes what its caller has scaled.
     if ((methods & kUnscale) && (methods & kStep)) return true;
     return scaler_names_.contains(Symbol(last_part(key_of(call.args[0]).str())));
+}
+
+bool Roles::names_scaler(const Function& f, const Operand& o) const {
+    const Symbol name = key_of(o);
+    if (name.empty()) return false;
+    const auto found = receivers_.find(key(f, o));
+    return (found != receivers_.end() && are_a_scalers(found->second)) ||
+           scaler_names_.contains(Symbol(last_part(name.str())));
 }
 
 bool Roles::makes_scaler(const Call& call) const {
@@ -323,9 +343,18 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     // Without a dtype CUDA's is fp16.
     if (!dtype && !old_cuda && on != "cuda") return {};
     if (!dtype || dtype->constant.str() == "None") return {region, {}, {}, nullptr, certain};
-    if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain};
+    if (dtype->dtype == DType::fp16) return {region, {}, {}, nullptr, certain && !dtype->assumed};
+    if (dtype->dtype == DType::lowp) return {region, {}, {}, nullptr, false};
     if (dtype->dtype != DType::unknown || !may_be_fp16(f, *dtype)) return {};
     return {region, {}, {}, nullptr, false};
+}
+
+// A method that clips may unscale first. Only the model's own (of FSDP) is known not to.
+bool Roles::is_clip_of_unknown(const Call& call, const Name& n) {
+    if (call.kind != CallKind::method || call.args.empty() || n.owner.str().starts_with("torch"))
+        return false;
+    const std::string_view object = last_part(key_of(call.args[0]).str());
+    return n.leaf.str() != "clip_grad_norm_" || (!mentions(object, "model") && !mentions(object, "net"));
 }
 
 bool Roles::may_be_event(std::string_view name) {
@@ -344,7 +373,7 @@ Event Roles::event(const Function& f, const Call& call) const {
         // Accelerate unscales before it clips.
         if (is_clip(leaf) && n.kind == ClassKind::engine) return {managed, key_of(call.args[0]), {}, nullptr};
     }
-    if (is_clip(leaf)) return {clip, {}, {}, nullptr};
+    if (is_clip(leaf) && !is_clip_of_unknown(call, n)) return {clip, {}, {}, nullptr};
     if (const EventKind g = gradient_event(f, call, leaf); g != none) return {g, {}, {}, nullptr};
     const std::string_view text = call.name.str();
     if (text == "torch.autograd.backward" && !call.args.empty()) return {backward, {}, {}, &call.args[0]};

@@ -73,6 +73,8 @@ public:
     // The receiver of a method call is one.
     bool is_scaler(const Function&, const Call&) const;
     bool is_optimizer(const Function&, const Call&) const;
+    // The operand is named like one, or its methods are called under this name.
+    bool names_scaler(const Function&, const Operand&) const;
 
 private:
     struct Name {
@@ -90,6 +92,7 @@ private:
     std::uint32_t methods_of(const Function&, const Call&) const;
     Event method_event(const Function&, const Call&, const Name&) const;
     Event region_event(const Function&, const Call&) const;
+    static bool is_clip_of_unknown(const Call&, const Name&);
 
     Memo<Symbol, Name> names_;
     std::unordered_map<Symbol, std::uint32_t> classes_;

@@ -1,9 +1,6 @@
 #include "analyzer/analyses/protocol_paths.hpp"
 
 #include <algorithm>
-
-#include "analyzer/analyses/arguments.hpp"
-
 namespace mp::lint {
 namespace {
 
@@ -18,39 +15,23 @@ void add_once(List& list, Value value) {
     if (std::ranges::find(list, value) == list.end()) list.push_back(std::move(value));
 }
 
-// The first name of "self.scaler" and "net->scaler".
-std::string_view head_of(std::string_view key) {
-    return key.substr(0, std::min(key.find('.'), key.find("->")));
-}
-
-std::size_t parameter_named(const Function& f, std::string_view name) {
-    const auto at = std::ranges::find_if(f.params, [&](const Parameter& p) { return p.name.str() == name; });
-    return static_cast<std::size_t>(at - f.params.begin());
-}
-
-bool assigns(const Function& f, std::string_view name) {
-    return std::ranges::any_of(f.calls, [&](const Call& c) { return c.result.name.str() == name; });
-}
-
-bool is_nested(const Function& f) {
-    return f.kind == FunctionKind::lambda || f.name.str().find("operator()") != std::string_view::npos;
-}
-
 }  // namespace
 
-Paths::Paths(const Program& program, const Roles& roles, EnabledOf enabled)
-    : program_(program), roles_(roles), enabled_(std::move(enabled)) {
+Paths::Paths(const Program& program, const Roles& roles, Scalers scalers)
+    : program_(program), roles_(roles), scalers_(std::move(scalers)) {
     find_masks();
+    find_overriders();
     for (const Function* f : program_.functions())
-        if (mask(*f) & kCore) run_root(*f);
+        if ((mask(*f) & kCore) && !only_forwards(*f)) run_root(*f);
 }
 
 void Paths::run_root(const Function& f) {
     root_ = &f;
-    runs_ = 0;
+    runs_ = work_ = 0;
     known_.clear();
     Frame frame{&f, &body(f), Bindings(f.params.size()), 0};
     run(frame, {});
+    most_work_ = std::max(most_work_, work_);
 }
 
 Paths::States Paths::run(Frame& frame, PathState entry) {
@@ -58,17 +39,20 @@ Paths::States Paths::run(Frame& frame, PathState entry) {
     States exits;
     if (++runs_ > kMaxRuns) return {std::move(entry)};
     stack_.push_back(&f);
-    std::vector<States> seen(frame.body->blocks.size());
-    std::vector<std::pair<std::uint32_t, PathState>> pending{{0, std::move(entry)}};
+    std::vector<std::array<States, 2>> seen(frame.body->blocks.size());
+    std::vector<Visit> pending;
+    pending.push_back({0, false, std::move(entry)});
     const std::size_t most = std::min(kMaxStates + kStatesOfBlock * seen.size(), kMostStates);
     std::size_t states = 0;
-    while (!pending.empty() && ++states <= most) {
-        auto [block, state] = std::move(pending.back());
+    while (!pending.empty() && ++states <= most && work_ < kMaxWork) {
+        Visit visit = std::move(pending.back());
         pending.pop_back();
-        if (std::ranges::find(seen[block], state) != seen[block].end()) continue;
-        seen[block].push_back(state);
-        for (const PathState& after : run_block(frame, block, std::move(state)))
-            leave(frame, block, after, pending, exits);
+        States& known = seen[visit.block][visit.again ? 1 : 0];
+        if (std::ranges::find(known, visit.state) != known.end()) continue;
+        known.push_back(visit.state);
+        ++work_;
+        for (const PathState& after : run_block(frame, visit.block, std::move(visit.state)))
+            leave(frame, visit, after, pending, exits);
     }
     stack_.pop_back();
     return exits;
@@ -93,9 +77,10 @@ Paths::States Paths::run_block(Frame& frame, std::uint32_t block, PathState firs
     return states;
 }
 
-void Paths::leave(Frame& frame, std::uint32_t block, const PathState& state,
-                  std::vector<std::pair<std::uint32_t, PathState>>& next, States& exits) {
+void Paths::leave(Frame& frame, const Visit& visit, const PathState& state, std::vector<Visit>& next,
+                  States& exits) {
     const Function& f = *frame.function;
+    const std::uint32_t block = visit.block;
     if (f.flow.empty()) return add_once(exits, state);
     const Block& from = f.flow[block];
     std::vector<Way> ways(from.to.size(), Way::never);
@@ -114,21 +99,74 @@ void Paths::leave(Frame& frame, std::uint32_t block, const PathState& state,
         opposite.when = !opposite.when;
         leaves = assume(frame, opposite, false, other) == Way::open;
     }
+    if (!visit.again && enters_loop(frame, block, ways)) leaves = false;
     for (std::size_t i = 0; i < from.to.size(); ++i) {
         if (ways[i] != Way::open) continue;
         branch(frame, block, i, ways, leaves, after[i]);
-        next.emplace_back(from.to[i].to, std::move(after[i]));
+        const std::uint32_t to = from.to[i].to;
+        const auto loop = frame.body->loops.find(to);
+        const bool again = loop != frame.body->loops.end() && loop->second[block];
+        next.push_back({to, again, std::move(after[i])});
     }
     if (leaves) add_once(exits, state);
+}
+
+void Paths::add_assumed(PathState& state, const Assumed& added) {
+    const auto at = std::ranges::lower_bound(state.assumed, added.condition.id(), {},
+                                             [](const Assumed& a) { return a.condition.id(); });
+    if (at == state.assumed.end() || at->condition != added.condition) state.assumed.insert(at, added);
+}
+
+// A loop runs at least once: a path around it proves nothing, because nobody trains without batches, and no
+// list of optimizers is empty.
+bool Paths::enters_loop(const Frame& frame, std::uint32_t block, std::vector<Way>& ways) {
+    const auto loop = frame.body->loops.find(block);
+    if (loop == frame.body->loops.end()) return false;
+    const auto& to = frame.function->flow[block].to;
+    const auto stays = [&](std::size_t i) {
+        return to[i].to < loop->second.size() && loop->second[to[i].to];
+    };
+    bool enters = false;
+    for (std::size_t i = 0; i < ways.size(); ++i) enters |= ways[i] == Way::open && stays(i);
+    for (std::size_t i = 0; i < ways.size() && enters; ++i)
+        if (!stays(i)) ways[i] = Way::never;
+    return enters;
+}
+
+// unscale_ under a flag that never changes, the step under something that does (the number of the batch):
+// where the flag is set, both happen, each by its own rule.
+bool Paths::is_independent(const Frame& frame, Duty duty, std::uint32_t opener, std::uint32_t block) {
+    const auto& flow = frame.function->flow;
+    const auto is_flag = [](const Edge& e) { return e.raises || !e.condition.empty(); };
+    if (duty != Duty::finish || opener >= flow.size() || std::ranges::any_of(flow[block].to, is_flag))
+        return false;
+    std::uint32_t guard = frame.body->dominator[opener];
+    for (; guard < flow.size() && !dominates(*frame.body, guard, block); guard = frame.body->dominator[guard])
+        if (flow[guard].to.size() > 1 && !std::ranges::all_of(flow[guard].to, is_flag)) return false;
+    return guard < flow.size() && std::ranges::all_of(flow[guard].to, is_flag);
+}
+
+bool Paths::is_under(const Frame& frame, std::uint32_t opener, Symbol condition) {
+    const auto& flow = frame.function->flow;
+    for (std::uint32_t b = opener; b < flow.size() && b != 0;) {
+        const std::uint32_t guard = frame.body->dominator[b];
+        if (guard >= flow.size() || guard == b) return false;
+        for (const Edge& e : flow[guard].to)
+            if (e.condition == condition && dominates(*frame.body, e.to, opener)) return true;
+        b = guard;
+    }
+    return false;
 }
 
 // Updates the open obligations of a path that takes this edge and not another.
 void Paths::branch(const Frame& frame, std::uint32_t block, std::size_t taken, const std::vector<Way>& ways,
                    bool leaves, PathState& state) const {
     const auto& to = frame.function->flow[block].to;
-    const auto others = [&](const std::vector<char>& reach, char value) {
+    // A condition under which the opener stands was decided before it, and is no choice any more.
+    const auto others = [&](const Obligation& duty, const std::vector<char>& reach, char value) {
         for (std::size_t i = 0; i < to.size(); ++i)
-            if (i != taken && ways[i] != Way::never && reach[to[i].to] == value) return true;
+            if (i != taken && ways[i] != Way::never && reach[to[i].to] == value)
+                if (ways[i] == Way::open || !is_under(frame, duty.block, to[i].condition)) return true;
         return false;
     };
     for (ScalerState& scaler : state.scalers) {
@@ -137,10 +175,12 @@ void Paths::branch(const Frame& frame, std::uint32_t block, std::size_t taken, c
             if (!duty.active || duty.doubt) continue;
             const auto& settles = frame.body->settles[d];
             const auto& claims = frame.body->claims[d];
-            if (!settles[to[taken].to] && others(settles, 1)) {
-                if (duty.skipped || !dominates(*frame.body, duty.block, block)) duty.doubt = true;
+            if (!settles[to[taken].to] && others(duty, settles, 1)) {
+                const bool may_be_twin = !dominates(*frame.body, duty.block, block) &&
+                                         !is_independent(frame, static_cast<Duty>(d), duty.block, block);
+                if (duty.skipped || may_be_twin) duty.doubt = true;
                 duty.skipped = true;
-            } else if (duty.skipped && claims[to[taken].to] && (leaves || others(claims, 0))) {
+            } else if (duty.skipped && claims[to[taken].to] && (leaves || others(duty, claims, 0))) {
                 // The claim is guarded too, perhaps by the twin of the condition before.
                 duty.doubt = true;
             }
@@ -155,8 +195,7 @@ Paths::States Paths::call(Frame& frame, std::uint32_t block, const Item& item, c
     const bool recursive = std::ranges::find(stack_, &callee) != stack_.end();
     if (recursive || frame.depth >= kMaxDepth || runs_ >= kMaxRuns) return {before};
     PathState entry = before;
-    for (ScalerState& s : entry.scalers)
-        for (Obligation& o : s.duties) o.block = Obligation::kOutside;
+    enter_callee(frame, block, entry);
     Frame inner{&callee, &body(callee), bind(frame, site, callee), frame.depth + 1};
     auto& known = known_[&callee];
     auto found = std::ranges::find_if(
@@ -168,84 +207,43 @@ Paths::States Paths::call(Frame& frame, std::uint32_t block, const Item& item, c
         found = std::prev(known.end());
     }
     States after = found->exits;
-    for (PathState& state : after) {
-        for (ScalerState& s : state.scalers) {
-            const auto old = std::ranges::find(before.scalers, s.key, &ScalerState::key);
-            for (std::size_t d = 0; d < kDuties; ++d) {
-                Obligation& o = s.duties[d];
-                const bool same =
-                    old != before.scalers.end() && old->duties[d].active && old->duties[d].opened == o.opened;
-                o.block = same ? old->duties[d].block : block;
-            }
-        }
-    }
+    for (PathState& state : after) leave_callee(inner, block, before, state);
     return after;
 }
 
-Paths::Bindings Paths::bind(const Frame& frame, const Call& call, const Function& callee) const {
-    Bindings bound(callee.params.size());
-    const bool python = callee.kind == FunctionKind::python;
-    // A C++ receiver is not a parameter; a Python constructor's object is not an argument.
-    std::size_t arg = !python && call.kind == CallKind::method ? 1 : 0;
-    std::size_t param = python && call.kind == CallKind::constructor ? 1 : 0;
-    for (; arg < call.args.size(); ++arg) {
-        const Operand& a = call.args[arg];
-        const std::string_view keyword = a.keyword.str();
-        if (keyword == "*" || keyword == "**") break;
-        const std::size_t at = keyword.empty() ? param++ : parameter_named(callee, keyword);
-        if (at < bound.size()) bound[at] = {canonical(frame, key_of(a)), a.constant};
+void Paths::enter_callee(const Frame& frame, std::uint32_t block, PathState& entry) const {
+    const auto seen_inside = [&](std::uint32_t opener) {
+        return dominates(*frame.body, opener, block) ? Obligation::kOutside : Obligation::kSomewhere;
+    };
+    for (ScalerState& s : entry.scalers) {
+        for (Obligation& o : s.duties) o.block = seen_inside(o.block);
+        for (ScaledLoss& p : s.pending) p.block = seen_inside(p.block);
     }
-    return bound;
 }
 
-Symbol Paths::canonical(const Frame& frame, Symbol key) const {
-    if (key.empty() || frame.depth == 0) return key;
-    const Function& f = *frame.function;
-    const std::string_view text = key.str();
-    const std::string_view head = head_of(text);
-    const std::size_t param = parameter_named(f, head);
-    if (param < f.params.size()) {
-        const Symbol bound = frame.bindings[param].key;
-        if (!bound.empty()) return Symbol(std::string(bound.str()) += text.substr(head.size()));
-    } else if (is_nested(f) || !assigns(f, head)) {
-        return key;  // captured, or of the module
+void Paths::leave_callee(const Frame& inner, std::uint32_t block, const PathState& before,
+                         PathState& after) const {
+    const auto seen_outside = [&](std::uint32_t opener) {
+        const bool always = opener == Obligation::kOutside ||
+                            (opener < inner.body->always.size() && inner.body->always[opener]);
+        return always ? block : Obligation::kSomewhere;
+    };
+    for (ScalerState& s : after.scalers) {
+        const auto old = std::ranges::find(before.scalers, s.key, &ScalerState::key);
+        const bool known = old != before.scalers.end();
+        for (std::size_t d = 0; d < kDuties; ++d) {
+            Obligation& o = s.duties[d];
+            const bool same = known && old->duties[d].active && old->duties[d].opened == o.opened;
+            o.block = same ? old->duties[d].block : seen_outside(o.block);
+        }
+        for (ScaledLoss& p : s.pending) {
+            const auto same = [&](const ScaledLoss& q) { return q.site == p.site && q.name == p.name; };
+            const auto kept = known ? std::ranges::find_if(old->pending, same) : s.pending.end();
+            const bool is_old = known && kept != old->pending.end();
+            p.block = is_old ? kept->block : seen_outside(p.block);
+        }
     }
-    return Symbol(std::string(f.usr.str()) + "|" + std::string(text));
-}
-
-Symbol Paths::condition(const Frame& frame, Symbol text, int& decided) const {
-    if (text.empty() || frame.depth == 0 || is_nested(*frame.function)) return text;
-    const Function& f = *frame.function;
-    std::string_view subject = text.str();
-    const std::string_view is_none = " is None";
-    const bool about_none = subject.ends_with(is_none);
-    if (about_none) subject.remove_suffix(is_none.size());
-    const std::size_t param = parameter_named(f, subject);
-    if (param < f.params.size()) {
-        const Binding& b = frame.bindings[param];
-        const std::string_view constant = b.constant.str();
-        if (about_none && !constant.empty()) decided = constant == "None";
-        if (!about_none && constant == "true") decided = 1;
-        if (!about_none && (constant == "false" || constant == "None")) decided = 0;
-        if (!b.key.empty())
-            return Symbol(std::string(b.key.str()) + (about_none ? std::string(is_none) : ""));
-    }
-    const bool of_self = subject.starts_with("self.") || subject.starts_with("this->");
-    if (of_self && (f.params.empty() || frame.bindings[0].key.str() == "self")) return text;
-    return Symbol(std::string(f.usr.str()) + "|" + std::string(text.str()));
-}
-
-Paths::Way Paths::assume(const Frame& frame, const Edge& edge, bool tracked, PathState& state) const {
-    if (edge.condition.empty()) return Way::open;
-    int decided = -1;
-    const Symbol text = condition(frame, edge.condition, decided);
-    if (decided >= 0) return (decided == 1) == edge.when ? Way::open : Way::never;
-    for (const Assumed& known : state.assumed)
-        if (known.condition == text) return known.when == edge.when ? Way::open : Way::not_taken;
-    if (!tracked) return Way::open;
-    state.assumed.push_back({text, edge.when});
-    std::ranges::sort(state.assumed, {}, [](const Assumed& a) { return a.condition.id(); });
-    return Way::open;
+    std::erase_if(after.assumed, [&](const Assumed& a) { return a.of == inner.function; });
 }
 
 }  // namespace mp::lint

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analyzer/analyses/finding.hpp"
 #include "analyzer/analyses/protocol_events.hpp"
 
 namespace mp::lint {
@@ -43,6 +44,8 @@ const std::array<DutyMasks, kDuties>& duty_masks();
 struct Obligation {
     // The block of the opener in the function being run; kOutside when it happened in a caller.
     static constexpr std::uint32_t kOutside = ~std::uint32_t{0};
+    // It happened on some ways only: no block comes after it in any case.
+    static constexpr std::uint32_t kSomewhere = kOutside - 1;
 
     bool active = false;
     bool skipped = false;  // a branch was taken that leads past what settles it
@@ -63,9 +66,10 @@ struct Stepped {
 
 // A scaled loss that waits for its backward.
 struct ScaledLoss {
-    Symbol name;        // that holds it; empty: it has none
-    Site site;          // of scale()
-    bool used = false;  // a backward took it
+    Symbol name;                                 // that holds it; empty: it has none
+    Site site;                                   // of scale()
+    bool used = false;                           // a backward took it
+    std::uint32_t block = Obligation::kOutside;  // of scale(), as in an obligation
 
     friend bool operator==(const ScaledLoss&, const ScaledLoss&) = default;
 };
@@ -84,9 +88,13 @@ struct ScalerState {
     friend bool operator==(const ScalerState&, const ScalerState&) = default;
 };
 
+// The name of each item of a container in turn: two uses of it are the same object only in one iteration.
+inline bool varies(Symbol key) { return key.str().find("[]") != std::string_view::npos; }
+
 struct Assumed {
     Symbol condition;
     bool when = true;
+    const Function* of = nullptr;  // it holds for one run of this function
     friend bool operator==(const Assumed&, const Assumed&) = default;
 };
 
@@ -123,6 +131,7 @@ struct Violation {
     Site after;     // the event that follows, if any
     Symbol scaler;  // as the function at hand names it
     Symbol optimizer;
+    Severity at_most = Severity::error;
 };
 
 }  // namespace mp::lint

@@ -30,6 +30,22 @@ bool is_multiplied(const Function& f, const Operand& loss) {
     });
 }
 
+// Whether the loss is scaled may be decided in another function.
+Severity proven_by(const Obligation& duty) {
+    return duty.block == Obligation::kSomewhere ? Severity::warning : Severity::error;
+}
+
+// Whether this backward comes after the loop over optimizers in which each was stepped, and not in it.
+bool is_after_loop(const Stepped& t, const Site& backward) {
+    return !varies(t.optimizer) ||
+           (t.site.function == backward.function && backward.call().loop_depth < t.site.call().loop_depth);
+}
+
+// A backward that runs once, before the loop in which the scaler steps.
+bool is_before_loop(const Site& backward, const Site& step) {
+    return backward.function == step.function && backward.call().loop_depth < step.call().loop_depth;
+}
+
 }  // namespace
 
 // Another method of the class does what this path lacks; when it runs is not known.
@@ -62,33 +78,25 @@ ScalerState& Paths::slot(PathState& state, Symbol key) const {
     return state.scalers.back();
 }
 
-bool Paths::disabled(Symbol scaler, const PathState& state) const {
-    const Enabled enabled = enabled_(*root_, scaler);
-    if (enabled.always == Switch::off) return true;
-    if (enabled.when.empty()) return false;
-    return std::ranges::any_of(state.assumed,
-                               [&](const Assumed& a) { return a.condition == enabled.when && !a.when; });
-}
-
 void Paths::open(ScalerState& scaler, Duty duty, std::uint32_t block, Site site) const {
     scaler.duty(duty) = {.active = true, .block = block, .opened = site};
 }
 
-// The scaler whose scale() the loss went through on this path; nullptr when there is none.
-ScalerState* Paths::scaled_by(const Frame& frame, const Operand& loss, PathState& state, int depth) const {
+// The loss that the scaler has scaled on this path, if this one comes from it; nullptr when there is none.
+Paths::Scaled Paths::scaled_by(const Frame& frame, const Operand& loss, PathState& state, int depth) {
     const Function& f = *frame.function;
     for (ScalerState& s : state.scalers)
         for (ScaledLoss& p : s.pending) {
             const bool direct = p.site.function == &f && loss.call == p.site.index;
             if (!direct && (p.name.empty() || canonical(frame, key_of(loss)) != p.name)) continue;
             p.used = true;
-            return &s;
+            return {&s, p.block};
         }
     const Call* from = call_of(f, loss);
-    if (!from || depth > 6 || !passes_on(*from)) return nullptr;
+    if (!from || depth > 6 || !passes_on(*from)) return {};
     for (const Operand& a : from->args)
-        if (ScalerState* s = scaled_by(frame, a, state, depth + 1)) return s;
-    return nullptr;
+        if (const Scaled found = scaled_by(frame, a, state, depth + 1); found.scaler) return found;
+    return {};
 }
 
 // Who made the loss is not seen: it may be scaled already.
@@ -100,6 +108,7 @@ bool Paths::is_open_question(const Frame& frame, const Operand& loss) const {
     const Call* from = call_of(f, loss);
     if (!from) return false;
     if (roles_.event(f, *from).kind == scale) return false;
+    if (last_part(from->name.str()) == "scale") return true;
     const Function* callee = from->callee.empty() ? nullptr : program_.definition(from->callee);
     return callee && (mask(*callee) & mask_of(scale));
 }
@@ -111,12 +120,19 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
     const Site here = site_of(&f, item.call);
     const Symbol result = canonical(frame, c.result.name);
     if (!result.empty())  // assigned anew
-        for (ScalerState& s : state.scalers)
+        for (ScalerState& s : state.scalers) {
+            const auto is_it = [&](const Stepped& t) { return t.optimizer == result; };
             std::erase_if(s.pending, [&](const ScaledLoss& p) { return p.name == result; });
+            std::erase_if(s.stepped, is_it);
+            std::erase_if(s.unscaled, is_it);
+        }
+    if (item.unseen != Item::Unseen::none) on_unseen(frame, item, state);
     switch (e.kind) {
         case scale: {
             const Symbol key = canonical(frame, e.subject);
-            if (!disabled(key, state)) slot(state, key).pending.push_back({result, here});
+            if (disabled(key, state)) break;
+            slot(state, key).pending.push_back({result, here, false, block});
+            note_use(frame, key, state);
             break;
         }
         case backward:
@@ -148,7 +164,7 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
             state.region = here;
             break;
         case penalty:
-            if (e.loss && !scaled_by(frame, *e.loss, state, 0)) state.penalty = here;
+            if (e.loss && !scaled_by(frame, *e.loss, state, 0).scaler) state.penalty = here;
             break;
         case read_scale:
             for (ScalerState& s : state.scalers) {
@@ -167,20 +183,42 @@ void Paths::step(Frame& frame, std::uint32_t block, const Item& item, PathState&
     }
 }
 
+// Code that is not seen may have done what the path lacks.
+void Paths::on_unseen(const Frame& frame, const Item& item, PathState& state) {
+    const Call& c = frame.function->calls[static_cast<std::size_t>(item.call)];
+    const auto is_given = [&](Symbol scaler) {
+        return item.unseen == Item::Unseen::all || std::ranges::any_of(c.args, [&](const Operand& a) {
+                   return canonical(frame, key_of(a)) == scaler;
+               });
+    };
+    for (ScalerState& s : state.scalers)
+        if (is_given(s.key))
+            for (Obligation& o : s.duties) o.doubt = true;
+}
+
+// A scaler that has scaled nothing on this path may be another name of one that has.
+void Paths::doubt_others(const ScalerState& used, PathState& state) const {
+    if (used.scaled.known() || !used.pending.empty()) return;
+    for (ScalerState& s : state.scalers)
+        if (&s != &used && !scalers_.are_distinct(s.key, used.key))
+            for (Obligation& o : s.duties) o.doubt = true;
+}
+
 void Paths::on_backward(Frame& frame, std::uint32_t block, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Operand& loss = *item.event.loss;
     for (ScalerState& s : state.scalers) {
-        for (Stepped& u : s.unscaled) u.again = true;
-        for (Stepped& t : s.stepped) t.again = true;
+        for (Stepped& u : s.unscaled) u.again |= is_after_loop(u, here);
+        for (Stepped& t : s.stepped) t.again |= is_after_loop(t, here);
     }
-    ScalerState* scaler = scaled_by(frame, loss, state, 0);
+    auto [scaler, scaled_in] = scaled_by(frame, loss, state, 0);
     for (ScalerState& s : state.scalers)
         for (ScaledLoss& p : s.pending) {
             // Kept in a list, or returned by a helper: this may be it.
             if (scaler || p.used || (!p.name.empty() && p.site.function == frame.function)) continue;
             p.used = true;
             scaler = &s;
+            scaled_in = p.block;
         }
     if (!scaler) {
         if (is_open_question(frame, loss) || is_multiplied(*frame.function, loss)) {
@@ -201,7 +239,9 @@ void Paths::on_backward(Frame& frame, std::uint32_t block, const Item& item, Pat
     std::erase_if(scaler->pending, [](const ScaledLoss& p) { return p.used && p.name.empty(); });
     scaler->scaled = here;
     scaler->early_update = scaler->early_scaled = scaler->just_stepped = {};
-    for (const Duty d : {Duty::unscale, Duty::scaler_step, Duty::step_first}) open(*scaler, d, block, here);
+    // Gradients are scaled only where both have happened, scale() and backward.
+    const std::uint32_t since = dominates(*frame.body, scaled_in, block) ? block : scaled_in;
+    for (const Duty d : {Duty::unscale, Duty::scaler_step, Duty::step_first}) open(*scaler, d, since, here);
 }
 
 void Paths::on_gradients(Frame& frame, const Item& item, PathState& state) {
@@ -210,9 +250,9 @@ void Paths::on_gradients(Frame& frame, const Item& item, PathState& state) {
         if (!duty.due() || !s.scaled.known()) continue;
         if (disabled(s.key, state)) continue;
         // A guarded unscale_ may be guarded by what enables the scaler.
-        if (duty.skipped && enabled_(*root_, s.key).always != Switch::on) continue;
+        if (duty.skipped && scalers_.enabled(*root_, s.key).always != Switch::on) continue;
         const Defect defect = item.event.kind == clip ? Defect::clip_scaled : Defect::grads_inspected;
-        report({defect, site_of(frame.function, item.call), s.scaled, {}, s.key, {}});
+        report({defect, site_of(frame.function, item.call), s.scaled, {}, s.key, {}, proven_by(duty)});
     }
 }
 
@@ -221,7 +261,9 @@ void Paths::on_unscale(Frame& frame, std::uint32_t block, const Item& item, Path
     const Symbol key = canonical(frame, item.event.subject);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
     if (disabled(key, state)) return;
+    note_use(frame, key, state);
     ScalerState& s = slot(state, key);
+    doubt_others(s, state);
     for (const Stepped& u : s.unscaled)
         if (u.optimizer == optimizer && u.again && !optimizer.empty() && s.duty(Duty::finish).due())
             report({Defect::unscaled_twice, here, u.site, {}, key, optimizer});
@@ -250,15 +292,17 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
         state.plain = {};
         return;
     }
+    note_use(frame, key, state);
     ScalerState& s = slot(state, key);
+    doubt_others(s, state);
     const Obligation& duty = s.duty(Duty::update);
-    const bool guarded = duty.skipped && enabled_(*root_, key).always != Switch::on;
+    const bool guarded = duty.skipped && scalers_.enabled(*root_, key).always != Switch::on;
     for (const Stepped& t : s.stepped)
         if (t.optimizer == optimizer && t.again && !optimizer.empty() && duty.due() && !guarded)
             report({Defect::no_update, t.site, here, {}, key, optimizer});
     if (s.early_update.known() && !s.scaled.known())
         report({Defect::update_first, s.early_update, s.early_scaled, here, key, optimizer});
-    if (state.plain.known() && plain_is_proven(frame, s, state))
+    if (state.plain.known() && !is_before_loop(state.plain, here) && plain_is_proven(frame, s, state))
         report({Defect::plain_backward, state.plain, here, s.scaled, key, optimizer});
     state.plain = {};
     s.early_update = s.early_scaled = {};
@@ -274,7 +318,9 @@ void Paths::on_scaler_step(Frame& frame, std::uint32_t block, const Item& item, 
 void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
     const Symbol key = canonical(frame, item.event.subject);
     if (disabled(key, state)) return;
+    note_use(frame, key, state);
     ScalerState& s = slot(state, key);
+    doubt_others(s, state);
     if (s.scaled.known() && s.duty(Duty::step_first).due()) {
         s.early_update = site_of(frame.function, item.call);
         s.early_scaled = s.scaled;
@@ -289,11 +335,19 @@ void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
 void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
+    // A scale that nothing takes out or changes is meant: Adam divides by it.
+    const bool is_static = !(mask(*root_) & (mask_of(scaler_step) | mask_of(update) | mask_of(unscale)));
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::scaler_step);
         if (duty.due() && !duty.skipped && s.scaled.known() && !state.plain.known() &&
             !disabled(s.key, state))
-            report({Defect::step_around, here, s.scaled, {}, s.key, optimizer});
+            report({Defect::step_around,
+                    here,
+                    s.scaled,
+                    {},
+                    s.key,
+                    optimizer,
+                    is_static ? Severity::note : proven_by(duty)});
         for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
             s.duty(d).active = false;
     }

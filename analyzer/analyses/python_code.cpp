@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "analyzer/analyses/support.hpp"
@@ -64,28 +66,50 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
 }  // namespace
 
 CodeKind code_kind(std::string_view path) {
+    constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
+    constexpr std::array<std::string_view, 3> kBenchmarks{"benchmarks", "benchmark", "bench"};
+    const auto in_any = [path](std::span<const std::string_view> folders) {
+        return std::ranges::any_of(folders, [path](std::string_view f) { return has_component(path, f); });
+    };
     const std::string_view file = path.substr(path.rfind('/') + 1);
-    if (file.starts_with("test_") || file.ends_with("_test.py") || file == "conftest.py" ||
-        has_component(path, "tests") || has_component(path, "test") || has_component(path, "testing"))
+    const std::string_view stem = file.substr(0, file.find('.'));
+    if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (has_component(path, "benchmarks") || has_component(path, "benchmark")) return CodeKind::benchmark;
+    if (stem.starts_with("bench_") || stem.starts_with("benchmark") || in_any(kBenchmarks))
+        return CodeKind::benchmark;
     return CodeKind::product;
 }
 
-CodeKind code_kind(Symbol file) {
-    thread_local Symbol last;
-    thread_local CodeKind kind = CodeKind::product;
-    if (file != last) {
-        kind = code_kind(file.str());
-        last = file;
-    }
-    return kind;
+CodeKind code_kind(const RuleContext& context, Symbol file) {
+    struct Known {
+        Symbol file;
+        std::string root;
+        CodeKind kind = CodeKind::product;
+    };
+    thread_local Known last;
+    if (file == last.file && context.root == last.root) return last.kind;
+    std::string_view path = file.str();
+    if (!context.root.empty() && path.starts_with(context.root)) path.remove_prefix(context.root.size());
+    last = {file, std::string(context.root), code_kind(path)};
+    return last.kind;
 }
 
 Severity severity_in(CodeKind kind, Severity severity) {
-    if (severity == Severity::error && kind != CodeKind::product) return Severity::warning;
-    if (severity == Severity::warning && kind == CodeKind::test) return Severity::note;
-    return severity;
+    if (kind == CodeKind::product) return severity;
+    return severity == Severity::error ? Severity::warning : Severity::note;
+}
+
+bool describes_shapes(const Function& f) {
+    constexpr std::array<std::string_view, 4> kRegisters{"register_fake", "impl_abstract", "register_meta",
+                                                         "register_abstract"};
+    return std::ranges::any_of(f.annotations, [&](Symbol annotation) {
+        const std::string_view text = annotation.str();
+        const std::size_t arguments = std::min(text.find('('), text.size());
+        const std::string_view rest = text.substr(arguments);
+        return any_of(leaf(text.substr(0, arguments)), kRegisters) ||
+               rest.find("'Meta'") != std::string_view::npos ||
+               rest.find("\"Meta\"") != std::string_view::npos;
+    });
 }
 
 bool is_dtype_guarded(const Function& f, std::uint32_t block) {

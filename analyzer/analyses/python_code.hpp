@@ -1,11 +1,11 @@
 #pragma once
 
-// Properties of Python code beside its calls: whether it is a test, and whether a branch has already tested
-// the dtype.
+// Properties of code beside its calls: whether it is a test, and whether a branch has already tested the dtype.
 
 #include <cstdint>
 #include <string_view>
 
+#include "analyzer/analyses/context.hpp"
 #include "analyzer/analyses/finding.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/calls.hpp"
@@ -15,10 +15,15 @@ namespace mp::lint {
 // Tests compare precisions on purpose, benchmarks run without a training to protect.
 enum class CodeKind : std::uint8_t { product, test, benchmark };
 CodeKind code_kind(std::string_view path);
-// The same of a file; to ask for one file again and again, as loops over functions do, costs nothing.
-CodeKind code_kind(Symbol file);
-// One level lower in tests; in benchmarks an error is a warning.
+// The same of a file of the program: directories above the project do not count. To ask for one file again and
+// again, as loops over functions do, costs nothing.
+CodeKind code_kind(const RuleContext&, Symbol file);
+// One level lower in tests and benchmarks.
 Severity severity_in(CodeKind, Severity);
+
+// Torch calls it with tensors that have shapes and no elements, when it traces a custom op:
+// @torch.library.register_fake, impl_abstract, a kernel for the key Meta.
+bool describes_shapes(const Function&);
 
 // The block runs only on one side of a branch that tests for a floating dtype or for a precision flag: `if
 // x.dtype == torch.float16`, `if self.fp16`. The code in it was written for that side.

@@ -115,7 +115,7 @@ private:
         }
         if (is_low_precision(call.result.dtype))
             add(call, value, *number, Role::none, dtype,
-                {.dtype = call.result.dtype, .proven = true, .chain = {}});
+                {.dtype = call.result.dtype, .proven = !call.result.assumed, .chain = {}});
         else if (dtype)
             add(call, value, *number, Role::none, dtype, dtypes_.of(f_, *dtype));
         return true;
@@ -166,7 +166,8 @@ private:
                         .dtype = met.dtype,
                         .value = number,
                         .role = role,
-                        .proven = is_proven_low(met.dtype) && met.proven && (!region || written),
+                        .proven = is_proven_low(met.dtype) && met.proven && (!region || written) &&
+                                  !(value && value->assumed),
                         .tensor = true,
                         .notes = std::move(notes),
                         .call = &call,

@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -99,7 +100,7 @@ private:
         if (!is_low_precision(is.dtype) || !bound.integers) return;
         if (bound.largest && *bound.largest <= limit) return;
         if (is_dtype_guarded(f, call.block)) return;
-        report(f, call, is.proven ? error_if_proven(is.dtype) : Severity::warning,
+        report(f, call, severity_of(bound, is),
                "positions are held in " + std::string(label(is.dtype)) + ": integers are exact only up to " +
                    stalls_at(is.dtype) + and_overflows(is.dtype),
                std::move(is.chain));
@@ -112,11 +113,20 @@ private:
         if (!name.starts_with("self.") || !bound_of(source).integers) return;
         const Call* buffer = registers(f, name.substr(5));
         if (!buffer) return;
-        report(f, call, Severity::warning,
+        if (!half_) half_.emplace(context_);
+        std::vector<Note> notes = half_->of(f);
+        const Severity severity = notes.empty() ? Severity::note : Severity::warning;
+        notes.push_back({buffer->span, "the buffer is registered here"});
+        report(f, call, severity,
                "positions take the dtype of the buffer '" + std::string(name) +
                    "', which a cast of the model makes half: integers are then exact only up to " +
                    stalls_at(DType::lowp),
-               {{buffer->span, "the buffer is registered here"}});
+               std::move(notes));
+    }
+
+    // An error needs a range that is known to be too long.
+    static Severity severity_of(const Bound& bound, const TensorDType& is) {
+        return is.proven && bound.largest ? error_if_proven(is.dtype) : Severity::warning;
     }
 
     static bool is_attribute(const Operand& value, std::string_view attribute) {
@@ -157,6 +167,7 @@ private:
 
     const RuleContext& context_;
     TensorDTypes dtypes_;
+    std::optional<HalfModels> half_;
     Findings& out_;
 };
 

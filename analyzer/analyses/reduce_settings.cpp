@@ -11,15 +11,19 @@
 namespace mp::lint {
 namespace {
 
+// Whether the ranks divide before they add: then no total is larger than a gradient.
+enum class Divides : std::uint8_t { later, first };
+
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            std::string_view who, std::string_view fix, Findings& out) {
+            std::string_view who, Divides divides, std::string_view fix, Findings& out) {
+    const bool first = divides == Divides::first;
     emit(context, f,
          {.rule = "MP409",
-          .severity = Severity::warning,
+          .severity = first ? Severity::note : Severity::warning,
           .span = span,
           .message = std::string(who) + " reduces gradients in " + std::string(label(dtype)) +
                      ": every addition rounds to " + std::to_string(significant_bits(dtype)) + " bits" +
-                     and_overflows(dtype, "a total"),
+                     (first ? std::string() : and_overflows(dtype, "a total")),
           .fix = std::string(fix),
           .notes = {},
           .function = {}},
@@ -31,7 +35,7 @@ void in_fsdp(const RuleContext& context, Findings& out) {
     for (const Engine& engine : engines_of(context)) {
         const bool fsdp = engine.kind == EngineKind::fsdp1 || engine.kind == EngineKind::fsdp2;
         if (!fsdp || !engine.function || !is_low_precision(engine.reduce)) continue;
-        report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind),
+        report(context, *engine.function, engine.at, engine.reduce, name_of(engine.kind), Divides::later,
                "give it reduce_dtype=torch.float32", out);
     }
 }
@@ -43,7 +47,7 @@ void in_hook(const RuleContext& context, const Function& f, const Call& call, Fi
     for (const Operand& value : call.args) {
         const std::string_view hook = leaf(value.constant.empty() ? value.name.str() : value.constant.str());
         if (hook == "fp16_compress_hook" || hook == "bf16_compress_hook")
-            report(context, f, call.span, hook[0] == 'f' ? DType::fp16 : DType::bf16, hook,
+            report(context, f, call.span, hook[0] == 'f' ? DType::fp16 : DType::bf16, hook, Divides::first,
                    "register it only where the bandwidth needs it, and compare the loss", out);
     }
 }
@@ -51,7 +55,8 @@ void in_hook(const RuleContext& context, const Function& f, const Call& call, Fi
 void in_setting(const RuleContext& context, const Function& f, const Setting& setting, Findings& out) {
     if (setting.key.str() != "communication_data_type") return;
     const DType dtype = dtype_from_name(spelled(setting.value)).value_or(DType::unknown);
-    if (is_low_precision(dtype)) report(context, f, setting.span, dtype, "DeepSpeed", "set it to fp32", out);
+    if (is_low_precision(dtype))
+        report(context, f, setting.span, dtype, "DeepSpeed", Divides::later, "set it to fp32", out);
 }
 
 // bf16=True, fp16=True, params_dtype=torch.bfloat16 of some call in the file: the model is half.
@@ -78,7 +83,8 @@ void in_megatron(const RuleContext& context, const Function& f, const Call& call
                                                      "accumulate_allreduce_grads_in_fp32"};
     for (const std::string_view flag : kFlags)
         if (is_false(keyword_argument(call, flag)) && has_half_model(context.program, f.span.file))
-            report(context, f, call.span, DType::lowp, std::string(flag) + "=False", "set it to True", out);
+            report(context, f, call.span, DType::lowp, std::string(flag) + "=False", Divides::later,
+                   "set it to True", out);
 }
 
 }  // namespace

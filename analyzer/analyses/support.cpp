@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 
 #include "analyzer/analyses/python_code.hpp"
+#include "analyzer/region/classes.hpp"
 
 namespace mp::lint {
 namespace {
@@ -67,6 +69,10 @@ std::string quoted(std::string_view name) {
     return name.empty() ? std::string() : " '" + std::string(name) + "'";
 }
 
+const Classes& classes_of(const RuleContext& context) {
+    return context.classes.get([&] { return std::make_shared<const Classes>(context.program.functions()); });
+}
+
 bool computes_statistics(const Function& function) {
     const auto in_call = [](const Call& call) { return std::ranges::any_of(call.args, is_statistic); };
     const auto in_cast = [](const Cast& cast) { return is_statistic(cast.source); };
@@ -74,7 +80,8 @@ bool computes_statistics(const Function& function) {
 }
 
 void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
-    if (is_python(function)) finding.severity = severity_in(code_kind(finding.span.file), finding.severity);
+    if (describes_shapes(function)) return;
+    finding.severity = severity_in(code_kind(context, finding.span.file), finding.severity);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

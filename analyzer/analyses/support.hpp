@@ -36,11 +36,14 @@ std::string_view naming(const Operand&);
 // " 'acc'" or "" : for messages that read well with and without a name.
 std::string quoted(std::string_view name);
 
+// The Python classes of the program, found at the first call for a context and kept with it.
+const Classes& classes_of(const RuleContext&);
+
 // A variance, a mean, a sum of squares or an inverse root appears in this function.
 bool computes_statistics(const Function&);
 
-// Findings in Python tests and benchmarks have a lower severity (severity_in). Adds the enclosing function
-// and, after the finding's own notes, the reasons for its dtypes.
+// A function that only describes shapes has no findings. Findings in tests and benchmarks have a lower severity
+// (severity_in). Adds the enclosing function and, after the finding's own notes, the reasons for its dtypes.
 void emit(const RuleContext&, const Function&, Finding, Findings& out);
 
 // For a rule that judges calls of certain names or ops: `name` is called once per name, `op` once per op,

@@ -81,8 +81,11 @@ TensorDType TensorDTypes::once(const void* key, std::int32_t index, Find find) {
 
 TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     ResolvedDType found = context_.program.dtype_of(f, operand);
-    if (found.dtype != DType::unknown)
-        return {.dtype = found.dtype, .proven = true, .chain = std::move(found.chain)};
+    if (found.dtype != DType::unknown) {
+        const Call* made = operand.dtype == DType::unknown ? call_of(f, operand) : nullptr;
+        const bool assumed = operand.assumed || (made && made->result.assumed);
+        return {.dtype = found.dtype, .proven = !assumed, .chain = std::move(found.chain)};
+    }
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
     if (operand.param != kNone) return of_parameter(f, operand.param);
@@ -90,7 +93,8 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
 }
 
 TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
-    if (call.result.dtype != DType::unknown) return {.dtype = call.result.dtype, .proven = true, .chain = {}};
+    if (call.result.dtype != DType::unknown)
+        return {.dtype = call.result.dtype, .proven = !call.result.assumed, .chain = {}};
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
         if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
@@ -201,7 +205,7 @@ TensorDType TensorDTypes::of_returned(const Function& callee, Find find) {
         if (first)
             common = std::move(found);
         else if (found.dtype != common.dtype)
-            return unknown();
+            common = {.dtype = common_dtype(found.dtype, common.dtype), .proven = false, .chain = {}};
         first = false;
     }
     return common;

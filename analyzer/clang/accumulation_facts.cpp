@@ -24,6 +24,15 @@ const Frame* outermost(const Frame* frame) {
     return frame;
 }
 
+bool reads_low_precision(const Expr& value) {
+    bool found = false;
+    for_each_expr(&value, [&](const Expr& e) {
+        if (!found && isa<DeclRefExpr, CallExpr>(e))
+            found = is_low_precision(element_type(e.getType()).dtype);
+    });
+    return found;
+}
+
 // The statement list or branch that contains the statement. The unrolled steps of one tree share it.
 const Stmt* block_of(const Body& body, const Stmt* s) {
     while (s && !isa<CompoundStmt>(s)) s = body.parent(s);
@@ -99,15 +108,42 @@ Accumulation Flow::describe(const Step& step, const Accumulate& found,
     return a;
 }
 
+// A float sum of squares that were computed in low precision: acc += __half2float(__hmul(x, x)).
+std::optional<Accumulation> Flow::squared_before(const Step& step) const {
+    if (step.frame || !step.value || terms.dtype(step.target) != DType::fp32) return std::nullopt;
+    if (!reads_low_precision(*step.write->value) || terms.root().loops_around(step.site).empty())
+        return std::nullopt;
+    const auto found = accumulate(step);
+    if (!found || is_extreme(found->op) || found->tree || found->added.empty()) return std::nullopt;
+    const bool low = std::ranges::all_of(found->added, [&](const Summand& s) {
+        return terms.is_square(s) && is_low_precision(terms.dtype(terms.strip(s.term)));
+    });
+    const auto loops = low ? gathering_loops(step) : std::vector<const Stmt*>{};
+    if (loops.empty()) return std::nullopt;
+    return describe(step, *found, loops);
+}
+
 void Flow::add_accumulations(Function& out) const {
     const Body& root = terms.root();
     std::set<std::pair<const ValueDecl*, const Stmt*>> unrolled;  // unrolled trees
     std::map<std::pair<const ValueDecl*, const Stmt*>, std::size_t> fact_of;
+    const std::vector<const Step*> written_out = written_out_trees();
     for (const Step& step : steps) {
-        if (!is_low_precision_value(step.target) || !step.place.base) continue;
+        if (!step.place.base) continue;
+        if (!is_low_precision_value(step.target)) {
+            if (auto squares = squared_before(step)) out.accumulations.push_back(*squares);
+            continue;
+        }
         if (step.frame && reported_by_helper(step)) continue;
-        const auto found = accumulate(step);
+        auto found = accumulate(step);
         if (!found) continue;
+        const bool branches = std::ranges::find(written_out, &step) != written_out.end();
+        found->tree = found->tree || branches;
+        // A butterfly: signs change between its steps (see is_tree_step).
+        const bool swaps = !found->tree && std::ranges::any_of(found->added, [&](const Summand& s) {
+            return is_shuffle_of(s.term, step.target);
+        });
+        if (swaps) continue;
         const auto loops = gathering_loops(step);
         const bool dead = std::ranges::any_of(root.loops_around(step.site),
                                               [&](const Stmt* loop) { return root.describe(loop).never; });
@@ -116,7 +152,7 @@ void Flow::add_accumulations(Function& out) const {
         if (loops.empty() && !member && !found->tree) continue;
         if (member && is_extreme(found->op)) continue;
         if (loops.empty() && found->tree) {
-            const std::pair key{step.place.base, block_of(root, step.site)};
+            const std::pair key{step.place.base, branches ? nullptr : block_of(root, step.site)};
             if (!unrolled.insert(key).second) {
                 ++out.accumulations[fact_of[key]].trips;
                 continue;

@@ -1,6 +1,8 @@
 // Accumulators: storage to which a loop, a tree reduction or repeated calls add.
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "analyzer/clang/local_flow_impl.hpp"
 #include "analyzer/clang/types.hpp"
@@ -29,10 +31,27 @@ void Flow::collect_steps() {
                 continue;
         steps.push_back(step_of(write, nullptr, write.site, nullptr));
     }
-    for (const Expr* call : root.calls())
-        collect_helper_steps(*cast<CallExpr>(call), *cast<CallExpr>(call), nullptr);
+    for (const Expr* e : root.calls()) {
+        const auto& call = *cast<CallExpr>(e);
+        collect_helper_steps(call, call, nullptr);
+        collect_library_store(call);
+    }
     for (std::size_t i = 0; i < steps.size(); ++i) steps[i].position = {root.order(steps[i].site), i};
     std::ranges::sort(steps, {}, &Step::position);
+}
+
+void Flow::collect_library_store(const CallExpr& call) {
+    const FunctionDecl* callee = call.getDirectCallee();
+    const auto store = callee ? library_store(*callee, call) : std::nullopt;
+    if (!store) return;
+    Write& write = library_writes.emplace_back();
+    write.site = &call, write.kind = WriteKind::assign;
+    write.target = call.getArg(store->target)->IgnoreParenImpCasts();
+    write.value = call.getArg(store->source)->IgnoreParenImpCasts();
+    Step step = step_of(write, nullptr, &call, nullptr);
+    step.place = terms.pointee(step.target);
+    step.position = {terms.root().order(&call), steps.size()};
+    library_stores.push_back(std::move(step));
 }
 
 // Collects the changes that a call makes to storage of the root: through a pointer, a reference, an object
@@ -64,7 +83,8 @@ bool Flow::is_shuffle_of(Term t, Term place) const {
     const Term resolved = terms.resolve(t);
     const auto own = [&](Term e) {
         const Arith a = terms.arithmetic(e);
-        return a.kind == Arithmetic::shuffle && terms.same(a.args[0], place);
+        return a.kind == Arithmetic::shuffle &&
+               (terms.same(a.args[0], place) || terms.same(terms.resolve(a.args[0]), place));
     };
     if (own(resolved)) return true;
     const auto* call = resolved ? dyn_cast<CallExpr>(resolved.expr) : nullptr;
@@ -106,6 +126,14 @@ bool Flow::is_tree_step(const Step& step, const std::vector<Summand>& added) con
     const Body& body = terms.body_of(step.at);
     const auto loops = body.loops_around(step.site);
     const bool halving = !loops.empty() && body.describe(loops.front()).halving;
+    // A butterfly, such as a Hadamard transform, changes signs between its steps: not a sum.
+    const bool rewritten = !loops.empty() && std::ranges::any_of(steps, [&](const Step& other) {
+        const bool changes =
+            other.write->kind == WriteKind::other || other.write->kind == WriteKind::multiply;
+        return changes && other.place.base == step.place.base && other.place.frame == step.place.frame &&
+               body.contains(loops.front(), other.site);
+    });
+    if (rewritten) return false;
     for (const Summand& s : added) {
         if (is_shuffle_of(s.term, step.target)) return true;
         if (!step.place.element || !halving) continue;
@@ -115,6 +143,45 @@ bool Flow::is_tree_step(const Step& step, const std::vector<Summand>& added) con
             return true;
     }
     return false;
+}
+
+// The constant c of `v += s[t + c]`, where s is an array of the function or of its caller; 0: none.
+std::uint64_t Flow::fixed_stride(const Step& step, const ValueDecl*& from) const {
+    const auto found = accumulate(step);
+    if (!found || found->tree || found->added.size() != 1) return 0;
+    const Place read = terms.place(terms.resolve(found->added.front().term));
+    if (!read.base || read.frame || read.address.empty()) return 0;
+    from = read.base;
+    const Arith index = terms.arithmetic(terms.resolve(read.address.front()));
+    if (index.kind != Arithmetic::add) return 0;
+    const auto a = terms.number(index.args[0]), b = terms.number(index.args[1]);
+    const double stride = a ? *a : b.value_or(0);
+    return stride >= 1 && stride <= 4096 ? static_cast<std::uint64_t>(stride) : 0;
+}
+
+std::vector<const Step*> Flow::written_out_trees() const {
+    struct Tree {
+        std::set<std::uint64_t> strides;
+        std::vector<const Step*> steps;
+    };
+    std::map<std::pair<const ValueDecl*, const ValueDecl*>, Tree> trees;
+    for (const Step& step : steps) {
+        if (step.frame || !step.place.base || !is_low_precision_value(step.target)) continue;
+        const ValueDecl* from = nullptr;
+        const std::uint64_t stride = fixed_stride(step, from);
+        if (stride == 0) continue;
+        Tree& tree = trees[{step.place.base, from}];
+        tree.strides.insert(stride);
+        tree.steps.push_back(&step);
+    }
+    std::vector<const Step*> out;
+    for (const auto& [key, tree] : trees) {
+        const bool halves = std::ranges::any_of(tree.strides, [&](std::uint64_t s) {
+            return tree.strides.contains(2 * s) && tree.strides.contains(4 * s);
+        });
+        if (halves) out.insert(out.end(), tree.steps.begin(), tree.steps.end());
+    }
+    return out;
 }
 
 std::optional<Accumulate> Flow::accumulate(const Step& step) const {

@@ -344,4 +344,19 @@ const Expr* Body::definition(const VarDecl* variable) const {
     return straight ? only->value : nullptr;
 }
 
+const Expr* Body::origin(const VarDecl* variable) const {
+    if (!variable || isa<ParmVarDecl>(variable) || !variable->isLocalVarDecl() || variable->isStaticLocal() ||
+        !variable->getType()->isPointerType())
+        return nullptr;
+    const Expr* first = nullptr;
+    for (const Write* w : writes_to(variable)) {
+        if (!w->whole) continue;
+        if (w->kind == WriteKind::init)
+            first = w->value;
+        else if (w->kind != WriteKind::add && w->kind != WriteKind::subtract && w->kind != WriteKind::step)
+            return nullptr;
+    }
+    return first;
+}
+
 }  // namespace mp::lint

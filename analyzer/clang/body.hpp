@@ -76,6 +76,9 @@ public:
     // The only expression ever assigned to a local variable; null when it is assigned twice, in a branch,
     // or through its address.
     const clang::Expr* definition(const clang::VarDecl*) const;
+    // The value at the declaration of a local pointer that is afterwards only moved (p += n, ++p), so that it
+    // stays in one array; null otherwise.
+    const clang::Expr* origin(const clang::VarDecl*) const;
     // A compile-time integer, also through such locals.
     std::optional<std::int64_t> constant(const clang::Expr*) const;
 

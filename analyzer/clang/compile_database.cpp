@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/clang/command_line.hpp"
+#include "analyzer/clang/device_header.hpp"
 #include "analyzer/clang/extract.hpp"
 #include "kernels/base/paths.hpp"
 
@@ -190,6 +192,7 @@ CompileCommand default_command(const std::string& file, const std::vector<std::s
         .file = full, .directory = directory.string(), .arguments = {"clang++", "-std=c++20"}};
     const std::string extension = fs::path(full).extension().string();
     if (extension == ".c") command.arguments = {"clang"};
+    if (holds_device_code(full)) command.arguments.insert(command.arguments.end(), {"-x", "cuda"});
     for (const auto& root : include_roots(full)) command.arguments.push_back("-I" + root);
     command.arguments.insert(command.arguments.end(), flags_after_dashes.begin(), flags_after_dashes.end());
     command.arguments.insert(command.arguments.end(), {"-c", full});

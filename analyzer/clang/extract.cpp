@@ -1,6 +1,7 @@
 #include "analyzer/clang/extract.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <unordered_map>
 
@@ -184,9 +185,41 @@ std::string device_pass_name(const Invocation& invocation) {
     return "device";
 }
 
-bool uses_our_cuda_headers(const Invocation& invocation) {
+bool uses_our(const char* set, const Invocation& invocation) {
     const auto& all = invocation.host;
-    return std::find(all.begin(), all.end(), header_places().ours + "/cuda") != all.end();
+    return std::find(all.begin(), all.end(), header_places().ours + "/" + set) != all.end();
+}
+
+bool read_installed_headers(const Unit& unit, const std::vector<std::string>& installed) {
+    return std::ranges::any_of(unit.dependencies, [&](const Dependency& d) {
+        return std::ranges::any_of(installed,
+                                   [&](const std::string& dir) { return d.path.str().starts_with(dir); });
+    });
+}
+
+bool is_one_of_ours(Symbol header) {
+    return std::ranges::any_of(std::array{"cuda", "torch", "other"}, [&](const char* set) {
+        return fs::exists(header_places().ours + "/" + set + "/" + std::string(header.str()));
+    });
+}
+
+// Whether our headers may parse where the installed ones do not.
+bool may_need_ours(const Unit& unit, const std::vector<std::string>& installed) {
+    const bool has_toolkit = unit.headers.str().starts_with("toolkit");
+    return unit.state != UnitState::ok &&
+           (has_toolkit || read_installed_headers(unit, installed) ||
+            std::ranges::any_of(unit.coverage.missing_headers, is_one_of_ours));
+}
+
+std::size_t faults(const Unit& unit) {
+    return unit.coverage.errors + unit.coverage.missing_headers.size() + unit.coverage.unresolved;
+}
+
+void add_dependencies(Unit& unit, const Unit& other) {
+    auto& all = unit.dependencies;
+    all.insert(all.end(), other.dependencies.begin(), other.dependencies.end());
+    std::ranges::sort(all, {}, [](const Dependency& d) { return d.path.str(); });
+    all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
 std::string canonical_root(const std::string& root) {
@@ -226,8 +259,8 @@ public:
         unit_.path = Symbol(invocation.file);
         unit_.language = invocation.language;
         unit_.headers = Symbol(invocation.headers);
-        if (uses_our_cuda_headers(invocation))
-            files_->hide_cuda_headers({"/usr/local/include", "/usr/include"});
+        if (uses_our("cuda", invocation)) files_->hide(GuardedFiles::Headers::cuda);
+        if (uses_our("torch", invocation)) files_->hide(GuardedFiles::Headers::torch);
         for (const auto& flag : invocation.flags) unit_.flags.emplace_back(flag);
     }
 
@@ -287,7 +320,15 @@ private:
 }  // namespace
 
 Unit extract(const Invocation& invocation, const ExtractOptions& options) {
-    return Extraction(invocation, options).run();
+    Unit unit = Extraction(invocation, options).run();
+    if (invocation.with_our_headers.empty() || !may_need_ours(unit, invocation.installed)) return unit;
+    Unit ours = Extraction(invocation.with_our_headers.front(), options).run();
+    // Equally good: ours, so that the findings do not depend on what a machine has installed.
+    const bool worse = ours.state > unit.state || (ours.state == unit.state && faults(ours) > faults(unit));
+    add_dependencies(worse ? unit : ours, worse ? ours : unit);
+    if (worse) return unit;
+    if (unit.headers != ours.headers) ours.headers = Symbol("stubs instead of " + invocation.headers);
+    return ours;
 }
 
 std::string extractor_version() {

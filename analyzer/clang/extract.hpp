@@ -21,13 +21,15 @@ struct CompileCommand {
 // The CUDA headers for .cu files and the C++ files that include them.
 enum class CudaHeaders : std::uint8_t { automatic, toolkit, stubs };
 
-// The PyTorch headers: `automatic` uses those that the build finds, else ours; `stubs` always uses ours.
-enum class TorchHeaders : std::uint8_t { automatic, stubs };
+// The PyTorch headers: `automatic` uses those that the build finds, else ours; `stubs` always uses ours;
+// `directory` uses those in ExtractOptions::torch_path.
+enum class TorchHeaders : std::uint8_t { automatic, stubs, directory };
 
 struct ExtractOptions {
     CudaHeaders cuda = CudaHeaders::automatic;
     TorchHeaders torch = TorchHeaders::automatic;
     std::string cuda_path = {};     // of the toolkit; empty: CUDA_PATH, CUDA_HOME, /usr/local/cuda
+    std::string torch_path = {};    // of libtorch, its include directory, or a site-packages with torch
     bool exact = false;             // also parse function bodies of system headers
     std::string project_root = {};  // files below it are user code; empty: every file that is not a system
                                     // header
@@ -47,12 +49,17 @@ struct Invocation {
     std::vector<std::string> architectures;  // every sm_NN or compute_NN in the command
     std::string headers;                     // as Unit::headers
     std::vector<std::string> warnings;       // "@missing.rsp: cannot be read", dropped -fplugin=
+    std::vector<std::string> installed;      // directories of the toolkit and the libtorch in use, if any
+    // The same command with our headers in place of those, unless the user chose them: at most one. It is
+    // run when this one does not parse cleanly.
+    std::vector<Invocation> with_our_headers;
 };
 
 // Translates a command. Never fails: unknown options are dropped and named in `warnings`.
 Invocation make_invocation(const CompileCommand&, const ExtractOptions&);
 
-// Runs the passes and returns the facts. Never throws and never exits: a unit that does not parse has state
+// Runs the passes and returns the facts; runs them again with our headers if the installed ones are incomplete
+// or too old for the code, and returns the cleaner unit. Never throws and never exits: a unit that does not parse has state
 // `partial` or `failed`, and Coverage contains the reasons. clang may still crash, so callers run this in a
 // separate process.
 Unit extract(const Invocation&, const ExtractOptions&);
@@ -68,7 +75,7 @@ struct CompileDatabase {
 };
 
 // The command when there is no database: C++20, or CUDA by the file's extension, with the file's own
-// directory and the usual include directories of the project.
+// directory and the usual include directories of the project. A header with kernels is CUDA.
 CompileCommand default_command(const std::string& file, const std::vector<std::string>& flags_after_dashes);
 
 // Everything that changes facts beside sources and flags: clang's version and the content hash of our

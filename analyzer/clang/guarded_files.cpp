@@ -27,6 +27,12 @@ constexpr llvm::StringLiteral kCudaNames[] = {
     "fatbinary", "host_config", "host_defines", "library_types", "math_constants", "math_functions", "mma.h",
     "nccl", "npp", "nv", "sm_", "surface_", "texture_", "thrust/", "vector_functions", "vector_types"};
 // clang-format on
+constexpr llvm::StringLiteral kTorchNames[] = {"ATen/", "c10/", "caffe2/", "torch/"};
+
+llvm::ArrayRef<llvm::StringLiteral> names_of(GuardedFiles::Headers headers) {
+    if (headers == GuardedFiles::Headers::cuda) return kCudaNames;
+    return kTorchNames;
+}
 
 // Hashes the bytes that are parsed, so that an edit during the parse cannot give the cache a wrong hash.
 class NotedFile : public vfs::File {
@@ -60,18 +66,23 @@ GuardedFiles::GuardedFiles(const std::string& directory) : ProxyFileSystem(vfs::
     setCurrentWorkingDirectory(directory);  // if it does not exist, its files are missing
 }
 
-void GuardedFiles::hide_cuda_headers(const std::vector<std::string>& dirs) {
-    for (const auto& dir : dirs) hidden_.push_back(dir + "/");
+void GuardedFiles::hide(Headers headers) {
+    for (const char* dir : {"/usr/local/include", "/usr/include"}) hide_in(headers, dir);
+}
+
+void GuardedFiles::hide_in(Headers headers, const std::string& directory) {
+    hidden_.emplace_back(directory + "/", headers);
 }
 
 bool GuardedFiles::is_hidden(const llvm::Twine& path) const {
     if (hidden_.empty()) return false;
     llvm::SmallString<256> text;
     const llvm::StringRef whole = path.toStringRef(text);
-    return llvm::any_of(hidden_, [&](const std::string& dir) {
+    return llvm::any_of(hidden_, [&](const auto& hidden) {
         llvm::StringRef rest = whole;
-        return rest.consume_front(dir) &&
-               llvm::any_of(kCudaNames, [&](llvm::StringRef name) { return rest.starts_with(name); });
+        return rest.consume_front(hidden.first) &&
+               llvm::any_of(names_of(hidden.second),
+                            [&](llvm::StringRef name) { return rest.starts_with(name); });
     });
 }
 

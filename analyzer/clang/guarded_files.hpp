@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/facts/model.hpp"
@@ -19,9 +20,11 @@ public:
     // Relative paths are relative to `directory`. The process's own directory does not change.
     explicit GuardedFiles(const std::string& directory);
 
-    // Hides the CUDA headers in these directories from now on: a distribution's toolkit in /usr/include
-    // must not mix with our stubs.
-    void hide_cuda_headers(const std::vector<std::string>& dirs);
+    enum class Headers : std::uint8_t { cuda, torch };
+    // Hides these headers in the system's directories from now on: a distribution's toolkit or libtorch in
+    // /usr/include must not mix with our stubs.
+    void hide(Headers);
+    void hide_in(Headers, const std::string& directory);
 
     llvm::ErrorOr<llvm::vfs::Status> status(const llvm::Twine& path) override;
     bool exists(const llvm::Twine& path) override { return static_cast<bool>(status(path)); }
@@ -34,7 +37,7 @@ public:
 private:
     bool is_hidden(const llvm::Twine& path) const;
 
-    std::vector<std::string> hidden_;  // each ends in '/'
+    std::vector<std::pair<std::string, Headers>> hidden_;  // each directory ends in '/'
     std::map<std::string, Dependency> read_;
 };
 

@@ -157,6 +157,7 @@ private:
             notes_.warn("no CUDA toolkit" + (options_.cuda_path.empty() ? "" : " in " + options_.cuda_path) +
                         "; mp-lint's own CUDA headers are used");
         }
+        if (!toolkit.path.empty()) invocation_.installed.push_back(toolkit.path + "/include/");
         return toolkit;
     }
 
@@ -200,23 +201,39 @@ private:
 
     // PyTorch's own headers if the build has them, ours otherwise. Never both.
     void torch_headers() {
-        if (options_.torch == TorchHeaders::stubs) return torch_stubs();
-        auto dirs = user_.include_dirs;
-        dirs.insert(dirs.end(), {"/usr/local/include", "/usr/include"});
-        const bool real = std::any_of(dirs.begin(), dirs.end(), has_torch_headers);
-        rewrite_dirs([](const std::string& dir) { return has_torch_headers(dir) ? "-isystem" : ""; });
-        if (!real) return later("-idirafter", ours("torch"));
+        const auto dirs = installed_torch();
+        const bool drop = dirs.empty() || options_.torch == TorchHeaders::directory;
+        rewrite_dirs([&](const std::string& dir) -> string_view {
+            return !has_torch_headers(dir) ? "" : drop ? "drop" : "-isystem";
+        });
+        // GuardedFiles hides a libtorch-dev in the system's directories.
+        if (dirs.empty()) return later("-idirafter", ours("torch"));
         for (const auto& dir : dirs) {
+            if (options_.torch == TorchHeaders::directory) later("-isystem", dir);
             const auto api = fs::path(dir) / "torch/csrc/api/include";
             if (fs::is_directory(api)) later("-idirafter", api.string());
+            for (const auto* part : {"/torch/", "/ATen/", "/c10/", "/caffe2/"})
+                invocation_.installed.push_back(dir + part);
         }
         later("-idirafter", ours("shims"));
     }
 
-    // Before the system's directories, which may contain libtorch-dev.
-    void torch_stubs() {
-        rewrite_dirs([](const std::string& dir) { return has_torch_headers(dir) ? "drop" : ""; });
-        later("-isystem", ours("torch"));
+    // The include directories with the libtorch to use; none: our headers.
+    std::vector<std::string> installed_torch() {
+        if (options_.torch == TorchHeaders::stubs) return {};
+        auto dirs = user_.include_dirs;
+        dirs.insert(dirs.end(), {"/usr/local/include", "/usr/include"});
+        if (options_.torch == TorchHeaders::directory) {
+            const std::string& given = options_.torch_path;
+            dirs = {given + "/torch/include", given + "/include", given};
+        }
+        std::erase_if(dirs, [](const std::string& dir) { return !has_torch_headers(dir); });
+        if (options_.torch == TorchHeaders::directory) {
+            if (dirs.empty())
+                notes_.warn("no libtorch in " + options_.torch_path + "; mp-lint's own headers are used");
+            dirs.resize(std::min<std::size_t>(dirs.size(), 1));
+        }
+        return dirs;
     }
 
     // The macros that torch's extension builder defines; without them comparisons of c10::Half are
@@ -299,7 +316,13 @@ private:
 }  // namespace
 
 Invocation make_invocation(const CompileCommand& command, const ExtractOptions& options) {
-    return Builder(command, options).run();
+    Invocation made = Builder(command, options).run();
+    ExtractOptions ours = options;
+    if (options.cuda == CudaHeaders::automatic && options.cuda_path.empty()) ours.cuda = CudaHeaders::stubs;
+    if (options.torch == TorchHeaders::automatic) ours.torch = TorchHeaders::stubs;
+    const bool chosen = ours.cuda == options.cuda && ours.torch == options.torch;
+    if (!chosen && !made.installed.empty()) made.with_our_headers.push_back(Builder(command, ours).run());
+    return made;
 }
 
 }  // namespace mp::lint

@@ -128,6 +128,25 @@ bool is_library(const FunctionDecl& f) {
            f.isInStdNamespace() || sources.isInSystemHeader(f.getLocation());
 }
 
+std::optional<LibraryStore> library_store(const FunctionDecl& f, const CallExpr& call) {
+    const llvm::StringRef name = name_of_function(f);
+    const bool cached = name == "__stcs" || name == "__stcg" || name == "__stwt" || name == "__stwb";
+    std::optional<LibraryStore> found;
+    if (cached || name == "memcpy") {
+        found = LibraryStore{0, 1};
+    } else if (name == "Store" || name.starts_with("StoreDirect")) {
+        const std::string qualified = f.getQualifiedNameAsString();
+        if (!llvm::StringRef(qualified).contains("cub::")) return std::nullopt;
+        found = name == "Store" ? LibraryStore{0, 1} : LibraryStore{1, 2};
+    }
+    return found && found->source < call.getNumArgs() ? found : std::nullopt;
+}
+
+bool is_vector_of(const FunctionDecl& f) {
+    llvm::StringRef name = name_of_function(f);
+    return name.consume_front("make_") && f.getNumParams() >= 2 && llvm::isDigit(name.back());
+}
+
 bool is_conversion(const FunctionDecl& f) {
     const llvm::StringRef name = name_of_function(f);
     if (!name.starts_with("__") || f.getNumParams() == 0) return false;

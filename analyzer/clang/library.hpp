@@ -4,6 +4,7 @@
 // without a body, are looked up; the bodies of user functions are read instead.
 
 #include <cstdint>
+#include <optional>
 
 #include "clang/AST/Decl.h"
 #include "clang/AST/Expr.h"
@@ -36,6 +37,17 @@ struct LibraryCall {
 };
 
 LibraryCall library_call(const clang::FunctionDecl&, const clang::CallExpr&);
+
+// A library function that writes values into memory: cub::BlockStore, memcpy, __stcs. The indices of the
+// pointer and of the values among the arguments.
+struct LibraryStore {
+    unsigned target = 0;
+    unsigned source = 0;
+};
+std::optional<LibraryStore> library_store(const clang::FunctionDecl&, const clang::CallExpr&);
+
+// make_float2, make_half2 ...: a vector of its arguments.
+bool is_vector_of(const clang::FunctionDecl&);
 
 // __float2half, __half22float2, __low2float ...: the result is the same value in another format or shape.
 bool is_conversion(const clang::FunctionDecl&);

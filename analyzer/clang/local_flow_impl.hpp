@@ -2,6 +2,7 @@
 
 // Shared by the files of LocalFlow: the steps in which a body changes storage, read as sums.
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
@@ -49,16 +50,22 @@ struct Flow {
 
     clang::ASTContext& context;
     Terms terms;
-    std::vector<Step> steps;  // of the root and its helpers, in text order of the root
+    std::vector<Step> steps;           // of the root and its helpers, in text order of the root
+    std::vector<Step> library_stores;  // cub::BlockStore and its like; targets are pointers
+    std::deque<Write> library_writes;  // of library_stores
 
     // accumulations.cpp
     Step step_of(const Write&, const Frame*, const clang::Stmt* site, const clang::CallExpr*) const;
     void collect_steps();
     void collect_helper_steps(const clang::CallExpr& call, const clang::CallExpr& root_call,
                               const Frame* outer);
+    void collect_library_store(const clang::CallExpr&);
     std::optional<Accumulate> accumulate(const Step&) const;
     std::optional<AccumulateOp> extreme(const Step&) const;
     bool is_tree_step(const Step&, const std::vector<Summand>& added) const;
+    // Steps of a tree that is written out: s[t] += s[t + 32]; s[t] += s[t + 16]; ...
+    std::vector<const Step*> written_out_trees() const;
+    std::uint64_t fixed_stride(const Step&, const clang::ValueDecl*& from) const;
     bool is_shuffle_of(Term shuffled, Term place) const;
     // The loops over which the place accumulates: they contain the step, but neither its declaration nor a
     // restart, and they do not select another element.
@@ -71,6 +78,7 @@ struct Flow {
     bool is_member_sum(const Step&) const;
     Stat stat_of(const Step&, const Accumulate&) const;
     Accumulation describe(const Step&, const Accumulate&, const std::vector<const clang::Stmt*>& loops) const;
+    std::optional<Accumulation> squared_before(const Step&) const;
     void add_accumulations(Function& out) const;
 
     // updates.cpp
@@ -78,6 +86,11 @@ struct Flow {
     bool keeps_residual(const Step& stored) const;
     void find_master(const Step& stored, Term value, Update&) const;
     std::optional<Update> update_of(const Step&) const;
+    // The same for registers: a local array, vector or structure into which elements were loaded, in which
+    // they were changed, and from which the step stores them.
+    const clang::VarDecl* registers_of(const Step&) const;
+    std::optional<Update> update_of_registers(const Step&, const clang::VarDecl& registers) const;
+    bool is_kept_wide(const Step& changed, const Step& stored, bool& optional) const;
     std::optional<Update> stored_parameter(const Step&) const;
     void add_updates(Function& out) const;
     // The effect of a step's store on the value it replaces.
@@ -95,6 +108,7 @@ struct Flow {
     Meaning meaning(Term) const;
     Meaning meaning_at(Term, unsigned depth) const;
     Meaning of_arithmetic(const Arith&, unsigned depth) const;
+    Meaning of_vector(const clang::CallExpr&, const Frame*, unsigned depth) const;
     Meaning of_variable(Term, unsigned depth) const;
     Meaning after(Meaning, const Write&, Term use, unsigned depth) const;
     Meaning of_gathered(Meaning before, const Accumulate&, unsigned depth) const;

@@ -107,6 +107,30 @@ Place Terms::place(Term lvalue) const {
     return place;
 }
 
+Place Terms::pointee(Term pointer) const {
+    Place place;
+    place.element = true;
+    pointer_of(pointer, place, 0);
+    return place;
+}
+
+Term Terms::part_of(Term whole, const FieldDecl& field) const {
+    whole = strip(whole);
+    const unsigned index = field.getFieldIndex();
+    if (const auto* list = dyn_cast_or_null<InitListExpr>(whole.expr))
+        return index < list->getNumInits() ? Term{list->getInit(index), whole.frame} : Term{};
+    const auto* call = dyn_cast_or_null<CallExpr>(whole.expr);
+    const FunctionDecl* callee = call ? call->getDirectCallee() : nullptr;
+    if (!callee || !is_vector_of(*callee) || index >= call->getNumArgs()) return {};
+    return {call->getArg(index), whole.frame};
+}
+
+// Whether the value of a pointer is read from memory: one of a table of pointers.
+static bool is_loaded(const Expr& pointer) {
+    const auto* unary = dyn_cast<UnaryOperator>(&pointer);
+    return isa<ArraySubscriptExpr>(pointer) || (unary && unary->getOpcode() == UO_Deref);
+}
+
 void Terms::place_of(Term t, Place& out, unsigned depth) const {
     if (!t || depth > kDeepest) return;
     t = strip(t);
@@ -137,6 +161,9 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
             return;
         }
         out.element = true;
+        const auto* field = dyn_cast<FieldDecl>(member->getMemberDecl());
+        if (!out.part && field && field->getType()->isPointerType()) out.part = field;
+        out.field = isa<DeclRefExpr>(base.expr) ? field : nullptr;
         return member->isArrow() ? pointer_of(base, out, depth + 1) : place_of(base, out, depth + 1);
     }
     out.element = true;
@@ -176,10 +203,18 @@ void Terms::pointer_of(Term t, Place& out, unsigned depth) const {
     }
     const VarDecl* variable = variable_in(t);
     if (variable && variable->getType().getNonReferenceType()->isPointerType()) {
-        if (const Expr* value = body_of(t.frame).definition(variable); value && !is_null(value)) {
+        const Body& body = body_of(t.frame);
+        const Expr* value = body.definition(variable);
+        const bool moves = !value;
+        if (moves) value = body.origin(variable);
+        if (value && !is_null(value)) {
             Place inner;
+            if (moves) inner.address.push_back(t);
+            const Term from = strip({value, t.frame});
+            if (is_loaded(*from.expr)) inner.part = variable;
             pointer_of({value, t.frame}, inner, depth + 1);
             if (inner.base) {
+                if (out.part) inner.part = out.part;
                 inner.address.append(out.address.begin(), out.address.end());
                 inner.element = true;
                 out = std::move(inner);
@@ -240,6 +275,26 @@ bool Terms::varies_at(Term t, const Stmt* loop, const Frame* frame, unsigned dep
     return found;
 }
 
+// load(registers, memory): the values that the call writes into the variable; of a library function whose
+// body is not read, the call itself.
+void Terms::add_filled(const CallExpr& call, Term variable, std::vector<Term>& sources) const {
+    const Frame* frame = enter(call, variable.frame);
+    if (!frame) {
+        const FunctionDecl* callee = call.getDirectCallee();
+        const auto store = callee ? library_store(*callee, call) : std::nullopt;
+        const bool emptied =
+            store && pointee({call.getArg(store->target), variable.frame}).base != variable_in(variable);
+        if (callee && !emptied) sources.push_back({&call, variable.frame});
+        return;
+    }
+    for (const Write& w : frame->body->writes()) {
+        if (!w.value || !w.target) continue;
+        const Place into = place({w.target, frame});
+        if (into.base == variable_in(variable) && into.frame == variable.frame)
+            sources.push_back({w.value, frame});
+    }
+}
+
 bool Terms::any_source(Term t, Visit visit) const {
     std::vector<Term> pending{t};
     std::set<std::pair<const ValueDecl*, const Frame*>> seen;
@@ -259,8 +314,11 @@ bool Terms::any_source(Term t, Visit visit) const {
             }
             const VarDecl* variable = variable_in(part);
             if (!variable || !seen.insert({variable, part.frame}).second) return;
-            for (const Write* w : body_of(part.frame).writes_to(variable))
+            for (const Write* w : body_of(part.frame).writes_to(variable)) {
                 if (w->value) pending.push_back({w->value, part.frame});
+                const auto* filled = w->kind == WriteKind::escape ? dyn_cast<CallExpr>(w->site) : nullptr;
+                if (filled) add_filled(*filled, part, pending);
+            }
             const Term source = strip(part);
             if (source.expr != part.expr) pending.push_back(source);
         });

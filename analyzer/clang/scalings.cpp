@@ -15,20 +15,17 @@ using namespace clang;
 
 constexpr unsigned kMostFactors = 8;
 
-// The pointer parameter of the root behind this memory; null when there is none.
-const ParmVarDecl* array_of(const Place& place) {
-    return place.base && !place.frame && place.element ? dyn_cast<ParmVarDecl>(place.base) : nullptr;
+// The pointer parameter of the root behind this memory; kNone when there is none.
+std::int32_t array_of(const Terms& terms, const Place& place) {
+    const auto* parameter = dyn_cast_or_null<ParmVarDecl>(place.base);
+    return parameter && !place.frame && place.element ? terms.index_in_root(*parameter) : kNone;
 }
 
-std::int32_t index_of(const ParmVarDecl& parameter) {
-    return static_cast<std::int32_t>(parameter.getFunctionScopeIndex());
-}
-
-const ParmVarDecl* scalar_parameter(Term t) {
+const ParmVarDecl* scalar_parameter(const Terms& terms, Term t) {
     const auto* ref = t && !t.frame ? dyn_cast<DeclRefExpr>(t.expr) : nullptr;
     const auto* parameter = ref ? dyn_cast<ParmVarDecl>(ref->getDecl()) : nullptr;
     const bool is_scalar = parameter && parameter->getType()->isRealFloatingType();
-    return is_scalar ? parameter : nullptr;
+    return is_scalar && terms.index_in_root(*parameter) != kNone ? parameter : nullptr;
 }
 
 std::string shortest(double value) {
@@ -52,8 +49,9 @@ void add_factors(const Terms& terms, Term t, bool divides, llvm::SmallVectorImpl
     add_factors(terms, a.args[1], divides != (a.kind == Arithmetic::divide), out);
 }
 
-bool is_kept_in_memory(const Step& step) {
-    return !step.frame && step.value && array_of(step.place) && step.write->kind <= WriteKind::subtract;
+bool is_kept_in_memory(const Terms& terms, const Step& step) {
+    return !step.frame && step.value && array_of(terms, step.place) != kNone &&
+           step.write->kind <= WriteKind::subtract;
 }
 
 }  // namespace
@@ -62,9 +60,10 @@ bool is_kept_in_memory(const Step& step) {
 std::optional<Operand> Flow::scale_of(Term factor) const {
     Operand out;
     const auto value = terms.number(factor);
-    const ParmVarDecl* parameter = scalar_parameter(factor);
+    const ParmVarDecl* parameter = scalar_parameter(terms, factor);
     if (!value && (!parameter || !terms.root().writes_to(parameter).empty())) return std::nullopt;
-    if (parameter) out.param = index_of(*parameter), out.name = Symbol(parameter->getNameAsString());
+    if (parameter)
+        out.param = terms.index_in_root(*parameter), out.name = Symbol(parameter->getNameAsString());
     if (value) out.constant = Symbol(shortest(*value));
     out.dtype = terms.dtype(factor);
     out.text = spelling(*factor.expr, context);
@@ -81,13 +80,13 @@ std::optional<Scaling> Flow::scaled_read(Term product) const {
     for (std::size_t i = 0; i < (a.kind == Arithmetic::divide ? 1U : 2U); ++i) {
         const Term read = terms.resolve(a.args[i]);
         if (read.frame || !is_low_precision_value(read)) continue;
-        const ParmVarDecl* array = array_of(terms.place(read));
-        const auto factor = array ? scale_of(terms.resolve(a.args[1 - i])) : std::nullopt;
+        const std::int32_t array = array_of(terms, terms.place(read));
+        const auto factor = array != kNone ? scale_of(terms.resolve(a.args[1 - i])) : std::nullopt;
         if (!factor) continue;
         Scaling out;
         out.span = span_of(product.expr->getSourceRange(), context);
         out.target = spelling(*read.expr, context);
-        out.param = index_of(*array);
+        out.param = array;
         out.dtype = terms.dtype(read);
         out.factor = *factor;
         out.divides = a.kind == Arithmetic::divide;
@@ -122,7 +121,7 @@ void Flow::find_scaled_stores(const Step& step, std::vector<Scaling>& out) const
         Scaling stored;
         stored.span = span_of(step.site->getSourceRange(), context);
         stored.target = spelling(*step.write->target, context);
-        stored.param = index_of(*array_of(step.place));
+        stored.param = array_of(terms, step.place);
         stored.dtype = terms.dtype(step.target);
         stored.factor = *factor;
         stored.divides = f.divides;
@@ -133,7 +132,7 @@ void Flow::find_scaled_stores(const Step& step, std::vector<Scaling>& out) const
 
 void Flow::add_scalings(Function& out) const {
     for (const Step& step : steps) {
-        if (!is_kept_in_memory(step)) continue;
+        if (!is_kept_in_memory(terms, step)) continue;
         find_scaled_reads(step, out.scalings);
         find_scaled_stores(step, out.scalings);
     }

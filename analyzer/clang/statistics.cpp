@@ -51,6 +51,9 @@ Meaning Flow::meaning_at(Term t, unsigned depth) const {
         found = of_arithmetic(a, depth + 1);
     else if (can_evaluate(t.expr) && t.expr->isEvaluatable(context))
         found = Meaning::constant;
+    else if (const auto* call = dyn_cast<CallExpr>(t.expr);
+             call && call->getDirectCallee() && is_vector_of(*call->getDirectCallee()))
+        found = of_vector(*call, t.frame, depth + 1);
     else
         found = of_variable(t, depth + 1);
     return meanings[{t.expr, t.frame}] = found;
@@ -93,6 +96,13 @@ Meaning Flow::of_arithmetic(const Arith& a, unsigned depth) const {
         default:
             return Meaning::none;
     }
+}
+
+// make_float2(v, v) has the meaning that all its parts have.
+Meaning Flow::of_vector(const CallExpr& call, const Frame* frame, unsigned depth) const {
+    Meaning common = Meaning::constant;
+    for (const Expr* part : call.arguments()) common = either(common, meaning_at({part, frame}, depth));
+    return common;
 }
 
 Meaning Flow::total(Term a, Term b, unsigned depth) const {
@@ -176,10 +186,11 @@ Meaning Flow::of_variable(Term use, unsigned depth) const {
         if (w->kind != WriteKind::init && w->kind != WriteKind::escape && body.contains(w->site, use.expr))
             continue;
         if (w->kind == WriteKind::escape && body.contains(w->site, use.expr)) continue;
-        if (index && w->target) {  // sums[0] is not sums[1]
+        if ((index || place.field) && w->target) {  // sums[0] is not sums[1], and s.x is not s.y
             const Place other = terms.place({w->target, use.frame});
             const auto at = other.address.size() == 1 ? terms.number(other.address[0]) : std::nullopt;
-            if (at && *at != *index) continue;
+            if (index && at && *at != *index) continue;
+            if (place.field && other.field && place.field != other.field) continue;
         }
         before.push_back(w);
     }
@@ -227,7 +238,9 @@ Meaning Flow::after(Meaning before, const Write& w, Term use, unsigned depth) co
     if (scales && (before == Meaning::sum || before == Meaning::mean)) return Meaning::mean;
     if (scales && is_spread(before)) return Meaning::variance;
     if (w.kind != WriteKind::assign && w.kind != WriteKind::init) return Meaning::none;
-    const Meaning value = meaning_at({w.value, use.frame}, depth);
+    const FieldDecl* field = terms.place(use).field;
+    const Term part = field && w.whole ? terms.part_of({w.value, use.frame}, *field) : Term{};
+    const Meaning value = meaning_at(part ? part : Term{w.value, use.frame}, depth);
     // A branch that also contains the use has run whenever the use runs.
     const Stmt* branch = w.site;
     while (branch && !body.contains(branch, use.expr)) branch = body.parent(branch);

@@ -123,6 +123,11 @@ const Frame* Terms::enter(const CallExpr& call, const Frame* outer) const {
     return entered = &frames_.back();
 }
 
+std::int32_t Terms::index_in_root(const ParmVarDecl& parameter) const {
+    const bool own = parameter.getDeclContext() == Decl::castToDeclContext(&root_.function());
+    return own ? static_cast<std::int32_t>(parameter.getFunctionScopeIndex()) : kNone;
+}
+
 Term Terms::argument_for(const ParmVarDecl& parameter, const Frame& frame) const {
     if (parameter.getDeclContext() != frame.callee) return {};
     const bool shifted = isa<CXXOperatorCallExpr>(frame.call) && isa<CXXMethodDecl>(frame.callee);

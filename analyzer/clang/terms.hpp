@@ -53,7 +53,11 @@ struct Summand {
 // The storage that an lvalue names, from the point of view of the root function.
 struct Place {
     const clang::ValueDecl* base = nullptr;
-    const Frame* frame = nullptr;        // frame of the function that declares `base`
+    const Frame* frame = nullptr;  // frame of the function that declares `base`
+    // Tells apart the arrays that one base holds: the member `args.p`, or the local pointer that was loaded
+    // from a table of pointers.
+    const clang::ValueDecl* part = nullptr;
+    const clang::FieldDecl* field = nullptr;  // the member of `base` itself: `x` of v.x
     bool through_pointer = false;        // `base` is a pointer or reference parameter, or an unknown pointer
     bool of_this = false;                // `base` is a member of *this
     bool element = false;                // not the variable as a whole
@@ -77,6 +81,10 @@ public:
     const Body& root() const { return root_; }
     const Body& body_of(const Frame* frame) const { return frame ? *frame->body : root_; }
 
+    // Its index among the parameters of the root; kNone for a parameter of another function, such as one that a
+    // lambda captures.
+    std::int32_t index_in_root(const clang::ParmVarDecl&) const;
+
     const Body& body_for(const clang::FunctionDecl& f) const { return bodies_.body(f, context_); }
 
     // Null when the callee is unknown, virtual, a library function, recursive, large or nested too deep.
@@ -96,6 +104,13 @@ public:
     // Whether both are the same variable, element or value.
     bool same(Term, Term) const;
     Place place(Term lvalue) const;
+    Place pointee(Term pointer) const;
+    // Whether both are elements of one array, as far as it is known.
+    static bool in_same_array(const Place& a, const Place& b) {
+        return a.base == b.base && (a.part == b.part || !a.part || !b.part);
+    }
+    // The part of a vector that is built here: v.y of make_float2(x, y) is y.
+    Term part_of(Term whole, const clang::FieldDecl& field) const;
     // The dtype of the element in storage.
     DType dtype(Term) const;
     // A constant, also a floating one.
@@ -110,6 +125,7 @@ public:
     bool any_source(Term, Visit visit) const;
 
 private:
+    void add_filled(const clang::CallExpr&, Term variable, std::vector<Term>& sources) const;
     Term strip_once(Term) const;
     Term argument_for(const clang::ParmVarDecl&, const Frame&) const;
     Arith of_call(const clang::CallExpr&, const Frame*) const;

@@ -41,6 +41,36 @@ bool is_pun(const Expr& e) {
     return (is_integer(a) && is_float(b)) || (is_float(a) && is_integer(b));
 }
 
+// The dtype of all numbers in a packed type: half[8], struct { half2 data[4]; }.
+DType packed_dtype(QualType type, unsigned depth = 0) {
+    const ElementType element = element_type(type.getNonReferenceType());
+    if (element.dtype != DType::unknown) return element.dtype;
+    if (type->isPointerType()) return packed_dtype(type->getPointeeType(), depth + 1);
+    const Type* inner = type->getBaseElementTypeUnsafe();
+    const auto* record = inner ? inner->getAsCXXRecordDecl() : nullptr;
+    if (!record || !record->hasDefinition() || depth > 2) return DType::unknown;
+    DType common = DType::unknown;
+    for (const FieldDecl* field : record->fields()) {
+        const DType one = packed_dtype(field->getType(), depth + 1);
+        if (common != DType::unknown && one != common) return DType::unknown;
+        common = one;
+    }
+    return common;
+}
+
+// What a store writes: the dtype of the target, or, when several numbers are moved at once (float4, a
+// structure), of the array behind it.
+DType stored_dtype(const Step& step) {
+    const ElementType target = element_type(step.target.expr->getType());
+    if (is_low_precision(target.dtype)) return target.dtype;
+    const DType packed = packed_dtype(step.target.expr->getType());
+    if (is_low_precision(packed)) return packed;
+    const bool moves_bits = target.shape != Shape::scalar || is_integer(target.dtype);
+    if (!moves_bits || !step.place.base) return target.dtype;
+    const DType array = packed_dtype(step.place.base->getType());
+    return is_low_precision(array) ? array : target.dtype;
+}
+
 // Analyses one stored value and everything from which it is computed.
 class Updated {
 public:
@@ -87,20 +117,19 @@ private:
         if (unary && unary->getOpcode() != UO_Deref) return false;
         const auto* call = dyn_cast<CallExpr>(e.expr);
         if (call && !isa<CXXOperatorCallExpr>(call)) {  // __ldg(&p[i])
-            for (const Expr* argument : call->arguments()) {
-                const Expr* pointer = argument->IgnoreParenCasts();
-                if (!pointer->getType()->isPointerType()) continue;
-                const Place from = flow_.terms.place({pointer, e.frame});
-                if (matches(from, own)) return true;
-            }
-            return false;
+            return std::ranges::any_of(call->arguments(), [&](const Expr* argument) {
+                return argument->getType()->isPointerType() &&
+                       matches(flow_.terms.pointee({argument, e.frame}), own);
+            });
         }
+        const QualType type = e.expr->getType();
+        if (type->isPointerType() || type->isArrayType()) return false;  // a place, not an element
         return matches(flow_.terms.place(e), own);
     }
 
     bool matches(const Place& from, bool own) const {
         if (!from.base || from.frame || !(isa<ParmVarDecl>(from.base) || from.of_this)) return false;
-        return (from.base == step_.place.base) == own;
+        return Terms::in_same_array(from, step_.place) == own;
     }
 
     bool old(const Summand& s) const {
@@ -238,6 +267,14 @@ private:
         const auto* variable = ref ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
         if (!variable || isa<ParmVarDecl>(variable) || !seen_.insert(variable).second) return false;
         const auto writes = flow_.terms.body_of(t.frame).writes_to(variable);
+        // A gradient is added, also when it was computed with a subtraction: v = dy - y * s; dx += v.
+        const auto gains = [&](const Write* w) {
+            return w->value && w->kind < WriteKind::subtract &&
+                   std::ranges::any_of(
+                       flow_.terms.summands({w->value, t.frame}),
+                       [&](const Summand& s) { return !s.negative && elsewhere(s); });
+        };
+        if (!negative && !depends(t) && std::ranges::any_of(writes, gains)) return false;
         for (const Write* w : writes)
             if (w->value && w->kind <= WriteKind::subtract)
                 add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract), depth + 1);
@@ -303,15 +340,93 @@ void Flow::find_master(const Step& stored, Term value, Update& update) const {
     }
 }
 
+// The master may pass through registers of its own: r_m[j] = w; r_p[j] = (half)w; store(master, r_m).
+bool Flow::is_kept_wide(const Step& changed, const Step& stored, bool& optional) const {
+    const auto same = [&](const Step& other) {
+        return terms.same(other.value, changed.value) ||
+               terms.same(terms.resolve(other.value), terms.resolve(changed.value)) ||
+               terms.same(other.value, stored.value);
+    };
+    const auto is_wide_store = [&](const Step& other) {
+        return is_outside(other.place) && !Terms::in_same_array(other.place, stored.place) &&
+               is_wide(stored_dtype(other));
+    };
+    bool found = false;
+    optional = true;
+    for (const std::vector<Step>* all : {&steps, &library_stores})
+        for (const Step& other : *all) {
+            if (!other.value || !is_wide_store(other)) continue;
+            const VarDecl* held = registers_of(other);
+            const bool keeps = same(other) || (held && std::ranges::any_of(steps, [&](const Step& s) {
+                                                   return s.place.base == held && s.value && same(s);
+                                               }));
+            if (!keeps) continue;
+            const Stmt* branch = other.site;
+            while (branch && !terms.root().contains(branch, stored.site))
+                branch = terms.root().parent(branch);
+            found = true;
+            optional = optional && !terms.root().always_runs(other.site, branch);
+        }
+    return found;
+}
+
+const VarDecl* Flow::registers_of(const Step& step) const {
+    const Term value = terms.strip(step.value);
+    if (!value) return nullptr;
+    const Place from = terms.place(value);
+    const auto* variable = dyn_cast_or_null<VarDecl>(from.base);
+    if (!variable || from.frame || isa<ParmVarDecl>(variable) || !variable->hasLocalStorage()) return nullptr;
+    const QualType type = variable->getType();
+    return type->isArrayType() || type->isRecordType() ? variable : nullptr;
+}
+
+std::optional<Update> Flow::update_of_registers(const Step& step, const VarDecl& registers) const {
+    for (const Step& changed : steps) {
+        if (changed.place.base != &registers || !changed.value || changed.write->kind > WriteKind::subtract)
+            continue;
+        // A helper that changes registers of low precision has the update among its own facts.
+        if (changed.frame && is_low_precision_value(changed.target)) continue;
+        Step in_place = changed;
+        in_place.place = step.place;
+        const Updated updated(*this, in_place, changed.value);
+        if (!updated.depends()) continue;
+        Update update;
+        update.subtracts = updated.subtracts();
+        update.interpolates = updated.interpolates();
+        if (!update.subtracts && !update.interpolates) continue;
+        update.computed = terms.dtype(terms.resolve(changed.value));
+        update.compensated = rounds_by_chance(changed.value) || rounds_by_chance(step.value);
+        update.has_master = is_kept_wide(changed, step, update.master_optional);
+        update.master_optional = update.has_master && update.master_optional;
+        return update;
+    }
+    return std::nullopt;
+}
+
 std::optional<Update> Flow::update_of(const Step& step) const {
-    if (!is_outside(step.place) || !is_low_precision_value(step.target) || !step.value) return std::nullopt;
-    if (step.write->kind > WriteKind::subtract) return std::nullopt;
-    if (!step.frame && accumulate(step) && !gathering_loops(step).empty()) return std::nullopt;
+    if (!is_outside(step.place) || !step.value || step.write->kind > WriteKind::subtract) return std::nullopt;
+    const DType stored = stored_dtype(step);
+    if (!is_low_precision(stored)) return std::nullopt;
+    const VarDecl* registers = registers_of(step);
+    if (!registers && !is_low_precision_value(step.target)) return std::nullopt;
+    if (!registers && !step.frame && accumulate(step) && !gathering_loops(step).empty()) return std::nullopt;
     Update update;
+    if (registers) {
+        auto found = update_of_registers(step, *registers);
+        if (!found && !is_low_precision_value(step.target)) return std::nullopt;
+        if (found) update = *found;
+    }
     update.span = span_of(step.site->getSourceRange(), context);
     if (const auto* parameter = dyn_cast<ParmVarDecl>(step.place.base))
-        update.param = static_cast<std::int32_t>(parameter->getFunctionScopeIndex());
-    update.dtype = terms.dtype(step.target);
+        update.param = terms.index_in_root(*parameter);
+    update.dtype = stored;
+    if (update.subtracts || update.interpolates) {
+        const bool named = step.write->target->isLValue() && !step.frame;
+        update.target =
+            named ? spelling(*step.write->target, context)
+                  : Symbol((step.place.part ? step.place.part : step.place.base)->getNameAsString());
+        return update;
+    }
     Term value = step.value;
     if (step.frame) {
         const Frame* helper = outermost(step.frame);
@@ -359,7 +474,7 @@ std::optional<Update> Flow::stored_parameter(const Step& step) const {
     Update update;
     update.span = span_of(step.site->getSourceRange(), context);
     update.target = spelling(*step.write->target, context);
-    update.param = static_cast<std::int32_t>(cast<ParmVarDecl>(step.place.base)->getFunctionScopeIndex());
+    update.param = terms.index_in_root(*cast<ParmVarDecl>(step.place.base));
     update.dtype = terms.dtype(step.target);
     update.computed = terms.dtype(value);
     update.compensated = by_chance;
@@ -380,6 +495,8 @@ void Flow::add_updates(Function& out) const {
         if (!update) update = stored_parameter(step);
         if (update) out.updates.push_back(*update);
     }
+    for (const Step& step : library_stores)
+        if (const auto update = update_of(step)) out.updates.push_back(*update);
 }
 
 }  // namespace mp::lint

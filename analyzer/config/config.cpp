@@ -200,6 +200,7 @@ std::vector<TableReader::Entry> entries(Config& config, Rules rules) {
         {"exclude", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.exclude); }},
         {"extra-args", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.extra_args); }},
         {"cuda", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.cuda); }},
+        {"torch-headers", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch_headers); }},
         {"torch", [&config](R& r, const K& k, const N& n) { r.string(k, n, config.torch); }},
         {"device", [&config](R& r, const K& k, const N& n) { read_device(r, k, n, config); }},
         {"policies", [&config](R& r, const K& k, const N& n) { r.strings(k, n, config.policies); }},

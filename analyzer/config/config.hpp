@@ -33,6 +33,7 @@ struct Config {
     std::vector<std::string> extra_args;
     std::vector<PerFileIgnore> per_file_ignores;
     std::string cuda;                   // auto, stubs or the path of a toolkit
+    std::string torch_headers;          // auto, stubs or a directory with libtorch
     std::string torch;                  // version, "2.5"
     std::string device;                 // one of device_names()
     std::vector<std::string> policies;  // op lists that replace the built-in ones

@@ -7,6 +7,7 @@
 #include "analyzer/clang/extract.hpp"
 #include "analyzer/config/selection.hpp"
 #include "analyzer/python/extract.hpp"
+#include "analyzer/report/sources.hpp"
 
 namespace mp::lint {
 
@@ -25,6 +26,8 @@ struct FrontEnds {
     // Names of configuration files in the code of a unit, as written there.
     std::vector<std::string> (*configuration_files)(const Unit&) = nullptr;
     std::string (*module_name)(const std::string& path, const std::string& root) = nullptr;
+    // The lines of code of a notebook.
+    std::vector<CellLine> (*cell_lines)(std::string_view json) = nullptr;
     Rules rules;
     std::string_view (*rule_page)(std::string_view id) = nullptr;
 };

@@ -44,20 +44,6 @@ bool ignored_in_file(const LintOptions& options, const Finding& f, const Rule& r
     return false;
 }
 
-void load_source(const std::string& path, Sources& sources) {
-    if (path.empty() || sources.has(path)) return;
-    std::string text;
-    read_file(path, text, kLargestSource);
-    sources.add(path, std::move(text));
-}
-
-void load_sources(const Findings& findings, Sources& sources) {
-    for (const Finding& f : findings) {
-        load_source(std::string(f.span.file.str()), sources);
-        for (const Edit& e : f.edits) load_source(std::string(e.at.file.str()), sources);
-    }
-}
-
 // The files that were analysed completely. Only there a comment that silences nothing is known to be unused.
 std::set<std::string> whole_files(const Report& report) {
     std::set<std::string> out, lost;
@@ -87,8 +73,18 @@ std::optional<Program>& last_program() {
 std::string store_path(const Plan& plan, const LintOptions& options, const std::string& directory) {
     const std::string binary = own_binary();
     const std::array<std::string_view, 3> parts{
-        "facts", binary, plan.project_root.empty() ? options.working_directory : plan.project_root};
+        options.whole_tree ? "all facts" : "facts", binary,
+        plan.project_root.empty() ? options.working_directory : plan.project_root};
     return directory + "/" + make_key(parts).hex() + ".pack";
+}
+
+// The directory below which a folder "tests" holds tests of the program: the project, else the working directory, else
+// the directory that is analysed.
+std::string root_of(const Plan& plan, const LintOptions& options) {
+    if (!plan.project_root.empty()) return plan.project_root;
+    std::string start = start_directory(options);
+    const bool inside = !relative_path(start, options.working_directory).starts_with('/');
+    return inside ? options.working_directory : start;
 }
 
 // One run from plan to report.
@@ -108,6 +104,7 @@ public:
         }
         const Result<Plan> plan = timed("discover", [&] { return make_plan(options_, parts_); });
         if (!plan) return plan.error();
+        root_ = root_of(*plan, options_);
 
         rules_ = select_rules(parts_.rules, options_.select, options_.ignore);
         for (const Rule* rule : rules_) {
@@ -123,6 +120,10 @@ private:
     // The findings of all rules, before suppressions: those of the last run if the facts are the same.
     Findings find(const Plan& plan, const Policies& policies) {
         report_.warnings = plan.warnings;
+        if (const TorchVersion newest = Policies::newest(); policies.torch() > newest)
+            report_.warnings.push_back(
+                "torch " + options_.torch + ": the newest autocast lists known are those of " +
+                std::to_string(newest.major) + "." + std::to_string(newest.minor) + ", and they are used");
         UnitPlanner planner(plan, options_, parts_);
         const std::string directory = open_cache();
         const std::vector<PlannedUnit> commands = planner.commands();
@@ -186,16 +187,34 @@ private:
                                   .policies = policies,
                                   .inference = options_.inference.value_or(false),
                                   .torch = policies.torch(),
-                                  .device = options_.device};
+                                  .device = options_.device,
+                                  .root = root_};
         return judge(rules_, context, threads);
     }
 
+    void load_source(const std::string& path) {
+        Sources& sources = report_.sources;
+        if (path.empty() || sources.has(path)) return;
+        std::string text;
+        read_file(path, text, kLargestSource);
+        sources.add(path, std::move(text));
+        if (path.ends_with(".ipynb") && parts_.cell_lines)
+            sources.add_cells(path, parts_.cell_lines(sources.text(path)));
+    }
+
+    void load_sources(const Findings& findings) {
+        for (const Finding& f : findings) {
+            load_source(std::string(f.span.file.str()));
+            for (const Edit& e : f.edits) load_source(std::string(e.at.file.str()));
+        }
+    }
+
     void sort_out(Findings findings, const std::vector<std::string>& named) {
-        load_sources(findings, report_.sources);
+        load_sources(findings);
         Suppressions suppressions(report_.sources);
         for (Finding& f : findings) sort_out(std::move(f), named, suppressions);
         for (const std::string& path : whole_files(report_)) {
-            load_source(path, report_.sources);
+            load_source(path);
             for (Finding& f : suppressions.problems(path, rules_, parts_.rules))
                 sort_out(std::move(f), named, suppressions);
         }
@@ -207,7 +226,8 @@ private:
             std::find_if(rules_.begin(), rules_.end(), [&](const Rule* r) { return r->id == f.rule; });
         const std::string file(f.span.file.str());
         // The Python code of a notebook is text inside JSON, so edits cannot be applied to the file.
-        if (file.ends_with(".ipynb")) f.edits.clear();
+        const bool in_notebook = file.ends_with(".ipynb") && !f.edits.empty();
+        if (in_notebook) f.edits.clear();
         for (const Edit& e : f.edits) {
             if (!is_as_analysed(std::string(e.at.file.str()))) {
                 f.edits.clear();
@@ -218,6 +238,7 @@ private:
         if (!asked_for && is_excluded(options_, file)) return;
         if (rule != rules_.end() && ignored_in_file(options_, f, **rule)) return;
         const bool silenced = rule != rules_.end() && suppressions.silences(f.span, **rule);
+        if (in_notebook && !silenced) ++report_.fixes_in_notebooks;
         (silenced ? report_.suppressed : report_.findings).push_back(std::move(f));
     }
 
@@ -247,13 +268,36 @@ private:
         Stats::of_process().add_count("cache misses",
                                       report_.units.size() - static_cast<std::size_t>(cached));
         report_.tool_version = std::string(kVersion);
+        report_.homepage = MP_HOMEPAGE;
         report_.working_directory = options_.working_directory;
         report_.project_root = plan.project_root.empty() ? options_.working_directory : plan.project_root;
+        describe_commands(plan);
         report_.analysed_anything = !files.empty();
+    }
+
+    // What would make the analysis of C++ more complete.
+    void describe_commands(const Plan& plan) {
+        std::set<std::string_view> commands(plan.headers.begin(), plan.headers.end());
+        for (const UnitResult& u : report_.units) {
+            if (commands.contains(u.path) && u.coverage.uninstantiated > 0)
+                report_.lone_headers.push_back(u.path);
+        }
+        for (const CompileCommand& c : plan.commands) commands.insert(c.file);
+        const auto lacks_headers = [&](const UnitResult& u) {
+            return !u.coverage.missing_headers.empty() && commands.contains(u.path);
+        };
+        if (std::ranges::none_of(report_.units, lacks_headers)) return;
+        report_.lacks_database = plan.database.empty() && !options_.flags;
+        const std::vector<std::string> absent = absent_submodules(report_.project_root);
+        if (absent.empty()) return;
+        std::string said = "git submodules are absent: ";
+        for (const std::string& path : absent) said += (&path == &absent.front() ? "" : ", ") + path;
+        report_.warnings.push_back(said + " ('git submodule update --init' brings their headers)");
     }
 
     const LintOptions& options_;
     const FrontEnds& parts_;
+    std::string root_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts
     Report report_;

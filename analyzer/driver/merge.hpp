@@ -7,9 +7,10 @@
 
 namespace mp::lint {
 
-// Prepares findings for output. Paths become absolute. Instantiations and units with the same finding give one
-// finding per place, rule and message; its notes name the first and count the others. The result is sorted by file,
-// line, column and rule.
+// Prepares findings for output. Paths become absolute. A rule has one finding per line: what it says of several
+// instantiations, dtypes or columns becomes the message and the notes of the most severe. Findings with different
+// edits, and those of notebooks, which may be one line, stay one per column. The result is sorted by file, line,
+// column and rule.
 Findings merge_findings(Findings findings, const std::string& working_directory);
 
 }  // namespace mp::lint

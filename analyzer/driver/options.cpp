@@ -24,6 +24,11 @@ void apply_config(LintOptions& options, const Config& config) {
         const bool path = config.cuda != "auto" && config.cuda != "stubs";
         set_cuda(options, path ? absolute_path(config.cuda, config.directory) : config.cuda);
     }
+    if (!options.torch_headers && !config.torch_headers.empty()) {
+        const bool path = config.torch_headers != "auto" && config.torch_headers != "stubs";
+        set_torch_headers(
+            options, path ? absolute_path(config.torch_headers, config.directory) : config.torch_headers);
+    }
     if (options.torch.empty()) options.torch = config.torch;
     if (options.device.empty()) options.device = config.device;
     if (options.policy_files.empty()) {
@@ -46,6 +51,18 @@ void set_cuda(LintOptions& options, const std::string& value) {
     } else {
         options.cuda = CudaHeaders::toolkit;
         options.cuda_path = absolute_path(value, options.working_directory);
+    }
+}
+
+void set_torch_headers(LintOptions& options, const std::string& value) {
+    options.torch_path.clear();
+    if (value == "auto") {
+        options.torch_headers = TorchHeaders::automatic;
+    } else if (value == "stubs") {
+        options.torch_headers = TorchHeaders::stubs;
+    } else {
+        options.torch_headers = TorchHeaders::directory;
+        options.torch_path = absolute_path(value, options.working_directory);
     }
 }
 

@@ -28,6 +28,8 @@ struct LintOptions {
 
     std::optional<CudaHeaders> cuda;
     std::string cuda_path;
+    std::optional<TorchHeaders> torch_headers;
+    std::string torch_path;
     bool exact = false;
     std::vector<std::string> extra_args;
     std::string torch;   // version of the autocast lists; empty: the newest
@@ -51,5 +53,7 @@ void apply_config(LintOptions& options, const Config& config);
 
 // "auto", "stubs" or the path of a toolkit.
 void set_cuda(LintOptions& options, const std::string& value);
+// "auto", "stubs" or a directory with libtorch.
+void set_torch_headers(LintOptions& options, const std::string& value);
 
 }  // namespace mp::lint

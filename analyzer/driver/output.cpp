@@ -6,6 +6,8 @@
 
 namespace mp::lint {
 
+bool keeps_notes(Format format) { return format == Format::json || format == Format::sarif; }
+
 Result<Output> parse_output(std::string_view text) {
     static constexpr std::array<std::string_view, 8> kNames{"text",   "json",   "sarif", "github",
                                                             "gitlab", "rdjson", "junit", "markdown"};

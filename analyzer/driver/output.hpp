@@ -15,6 +15,9 @@ struct Output {
     std::string file;  // empty: standard output
 };
 
+// Whether programs read it: it has every note, whatever --notes says.
+bool keeps_notes(Format);
+
 Result<Output> parse_output(std::string_view text);
 
 }  // namespace mp::lint

@@ -1,11 +1,14 @@
 #include "analyzer/driver/plan.hpp"
+#include "analyzer/clang/device_header.hpp"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -54,13 +57,15 @@ public:
     // The command for a file that has none: the command of the nearest file of the same language, with
     // the file replaced. Neighbours nearly always have the same include paths and macros.
     std::optional<CompileCommand> neighbour(const std::string& path) const {
+        const bool device_header = !is_cuda(path) && holds_device_code(path);
+        const bool cuda = is_cuda(path) || device_header;
         const CompileCommand* best = nullptr;
         std::string best_path;
         std::size_t most = 0;
         for (const CompileCommand& c : database_.commands) {
             const std::string file = absolute_path(c.file, c.directory);
             const std::size_t prefix = common_prefix(file, path);
-            if (is_cuda(file) != is_cuda(path) || !is_source(file) || prefix <= most) continue;
+            if (is_cuda(file) != cuda || !is_source(file) || prefix <= most) continue;
             best = &c;
             best_path = file;
             most = prefix;
@@ -72,6 +77,7 @@ public:
             if (argument == best->file || absolute_path(argument, best->directory) == best_path)
                 argument = path;
         }
+        if (device_header) out.arguments.insert(out.arguments.end(), {"-x", "cuda"});
         out.file = path;
         return out;
     }
@@ -202,6 +208,20 @@ bool is_excluded(const LintOptions& options, const std::string& path) {
     if (relative.starts_with('/')) return false;
     return std::any_of(options.exclude.begin(), options.exclude.end(),
                        [&](const std::string& pattern) { return path_matches(pattern, relative); });
+}
+
+std::vector<std::string> absent_submodules(const std::string& project_root) {
+    std::vector<std::string> absent;
+    std::ifstream file(project_root + "/.gitmodules");
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string key, equals, path;
+        if (!(words >> key >> equals >> path) || key != "path" || equals != "=") continue;
+        std::error_code failed;
+        const bool filled = !fs::is_empty(project_root + "/" + path, failed) && !failed;
+        if (!filled) absent.push_back(path);
+    }
+    return absent;
 }
 
 Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts) {

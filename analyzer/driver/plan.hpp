@@ -37,6 +37,9 @@ std::string start_directory(const LintOptions& options);
 
 Result<Plan> make_plan(const LintOptions& options, const FrontEnds& parts);
 
+// Paths of the submodules in .gitmodules whose directories are empty or absent, as written there.
+std::vector<std::string> absent_submodules(const std::string& project_root);
+
 // Whether the configuration excludes the file.
 bool is_excluded(const LintOptions& options, const std::string& path);
 

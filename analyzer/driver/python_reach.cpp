@@ -46,7 +46,8 @@ bool gives_low(const Function& f) {
 // True if a call can lead to another file: the name is qualified and not an attribute of a local value.
 bool is_qualified(Symbol called) {
     const std::string_view text = called.str();
-    return !text.starts_with("?.") && text.find('.') != std::string_view::npos;
+    return !text.starts_with("?.") && !text.starts_with('#') && !text.starts_with('@') &&
+           text.find('.') != std::string_view::npos;
 }
 
 void add_aliases(const Function& f, Outline& out) {
@@ -67,6 +68,32 @@ void add_calls(const Function& f, std::vector<Symbol>& to) {
         to.push_back(call.callee.empty() ? call.name : call.callee);
         // Functions that are passed as arguments, for example to a thread or a checkpoint.
         to.insert(to.end(), call.lambdas.begin(), call.lambdas.end());
+        // Values that another file defines.
+        for (const Operand& o : call.args)
+            if (!o.refers.empty()) to.push_back(o.refers);
+    }
+    for (const Operand& o : f.returned)
+        if (!o.refers.empty()) to.push_back(o.refers);
+    for (const Definition& d : f.definitions)
+        if (!d.value.refers.empty()) to.push_back(d.value.refers);
+    for (const Parameter& p : f.params)
+        if (!p.refers.empty()) to.push_back(p.refers);
+}
+
+// Whether the value is a low dtype, or a table of some.
+bool is_low(const Function& f, const Operand& value) {
+    if (is_low_precision(value.dtype)) return true;
+    if (value.call < 0) return false;
+    const std::vector<Operand>& args = f.calls[static_cast<std::size_t>(value.call)].args;
+    return std::ranges::any_of(args, [](const Operand& o) { return is_low_precision(o.dtype); });
+}
+
+void add_definitions(const Function& f, std::string_view module, Outline& out) {
+    for (const Definition& d : f.definitions) {
+        if (!is_low(f, d.value)) continue;
+        const std::string_view name = last(f.parent_class.empty() ? d.name.str() : f.parent_class.str());
+        for (const std::string_view word : {name, last(module)})
+            out.exports.push_back({hash_bytes(word), true});
     }
 }
 
@@ -89,6 +116,7 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
         add_calls(f, out.parts.back().calls);
         add_aliases(f, out);
         add_export(f, module, seeds, out);
+        add_definitions(f, module, out);
     }
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);

@@ -19,7 +19,7 @@ constexpr std::int64_t kNoTime = -1;
 
 // Everything that decides the findings besides the files themselves.
 std::string key_of(const Plan& plan, const LintOptions& options, const std::vector<const Rule*>& rules) {
-    std::vector<std::string> parts{"findings",
+    std::vector<std::string> parts{options.whole_tree ? "findings of all facts" : "findings",
                                    own_binary(),
                                    options.working_directory,
                                    plan.project_root,

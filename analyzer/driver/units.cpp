@@ -30,6 +30,10 @@ std::string invocation_key(const Invocation& in, const ExtractOptions& options, 
     add(in.device);
     add(in.flags);
     add(in.architectures);
+    for (const Invocation& other : in.with_our_headers) {
+        add(other.host);
+        add(other.device);
+    }
     return make_key(parts).hex();
 }
 
@@ -37,7 +41,9 @@ std::string invocation_key(const Invocation& in, const ExtractOptions& options, 
 std::vector<std::string> include_roots(const Invocation& in) {
     static constexpr std::string_view kFlags[] = {"-I", "-isystem", "-iquote", "-idirafter", "-cxx-isystem"};
     std::set<std::string> roots;
-    for (const auto* arguments : {&in.host, &in.device}) {
+    std::vector<const std::vector<std::string>*> all{&in.host, &in.device};
+    for (const Invocation& other : in.with_our_headers) all.insert(all.end(), {&other.host, &other.device});
+    for (const auto* arguments : all) {
         for (std::size_t i = 0; i < arguments->size(); ++i) {
             const std::string_view argument = (*arguments)[i];
             for (const std::string_view flag : kFlags) {
@@ -58,11 +64,19 @@ void make_paths_absolute(Unit& unit, const std::string& directory) {
     for (Dependency& d : unit.dependencies) d.path = Symbol(absolute_path(d.path.str(), directory));
 }
 
-StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::string_view text) {
+// A carriage return alone ends a line too; what reads Python looks for line feeds.
+void end_lines_with_line_feeds(std::string& text) {
+    for (std::size_t at = text.find('\r'); at != text.npos; at = text.find('\r', at + 1))
+        if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
+}
+
+// What the text says without being parsed. Its line ends become line feeds.
+StoredHead scan_text(const PlannedUnit& unit, const UnitPlanner& planner, std::string& text) {
     StoredHead head{.key = unit.key, .has_facts = false};
     const PythonFile& file = unit.python;
     head.inputs.files.push_back(
         {.path = Symbol(file.path), .id = trusted(file.id), .hash = hash_bytes(text)});
+    if (file.path.ends_with(".py")) end_lines_with_line_feeds(text);
     const FrontEnds& front_ends = planner.front_ends;
     head.is_seed = planner.seeds.any_in_code(text);
     head.is_relevant = head.is_seed || planner.options.whole_tree || !front_ends.is_relevant ||
@@ -199,7 +213,9 @@ std::string own_binary() {
 
 ExtractOptions extract_options(const LintOptions& options, const Plan& plan) {
     return {.cuda = options.cuda.value_or(CudaHeaders::automatic),
+            .torch = options.torch_headers.value_or(TorchHeaders::automatic),
             .cuda_path = options.cuda_path,
+            .torch_path = options.torch_path,
             .exact = options.exact,
             .project_root = plan.project_root,
             .extra_args = options.extra_args};

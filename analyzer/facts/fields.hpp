@@ -36,6 +36,8 @@ void fields(V& v, F& f) {
     v("keyword", f.keyword);
     v("span", f.span);
     v("alternative", f.alternative);
+    v("refers", f.refers);
+    v("assumed", f.assumed);
 }
 
 template <class V, Of<TemplateArgument> F>
@@ -50,6 +52,22 @@ void fields(V& v, F& f) {
     v.bare("dtype", f.dtype, DType::unknown);
     v.bare("shape", f.shape, Shape::scalar);
     v("name", f.name);
+    v("constant", f.constant);
+    v("refers", f.refers);
+}
+
+template <class V, Of<Alias> F>
+void fields(V& v, F& f) {
+    v("name", f.name);
+    v("of", f.of);
+    v("item", f.item);
+}
+
+template <class V, Of<Alias> F>
+void fields(V& v, F& f) {
+    v("name", f.name);
+    v("of", f.of);
+    v("item", f.item);
 }
 
 template <class V, Of<Edge> F>
@@ -81,6 +99,8 @@ void fields(V& v, F& f) {
     v("block", f.block);
     v("loop_depth", f.loop_depth);
     v("in_place", f.in_place);
+    v("unused", f.unused);
+    v("by_version", f.by_version);
     v("lambdas", f.lambdas);
 }
 
@@ -159,6 +179,13 @@ void fields(V& v, F& f) {
     v("block", f.block);
 }
 
+template <class V, Of<Definition> F>
+void fields(V& v, F& f) {
+    v.place(f.span);
+    v.title(f.name);
+    v.nested("value", f.value);
+}
+
 template <class V, Of<TypeUse> F>
 void fields(V& v, F& f) {
     v.place(f.span);
@@ -184,6 +211,7 @@ void fields(V& v, F& f) {
     v("annotations", f.annotations);
     v("virtual", f.is_virtual);
     v("overrides", f.overrides);
+    v("aliases", f.aliases);
 }
 
 // The facts inside a function, in the order of the text form.
@@ -197,6 +225,7 @@ void body_fields(Coder& coder, F& f) {
     coder.value(f.scalings);
     coder.value(f.types);
     coder.value(f.settings);
+    coder.value(f.definitions);
     coder.value(f.returned);
 }
 

@@ -42,6 +42,7 @@ struct Operand {
     DType dtype = DType::unknown;  // of the element, for pointers, arrays, vectors and tensors
     Shape shape = Shape::scalar;
     Stat stat = Stat::none;
+    bool assumed = false;        // a default decides it, which a caller, an option or a file can change
     std::int32_t param = kNone;  // the operand is this parameter of the enclosing function, unchanged
                                  // (0-based)
     std::int32_t call = kNone;   // the operand is the result of this call (index in Function::calls)
@@ -51,6 +52,7 @@ struct Operand {
     Symbol keyword;              // Python: the argument is passed by this name ("dtype"), or "*", "**"
     SourceSpan span;             // Python: the place in the source, for fixes
     Symbol alternative;          // its value on one branch, when that is a number: c ? x : 1.0f
+    Symbol refers;  // Python: what it names outside this function (docs/facts_format.md, "Names")
 
     friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -87,6 +89,10 @@ struct Call {
     std::uint32_t block = 0;  // in Function::flow
     std::uint16_t loop_depth = 0;
     bool in_place = false;
+    bool unused = false;  // Python: of a cast: nothing reads the result
+    // Python: the installed version decides whether it runs. It is in a handler of exceptions, or in a branch
+    // that hasattr() or a version chooses.
+    bool by_version = false;
     std::vector<Symbol> lambdas;  // USRs of lambdas passed as arguments: the callee may call them
 
     friend bool operator==(const Call&, const Call&) = default;
@@ -230,10 +236,22 @@ struct Setting {
     friend bool operator==(const Setting&, const Setting&) = default;
 };
 
+// Python: the value that a module or a class binds to a name which other code can read. `assumed` when code
+// that makes an object can give another one (a field of a dataclass).
+struct Definition {
+    SourceSpan span;
+    Symbol name;  // qualified: "pkg.settings.DTYPE", "pkg.Config.eps"
+    Operand value;
+
+    friend bool operator==(const Definition&, const Definition&) = default;
+};
+
 struct Parameter {
     Symbol name;
     DType dtype = DType::unknown;
     Shape shape = Shape::scalar;
+    Symbol constant{};  // Python: its default value, in one of the two forms of an operand
+    Symbol refers{};
 
     friend bool operator==(const Parameter&, const Parameter&) = default;
 };
@@ -264,6 +282,16 @@ enum class FunctionKind : std::uint8_t { host, device, host_device, kernel, lamb
 
 // One function body: a plain function, or one concrete instantiation of a template. Uninstantiated
 // templates have no facts; they are counted in Coverage.
+// Python: another name for an object. A local variable that is bound once, to a name, an attribute, or an item
+// at a constant place; or the target of a `for`.
+struct Alias {
+    Symbol name;
+    Symbol of;          // "self.scaler", "state['opt']"; of an item the container; empty: not a plain name
+    bool item = false;  // it is each item of the container in turn
+
+    friend bool operator==(const Alias&, const Alias&) = default;
+};
+
 struct Function {
     Symbol usr;      // stable across units; instantiations differ
     Symbol name;     // qualified: "layer_norm"
@@ -281,6 +309,7 @@ struct Function {
     std::vector<Symbol> annotations;
     bool is_virtual = false;
     std::vector<Symbol> overrides;  // USRs of the methods it overrides
+    std::vector<Alias> aliases;
 
     std::vector<Call> calls;
     std::vector<Cast> casts;
@@ -289,8 +318,9 @@ struct Function {
     std::vector<Scaling> scalings;
     std::vector<TypeUse> types;
     std::vector<Setting> settings;
-    std::vector<Block> flow;        // empty: one straight block 0
-    std::vector<Operand> returned;  // values of the `return` statements, one per statement
+    std::vector<Definition> definitions;  // Python: of modules and classes
+    std::vector<Block> flow;              // empty: one straight block 0
+    std::vector<Operand> returned;        // values of the `return` statements, one per statement
 
     friend bool operator==(const Function&, const Function&) = default;
 };

@@ -458,6 +458,8 @@ std::string_view misfit_of(const Function& f) {
         if (!in_range(a.call, f.calls.size())) return "an accumulation";
     for (const Setting& s : f.settings)
         if (s.block >= blocks || !operand_fits(s.value, f)) return "a setting";
+    for (const Definition& d : f.definitions)
+        if (!operand_fits(d.value, f)) return "a definition";
     for (const Operand& o : f.returned)
         if (!operand_fits(o, f)) return "a returned value";
     return {};
@@ -498,9 +500,8 @@ private:
         if (keyword == "dependency") return read(rest, unit_.dependencies.emplace_back());
         if (function_fact(keyword, rest)) return;
         fail(
-            "expected func, call, cast, accumulate, update, scaling, type, setting, block, return, coverage "
-            "or "
-            "dependency, found '" +
+            "expected func, call, cast, accumulate, update, scaling, type, setting, define, block, return, "
+            "coverage or dependency, found '" +
             std::string(keyword.substr(0, 60)) + "'");
     }
 
@@ -521,6 +522,8 @@ private:
             read(rest, f.types.emplace_back());
         else if (keyword == "setting")
             read(rest, f.settings.emplace_back());
+        else if (keyword == "define")
+            read(rest, f.definitions.emplace_back());
         else if (keyword == "block")
             read(rest, f.flow.emplace_back());
         else if (keyword == "return")

@@ -84,7 +84,7 @@ public:
         out_ += prefix_;
         out_ += key;
         if constexpr (std::same_as<F, bool>) {
-            if (field) return;  // a flag's name alone sets it
+            if (field && prefix_.empty()) return;  // a flag's name alone sets it
         }
         out_ += '=';
         value(field);
@@ -189,6 +189,7 @@ void append_function(std::string& out, const Function& f, Symbol unit_file) {
     append_lines(out, "    scaling", f.scalings, file);
     append_lines(out, "    type", f.types, file);
     append_lines(out, "    setting", f.settings, file);
+    append_lines(out, "    define", f.definitions, file);
     append_lines(out, "    return", f.returned, file);
 }
 

@@ -29,7 +29,11 @@ public:
         outcome_.fixed = plan.fixed;
         outcome_.need_unsafe = plan.need_unsafe;
         outcome_.conflicting = plan.conflicting;
-        outcome_.left_alone = plan.not_ours;
+        outcome_.left_alone = plan.not_ours + first->fixes_in_notebooks;
+        if (first->fixes_in_notebooks)
+            outcome_.messages.push_back(
+                "notebooks are not edited, because their code is text inside JSON: change " +
+                std::to_string(first->fixes_in_notebooks) + " finding(s) there by hand");
         if (plan.files.empty()) return first;
         if (options_.only_show) {
             const Status shown = show(*first, plan);

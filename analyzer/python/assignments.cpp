@@ -3,7 +3,7 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -57,6 +57,18 @@ AccumulateOp accumulate_op(std::string_view op) {
     return AccumulateOp::other;
 }
 
+// `a, b = x.chunk(2)`: parts of a tensor.
+bool splits(const Call& call) {
+    constexpr std::string_view kOps[] = {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"};
+    return std::ranges::find(kOps, call.op.name()) != std::end(kOps) && !call.args.empty() &&
+           call.args[0].shape == Shape::tensor;
+}
+
+// Modules whose items are called one by one.
+bool is_container(std::string_view type) {
+    return type == "torch.nn.ModuleList" || type == "torch.nn.ModuleDict" || type == "torch.nn.Sequential";
+}
+
 }  // namespace
 
 void Builder::name_result(const Value& value, Symbol name) {
@@ -70,13 +82,56 @@ void Builder::assign_name(Symbol name, Value value) {
     if (slot == FlatMap::kAbsent || scope_.bindings[slot].elsewhere) return;
     value.is.name = {};
     if (!parts_.empty()) forget_parts_of(name);
+    if (scope_.kind != Scope::Kind::function) note_binding(slot);
     set(slot, std::move(value));
+}
+
+void Builder::note_binding(std::uint32_t slot) {
+    auto it = std::ranges::find(bound_, slot, &Bound::slot);
+    if (it == bound_.end()) it = bound_.insert(it, Bound{.slot = slot});
+    const Kind kind = statement_node_.kind();
+    it->at = statement_node_.span();
+    it->in_branch = kind == Kind::if_statement || kind == Kind::try_statement;
+    it->statements += it->last != statement_;
+    it->last = statement_;
+}
+
+// Whether other code can use the value: a dtype, a number, a short text, a name, or an object whose making is seen.
+bool Builder::is_worth_reading(const Operand& value) const {
+    if (!value.constant.empty()) return is_short(value.constant) && value.constant.str() != "None";
+    if (!value.refers.empty()) return !is_local(value.refers);
+    if (value.shape == Shape::dtype) return value.dtype != DType::unknown;
+    if (value.call == kNone) return false;
+    const Call& made = f_.calls[static_cast<std::size_t>(value.call)];
+    const std::string_view leaf = last_part(made.name.str());
+    constexpr std::string_view kReaders[] = {
+        "getattr", "partial",   "field",           "__getitem__", "parse_args", "load",       "safe_load",
+        "get",     "full_load", "SimpleNamespace", "Namespace",   "ModuleList", "ModuleDict", "Sequential"};
+    return is_display(made) || !made.callee.empty() || made.result.dtype != DType::unknown ||
+           std::ranges::find(kReaders, leaf) != std::end(kReaders);
+}
+
+void Builder::add_definitions() {
+    for (const Bound& bound : bound_) {
+        const Binding& binding = scope_.bindings[bound.slot];
+        const bool rebound = bound.statements > 2 || (bound.statements == 2 && !bound.in_branch);
+        if (binding.kind != Binding::Kind::variable || binding.shared || binding.elsewhere || rebound)
+            continue;
+        if (!env_[bound.slot].set || binding.in_loop) continue;
+        Operand value = nameless(env_[bound.slot].value);
+        if (!is_worth_reading(value)) continue;
+        value.name = {};
+        f_.definitions.push_back({.span = bound.at,
+                                  .name = file_.names.join(scope_.prefix, binding.name.str()),
+                                  .value = std::move(value)});
+    }
 }
 
 void Builder::assign(Node target, const Value& value, Node right) {
     switch (target.kind()) {
         case Kind::identifier:
             name_result(value, file_.names.of(target));
+            note_alias(target, value, right);
             assign_name(file_.names.of(target), value);
             return;
         case Kind::attribute:
@@ -107,7 +162,10 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items.emplace_back();
-        if (call) {
+        if (call && splits(*call)) {
+            item.is.shape = Shape::tensor;
+            item.is.dtype = call->args[0].dtype;
+        } else if (call) {
             item.object = class_of_item(*call, i);
             item.is.shape = item.object.empty() ? Shape::other : shape_of_class(item.object.str());
             const std::int32_t from = passes_on_item(*call, i);
@@ -195,9 +253,12 @@ void Builder::note_self_attributes() {
         if (!it || !env_[slot].set) continue;
         const Value& value = env_[slot].value;
         file_.add_to_attribute(*it, value, f_.calls);
-        if (value.object.empty() && !it->outside_init && !it->changed && others_tell(value.is))
+        const Operand kept = nameless(value);
+        const bool told = others_tell(kept) || is_worth_reading(kept);
+        const bool plain = value.object.empty() || is_container(value.object.str());
+        if (plain && !it->outside_init && !it->changed && told)
             f_.settings.push_back(
-                {.span = f_.span, .key = Symbol("self." + std::string(leaf.str())), .value = value.is});
+                {.span = f_.span, .key = Symbol("self." + std::string(leaf.str())), .value = kept});
     }
 }
 
@@ -269,6 +330,9 @@ void Builder::visit_assignment(Node node) {
         note_sum(node, left, source, value);
     if (value.is.shape == Shape::other && node.part(Part::type))
         value = annotated(value, node.part(Part::type));
+    // A field of a dataclass and its like: who makes the object may give another value.
+    value.is.assumed |= scope_.kind == Scope::Kind::class_ && node.part(Part::type);
+    if (targets.size() == 1) note_unused(value, node, left);
     for (const Node target : targets) assign(target, value, source);
 }
 

@@ -3,9 +3,19 @@
 #include <algorithm>
 
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
+
+namespace {
+
+bool is_open(const Value& v) {
+    const Shape shape = v.is.shape;
+    const bool may_be_read = shape == Shape::other || shape == Shape::object || shape == Shape::dtype;
+    return v.entity.empty() && v.is.constant.empty() && may_be_read;
+}
+
+}  // namespace
 
 Builder::Builder(File& file, Scope& scope, Function function)
     : file_(file), number_(++file.builders), scope_(scope), f_(std::move(function)) {
@@ -53,9 +63,14 @@ Value Builder::from_outer(Scope* scope, Symbol name) {
             return entity_value(binding.entity, binding.kind);
         if (i >= scope->last.size()) return {};
         const Value& last = scope->last[i];
-        if (binding.is_fixed()) return last;
-        Value v;  // an import with a fallback
-        v.entity = last.entity;
+        Value v;
+        if (binding.is_fixed())
+            v = last;
+        else
+            v.entity = last.entity;  // an import with a fallback
+        // The link stage finds what a module binds as a whole.
+        if (scope->kind == Scope::Kind::module && is_open(v))
+            v.is.refers = file_.names.join(scope->prefix, name.str());
         return v;
     }
     Value v;
@@ -63,6 +78,8 @@ Value Builder::from_outer(Scope* scope, Symbol name) {
         v.entity = name;
     else if (!file_.star.empty())
         return entity_value(file_.names.join(file_.star, name.str()), Binding::Kind::import);
+    else if (file_.has_stars)  // one of several modules has it
+        v.is.refers = file_.names.join(file_.names.module(), name.str());
     return v;
 }
 

@@ -2,7 +2,7 @@
 
 // Extracts the facts of one function body, in one walk in the order of evaluation. The parts are in several
 // files: builder.cpp (variables and calls), expressions.cpp, calls.cpp, statements.cpp, assignments.cpp,
-// flow.cpp (blocks, branches, try), contexts.cpp (with).
+// flow.cpp (blocks, branches, try), contexts.cpp (with), loops.cpp (items of modules).
 
 #include <optional>
 #include <unordered_map>
@@ -14,6 +14,9 @@
 
 namespace mp::lint::python {
 
+// Whether a condition asks which version of a library is installed, or what the library has.
+bool asks_for_version(std::string_view condition);
+
 class Builder {
 public:
     Builder(File& file, Scope& scope, Function function);
@@ -23,6 +26,8 @@ public:
     void run(Node body);  // a block of statements
     // For a generator that is a context manager: finish() splits it at its yield.
     void split_at_yield() { splits_at_yield_ = true; }
+    // For a body in code that a version chooses.
+    void set_by_version(bool value) { by_version_ = value; }
     void run_expression(Node body);  // of a lambda
     // Ends the function and adds it to the unit.
     void finish(Node body);
@@ -64,6 +69,7 @@ private:
     Value eval_children(Node node);
     Value eval_attribute(Node node);
     Value attribute_of_value(const Value& object, Node node, Node leaf);
+    Symbol part_of(const Value& object, Symbol leaf);
     Value eval_subscript(Node node);
     Value eval_binary(Node node);
     Value eval_unary(Node node);
@@ -81,6 +87,8 @@ private:
                   Node right_node, bool in_place = false);
     static Value item_of(const Value& iterated);
     static bool is_plain(const Value& v);  // it cannot contain a tensor
+    // Whether a constant is short enough to be kept for code that reads it under a name.
+    static bool is_short(Symbol constant) { return constant.str().size() <= 48; }
 
     // -- calls --------------------------------------------------------------------------------------
     struct Callee {
@@ -101,6 +109,7 @@ private:
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);
     void add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values);
     Operand operand(const Value& value, Node node);
+    Operand nameless(const Value& value) const;
     std::int32_t emit(Call call);
     Value result_of(std::int32_t call, const std::vector<Value>& arguments);
     void after_call(std::int32_t call, const Callee& callee, const std::vector<Value>& values,
@@ -111,6 +120,10 @@ private:
     // -- assignments ----------------------------------------------------------------------------
     void assign(Node target, const Value& value, Node right);
     void assign_name(Symbol name, Value value);
+    void note_alias(Node target, const Value& value, Node right);
+    void note_items(Node target, Node container);
+    void keep_used_aliases();
+    bool is_bound_once(Symbol name);
     void assign_attribute(Node target, const Value& value, Node right);
     void assign_subscript(Node target, const Value& value, Node right);
     void assign_items(Node targets, const Value& value);
@@ -124,6 +137,9 @@ private:
     void visit_augmented(Node node);
     void accumulate(Node node, Node target, const Value& old, const Value& added, std::string_view op,
                     std::int32_t call, bool compound);
+    void add_definitions();  // of the names that other code can read
+    bool is_worth_reading(const Operand& value) const;
+    void note_binding(std::uint32_t slot);
     void note_self_attributes();  // the attributes that __init__ sets
     bool others_tell(const Operand& value) const;
     void add_setting(Symbol key, Operand value, Node node);
@@ -133,6 +149,8 @@ private:
     void visit_expression_statement(Node node);
     void visit_if(Node node);
     void visit_for(Node node);
+    void assign_loop_target(Node target, const Value& iterated);
+    Value item_in_loop(const Value& iterated, Node target);
     void visit_while(Node node);
     void visit_try(Node node);
     void end_loop(Node node, std::size_t since, std::uint32_t head, std::uint32_t rest, std::uint32_t outer);
@@ -144,7 +162,8 @@ private:
     void visit_return(Node node);
     void visit_import(Node node);
     void visit_function(Node definition, std::vector<Node> decorators);
-    void visit_class(Node definition);
+    void visit_class(Node definition, const std::vector<Node>& decorators);
+    Symbol decorator_text(Node decorator);
     void visit_decorated(Node node);
 
     // -- flow -------------------------------------------------------------------------------------------
@@ -178,9 +197,15 @@ private:
     bool is_stable(Node condition);
     bool is_stable_name(Symbol name);
     bool is_stable_attribute(Node object, Node attribute);
+    static bool is_stable_call(Node call);
     void unwind(Way way, const SourceSpan& span);
     void leave(const SourceSpan& span);
     void raise_edge();
+
+    // -- loops ----------------------------------------------------------------------------------------
+    void find_members(Node target, const Operand& iterated, std::vector<std::pair<Node, Value>>& members);
+    Value next_of(const Call& iterated, const Operand& held, Node target);
+    void note_unused(const Value& value, Node statement, Node target = {});
 
     // -- contexts -----------------------------------------------------------------------------------
     void enter_item(Node item, Frame& frame);
@@ -218,10 +243,23 @@ private:
     std::unordered_set<std::uint32_t> flattened_;                  // dictionaries whose settings are
                                                                    // already recorded
     std::vector<Entered> by_hand_;                                 // `ctx.__enter__()`
+    // Of a module or class: where a name is bound, and by which of its statements.
+    struct Bound {
+        std::uint32_t slot = 0;
+        SourceSpan at{};
+        std::uint32_t statements = 0;  // that bind it
+        std::uint32_t last = 0;
+        bool in_branch = false;  // the last one is an `if` or a `try`
+    };
+    std::vector<Bound> bound_;
+    std::uint32_t statement_ = 0;  // of the module or class, counted from 1
+    Node statement_node_{};
+    bool runs_ = false;  // inside the outermost body
     std::uint32_t block_ = 0;
     std::int32_t handler_ = kNone;  // block that exceptions lead to
     bool reachable_ = true;
     bool splits_at_yield_ = false;
+    bool by_version_ = false;
     std::uint16_t loop_depth_ = 0;
     std::uint32_t loop_ = 0, loops_ = 0;  // id of the innermost loop; how many there were
 };

@@ -3,7 +3,7 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -26,22 +26,48 @@ bool is_module_method(std::string_view leaf) {
     return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) != std::end(kModuleMethods);
 }
 
+// `net.to(DTYPE)` with a dtype that only the link stage knows.
+bool casts_to_open_dtype(const Call& call) {
+    const std::string_view leaf = last_part(call.name.str());
+    return (leaf == "to" || leaf == "type") && std::ranges::any_of(call.args, [](const Operand& o) {
+               const bool may_be_dtype = o.keyword.empty() || o.keyword.str() == "dtype";
+               return may_be_dtype && o.dtype == DType::unknown && !o.refers.empty() &&
+                      o.shape != Shape::module;
+           });
+}
+
+// What it gives depends on the value of its receiver.
+bool reads_items(const Call& call) {
+    const std::string_view leaf = last_part(call.name.str());
+    return leaf == "get" || leaf == "__call__" || leaf == "values" || leaf == "items";
+}
+
 }  // namespace
 
 Operand Builder::operand(const Value& value, Node node) {
-    Operand o = value.is;
+    Operand o = nameless(value);
     o.text = file_.text_of(node);
     o.span = node.span();
+    return o;
+}
+
+// Without the place and the spelling in the source.
+Operand Builder::nameless(const Value& value) const {
+    Operand o = value.is;
     if (o.constant.empty() && !value.entity.empty() &&
         (value.callable || value.is_class || file_.is_library_name(value.entity)))
         o.constant = value.entity;
+    if (o.constant.empty() && file_.is_project_name(value.entity)) o.refers = value.entity;
     return o;
 }
 
 std::int32_t Builder::emit(Call call) {
     call.block = block_;
     call.loop_depth = loop_depth_;
+    call.by_version = by_version_;
     complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
+    if (call.kind == CallKind::method && !call.args.empty() && !reads_items(call))
+        call.args[0].refers = {};  // the class of a receiver is looked up by its call, parameter or name
     f_.calls.push_back(std::move(call));
     raise_edge();
     return static_cast<std::int32_t>(f_.calls.size() - 1);
@@ -58,7 +84,7 @@ Value Builder::result_of(std::int32_t index, const std::vector<Value>& arguments
     const Value& given = arguments[static_cast<std::size_t>(from)];
     if (v.object.empty()) v.object = given.object, v.entity = given.entity, v.callable = given.callable;
     if (v.is.shape == Shape::other) v.is.shape = given.is.shape;
-    if (v.is.dtype == DType::unknown) v.is.dtype = given.is.dtype;
+    if (v.is.dtype == DType::unknown && !casts_to_open_dtype(call)) v.is.dtype = given.is.dtype;
     return v;
 }
 

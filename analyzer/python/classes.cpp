@@ -5,7 +5,7 @@
 
 #include "analyzer/python/constants.hpp"
 #include "analyzer/python/file.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -41,6 +41,12 @@ private:
         if (node.kind() == Kind::call) register_buffer(node);
     }
 
+    void note_writer(AttributeInfo& it) const {
+        if (is_init_) return;
+        it.outside_init = true;
+        if (it.writers.empty() || it.writers.back().index() != method_.index()) it.writers.push_back(method_);
+    }
+
     // `self.register_buffer("x", t)`
     void register_buffer(Node call) {
         const Node function = call.part(Part::function), arguments = call.part(Part::arguments);
@@ -48,7 +54,7 @@ private:
         const auto name = string_content(arguments.child(0));
         if (!name || name->empty() || !arguments.child(1)) return;
         AttributeInfo& it = into_.add_attribute(Symbol(*name));
-        it.outside_init |= !is_init_;
+        note_writer(it);
         it.is_buffer = true;
         if (!is_init_) it.assigned.push_back(arguments.child(1));
     }
@@ -63,7 +69,7 @@ private:
         const Symbol leaf = attribute_of_self(target);
         if (leaf.empty()) return;
         AttributeInfo& it = into_.add_attribute(leaf);
-        it.outside_init |= !is_init_;
+        note_writer(it);
         if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(local_value(right));
     }
 
@@ -90,7 +96,7 @@ private:
         const Symbol leaf = attribute_of_self(target);
         if (leaf.empty()) return;
         AttributeInfo& it = into_.add_attribute(leaf);
-        it.outside_init |= !is_init_;
+        note_writer(it);
         it.changed = true;
     }
 
@@ -233,7 +239,9 @@ Symbol Classes::outer_base(const ClassInfo& of) const {
 Value common(const Value& a, const Value& b) {
     const auto same = [](auto x, auto y, auto none) { return x == y ? x : none; };
     Value v;
-    v.is.dtype = same(a.is.dtype, b.is.dtype, DType::unknown);
+    v.is.dtype = common_dtype(a.is.dtype, b.is.dtype);
+    v.is.assumed = a.is.assumed || b.is.assumed;
+    v.is.refers = same(a.is.refers, b.is.refers, Symbol{});
     v.is.shape = same(a.is.shape, b.is.shape, Shape::other);
     v.is.call = same(a.is.call, b.is.call, kNone);
     v.is.param = same(a.is.param, b.is.param, kNone);

@@ -23,6 +23,7 @@ struct AttributeInfo {
     std::vector<Node> assigned{};  // right-hand sides outside of __init__
     bool set = false;              // `value` holds something
     bool outside_init = false;     // also assigned by other methods
+    std::vector<Node> writers{};   // these methods
     bool is_buffer = false;        // registered: it is cast with its module
     bool changed = false;          // also changed by `+=`, a loop target or similar
 };

@@ -1,6 +1,6 @@
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -79,7 +79,7 @@ void Builder::enter_choice(const Choice& choice, const Value& context, Node node
     for (std::size_t i = made.kind == CallKind::method ? 1 : 0; i < made.args.size(); ++i) {
         call.args.push_back(made.args[i]);
         if (choice.owner == number_) continue;
-        call.args.back().call = call.args.back().param = kNone;
+        detach(call.args.back());
     }
     if (!choice.condition.empty()) {
         Operand when = make_operand(Shape::other);

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <cctype>
+
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
 #include "analyzer/python/constants.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -38,6 +41,12 @@ Value scalar() {
     Value v;
     v.is.shape = Shape::scalar;
     return v;
+}
+
+// The name of a class, not of a value or a constant: `Box[int]` makes no item.
+bool is_generic(std::string_view name) {
+    return is_capitalised(name) &&
+           std::ranges::any_of(name, [](unsigned char c) { return std::islower(c) != 0; });
 }
 
 bool is_text(const Value& v) { return v.is.constant.str().starts_with('\''); }
@@ -214,6 +223,9 @@ Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node
         if (set_by_method && set_by_method->set) {
             v = set_by_method->value;
             v.is.name = name;
+            if (v.is.shape == Shape::other && v.is.dtype == DType::unknown && v.entity.empty() &&
+                v.object.empty() && v.is.constant.empty())
+                v.is.refers = part_of(object, leaf);
             return v;
         }
         if (const Value* of_class = set_by_method ? nullptr : file_.classes.constant(*type, leaf)) {
@@ -226,7 +238,22 @@ Value Builder::attribute_of_value(const Value& object, Node node, Node leaf_node
     v.is.dtype = known.dtype;
     v.is.shape = known.shape;
     v.object = known.type;
+    const bool open = known.dtype == DType::unknown && known.type.empty() &&
+                      (known.shape == Shape::other || known.shape == Shape::dtype);
+    if (open) v.is.refers = part_of(object, leaf);
     return v;
+}
+
+// What `object.leaf` refers to, for the link stage.
+Symbol Builder::part_of(const Value& object, Symbol leaf) {
+    const auto numbered = [&](char mark, std::int32_t at) {
+        return file_.names.join(Symbol(mark + std::to_string(at)), leaf.str());
+    };
+    if (!object.is.refers.empty()) return file_.names.join(object.is.refers, leaf.str());
+    if (object.is.call != kNone) return numbered('@', object.is.call);
+    if (!object.object.empty() && file_.is_project_name(object.object))
+        return file_.names.join(object.object, leaf.str());
+    return object.is.param != kNone ? numbered('#', object.is.param) : Symbol{};
 }
 
 Value Builder::eval_subscript(Node node) {
@@ -243,12 +270,15 @@ Value Builder::eval_subscript(Node node) {
         call.args.push_back(operand(eval(index), index));
     }
     // `list[int]`, `os.environ["X"]`: not tensors. Only the latter becomes a fact.
-    if (!object.entity.empty() && object.entity.str() != "os.environ") return object;
+    const bool environment = object.entity.str() == "os.environ";
+    const bool imported = file_.is_project_name(object.entity) && !object.is_class && !object.callable &&
+                          !is_generic(last_part(object.entity.str()));
+    if (!object.entity.empty() && !environment && !imported) return object;
     if (is_text(object)) return {};
     const bool tensor = object.is.shape == Shape::tensor;
-    call.name = !object.entity.empty() ? symbol("os.environ.__getitem__")
-                : tensor               ? symbol("torch.Tensor.__getitem__")
-                                       : symbol("?.__getitem__");
+    call.name = environment ? symbol("os.environ.__getitem__")
+                : tensor    ? symbol("torch.Tensor.__getitem__")
+                            : symbol("?.__getitem__");
     return result_of(emit(std::move(call)), {object});
 }
 
@@ -350,6 +380,7 @@ Value Builder::eval_conditional(Node node) {
     const std::uint32_t yes = new_block(), no = new_block(), after = new_block();
     const Symbol text = condition_text(condition, when);
     branch(condition, yes, no);
+    const bool outer = std::exchange(by_version_, by_version_ || asks_for_version(condition.text()));
     start(yes, has_entry(yes));
     const std::size_t since = mark();
     const Value a = eval(yes_node);
@@ -357,6 +388,7 @@ Value Builder::eval_conditional(Node node) {
     Delta first = take(since);
     start(no, has_entry(no));
     const Value b = eval(no_node);
+    by_version_ = outer;
     go(after);
     Delta second = take(since);
     start(after);
@@ -429,6 +461,12 @@ Value Builder::eval_comprehension(Node node) {
             const bool whole = clause.part(Part::left).kind() == Kind::identifier;
             inner_.emplace_back(file_.names.of(name), whole ? item_of(iterated) : Value{});
         });
+        std::vector<std::pair<Node, Value>> members;
+        find_members(clause.part(Part::left), iterated.is, members);
+        for (auto& [name, value] : members) {
+            name_result(value, file_.names.of(name));
+            inner_.emplace_back(file_.names.of(name), std::move(value));
+        }
     }
     if (body.kind() == Kind::pair) {
         eval(body.part(Part::key));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -69,8 +69,7 @@ Value File::detached(Value v, const std::vector<Call>& calls) {
             v.contexts = static_cast<std::int32_t>(choices.size() - 1);
         }
     }
-    v.is.call = kNone;
-    v.is.param = kNone;
+    detach(v.is);
     return v;
 }
 

@@ -20,6 +20,7 @@ struct Pending {
     Scope* around = nullptr;
     ClassInfo* owner = nullptr;  // of a method
     Symbol usr{};
+    bool by_version = false;  // Call::by_version of what is around it
 };
 
 class File {
@@ -47,6 +48,7 @@ public:
     bool is_context_generator(Symbol usr) const { return context_generators.contains(usr); }
 
     std::unordered_set<Symbol> context_generators;
+    bool has_stars = false;
     Symbol star;                 // the module of the only `from m import *`; empty when there are several
     std::uint32_t builders = 0;  // number of builders made so far
     bool sets_default_dtype = false;  // torch.set_default_dtype is called somewhere
@@ -57,7 +59,8 @@ private:
 
 // Extract the body of a function, lambda, class or module, and append its facts to the unit.
 void extract_body(File& file, const Pending& pending);
-void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node);
+void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node,
+                        std::vector<Symbol> annotations);
 void extract_module(File& file);
 
 // A literal list, tuple, set or dictionary.

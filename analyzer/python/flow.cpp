@@ -1,6 +1,8 @@
+#include <algorithm>
+
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 
@@ -103,6 +105,12 @@ void Builder::branch(Node condition, std::uint32_t yes, std::uint32_t no) {
     reachable_ = false;
 }
 
+bool asks_for_version(std::string_view condition) {
+    constexpr std::string_view kWords[] = {"hasattr(", "version", "VERSION", "TORCH_"};
+    return std::ranges::any_of(kWords,
+                               [&](std::string_view word) { return condition.find(word) != condition.npos; });
+}
+
 Symbol Builder::condition_text(Node condition, bool& when) {
     while (condition.kind() == Kind::not_operator || condition.kind() == Kind::parenthesized_expression) {
         if (condition.kind() == Kind::not_operator) when = !when;
@@ -149,14 +157,9 @@ bool Builder::is_stable(Node condition) {
                 inside = false;
                 break;
             }
-            case Kind::call: {
-                const Node function = node.part(Part::function);
-                const std::string_view name = function.text();
-                if (name != "isinstance" && name != "hasattr" && name != "callable" &&
-                    !name.ends_with("cuda.is_available"))
-                    return false;
+            case Kind::call:
+                if (!is_stable_call(node)) return false;
                 break;
-            }
             case Kind::argument_list:
             case Kind::parenthesized_expression:
             case Kind::not_operator:
@@ -192,11 +195,20 @@ bool Builder::is_stable_name(Symbol name) {
     return is_builtin(name.str());
 }
 
-// `self.x` may change while this method runs if a method other than __init__ assigns it.
+// `self.x` changes while a method runs if this method assigns it. A call of another method that assigns it is
+// not looked for: that one sets up the object, and runs before or after.
 bool Builder::is_stable_attribute(Node object, Node attribute) {
     if (!scope_.owner || !load(object).is_self) return true;
     const AttributeInfo* known = scope_.owner->attribute(file_.names.of(attribute.part(Part::attribute)));
-    return !known || !known->outside_init;
+    return !known ||
+           std::ranges::none_of(known->writers, [&](Node method) { return method.contains(attribute); });
+}
+
+// `isinstance(x, C)` and its like, and `scaler.is_enabled()`: they have the same value as long as their operands.
+bool Builder::is_stable_call(Node call) {
+    const std::string_view name = call.part(Part::function).text();
+    return name == "isinstance" || name == "hasattr" || name == "callable" ||
+           name.ends_with("cuda.is_available") || name.ends_with(".is_enabled");
 }
 
 }  // namespace mp::lint::python

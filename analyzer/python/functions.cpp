@@ -5,7 +5,7 @@
 
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 namespace {
@@ -58,6 +58,25 @@ void bind_parameter_names(Scope& scope, Node parameters, Names& names) {
             scope.bind(names.of(name), Binding::Kind::parameter);
 }
 
+// A default that is a name or a literal.
+bool is_plain_default(Node value) {
+    switch (value.kind()) {
+        case Kind::identifier:
+        case Kind::integer:
+        case Kind::float_:
+        case Kind::string:
+        case Kind::true_:
+        case Kind::false_:
+            return true;
+        case Kind::attribute:
+            return is_plain_default(value.part(Part::object));
+        case Kind::unary_operator:
+            return is_plain_default(value.part(Part::argument));
+        default:
+            return false;
+    }
+}
+
 bool has_decorator(const std::vector<Node>& decorators, std::string_view leaf) {
     for (const Node decorator : decorators)
         if (last_part(decorator.child(0).text()) == leaf) return true;
@@ -87,7 +106,15 @@ void Builder::bind_parameters(Node parameters, bool has_self, bool is_class_meth
             v.is.shape = scope_.owner->is_module ? Shape::module : Shape::object;
             v.is_self = true;
         }
-        f_.params.push_back({.name = file_.names.of(name), .dtype = v.is.dtype, .shape = v.is.shape});
+        Parameter& made = f_.params.emplace_back();
+        made.name = file_.names.of(name);
+        made.dtype = v.is.dtype;
+        made.shape = v.is.shape;
+        if (const Node given = node.part(Part::value); given && is_plain_default(given)) {
+            const Operand standard = operand(eval(given), given);
+            if (is_short(standard.constant)) made.constant = standard.constant;
+            if (!is_local(standard.refers)) made.refers = standard.refers;
+        }
         assign_name(file_.names.of(name), v);
     }
 }
@@ -103,10 +130,7 @@ void Builder::enter_decorators(const std::vector<Node>& decorators) {
             continue;
         }
         const Value meant = eval(function);
-        std::string text(meant.entity.empty() ? function.text() : meant.entity.str());
-        if (called) text += file_.text_of(expression.part(Part::arguments)).str();
-        std::replace(text.begin(), text.end(), '"', '\'');
-        f_.annotations.push_back(Symbol(text));
+        f_.annotations.push_back(decorator_text(decorator));
         const bool library =
             file_.is_library_name(meant.entity) && is_context_decorator(last_part(meant.entity.str()));
         if (!library && !file_.is_context_generator(meant.entity)) continue;
@@ -132,6 +156,8 @@ void Builder::run_expression(Node body) {
 void Builder::finish(Node body) {
     unwind(Way::leave, end_of(body));
     note_self_attributes();
+    if (scope_.kind != Scope::Kind::function) add_definitions();
+    keep_used_aliases();
     if (scope_.has_inner || scope_.kind != Scope::Kind::function) {
         scope_.last.resize(bindings_);
         for (std::size_t i = 0; i < bindings_; ++i)
@@ -156,18 +182,21 @@ void Builder::read_attributes(ClassInfo& type) {
     }
 }
 
-void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node) {
+void extract_class_body(File& file, ClassInfo& type, Scope& around, Node node,
+                        std::vector<Symbol> annotations) {
     type.scope = &file.add_scope(Scope::Kind::class_, &around, type.name);
     type.scope->owner = &type;
     const Node body = node.part(Part::body);
     scan_bindings(*type.scope, body, file.names);
     const Pending here{.node = node, .owner = &type, .usr = file.names.join(type.name, "<class>")};
     const std::size_t first = file.pending.size();
-    Builder builder(file, *type.scope,
-                    function_for(here, FunctionKind::python, node.part(Part::name).span()));
+    Function made = function_for(here, FunctionKind::python, node.part(Part::name).span());
+    made.annotations = std::move(annotations);
+    Builder builder(file, *type.scope, std::move(made));
     builder.run(body);
     builder.finish(body);
-    if (file.unit.functions.back().calls.empty()) file.unit.functions.pop_back();
+    const Function& f = file.unit.functions.back();
+    if (f.calls.empty() && f.definitions.empty() && f.annotations.empty()) file.unit.functions.pop_back();
     // The constructor is extracted first, so that the other methods know the attributes.
     const auto methods = file.pending.begin() + static_cast<std::ptrdiff_t>(first);
     const auto constructor = std::find_if(
@@ -212,6 +241,7 @@ void extract_body(File& file, const Pending& pending) {
     Builder builder(
         file, scope,
         function_for(pending, is_lambda ? FunctionKind::lambda : FunctionKind::python, name.span()));
+    builder.set_by_version(pending.by_version);
     const bool is_static = has_decorator(pending.decorators, "staticmethod");
     builder.bind_parameters(parameters, owner && !is_static,
                             owner && has_decorator(pending.decorators, "classmethod"));
@@ -229,6 +259,7 @@ void extract_module(File& file) {
     const Node root = file.tree.root();
     Scope& scope = file.add_scope(Scope::Kind::module, nullptr, file.names.module());
     scan_bindings(scope, root, file.names);
+    file.has_stars = !scope.stars.empty();
     if (scope.stars.size() == 1) file.star = scope.stars[0];
     const Pending here{.node = root, .usr = file.names.join(file.names.module(), "<module>")};
     SourceSpan span = root.span();

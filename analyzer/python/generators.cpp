@@ -34,10 +34,14 @@ void prune(Function& f) {
     const auto renumber = [&](std::int32_t& call) {
         if (call != kNone) call = number[static_cast<std::size_t>(call)];
     };
+    const auto renumber_operand = [&](Operand& operand) {
+        renumber(operand.call);
+        if (operand.refers.str().starts_with('@')) operand.refers = {};  // it has the number of a call
+    };
     for (Call& call : kept)
-        for (Operand& argument : call.args) renumber(argument.call);
-    for (Operand& operand : f.returned) renumber(operand.call);
-    for (Setting& setting : f.settings) renumber(setting.value.call);
+        for (Operand& argument : call.args) renumber_operand(argument);
+    for (Operand& operand : f.returned) renumber_operand(operand);
+    for (Setting& setting : f.settings) renumber_operand(setting.value);
     for (Accumulation& it : f.accumulations) renumber(it.call);
     std::erase_if(f.accumulations, [](const Accumulation& it) { return it.call == kNone; });
     std::erase_if(f.settings, [&](const Setting& it) { return !runs[it.block]; });

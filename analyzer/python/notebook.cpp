@@ -119,20 +119,25 @@ Place Notebook::in_file(Place in_text) const {
     return place_of(file_lines_, offset_in_file(lines_[line] + column));
 }
 
-std::optional<CellPlace> Notebook::cell_at(std::uint32_t line_in_file) const {
-    if (line_in_file == 0 || line_in_file > file_lines_.size() || runs_.empty()) return std::nullopt;
-    const std::size_t begin = file_lines_[line_in_file - 1];
-    const std::size_t end = line_in_file < file_lines_.size() ? file_lines_[line_in_file] : json_.size();
-    const auto run = std::ranges::lower_bound(runs_, begin, {}, &Run::file);
-    if (run == runs_.end() || run->file >= end) return std::nullopt;
-    const auto cell = std::ranges::upper_bound(cells_, run->text, {}, &Cell::begin) - 1;
-    const auto line_of = [&](std::size_t offset) { return place_of(lines_, offset).line; };
-    return CellPlace{.cell = cell->number, .line = line_of(run->text) - line_of(cell->begin) + 1};
-}
-
-std::optional<CellPlace> cell_at(std::string_view json, std::uint32_t line_in_file) {
-    const Result<Notebook> book = Notebook::read(json, "");
-    return book ? book->cell_at(line_in_file) : std::nullopt;
+std::vector<CodeLine> Notebook::lines() const {
+    std::vector<CodeLine> out;
+    const std::string_view text = text_;
+    std::uint32_t cell_begins = 0;
+    std::size_t next_cell = 0;
+    for (std::uint32_t n = 1; n <= lines_.size(); ++n) {
+        const std::size_t begin = lines_[n - 1];
+        const std::size_t end = n < lines_.size() ? lines_[n] - 1 : text.size();
+        if (begin >= text.size()) break;
+        while (next_cell < cells_.size() && cells_[next_cell].begin <= begin) {
+            cell_begins = n;
+            ++next_cell;
+        }
+        out.push_back({.text = text.substr(begin, end - begin),
+                       .in_file = in_file({n, 1}),
+                       .cell = cells_[next_cell - 1].number,
+                       .line = n - cell_begins + 1});
+    }
+    return out;
 }
 
 }  // namespace mp::lint::python

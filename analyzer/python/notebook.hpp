@@ -16,7 +16,9 @@
 
 namespace mp::lint::python {
 
-struct CellPlace {
+struct CodeLine {
+    std::string_view text;  // without its line end
+    Place in_file;
     std::uint32_t cell = 0;  // code and text cells together, from 1, as Jupyter shows them
     std::uint32_t line = 0;  // in the cell, from 1
 };
@@ -32,8 +34,8 @@ public:
     // The place in the .ipynb file for a place in text().
     Place in_file(Place in_text) const;
 
-    // The cell that contains a line of the .ipynb file; nothing between the cells.
-    std::optional<CellPlace> cell_at(std::uint32_t line_in_file) const;
+    // The lines of text(), which must outlive them.
+    std::vector<CodeLine> lines() const;
 
 private:
     // From this place to the next run, the text is contiguous in the file: one JSON string, or one line of
@@ -60,8 +62,5 @@ private:
 
 // Facts of a notebook. All spans are places in the .ipynb file. A file that is not JSON is a failed unit.
 Unit extract_notebook(const Source& source);
-
-// "cell 3, line 2" for a line of an .ipynb file, for readers who see the notebook in a browser.
-std::optional<CellPlace> cell_at(std::string_view json, std::uint32_t line_in_file);
 
 }  // namespace mp::lint::python

@@ -17,11 +17,12 @@ namespace {
 // Words of the front end's own: a file that other files call, or whose names they use, has facts that matter when it
 // contains one of these. They are libraries, dtypes, casts and what a helper without imports does to tensors. A rule
 // adds nothing here: its words are its triggers (analyzer/rules/triggers.hpp).
-constexpr std::array<std::string_view, 27> kWords{
+constexpr std::array<std::string_view, 33> kWords{
     "torch",     " jax",     "optax",     "paddle",   "tensorflow", "lightning", "accelerat",
     "deepspeed", "megatron", "apex",      " hmp",     ".hmp",       "dtype",     "float16",
     "fp16",      "bf16",     "half",      ".float()", "float32",    "autocast",  "caler",
-    "precision", "backward", "optimizer", "softmax",  "mp-lint",    "ensor"};
+    "precision", "backward", "optimizer", "softmax",  "mp-lint",    "ensor",     "add_argument",
+    ".to(",      ".mean(",   ".norm(",    ".sum(",    ".exp("};
 
 constexpr std::size_t kStride = 3;
 
@@ -82,6 +83,13 @@ bool defines_nothing(std::string_view text) {
 
 bool is_package_file(std::string_view path) { return path.substr(path.rfind('/') + 1) == "__init__.py"; }
 
+// Constants and options that other files read: a short file that computes nothing.
+bool holds_values(std::string_view text) {
+    constexpr std::size_t kLongest = 64 * 1024;
+    return text.size() <= kLongest && text.find("def ") == std::string_view::npos &&
+           text.find(" = ") != std::string_view::npos;
+}
+
 // A file that only hands on names, and the __init__.py that does so beside what it defines: others need
 // to know what they stand for.
 bool hands_names_on(std::string_view path, std::string_view text) {
@@ -92,7 +100,7 @@ bool hands_names_on(std::string_view path, std::string_view text) {
 
 bool is_relevant(std::string_view path, std::string_view text) {
     static const Words words;
-    return words.any_in(text) || hands_names_on(path, text);
+    return words.any_in(text) || hands_names_on(path, text) || holds_values(text);
 }
 
 }  // namespace mp::lint::python

@@ -33,6 +33,10 @@ void for_each_span(Unit& unit, Visit visit) {
             visit(setting.span);
             visit(setting.value.span);
         }
+        for (Definition& definition : f.definitions) {
+            visit(definition.span);
+            visit(definition.value.span);
+        }
         for (Block& block : f.flow) visit(block.span);
         operands(f.returned);
     }

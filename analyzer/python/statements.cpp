@@ -1,13 +1,20 @@
+#include <algorithm>
+
 #include "analyzer/python/builder.hpp"
 #include "analyzer/python/builtins.hpp"
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 namespace mp::lint::python {
 
 void Builder::run(Node body) {
     if (!body) return;
-    for (const Node statement : body.children())
-        if (!statement.is_token()) visit(statement);
+    const bool outermost = !std::exchange(runs_, true);
+    for (const Node statement : body.children()) {
+        if (statement.is_token()) continue;
+        if (outermost) ++statement_, statement_node_ = statement;
+        visit(statement);
+    }
+    if (outermost) runs_ = false;
 }
 
 void Builder::visit(Node node) {
@@ -47,7 +54,7 @@ void Builder::visit(Node node) {
         case Kind::function_definition:
             return visit_function(node, {});
         case Kind::class_definition:
-            return visit_class(node);
+            return visit_class(node, {});
         case Kind::decorated_definition:
             return visit_decorated(node);
         case Kind::future_import_statement:
@@ -73,13 +80,14 @@ void Builder::visit_expression_statement(Node node) {
             case Kind::string:
                 break;  // documentation
             default:
-                if (!child.is_token()) eval(child);
+                if (!child.is_token()) note_unused(eval(child), child);
         }
     }
 }
 
 void Builder::visit_if(Node node) {
     const std::uint32_t after = new_block();
+    const bool outer = by_version_;
     std::vector<Branch> branches;
     bool when = true;
     const Symbol text = condition_text(node.part(Part::condition), when);
@@ -93,6 +101,7 @@ void Builder::visit_if(Node node) {
     const auto test = [&](Node clause) {
         const std::uint32_t yes = new_block(), no = new_block();
         branch(clause.part(Part::condition), yes, no);
+        by_version_ = by_version_ || asks_for_version(clause.part(Part::condition).text());
         start(yes);
         run_branch(clause.part(Part::consequence));
         start(no);
@@ -109,8 +118,39 @@ void Builder::visit_if(Node node) {
         branches.push_back({.alive = reachable_});
         go(after);
     }
+    by_version_ = outer;
     start(after);
     merge(branches, text, when);
+}
+
+// `for x in xs`, and the second target of `for i, x in enumerate(xs)` and `for name, x in xs.items()`.
+void Builder::assign_loop_target(Node target, const Value& iterated) {
+    if (target.kind() == Kind::identifier) return assign(target, item_in_loop(iterated, target), {});
+    assign(target, {}, {});
+    const bool pair = target.kind() == Kind::pattern_list || target.kind() == Kind::tuple_pattern;
+    if (!pair || iterated.is.call == kNone) return;
+    const Call& made = f_.calls[static_cast<std::size_t>(iterated.is.call)];
+    const std::string_view leaf = last_part(made.name.str());
+    if ((leaf != "enumerate" && leaf != "items") || made.args.empty()) return;
+    Value of;
+    of.is = made.args[0];
+    Node second;
+    std::size_t count = 0;
+    for (const Node part : target.children())
+        if (!part.is_token() && ++count == 2) second = part;
+    if (count == 2 && second.kind() == Kind::identifier) assign(second, item_in_loop(of, second), {});
+}
+
+// One item of the iterated value. Items of a list that an object or a module holds are looked up by the link stage.
+Value Builder::item_in_loop(const Value& iterated, Node target) {
+    Value known = item_of(iterated);
+    if (known.is.shape != Shape::other) return known;
+    const bool held = !iterated.is.refers.empty() || iterated.is.name.str().starts_with("self.") ||
+                      file_.is_project_name(iterated.entity) || iterated.display;
+    if (!held) return known;
+    Call call = make_call(target.span(), CallKind::op, symbol("?.__next__"));
+    call.args.push_back(operand(iterated, target));
+    return result_of(emit(std::move(call)), {});
 }
 
 void Builder::visit_for(Node node) {
@@ -128,7 +168,11 @@ void Builder::visit_for(Node node) {
     const std::size_t since = mark();
     start(body);
     const Node target = node.part(Part::left);
-    assign(target, target.kind() == Kind::identifier ? item_of(iterated) : Value{}, {});
+    assign_loop_target(target, iterated);
+    std::vector<std::pair<Node, Value>> members;
+    find_members(target, iterated.is, members);
+    for (auto& [name, value] : members) assign(name, value, {});
+    note_items(target, node.part(Part::right));
     run(node.part(Part::body));
     end_loop(node, since, head, rest, outer);
     if (const Node alternative = node.part(Part::alternative)) run(alternative.part(Part::body));
@@ -183,12 +227,14 @@ bool Builder::visit_handler(Node clause, std::uint32_t dispatch, std::uint32_t a
     reachable_ = has_entry(dispatch);
     edge(dispatch, block);
     start(block);
+    const bool outer = std::exchange(by_version_, true);
     for (const Node part : clause.children()) {
         if (part.kind() == Kind::block)
             run(part);
         else if (part.kind() == Kind::as_pattern)
             assign(part.part(Part::alias), {}, {});
     }
+    by_version_ = outer;
     const bool alive = reachable_;
     go(after);
     return alive;
@@ -341,7 +387,7 @@ void Builder::visit_decorated(Node node) {
     if (definition.kind() == Kind::function_definition)
         visit_function(definition, std::move(decorators));
     else if (definition.kind() == Kind::class_definition)
-        visit_class(definition);
+        visit_class(definition, decorators);
 }
 
 void Builder::visit_function(Node node, std::vector<Node> decorators) {
@@ -361,11 +407,29 @@ void Builder::visit_function(Node node, std::vector<Node> decorators) {
             file_.context_generators.insert(usr);
     ClassInfo* const owner = scope_.kind == Scope::Kind::class_ ? scope_.owner : nullptr;
     scope_.has_inner = true;
-    file_.pending.push_back(
-        {.node = node, .decorators = std::move(decorators), .around = &scope_, .owner = owner, .usr = usr});
+    file_.pending.push_back({.node = node,
+                             .decorators = std::move(decorators),
+                             .around = &scope_,
+                             .owner = owner,
+                             .usr = usr,
+                             .by_version = by_version_});
 }
 
-void Builder::visit_class(Node node) {
+// The name of a decorator, with its arguments.
+Symbol Builder::decorator_text(Node decorator) {
+    const Node expression = decorator.child(0);
+    const bool called = expression.kind() == Kind::call;
+    const Node function = called ? expression.part(Part::function) : expression;
+    if (function.kind() != Kind::identifier && function.kind() != Kind::attribute)
+        return file_.text_of(expression);
+    const Value meant = eval(function);
+    std::string text(meant.entity.empty() ? function.text() : meant.entity.str());
+    if (called) text += file_.text_of(expression.part(Part::arguments)).str();
+    std::replace(text.begin(), text.end(), '"', '\'');
+    return Symbol(text);
+}
+
+void Builder::visit_class(Node node, const std::vector<Node>& decorators) {
     const Node name = node.part(Part::name);
     if (!name) return;
     std::vector<Symbol> bases;
@@ -380,7 +444,9 @@ void Builder::visit_class(Node node) {
     const Symbol qualified = file_.names.join(scope_.prefix, name.text());
     assign_name(file_.names.of(name), entity_value(qualified, Binding::Kind::class_));
     ClassInfo& type = file_.classes.add(file_, qualified, node, std::move(bases));
-    extract_class_body(file_, type, scope_, node);
+    std::vector<Symbol> annotations;
+    for (const Node decorator : decorators) annotations.push_back(decorator_text(decorator));
+    extract_class_body(file_, type, scope_, node, std::move(annotations));
 }
 
 }  // namespace mp::lint::python

@@ -24,6 +24,15 @@ inline Call make_call(const SourceSpan& span, CallKind kind, Symbol name = {}, S
     return call;
 }
 
+// Whether `refers` is about an argument or a call of the function itself: "#0.dtype", "@3.dtype".
+inline bool is_local(Symbol refers) { return refers.str().starts_with('#') || refers.str().starts_with('@'); }
+
+// Makes the operand valid in another function than the one that evaluated it.
+inline void detach(Operand& operand) {
+    operand.call = operand.param = kNone;
+    if (is_local(operand.refers)) operand.refers = {};
+}
+
 struct Value {
     Operand is = make_operand(Shape::other);
     // The qualified name of the value, when it is a module, a class, a function or another named thing:

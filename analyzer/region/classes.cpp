@@ -80,6 +80,14 @@ Classes::Kept Classes::kept(Symbol name, Symbol attribute) const {
     return result;
 }
 
+void Classes::for_each_ancestor(Symbol name, const std::function<void(Symbol)>& each) const {
+    auto visit = [&](Symbol at, const Class*) {
+        each(at);
+        return false;
+    };
+    climb(name, 0, visit);
+}
+
 Symbol Classes::library_base(Symbol name, std::string_view last) const {
     Symbol result;
     auto visit = [&](Symbol at, const Class* c) {

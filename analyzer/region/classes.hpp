@@ -2,6 +2,7 @@
 
 // Python's classes, as far as the facts of their methods show them.
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ public:
         const Operand* value = nullptr;
     };
     Kept kept(Symbol name, Symbol attribute) const;
+    // The class itself comes first.
+    void for_each_ancestor(Symbol name, const std::function<void(Symbol)>& each) const;
     // The first class outside the program, among the class and its ancestors, whose last name is
     // `last`: "pytorch_lightning.LightningModule". Empty when there is none.
     Symbol library_base(Symbol name, std::string_view last) const;

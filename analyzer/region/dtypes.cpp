@@ -82,12 +82,15 @@ bool DTypes::for_each_source(std::uint32_t f, const Operand& o, Visit visit) con
 }
 
 void DTypes::flow(std::uint32_t f, const Operand& o, std::uint32_t to, const SourceSpan* at) {
+    if (o.assumed) return set_unknown(to);
     if (o.dtype != DType::unknown) return merge(to, o.dtype, kNone, at);
     const Function& function = graph_.function(f);
     const auto call = static_cast<std::size_t>(o.call);
     if (o.param == kNone && o.call != kNone && call < function.calls.size() &&
-        function.calls[call].result.dtype != DType::unknown)
+        function.calls[call].result.dtype != DType::unknown) {
+        if (function.calls[call].result.assumed) return set_unknown(to);
         return merge(to, function.calls[call].result.dtype, kNone, at);
+    }
     const bool ours = for_each_source(f, o, [&](std::uint32_t from) { flows_.push_back({from, to, at}); });
     if (!ours) set_unknown(to);
 }

@@ -46,16 +46,12 @@ bool is_better(const Candidate& a, const Candidate& b) {
 }
 
 bool starts_thread(std::string_view name) {
-    constexpr std::string_view kSpawners[] = {"std::thread",
-                                              "std::jthread",
-                                              "std::async",
-                                              "pthread_create",
-                                              "threading.Thread",
-                                              "threading.Timer",
-                                              "_thread.start_new_thread",
-                                              "multiprocessing.Process",
-                                              "torch.multiprocessing.Process",
-                                              "torch.multiprocessing.spawn"};
+    constexpr std::string_view kSpawners[] = {"std::thread", "std::jthread", "std::async", "pthread_create",
+                                              "threading.Thread", "threading.Timer",
+                                              "_thread.start_new_thread", "multiprocessing.Process",
+                                              "torch.multiprocessing.Process", "torch.multiprocessing.spawn",
+                                              // Its callbacks run in workers, or when it is iterated.
+                                              "torch.utils.data.DataLoader"};
     // Methods of an executor. The receiver's class may be unknown.
     if (name == "?.submit" || name == "?.apply_async" || name.ends_with("Executor.submit") ||
         name.ends_with("Executor.map") || name.ends_with("Pool.map"))

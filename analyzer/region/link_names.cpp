@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/link_values.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
 #include "kernels/base/parallel.hpp"
@@ -53,6 +54,9 @@ public:
         std::erase_if(open_, [](const Open& o) { return !is_open(*o.call); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
+        std::vector<std::pair<const Function*, Call*>> unresolved;
+        for (const Open& o : open_) unresolved.emplace_back(o.function, o.call);
+        link_values(units_, names_, GroupsBySymbol(callers_), unresolved);
     }
 
 private:
@@ -77,7 +81,8 @@ private:
         if (call.kind != CallKind::method || call.args.empty()) return false;
         const Operand& receiver = call.args[0];
         if (!call.name.str().starts_with(kUnknown)) return false;
-        return receiver.call != kNone || receiver.param != kNone || is_attribute_of_self(receiver);
+        return receiver.call != kNone || receiver.param != kNone || is_attribute_of_self(receiver) ||
+               !receiver.refers.empty();
     }
 
     void resolve_names() {
@@ -113,6 +118,12 @@ private:
     void resolve_name(Call& call, Symbol package, NameFinder& finder) const {
         for (Symbol& lambda : call.lambdas)
             if (const Function* body = finder.find(lambda, package).function) lambda = body->usr;
+        for (const Operand& o : call.args) {
+            if (o.refers.empty()) continue;
+            if (const Function* body = finder.find(o.refers, package).function;
+                body && body->parent_class.empty())
+                call.lambdas.push_back(body->usr);
+        }
         if (call.callee.empty() || names_.function(call.callee)) return;
         const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
         const Meaning m = finder.find(name, package);

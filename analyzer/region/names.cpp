@@ -67,6 +67,13 @@ void Names::collect_functions(std::span<const Function* const> functions) {
         if (const Function*& first = functions_[f->usr]; !first) first = f;
         know(f->usr);
         know(f->parent_class);
+        for (const Definition& d : f->definitions) {
+            std::uint32_t& number = definition_number_[d.name];
+            if (number != 0) continue;  // the first module of this name
+            definitions_.push_back({f, &d});
+            number = static_cast<std::uint32_t>(definitions_.size());
+            know(d.name);
+        }
     }
 }
 
@@ -148,6 +155,20 @@ bool Names::look_up(Symbol name, Meaning& found) const {
     return true;
 }
 
+bool Names::read(Symbol name, Reading& found) const {
+    if ((found.function = function(name))) return true;
+    if (classes_.knows(name)) return found.in_class = name, true;
+    if ((found.bound = definition(name)).definition) return true;
+    const std::string_view scope = package_of(name.str());
+    if (scope.empty() || !classes_.knows(Symbol(scope))) return false;
+    const std::string_view attribute = name.str().substr(scope.size() + 1);
+    if ((found.function = classes_.method(Symbol(scope), attribute))) return true;
+    classes_.for_each_ancestor(Symbol(scope), [&](Symbol base) {
+        if (!found.bound.definition) found.bound = definition(joined(base, attribute));
+    });
+    return found.bound.definition != nullptr;
+}
+
 Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     if (const Function* f = classes_.method(in_class, method)) return {.name = f->usr, .function = f};
     const Symbol base = classes_.library_base(in_class);
@@ -165,17 +186,31 @@ Meaning NameFinder::find(Symbol name, Symbol package) {
     return entry->second;
 }
 
+// Tries the name as it is, then inside of each package around its user, until an attempt succeeds.
+template <class Try>
+void NameFinder::for_each_spelling(Symbol name, Symbol package, Try attempt) {
+    const Symbol first(name.str().substr(0, name.str().find('.')));
+    if (leads_on({}, first) && attempt(names_.follow_aliases(name), true)) return;
+    for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
+        if (leads_on(at, first) && attempt(names_.follow_aliases(joined(at, name.str())), false)) return;
+}
+
 Meaning NameFinder::look_for(Symbol name, Symbol package) {
     Meaning found{.name = name};
-    const Symbol first(name.str().substr(0, name.str().find('.')));
-    if (leads_on({}, first)) {
-        found.name = names_.follow_aliases(name);
-        if (names_.look_up(found.name, found)) return found;
-    }
-    for (Symbol at = package; !at.empty(); at = Symbol(package_of(at.str())))
-        if (leads_on(at, first) && names_.look_up(names_.follow_aliases(joined(at, name.str())), found))
-            return found;
+    for_each_spelling(name, package, [&](Symbol spelling, bool absolute) {
+        if (absolute) found.name = spelling;
+        return names_.look_up(spelling, found);
+    });
     return found;
+}
+
+Reading NameFinder::read(Symbol name, Symbol package) {
+    const auto [entry, is_new] = read_.try_emplace(key_of(package, name));
+    if (is_new)
+        for_each_spelling(name, package, [&, &found = entry->second](Symbol spelling, bool) {
+            return names_.read(spelling, found);
+        });
+    return entry->second;
 }
 
 // Whether a name with this first part, used in this package, can resolve to something of the

@@ -18,6 +18,20 @@ struct Meaning {
     bool is_class = false;  // of the program
 };
 
+// The value that a module or a class binds to a name.
+struct Bound {
+    const Function* function = nullptr;
+    const Definition* definition = nullptr;
+};
+
+// What code reads under a name: one of the three, or nothing.
+struct Reading {
+    const Function* function = nullptr;
+    Symbol in_class;
+    Bound bound;
+    bool is_known() const { return function || bound.definition || !in_class.empty(); }
+};
+
 class Names {
 public:
     explicit Names(std::vector<Unit>& units);
@@ -34,7 +48,14 @@ private:
     void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);
-    bool defines(Symbol name) const { return function(name) || classes_.knows(name); }
+    bool defines(Symbol name) const {
+        return function(name) || classes_.knows(name) || definition(name).definition;
+    }
+    Bound definition(Symbol name) const {
+        const std::uint32_t number = definition_number_.get(name);
+        return number == 0 ? Bound{} : definitions_[number - 1];
+    }
+    bool read(Symbol name, Reading& found) const;
     Symbol follow_aliases(Symbol name) const;
     Symbol follow_alias(Symbol name) const;
     bool look_up(Symbol name, Meaning& found) const;
@@ -42,7 +63,9 @@ private:
     BySymbol<const Function*> functions_;  // by usr
     BySymbol<Symbol> aliases_;
     std::unordered_map<Symbol, std::vector<Symbol>> stars_;  // package -> modules it re-exports
-    BySymbol<char> known_;  // names of the program and their scopes: "pkg.train", "pkg"
+    BySymbol<char> known_;                       // names of the program and their scopes: "pkg.train", "pkg"
+    BySymbol<std::uint32_t> definition_number_;  // index in definitions_ plus 1
+    std::vector<Bound> definitions_;
     Classes classes_;
 };
 
@@ -53,14 +76,19 @@ public:
 
     // `package`: of the module that uses the name, so that files beside a script are found.
     Meaning find(Symbol name, Symbol package);
+    // What code reads under the name. Attributes of classes may be inherited.
+    Reading read(Symbol name, Symbol package);
 
 private:
+    template <class Try>
+    void for_each_spelling(Symbol name, Symbol package, Try attempt);
     bool leads_on(Symbol package, Symbol first);
     Meaning look_for(Symbol name, Symbol package);
 
     const Names& names_;
     std::unordered_map<std::uint64_t, bool> leads_on_;  // by package and first part
     std::unordered_map<std::uint64_t, Meaning> found_;  // by package and name
+    std::unordered_map<std::uint64_t, Reading> read_;   // the same
 };
 
 // "pkg.train" of the unit's functions; empty when it has none.

@@ -150,7 +150,7 @@ private:
         for (std::uint32_t f = 0; f < graph_.size(); ++f) {
             const Function& function = graph_.function(f);
             if (!is_python(function) || !graph_.callers(f).empty()) continue;
-            if (!function.span.file.str().starts_with(directory)) continue;
+            if (!function.span.file.str().starts_with(directory) || loads_data(function)) continue;
             found_.push_back({.function = f,
                               .device = device,
                               .dtype = dtype,
@@ -160,6 +160,13 @@ private:
                               .opener = call.name,
                               .opened = call.span});
         }
+    }
+
+    // A data set: its tensors are on the CPU, and neither apex nor HMP casts those.
+    bool loads_data(const Function& function) {
+        if (function.parent_class.empty() || function.bases.empty()) return false;
+        return starts_with_any(classes().library_base(function.parent_class).str(),
+                               {"torch.utils.data.", "torchvision.datasets."});
     }
 
     // The class of an object that was made in this function.

@@ -84,6 +84,7 @@ void read_dtype(const PythonManager& manager, const Call& call, PythonEntry& ent
     const Operand* dtype = python_argument(call, "dtype", manager.dtype_at, 1);
     if (!dtype || dtype->constant.str() == "None") return;
     entry.dtype = dtype->dtype == DType::unknown ? DType::lowp : dtype->dtype;
+    entry.sure &= !dtype->assumed;
     // A region that computes in fp32 does not count as a region.
     if (!is_low_precision(entry.dtype)) entry.opens = false;
 }

@@ -30,6 +30,11 @@ std::string xml_text(std::string_view text) { return xml_escaped(escape_controls
 
 std::string markdown_text(std::string_view text) { return markdown_escaped(escape_controls(text)); }
 
+std::string notes_to_show(const Report& report) {
+    const std::size_t n = report.hidden.size();
+    return counted(n, "note") + "; --notes shows " + (n == 1 ? "it" : "them");
+}
+
 std::string counted(std::size_t n, std::string_view what) {
     return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }

@@ -23,6 +23,9 @@ std::string message_with_fix(const Finding&);
 std::string xml_text(std::string_view text);
 std::string markdown_text(std::string_view text);
 
+// "3 notes; --notes shows them"
+std::string notes_to_show(const Report&);
+
 // "12 findings", "1 finding"
 std::string counted(std::size_t n, std::string_view what);
 

@@ -7,7 +7,8 @@
 //   findings  [{rule, name, severity, file, line, column, end_line, end_column, message, fix,
 //   function,
 //               notes: [{text, file, line, column}], fingerprint,
-//               edits: [{file, line, column, end_line, end_column, text}], safe_edits}]
+//               edits: [{file, line, column, end_line, end_column, text}], safe_edits,
+//               cell: {number, line}}]; the cell of a notebook, as Jupyter counts them
 //   suppressed  as findings
 //   baselined   as findings; only with --baseline
 //   units     [{path, state, message, headers, passes, cached, seconds, warnings,
@@ -84,6 +85,8 @@ private:
         out["column"] = f.span.column;
         out["end_line"] = f.span.end_line;
         out["end_column"] = f.span.end_column;
+        if (const CellLine* code = report_.sources.cell_line(f.span.file.str(), f.span.line, f.span.column))
+            out["cell"] = {{"number", code->cell}, {"line", code->line_in_cell}};
         out["message"] = f.message;
         out["fix"] = f.fix;
         out["function"] = f.function.str();

@@ -36,6 +36,7 @@ std::string title_of(const Report& report) {
 
 std::string last_line(const Report& report) {
     std::string out = counted(report.files, "file") + " analysed";
+    if (!report.hidden.empty()) out += ", " + notes_to_show(report);
     if (!report.suppressed.empty()) out += ", " + std::to_string(report.suppressed.size()) + " suppressed";
     if (!report.baselined.empty()) out += ", " + std::to_string(report.baselined.size()) + " in the baseline";
     return out + "\n";

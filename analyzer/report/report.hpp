@@ -39,11 +39,13 @@ struct RuleText {
 struct Report {
     Findings findings;    // by severity is the reporter's business; here by file, line, column, rule
     Findings suppressed;  // silenced by a comment in the source
+    Findings hidden{};    // notes that are only counted, by hide_notes()
     std::vector<UnitResult> units;
     std::vector<std::string> warnings;  // about the run: cache, command lines
     std::vector<RuleText> rules;        // rules that ran
     Sources sources;
     std::string tool_version;
+    std::string homepage;  // address of the published sources, without a slash at its end; may be empty
     std::string working_directory;  // paths are shown relative to it
     std::string project_root;       // SARIF's %SRCROOT%
     std::size_t files = 0;          // distinct source files analysed
@@ -51,10 +53,17 @@ struct Report {
     bool analysed_anything = true;  // false: exit code 2
     Findings baselined{};           // listed in the baseline file
     bool used_baseline = false;     // there was a baseline; all `findings` are then new
-    std::size_t outside_diff = 0;   // findings omitted because their lines did not change since --diff-base
+    bool lacks_database = false;    // a C++ unit did not parse cleanly, and no database gave its folders
+    std::vector<std::string>
+        lone_headers{};  // templates in them have no instantiation: no unit includes them
+    std::size_t fixes_in_notebooks =
+        0;                         // findings with edits that cannot be made: the code is text inside JSON
+    std::size_t outside_diff = 0;  // findings omitted because their lines did not change since --diff-base
 };
 
 std::size_t count(const Findings&, Severity);
+// Notes are context for those who ask: without --notes, formats that people read only count them.
+void hide_notes(Report&);
 // Units that were not analysed completely.
 std::vector<const UnitResult*> incomplete(const Report&);
 

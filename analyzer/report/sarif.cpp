@@ -50,6 +50,7 @@ public:
 private:
     Json driver() const {
         Json out = {{"name", "mp-lint"}, {"version", report_.tool_version}, {"rules", Json::array()}};
+        if (!report_.homepage.empty()) out["informationUri"] = report_.homepage;
         for (const RuleText& rule : report_.rules) {
             Json entry = {{"id", rule.id},
                           {"name", rule.name},
@@ -58,6 +59,8 @@ private:
                           {"properties", sarif::tags()}};
             if (!rule.page.empty())
                 entry["help"] = {{"text", title_of(rule)}, {"markdown", page_for_reading(rule.page)}};
+            if (!report_.homepage.empty())
+                entry["helpUri"] = report_.homepage + "/testdata/lint/" + std::string(rule.id) + ".md";
             out["rules"].push_back(std::move(entry));
         }
         return out;

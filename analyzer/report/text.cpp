@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "analyzer/report/display.hpp"
+#include "analyzer/report/entries.hpp"
 #include "analyzer/report/report.hpp"
 
 namespace mp::lint {
@@ -120,10 +122,14 @@ private:
         }
         out_ += "]\n";
         source(f.span);
+        if (const std::string cell = in_cell(f.span, "", ""); !cell.empty()) {
+            gutter("", "=");
+            out_ += "in " + cell + "\n";
+        }
         for (const Note& note : f.notes) {
             gutter("", "=");
             out_ += escape_controls(note.text);
-            if (note.span.known()) out_ += " at " + place(note.span, false);
+            if (note.span.known()) out_ += " at " + place(note.span, false) + in_cell(note.span, " (", ")");
             out_ += '\n';
         }
         if (f.fix.empty()) return;
@@ -131,10 +137,34 @@ private:
         out_ += "fix: " + escape_controls(f.fix) + "\n";
     }
 
+    // "cell 3, line 6" of a place in a notebook; else nothing.
+    std::string in_cell(const SourceSpan& span, std::string_view before, std::string_view after) const {
+        const CellLine* code = report_.sources.cell_line(span.file.str(), span.line, span.column);
+        if (!code) return {};
+        return std::string(before) + "cell " + std::to_string(code->cell) + ", line " +
+               std::to_string(code->line_in_cell) + std::string(after);
+    }
+
+    // Of a notebook the line of code, not the JSON around it, which may be the whole file.
+    Window window_at(const SourceSpan& span) const {
+        const std::string_view file = span.file.str();
+        const CellLine* code = report_.sources.cell_line(file, span.line, span.column);
+        if (!code || span.column == 0) return window_of(report_.sources.line(file, span.line), span);
+        SourceSpan inside = span;
+        const auto in_code = [&](std::uint32_t column) {
+            return static_cast<std::uint32_t>(report_.sources.column_in(*code, file, column));
+        };
+        inside.column = in_code(span.column);
+        const bool same = report_.sources.cell_line(file, span.end_line, span.end_column) == code;
+        inside.end_line = same ? inside.line : inside.line + 1;
+        inside.end_column = same ? in_code(span.end_column) : 1;
+        return window_of(code->text, inside);
+    }
+
     void source(const SourceSpan& span) {
         const std::string_view file = span.file.str();
         if (!span.known() || span.line > report_.sources.line_count(file)) return;
-        const Window window = window_of(report_.sources.line(file, span.line), span);
+        const Window window = window_at(span);
         gutter(std::to_string(span.line), "|");
         out_ += window.text + "\n";
         if (span.column == 0) return;
@@ -175,9 +205,13 @@ private:
             if ((u->state != UnitState::partial) != lost) continue;
             names.push_back(shown(u->path));
         }
+        named_part(std::move(names), one, many);
+    }
+
+    void named_part(std::vector<std::string> names, std::string_view one, std::string_view many) {
         if (names.empty()) return;
         out_ += " · " + std::to_string(names.size()) + " " + std::string(names.size() == 1 ? one : many);
-        std::vector<std::string> distinct = names;
+        std::vector<std::string> distinct = std::move(names);
         distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
         for (std::size_t i = 0; i < distinct.size() && i < kNamed; ++i)
             out_ += (i ? ", " : ": ") + distinct[i];
@@ -202,16 +236,24 @@ private:
             }
             out_ += parts + ")";
         }
+        if (!report_.hidden.empty()) out_ += " · " + notes_to_show(report_);
         if (!report_.suppressed.empty())
             out_ += " · " + std::to_string(report_.suppressed.size()) + " suppressed";
         if (!report_.baselined.empty())
             out_ += " · " + std::to_string(report_.baselined.size()) + " in the baseline";
-        const auto fixable = std::ranges::count_if(
-            report_.findings, [](const Finding& f) { return !f.edits.empty() && f.safe_edits; });
+        const auto is_fixable = [](const Finding& f) { return !f.edits.empty() && f.safe_edits; };
+        const auto fixable = std::ranges::count_if(report_.findings, is_fixable) +
+                             std::ranges::count_if(report_.hidden, is_fixable);
         if (fixable) out_ += " · " + std::to_string(fixable) + " fixable with --fix";
         if (report_.outside_diff) out_ += " · " + std::to_string(report_.outside_diff) + " outside the diff";
         incomplete_part(true, "unit not analysed", "units not analysed");
         incomplete_part(false, "unit did not parse cleanly", "units did not parse cleanly");
+        if (report_.lacks_database)
+            out_ += " · no compile_commands.json: add include folders with '-- -I DIR'";
+        std::vector<std::string> headers;
+        for (const std::string& path : report_.lone_headers) headers.push_back(shown(path));
+        named_part(std::move(headers), "header with templates that no analysed file includes",
+                   "headers with templates that no analysed file includes");
         char seconds[32];
         std::snprintf(seconds, sizeof seconds, " · %.1f s\n", report_.seconds);
         out_ += seconds;
@@ -243,6 +285,12 @@ std::string_view name_of(UnitState state) {
 std::size_t count(const Findings& findings, Severity severity) {
     return static_cast<std::size_t>(std::count_if(
         findings.begin(), findings.end(), [severity](const Finding& f) { return f.severity == severity; }));
+}
+
+void hide_notes(Report& report) {
+    const auto is_note = [](const Finding& f) { return f.severity == Severity::note; };
+    std::ranges::copy_if(report.findings, std::back_inserter(report.hidden), is_note);
+    std::erase_if(report.findings, is_note);
 }
 
 std::vector<const UnitResult*> incomplete(const Report& report) {

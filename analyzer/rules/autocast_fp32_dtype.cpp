@@ -5,7 +5,8 @@
 //        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
 // Silent enabled=False beside it; a dtype that is a variable; states restored from a variable; C++ that
-//        opens regions, but of other devices.
+//        opens regions, but of other devices. A note where the device is CUDA, and where the code inside
+//        upcasts.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
 
 #include <algorithm>
@@ -76,6 +77,23 @@ const Operand* asked_for_fp32(const AutocastApi& api, const Function& f, const C
     return set_to_fp32(api, f, call);
 }
 
+// x.float() in the region: whether it is on does not matter.
+bool upcasts_inside(const Function& f, const Call& constructor) {
+    const std::int32_t enter = enter_of(f, constructor);
+    if (enter == kNone) return false;
+    return std::ranges::any_of(calls_inside(f, static_cast<std::size_t>(enter)), [&](std::size_t index) {
+        const std::string_view name = leaf(f.calls[index].name.str());
+        return (name == "float" || name == "to") && is_wide(f.calls[index].result.dtype);
+    });
+}
+
+// On CUDA the products inside do run in fp32. What may be another device gets no region at all.
+Severity severity_of(const AutocastApi& api, const Function& f, const Call& call) {
+    const auto region = autocast_call(call);
+    const bool is_cuda = region ? region->device == "cuda" : api.classify(f, call).device == kCuda;
+    return is_cuda || (region && upcasts_inside(f, call)) ? Severity::note : Severity::warning;
+}
+
 void check(const RuleContext& context, Findings& out) {
     const AutocastApi api{RegionConfig{}};
     const Opened opened = opened_by(context, api);
@@ -84,7 +102,7 @@ void check(const RuleContext& context, Findings& out) {
         if (!dtype) return;
         if (!autocast_call(call) && opened.leaves_off(api.classify(f, call).device)) return;
         Finding finding{.rule = "MP106",
-                        .severity = Severity::warning,
+                        .severity = severity_of(api, f, call),
                         .span = call.span,
                         .message =
                             "autocast to fp32 does not force fp32: only CUDA takes it, and "

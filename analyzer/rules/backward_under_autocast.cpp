@@ -1,9 +1,9 @@
 // MP107 backward-under-autocast
 //
 // What   backward(), torch.autograd.grad or manual_backward runs inside an enabled autocast region.
-// Why    Autograd replays the dtypes of the forward pass. A region around it casts once more, and
-//        what torch.compile traced under it inherits the region into its backward: gradients
-//        overflow to inf.
+// Why    Autograd replays the dtypes of the forward pass. What torch.compile traced under the region
+//        takes it into its backward: gradients overflow to inf. Without compiled code the backward of
+//        an op has the same bits inside and outside; only code of the program that runs in it is cast.
 // Fix    End the region after the loss.
 // Silent Regions that a framework opens around its hooks, and regions of the whole process
 //        (hmp.convert); disabled regions; the program's own methods named backward.
@@ -64,6 +64,11 @@ bool wraps_compiled(const Program& program, const Function& f, const Context& re
     });
 }
 
+Severity severity_of(bool compiled, const Context& region) {
+    if (!compiled) return Severity::note;
+    return region.proven ? Severity::error : Severity::warning;
+}
+
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_be_backward, [&](const Function& f, const Call& call) {
         if (!is_backward(context.program, call)) return;
@@ -72,12 +77,12 @@ void check(const RuleContext& context, Findings& out) {
         const bool compiled = wraps_compiled(context.program, f, *region);
         emit(context, f,
              {.rule = "MP107",
-              .severity = compiled && region->proven ? Severity::error : Severity::warning,
+              .severity = severity_of(compiled, *region),
               .span = call.span,
               .message = "backward runs inside " + describe(*region) +
                          (compiled ? ": compiled code takes the region into its gradients, which "
                                      "overflow to inf"
-                                   : ": gradients are cast by the region a second time"),
+                                   : ": code of the program that runs in it is cast by the region"),
               .fix = "end the region after the loss and call backward outside it",
               .notes = notes_of(*region),
               .function = {}},

@@ -8,7 +8,8 @@
 // Silent A check of the compute capability beside it, in the file or in what it calls; a dtype that
 //        is not constant: it comes from a configuration; files that use Transformer Engine;
 //        devices other than CUDA; torch before 2.4,
-//        which did not count emulation; tests.
+//        which did not count emulation; tests. In Python a note unless the answer of
+//        is_bf16_supported() decides between two ways to go on.
 // Tests  testdata/lint/MP604.md, tests/analyzer/rules/bf16_without_support_check_test.cpp
 
 #include <algorithm>
@@ -97,11 +98,20 @@ std::unordered_set<Symbol> checking_files(const Program& program, const std::vec
     return out;
 }
 
-void report(const RuleContext& context, const Function& f, const Call& call, std::string message,
-            Findings& out) {
-    const bool relaxed = code_kind(f.span.file) == CodeKind::benchmark;
+// `if not torch.cuda.is_bf16_supported(): raise`: no other precision is there to choose.
+bool only_refuses(const Function& f, const Call& question) {
+    if (question.block >= f.flow.size()) return false;
+    return std::ranges::any_of(f.flow[question.block].to, [&](const Edge& edge) {
+        const Block& next = f.flow[edge.to];
+        const auto is_here = [&](const Operand& value) { return value.span.line == next.span.line; };
+        return next.leaves && next.span.known() && std::ranges::none_of(f.returned, is_here);
+    });
+}
+
+void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
+            std::string message, Findings& out) {
     Finding finding{.rule = "MP604",
-                    .severity = relaxed ? Severity::note : Severity::warning,
+                    .severity = severity,
                     .span = call.span,
                     .message = std::move(message),
                     .fix =
@@ -120,10 +130,10 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, is_looked_at, [&](const Function& f, const Call& call) {
         if (asks_for_support(call.name.str())) {
             if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
-                code_kind(f.span.file) != CodeKind::test)
-                report(context, f, call,
+                code_kind(context, f.span.file) != CodeKind::test)
+                report(context, f, call, only_refuses(f, call) ? Severity::note : Severity::warning,
                        "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
-        } else if (opens_bf16(call) && code_kind(f.span.file) != CodeKind::test) {
+        } else if (opens_bf16(call) && code_kind(context, f.span.file) != CodeKind::test) {
             if (regions.empty() || regions.back().function->span.file != f.span.file)
                 regions.push_back({&f, &call});
         }
@@ -133,6 +143,7 @@ void check(const RuleContext& context, Findings& out) {
     for (const Region& region : regions) {
         if (checking.contains(region.function->span.file)) continue;
         report(context, *region.function, *region.call,
+               is_python(*region.function) ? Severity::note : Severity::warning,
                "bf16 is chosen for CUDA without asking whether the device has it; before compute "
                "capability 8.0 it is emulated",
                out);

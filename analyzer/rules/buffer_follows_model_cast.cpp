@@ -5,32 +5,56 @@
 // Why    `.half()`, `.bfloat16()`, `.to(dtype)` and engines cast floating buffers with the parameters.
 //        In bf16 the table has 8 bits: positions above 256 turn by wrong angles. Switching autocast
 //        off does not bring the bits back.
-// Fix    Keep the table as a plain attribute, or recompute it in fp32 where it is used.
-// Silent Buffers of integers and masks; finished sines and cosines; modules that override
-//        `_apply`, `to` or `half`; tables that are
-//        made again in the method that uses them. A use that upcasts first (`self.t.float()`) is a note:
-//        the bits are gone, but the author knew that the buffer may be half.
+// Fix    Compute the table in fp32 where it is used, or keep it as a plain attribute and move it to
+//        the device there: a plain attribute follows neither `.half()` nor `.to(device)`.
+// Silent Buffers of integers and masks; finished sines and cosines; modules that override `_apply`,
+//        `to` or `half`, or that `_keep_in_fp32_modules` names; tables that are made again in the
+//        method that uses them; buffers that are only asked for their dtype or device. A note where
+//        no code of the program casts such a module, and where a use widens it (`self.t.float()`).
 // Tests  testdata/lint/MP503.md, tests/analyzer/rules/buffer_follows_model_cast_test.cpp
 
+#include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <span>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPositions{"arange", "linspace"};
-constexpr std::array<std::string_view, 13> kCurves{
-    "pow",  "exp",   "reciprocal",  "div",          "true_divide", "outer",   "logspace",
-    "exp2", "rsqrt", "__truediv__", "__rtruediv__", "__pow__",     "__rpow__"};
+// Calls whose result is never an integer.
+constexpr std::array<std::string_view, 7> kCurves{"exp",      "exp2",        "rsqrt",   "reciprocal",
+                                                  "logspace", "true_divide", "linspace"};
 constexpr std::array<std::string_view, 4> kOverrides{"_apply", "to", "half", "bfloat16"};
 
-bool is_curve(const Call& call) {
-    return any_of(call.op.name(), kCurves) || any_of(leaf(call.name.str()), kCurves);
+bool is_named(const Call& call, std::span<const std::string_view> names) {
+    return any_of(call.op.name(), names) || any_of(leaf(call.name.str()), names);
+}
+
+bool is_true_division(const Call& call) {
+    return call.op.name() == "div" && !keyword_argument(call, "rounding_mode");
+}
+
+// A product or power of integers is an integer, which has no bits behind the point to lose.
+bool is_fraction(const Function& f, const Operand& value) {
+    if (is_float(value.dtype)) return true;
+    if (number_of(value)) return value.text.str().find('.') != std::string_view::npos;
+    const Call* call = call_of(f, value);
+    return call && (is_named(*call, kCurves) || is_true_division(*call));
+}
+
+bool is_curve(const Function& f, const Call& call) {
+    constexpr std::array<std::string_view, 2> kProducts{"pow", "outer"};
+    if (is_named(call, kCurves) || is_true_division(call)) return true;
+    return is_named(call, kProducts) && std::ranges::any_of(call.args, [&](const Operand& input) {
+               return derives_from(f, input, [&](const Operand& one) { return is_fraction(f, one); });
+           });
 }
 
 bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPositions); }
@@ -38,10 +62,17 @@ bool is_position(const Call& call) { return any_of(leaf(call.name.str()), kPosit
 // A sine keeps what its angle had: rounding it afterwards costs no more than any value in half.
 bool is_wave(const Call& call) { return call.op.name() == "sin" || call.op.name() == "cos"; }
 
+bool is_rounded(const Call& call) {
+    constexpr std::array<std::string_view, 5> kRoundings{"floor", "round", "ceil", "trunc", "floor_divide"};
+    return is_named(call, kRoundings);
+}
+
 // Positions that went through a curve: what rounding to few bits destroys.
 bool is_table(const Function& f, const Operand& value) {
-    const Call* curve = origin(f, value, [](const Call& c) { return is_curve(c) || is_wave(c); });
-    if (!curve || is_wave(*curve)) return false;
+    const Call* curve =
+        origin(f, value, [&](const Call& c) { return is_rounded(c) || is_wave(c) || is_curve(f, c); });
+    if (!curve || is_wave(*curve) || is_rounded(*curve)) return false;
+    if (is_position(*curve)) return true;
     for (const Operand& input : curve->args)
         if (origin(f, input, is_position)) return true;
     return false;
@@ -51,70 +82,106 @@ bool is_integer_or_low(const Operand& value) {
     return value.dtype != DType::unknown && !is_wide(value.dtype);
 }
 
-// What the other methods of a class do with a buffer.
+// What the methods of a class do with a buffer.
 struct Uses {
     const Call* upcast = nullptr;
     bool remade = false;  // another method registers or assigns it
+    bool read = false;
+    bool asked = false;  // for its dtype or device
 };
 
-class Classes {
+void add_call(Uses& uses, const Function& f, const Call& call, std::string_view attribute, bool makes) {
+    if (!makes && call.result.name.str() == attribute) uses.remade = true;
+    for (const Operand& value : call.args) {
+        const std::string_view name = value.name.str();
+        if (name == attribute) uses.read = true;
+        if (name.starts_with(attribute) && (name.ends_with(".dtype") || name.ends_with(".device")))
+            uses.asked = true;
+    }
+    const std::string_view name = leaf(call.name.str());
+    const bool widens = name == "float" || name == "double" || (name == "to" && is_wide(call.result.dtype));
+    if (widens && !makes && !call.args.empty() && moved_from(f, call.args[0]).name.str() == attribute)
+        uses.upcast = &call;
+}
+
+class Modules {
 public:
-    explicit Classes(const Program& program) {
-        for (const Function* f : program.functions())
-            if (!f->parent_class.empty()) methods_[f->parent_class].push_back(f);
+    explicit Modules(const RuleContext& context)
+        : program_(context.program), classes_(context.program.functions()), half_(context) {
+        for_each_call(program_, names_list, [&](const Function&, const Call& call) {
+            if (call.result.name.str().find("_keep_in_fp32") == std::string_view::npos) return;
+            for (const Operand& name : call.args) kept_.emplace_back(leaf(spelled(name)));
+        });
     }
 
     bool overrides_casts(Symbol name) const {
-        const auto found = methods_.find(name);
-        if (found == methods_.end()) return false;
-        for (const Function* f : found->second)
-            if (any_of(leaf(f->name.str()), kOverrides)) return true;
-        return false;
+        return std::ranges::any_of(classes_.methods(name),
+                                   [](const Function* f) { return any_of(leaf(f->name.str()), kOverrides); });
     }
 
     Uses uses(const Function& made_in, std::string_view attribute) const {
         Uses out;
-        const auto found = methods_.find(made_in.parent_class);
-        if (found == methods_.end()) return out;
-        for (const Function* f : found->second) {
-            for (const Call& c : f->calls) {
-                if (f != &made_in && c.result.name.str() == attribute) out.remade = true;
-                if (c.args.empty() || c.args[0].name.str() != attribute) continue;
-                const std::string_view name = leaf(c.name.str());
-                const bool widens =
-                    name == "float" || name == "double" || (name == "to" && is_wide(c.result.dtype));
-                if (widens && f != &made_in) out.upcast = &c;
-            }
+        for (const Function* f : classes_.methods(made_in.parent_class)) {
+            for (const Call& call : f->calls) add_call(out, *f, call, attribute, f == &made_in);
+            for (const Operand& value : f->returned) out.read |= value.name.str() == attribute;
         }
         return out;
     }
 
+    // `_keep_in_fp32_modules = ["rotary_emb"]`, which transformers and diffusers read: names of buffers, or of the
+    // attributes that hold the module.
+    bool keeps_fp32(const Function& made_in, std::string_view buffer) const {
+        const auto is_kept = [&](std::string_view name) {
+            return std::ranges::find(kept_, name) != kept_.end();
+        };
+        if (kept_.empty() || is_kept(buffer)) return !kept_.empty();
+        bool found = false;
+        for_each_call(
+            program_, [&](std::string_view name) { return name == made_in.parent_class.str(); },
+            [&](const Function&, const Call& call) {
+                found = found || is_kept(leaf(call.result.name.str()));
+            });
+        return found;
+    }
+
+    std::vector<Note> cast_by_program(const Function& made_in) const { return half_.of(made_in); }
+
 private:
-    std::unordered_map<Symbol, std::vector<const Function*>> methods_;
+    static bool names_list(std::string_view name) {
+        return name == "list" || name == "tuple" || name == "set";
+    }
+
+    const Program& program_;
+    Classes classes_;
+    HalfModels half_;
+    std::vector<std::string> kept_;
 };
 
 std::string attribute_of(const Operand& name) { return "self." + std::string(spelled(name)); }
 
-void check_buffer(const RuleContext& context, const Classes& classes, const Function& f, const Call& call,
+void check_buffer(const RuleContext& context, const Modules& modules, const Function& f, const Call& call,
                   Findings& out) {
     const Operand* name = argument(call, 0, "name");
     const Operand* value = argument(call, 1, "tensor");
     if (!name || !value || spelled(*name).empty() || is_integer_or_low(*value)) return;
-    if (!is_table(f, *value) || classes.overrides_casts(f.parent_class)) return;
-    const Uses uses = classes.uses(f, attribute_of(*name));
-    if (uses.remade) return;
-    std::vector<Note> notes;
+    if (!is_table(f, *value) || modules.overrides_casts(f.parent_class)) return;
+    const Uses uses = modules.uses(f, attribute_of(*name));
+    if (uses.remade || (uses.asked && !uses.read) || modules.keeps_fp32(f, spelled(*name))) return;
+    std::vector<Note> notes = modules.cast_by_program(f);
+    const bool matters = !notes.empty() && !uses.upcast;
     if (uses.upcast) notes.push_back({uses.upcast->span, "widening it here does not bring the bits back"});
-    emit(context, f,
-         {.rule = "MP503",
-          .severity = uses.upcast ? Severity::note : Severity::warning,
-          .span = call.span,
-          .message = "buffer '" + std::string(spelled(*name)) +
-                     "' is computed from positions and loses its bits when the module is cast to half",
-          .fix = "keep it as a plain attribute, or recompute it in fp32 where it is used",
-          .notes = std::move(notes),
-          .function = {}},
-         out);
+    emit(
+        context, f,
+        {.rule = "MP503",
+         .severity = matters ? Severity::warning : Severity::note,
+         .span = call.span,
+         .message = "buffer '" + std::string(spelled(*name)) +
+                    "' is computed from positions and loses its bits when the module is cast to half",
+         .fix = "compute it in fp32 where it is used, or keep it as a plain attribute and move it there with "
+                ".to(x.device)",
+         .notes = std::move(notes),
+         .function = {}},
+        out);
 }
 
 bool registers_buffer(std::string_view name) { return leaf(name) == "register_buffer"; }
@@ -124,11 +191,11 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, registers_buffer,
                   [&](const Function& f, const Call& call) { buffers.emplace_back(&f, &call); });
     if (buffers.empty()) return;
-    const Classes classes(context.program);
-    for (const auto& [f, call] : buffers) check_buffer(context, classes, *f, *call, out);
+    const Modules modules(context);
+    for (const auto& [f, call] : buffers) check_buffer(context, modules, *f, *call, out);
 }
 
-constexpr std::array<std::string_view, 1> kOwnTriggers{"register_buffer"};
+constexpr std::array<std::string_view, 2> kOwnTriggers{"register_buffer", "_keep_in_fp32"};
 
 }  // namespace
 
@@ -137,7 +204,7 @@ extern constinit const Rule kBufferFollowsModelCast{.id = "MP503",
                                                     .severity = Severity::warning,
                                                     .on_by_default = true,
                                                     .confirmed_by = "",
-                                                    .triggers = {kOwnTriggers},
+                                                    .triggers = {kLowDtypes, kEngines, kOwnTriggers},
                                                     .check = check};
 
 }  // namespace mp::lint

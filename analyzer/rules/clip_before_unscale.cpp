@@ -49,7 +49,7 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
     const std::string name = shown(scaler, "the scaler");
     const bool measures = only_measures(v.at.call());
     Finding made{.rule = "MP203",
-                 .severity = measures ? Severity::note : Severity::error,
+                 .severity = measures ? Severity::note : v.at_most,
                  .span = v.at.call().span,
                  .message = measures ? "norm of gradients that are still multiplied by the loss scale"
                                      : "gradients are clipped while they are still multiplied by the "

@@ -4,7 +4,8 @@
 //        from apex.
 // Why    They warn on every use, know one device only, and stop working one day.
 // Fix    torch.amp with the device as an argument.
-// Silent Programs for a torch older than 2.4, where the new names do not all exist.
+// Silent Programs for a torch older than 2.4, where the new names do not all exist, and code that runs only
+//        with such a torch: the handler of an exception, a branch on a version.
 // Tests  testdata/lint/MP120.md, tests/analyzer/rules/deprecated_amp_api_test.cpp
 
 #include <algorithm>
@@ -22,15 +23,16 @@ struct Deprecated {
     std::string_view name;
     std::string_view replacement;  // of the name and the opening parenthesis
     std::string_view first;        // parameter that the first positional argument fills, if it moved
+    std::string_view since;        // the oldest PyTorch with the replacement
 };
 
 constexpr std::array<Deprecated, 6> kDeprecated{{
-    {"torch.cuda.amp.autocast", "torch.amp.autocast('cuda'", "enabled"},
-    {"torch.cpu.amp.autocast", "torch.amp.autocast('cpu'", "enabled"},
-    {"torch.cuda.amp.GradScaler", "torch.amp.GradScaler('cuda'", ""},
-    {"torch.cpu.amp.GradScaler", "torch.amp.GradScaler('cpu'", ""},
-    {"torch.cuda.amp.custom_fwd", "torch.amp.custom_fwd(device_type='cuda'", "fwd"},
-    {"torch.cuda.amp.custom_bwd", "torch.amp.custom_bwd(device_type='cuda'", "bwd"},
+    {"torch.cuda.amp.autocast", "torch.amp.autocast('cuda'", "enabled", "1.10"},
+    {"torch.cpu.amp.autocast", "torch.amp.autocast('cpu'", "enabled", "1.10"},
+    {"torch.cuda.amp.GradScaler", "torch.amp.GradScaler('cuda'", "", "2.3"},
+    {"torch.cpu.amp.GradScaler", "torch.amp.GradScaler('cpu'", "", "2.3"},
+    {"torch.cuda.amp.custom_fwd", "torch.amp.custom_fwd(device_type='cuda'", "fwd", "2.4"},
+    {"torch.cuda.amp.custom_bwd", "torch.amp.custom_bwd(device_type='cuda'", "bwd", "2.4"},
 }};
 
 const Deprecated* deprecated(std::string_view name) {
@@ -70,14 +72,15 @@ std::optional<Edit> replaced_name(const Call& call, const Deprecated& is) {
 void check(const RuleContext& context, Findings& out) {
     if (context.older_than({2, 4})) return;
     for_each_call(context.program, is_old, [&](const Function& f, const Call& call) {
-        if (call.kind == CallKind::method) return;
+        if (call.kind == CallKind::method || call.by_version) return;
         const Deprecated* is = deprecated(call.name.str());
         Finding finding{.rule = "MP120",
                         .severity = Severity::note,
                         .span = call.span,
                         .message = std::string(call.name.str()) + (is ? " is deprecated since PyTorch 2.4"
                                                                       : " is removed from current apex"),
-                        .fix = is ? "use " + std::string(is->replacement) + ", ...)"
+                        .fix = is ? "use " + std::string(is->replacement) + ", ...), which needs PyTorch " +
+                                        std::string(is->since)
                                   : "use torch.amp.autocast and torch.amp.GradScaler",
                         .notes = {},
                         .function = {}};

@@ -7,14 +7,16 @@
 //        nothing.
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
-//        anyway; constants that the narrow format holds exactly. Functions named as quantisation
-//        are notes. In Python also tests, and values whose dtype is not proven.
+//        anyway; constants that the narrow format holds exactly. Rounding on purpose is a note: the
+//        narrow value is stored too, or its error is computed (x - x.half().float()), or the function
+//        is named as quantisation. In Python also tests, and values whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>
 #include <array>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -58,12 +60,31 @@ std::string loss(DType from, DType through) {
     return text;
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
-            std::string fix, std::vector<Note> notes, Findings& out) {
-    const bool simulates = mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
+bool is_named_quantiser(const Function& f) {
+    return mentions(f.name.str(), "quant") || mentions(f.parent_class.str(), "quant");
+}
+
+// The same value is also stored in the narrow format: what is computed from the rounded value belongs to that.
+bool is_stored_narrow(const Function& f, const Cast& inner) {
+    return std::ranges::any_of(f.casts, [&](const Cast& c) {
+        return &c != &inner && c.to == inner.to && c.purpose == Purpose::store && !c.source.text.empty() &&
+               c.source.text == inner.source.text;
+    });
+}
+
+// x - x.half().float(): the error of rounding.
+bool takes_error(const Function& f, const Call& outer, const Call& inner) {
+    return consumer(f, outer, [&](const Call& c) {
+        if (c.op.name() != "sub" && c.op.name() != "rsub") return false;
+        return std::ranges::any_of(c.args, [&](const Operand& a) { return same_value(a, inner.args[0]); });
+    });
+}
+
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, bool on_purpose,
+            std::string message, std::string fix, std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP601",
-          .severity = simulates ? Severity::note : Severity::warning,
+          .severity = on_purpose || is_named_quantiser(f) ? Severity::note : Severity::warning,
           .span = span,
           .message = std::move(message),
           .fix = std::move(fix),
@@ -79,7 +100,7 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
     std::vector<Note> notes;
     if (inner->span.known() && inner->span.line != outer.span.line)
         notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
-    report(context, f, outer.span,
+    report(context, f, outer.span, is_stored_narrow(f, *inner),
            "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
                (is_wide(outer.to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
@@ -101,7 +122,7 @@ void check_sink(const RuleContext& context, const Function& f, const Call& call,
         const bool chained =
             std::ranges::any_of(f.casts, [&](const Cast& o) { return inner_of(f, o) == &c; });
         if (!chained)
-            report(context, f, c.span,
+            report(context, f, c.span, false,
                    "value goes " + path(c.from, c.to, DType::fp32) + " memory: " + loss(c.from, c.to) +
                        " for nothing",
                    "drop the conversion to " + std::string(label(c.to)), {}, out);
@@ -124,11 +145,11 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
     if (!is_python(f) || !is_conversion(outer)) return;
     const Call* inner = call_of(f, outer.args[0]);
     if (!inner || !is_conversion(*inner) || inner->result.shape == Shape::module) return;
-    if (code_kind(f.span.file) == CodeKind::test) return;  // parity on purpose
+    if (code_kind(context, f.span.file) == CodeKind::test) return;  // parity on purpose
     const DType from = dtypes.of(f, inner->args[0]).dtype;
     const DType through = inner->result.dtype, to = outer.result.dtype;
     if (through == to || !loses(from, through, to)) return;
-    report(context, f, outer.span,
+    report(context, f, outer.span, takes_error(f, outer, *inner),
            "value goes " + path(from, through, to) + ": " + loss(from, through) +
                (is_wide(to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(through)), {}, out);

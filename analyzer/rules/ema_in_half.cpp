@@ -12,9 +12,10 @@
 #include <cmath>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -23,10 +24,11 @@ namespace {
 // The smallest 1 - decay: below it, what is added to the average is lost to rounding.
 double smallest_weight(DType d) { return std::exp2(-significant_bits(d)); }
 
-// How much of the new value an update takes, for an in-place update of an average.
+// How much of the new value an update takes, for an update of an average.
 struct Average {
     const Operand* target = nullptr;
     double weight = 0;
+    bool is_list = false;  // torch._foreach_...
 };
 
 // ema.lerp_(new, 1 - decay)
@@ -34,16 +36,102 @@ Average interpolation(const Call& call) {
     if (call.op.name() != "lerp" || !call.in_place || call.args.empty()) return {};
     const Operand* weight = argument(call, 1, "weight");
     const auto value = weight ? number_of(*weight) : std::nullopt;
-    return value ? Average{&call.args[0], *value} : Average{};
+    return value ? Average{.target = &call.args[0], .weight = *value} : Average{};
 }
 
-// ema.mul_(decay).add_(new, alpha=1 - decay)
+// ema.mul_(decay).add_(new, alpha=1 - decay), and of squares with addcmul_
 Average scaled_sum(const Function& f, const Call& call) {
-    if (call.op.name() != "add" || !call.in_place || call.args.empty()) return {};
+    const bool adds = call.op.name() == "add" || call.op.name() == "addcmul";
+    if (!adds || !call.in_place || call.args.empty()) return {};
     const Call* scaled = call_of(f, call.args[0]);
     if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
     const auto decay = number_of(scaled->args[1]);
-    return decay ? Average{&scaled->args[0], 1 - *decay} : Average{};
+    return decay ? Average{.target = &scaled->args[0], .weight = 1 - *decay} : Average{};
+}
+
+// `ema` of `ema.data`
+std::string_view tensor_named(const Operand& o) {
+    std::string_view name = o.name.str();
+    if (name.ends_with(".data")) name.remove_suffix(std::string_view(".data").size());
+    return name;
+}
+
+// What `decay * target` multiplies with.
+std::optional<double> factor_of(const Function& f, const Operand& term, std::string_view target) {
+    const Call* product = call_of(f, term);
+    if (!product || product->op.name() != "mul" || product->args.size() != 2 || target.empty()) return {};
+    for (const std::size_t i : {0u, 1u})
+        if (tensor_named(product->args[i]) == target) return number_of(product->args[1 - i]);
+    return {};
+}
+
+// decay * ema + (1 - decay) * new, written into ema
+Average weighted_sum(const Function& f, const Call& sum, const Operand& target) {
+    if (sum.op.name() != "add" || sum.in_place || sum.args.size() != 2) return {};
+    for (const Operand& term : sum.args)
+        if (const auto decay = factor_of(f, term, tensor_named(target)))
+            return {.target = &target, .weight = 1 - *decay};
+    return {};
+}
+
+// ema.copy_(decay * ema + (1 - decay) * new), and ema.data = decay * ema.data + ...
+Average stored_sum(const Function& f, const Call& call) {
+    if (call.op.name() == "copy" && call.in_place && call.args.size() >= 2) {
+        const Call* sum = call_of(f, call.args[1]);
+        return sum ? weighted_sum(f, *sum, call.args[0]) : Average{};
+    }
+    if (!call.result.name.str().ends_with(".data")) return {};
+    for (const Operand& term : call.args) {
+        const Call* product = call_of(f, term);
+        if (!product) continue;
+        for (const Operand& factor : product->args)
+            if (factor.name == call.result.name) return weighted_sum(f, call, factor);
+    }
+    return {};
+}
+
+// torch._foreach_lerp_(emas, news, 1 - decay); torch._foreach_mul_(emas, decay) before torch._foreach_add_(emas, ...)
+Average foreach_form(const Function& f, const Call& call) {
+    if (call.args.size() < 2) return {};
+    const std::string_view name = leaf(call.name.str());
+    if (name == "_foreach_lerp_" && call.args.size() >= 3) {
+        const auto weight = number_of(call.args[2]);
+        return weight ? Average{.target = &call.args[0], .weight = *weight, .is_list = true} : Average{};
+    }
+    if (name != "_foreach_add_" && name != "_foreach_addcmul_") return {};
+    for (const Call* before = &call; before-- != f.calls.data();) {
+        const bool scales = leaf(before->name.str()) == "_foreach_mul_" && before->args.size() >= 2 &&
+                            same_value(before->args[0], call.args[0]);
+        if (!scales) continue;
+        const auto decay = number_of(before->args[1]);
+        return decay ? Average{.target = &call.args[0], .weight = 1 - *decay, .is_list = true} : Average{};
+    }
+    return {};
+}
+
+Average average_of(const Function& f, const Call& call) {
+    Average found = interpolation(call);
+    if (!found.target) found = scaled_sum(f, call);
+    if (!found.target) found = stored_sum(f, call);
+    if (!found.target) found = foreach_form(f, call);
+    return found;
+}
+
+// `v` of v = state["exp_avg_sq"], after state["exp_avg_sq"] = torch.zeros_like(p, dtype=torch.bfloat16)
+const Operand* stored_entry(const Function& f, const Operand& value) {
+    const Call* read = call_of(f, value);
+    if (!read || leaf(read->name.str()) != "__getitem__" || read->args.size() != 2) return nullptr;
+    const Operand* found = nullptr;
+    for (const Call& call : f.calls) {
+        const bool writes = leaf(call.name.str()) == "__setitem__" && call.args.size() == 3 &&
+                            !call.args[1].constant.empty() &&
+                            call.args[1].constant == read->args[1].constant &&
+                            same_value(call.args[0], read->args[0]);
+        if (!writes) continue;
+        if (found) return nullptr;
+        found = &call.args[2];
+    }
+    return found;
 }
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype, bool proven,
@@ -60,14 +148,24 @@ void report(const RuleContext& context, const Function& f, const SourceSpan& spa
          out);
 }
 
-bool may_average(std::string_view op) { return op == "lerp" || op == "add"; }
+bool may_average(std::string_view op) {
+    return op == "lerp" || op == "add" || op == "addcmul" || op == "copy";
+}
 
-void check_update(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+bool may_average_lists(std::string_view name) { return leaf(name).starts_with("_foreach_"); }
+
+TensorDType dtype_of(ModuleDTypes& modules, const Function& f, const Average& average, const Call& call) {
+    if (average.is_list) return modules.of_list(f, *average.target, call);
+    const Operand* entry = stored_entry(f, *average.target);
+    return modules.of_tensor(f, entry ? *entry : *average.target, call);
+}
+
+void check_update(const RuleContext& context, ModuleDTypes& modules, const Function& f, const Call& call,
                   Findings& out) {
-    Average average = interpolation(call);
-    if (!average.target) average = scaled_sum(f, call);
-    if (!average.target || average.weight <= 0) return;
-    const TensorDType found = dtypes.of(f, *average.target);
+    if (!is_python(f)) return;
+    const Average average = average_of(f, call);
+    if (!average.target || average.weight <= 0 || average.weight >= smallest_weight(DType::bf16)) return;
+    const TensorDType found = dtype_of(modules, f, average, call);
     if (!is_low_precision(found.dtype) || average.weight >= smallest_weight(found.dtype)) return;
     report(context, f, call.span, found.dtype, found.proven, found.chain, out);
 }
@@ -75,7 +173,7 @@ void check_update(const RuleContext& context, TensorDTypes& dtypes, const Functi
 bool is_averaged_model(std::string_view name) { return name == "torch.optim.swa_utils.AveragedModel"; }
 
 // torch.optim.swa_utils.AveragedModel(model.half(), multi_avg_fn=get_ema_multi_avg_fn(0.999))
-void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, const Function& f,
+void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, const Function& f,
                           const Call& call, Findings& out) {
     const Operand* model = argument(call, 0, "model");
     const Operand* function = argument(call, 3, "multi_avg_fn");
@@ -83,18 +181,19 @@ void check_averaged_model(const RuleContext& context, TensorDTypes& dtypes, cons
     if (!model || !made || !leaf(made->name.str()).starts_with("get_ema_")) return;
     const Operand* decay = argument(*made, 0, "decay");
     const double weight = decay ? 1 - number_of(*decay).value_or(0) : 1 - 0.999;
-    const TensorDType found = dtypes.of(f, *model);
+    const TensorDType found = modules.of_module(f, *model, call);
     if (!is_low_precision(found.dtype) || weight >= smallest_weight(found.dtype)) return;
     report(context, f, call.span, found.dtype, found.proven, found.chain, out);
 }
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    TensorDTypes dtypes(context);
-    for_each_op(context.program, may_average,
-                [&](const Function& f, const Call& call) { check_update(context, dtypes, f, call, out); });
+    ModuleDTypes modules(context);
+    for_each_call_or_op(
+        context.program, may_average_lists, may_average,
+        [&](const Function& f, const Call& call) { check_update(context, modules, f, call, out); });
     for_each_call(context.program, is_averaged_model, [&](const Function& f, const Call& call) {
-        check_averaged_model(context, dtypes, f, call, out);
+        check_averaged_model(context, modules, f, call, out);
     });
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;

@@ -6,7 +6,8 @@
 //        value keeps fewer bits, and units that flush subnormals read 0.
 // Fix    Add the epsilon in float, or use one that the format holds.
 // Silent Epsilons that meet float values; bf16, which has fp32's range; zero itself; a tensor
-//        multiplied by a small number (the product is rounded, not the number).
+//        multiplied by a small number (the product is rounded, not the number); the start of a maximum
+//        (-FLT_MIN), for which 0 does as well.
 // Tests  testdata/lint/MP302.md, tests/analyzer/rules/half_constant_underflow_test.cpp
 
 #include <algorithm>
@@ -57,7 +58,8 @@ std::string message_of(const ConstantUse& use, bool vanishes) {
 
 void check(const RuleContext& context, Findings& out) {
     for (const ConstantUse& use : constant_uses(context)) {
-        if (use.value == 0 || (use.tensor && use.role == Role::multiplier)) continue;
+        if (use.value == 0 || use.role == Role::max_identity) continue;
+        if (use.tensor && use.role == Role::multiplier) continue;
         const bool vanishes = rounded(use.dtype, use.value) == 0;
         const bool subnormal = std::fabs(use.value) < smallest_normal(use.dtype) && is_guard(use.role);
         if (!vanishes && !subnormal) continue;

@@ -1,7 +1,7 @@
 // MP405 half-norm-stats
 //
 // What   A variance, a mean square, a mean or an inverse root of a normalisation is held or
-//        inverted in fp16 or bf16.
+//        inverted in fp16 or bf16, or squares are computed in fp16 before a float sum.
 // Why    fp16 is 0 up to 3e-08 and inf from 65520 on, so the square of an input overflows from 256 on.
 //        The rounding error reaches every normalised value through the inverse root.
 // Fix    Keep statistics and their inverse root in float; convert the normalised value once.
@@ -90,7 +90,18 @@ public:
                    std::string(label(x.dtype)) + ": " + cost(x.stat, DType::fp32, x.dtype));
     }
 
+    // acc += __half2float(__hmul(x, x)): a float sum of squares that have already overflowed. The rounding
+    // of single terms averages out, so bf16 is no finding.
+    void squared(const Accumulation& a) {
+        if (!is_wide(a.dtype) || a.element != DType::fp16 || a.stat != Stat::sum_of_squares) return;
+        report(a.span, Severity::error,
+               "squares are computed in fp16 before the float sum" + quoted(a.name.str()) +
+                   ": one input above " + shown(std::floor(std::sqrt(overflows_from(a.element)))) +
+                   " overflows");
+    }
+
     void accumulated(const Accumulation& a) {
+        squared(a);
         if (!is_low_precision(a.dtype) || a.stat != Stat::sum_of_squares) return;
         if (a.op == AccumulateOp::max || a.op == AccumulateOp::min || a.op == AccumulateOp::multiply) return;
         const bool few = a.trips != 0 && a.trips <= kFewTerms && a.form != AccumulateForm::tree;

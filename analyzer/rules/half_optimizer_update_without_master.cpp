@@ -2,8 +2,8 @@
 //
 // What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
 //        copy of the weight, stochastic rounding or compensation keeps what the rounding loses. In
-//        Python: an optimizer of torch over parameters that are half, or an engine that is told to
-//        keep them so ("bf16-true").
+//        Python: an optimizer of torch or of the program over parameters that are half, a Trainer that is
+//        given a half model, or an engine that is told to keep them so ("bf16-true").
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
@@ -15,14 +15,19 @@
 // Tests  testdata/lint/MP501.md, tests/analyzer/rules/half_optimizer_update_without_master_test.cpp
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <unordered_set>
+#include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/engines.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/region/classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -55,7 +60,11 @@ bool is_float_array(const Parameter& p) {
 }
 
 // The shape of an optimizer step: weights and at least one other float array (the gradient).
-bool reads_a_gradient(const Function& f) { return std::ranges::count_if(f.params, is_float_array) >= 2; }
+// They may come in a structure: a table of tensor lists, a parameter block.
+bool reads_a_gradient(const Function& f) {
+    return std::ranges::count_if(f.params, is_float_array) >= 2 ||
+           std::ranges::any_of(f.params, [](const Parameter& p) { return p.shape == Shape::object; });
+}
 
 // ... and a scalar (the rate), or a structure that can hold one.
 bool has_a_rate(const Function& f) {
@@ -82,57 +91,200 @@ std::string message_of(const Update& u) {
 // torch.optim.X(model.parameters(), lr=...), where the parameters are half.
 constexpr double kLargeRate = 1e-2;  // its steps survive for a while
 
-const Operand* half_module(const Function& f, const Operand& parameters) {
-    const Call* call = call_of(f, parameters);
-    if (parameters.shape == Shape::parameters && parameters.dtype != DType::unknown) return &parameters;
-    const bool gives_all = call && leaf(call->name.str()) == "parameters" && !call->args.empty();
-    return gives_all ? &call->args[0] : nullptr;
-}
+// Whether the file trains other parameters than the module's, or wraps the module: an engine with fp32 masters, an
+// adapter, or a module that is frozen in parts.
+class Files {
+public:
+    Files(const Program& program, const std::vector<Engine>& engines)
+        : program_(program), engines_(engines) {}
 
-// Engines that keep fp32 master weights themselves, and adapters that train few parameters of many.
-bool keeps_masters(const Program& program, const std::vector<Engine>& engines, Symbol file) {
-    for (const Engine& e : engines) {
-        // Accelerate makes the parameters fp32 before it shards them.
-        const bool masters =
-            e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex || e.kind == EngineKind::accelerate;
-        if (masters && e.at.file == file) return true;
+    bool keep_masters(Symbol file, std::string_view module) {
+        const auto [entry, is_new] = known_.try_emplace({file, std::string(leaf(module))});
+        if (is_new) entry->second = look_at(file, leaf(module));
+        return entry->second;
     }
-    for (const Function* f : program.functions()) {
-        if (f->span.file != file) continue;
-        for (const Call& c : f->calls)
-            if (is_within(c.name.str(), "peft") || leaf(c.name.str()) == "requires_grad_") return true;
+
+private:
+    bool look_at(Symbol file, std::string_view module) const {
+        for (const Engine& e : engines_) {
+            // Accelerate makes the parameters fp32 before it shards them.
+            const bool masters = e.kind == EngineKind::deepspeed || e.kind == EngineKind::apex ||
+                                 e.kind == EngineKind::accelerate;
+            if (masters && e.at.file == file) return true;
+        }
+        for (const Function* f : program_.functions()) {
+            if (f->span.file != file) continue;
+            for (const Call& c : f->calls)
+                if (is_within(c.name.str(), "peft") || is_fp16_optimizer(leaf(c.name.str())) ||
+                    freezes(*f, c, module))
+                    return true;
+        }
+        return false;
     }
-    return false;
-}
+
+    // The wrapper of apex, and its copies, keeps fp32 masters.
+    static bool is_fp16_optimizer(std::string_view name) {
+        return name.starts_with("FP16_Optimizer") || name == "FP16Optimizer";
+    }
+
+    // `model.requires_grad_(False)`, or the same of one of its parameters.
+    static bool freezes(const Function& f, const Call& call, std::string_view module) {
+        if (leaf(call.name.str()) != "requires_grad_") return false;
+        if (call.args.empty()) return true;
+        const Call* listing = listing_of(f, call.args.front());
+        const Operand& object = listing && !listing->args.empty() ? listing->args.front() : call.args.front();
+        // A receiver whose module is not known can be a part of this one.
+        return module.empty() || object.name.empty() || leaf(object.name.str()) == module ||
+               object.shape == Shape::tensor;
+    }
+
+    const Program& program_;
+    const std::vector<Engine>& engines_;
+    std::map<std::pair<Symbol, std::string>, bool> known_;
+};
 
 bool may_make_optimizer(std::string_view name) {
     return name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler");
 }
 
-void check_optimizer(const RuleContext& context, TensorDTypes& dtypes, const std::vector<Engine>& engines,
-                     const Function& f, const Call& call, Findings& out) {
-    const Operand* parameters = argument(call, 0, "params");
-    const Operand* module = parameters ? half_module(f, *parameters) : nullptr;
-    if (!module) return;
-    const TensorDType found = module->dtype != DType::unknown
-                                  ? TensorDType{.dtype = module->dtype, .proven = true, .chain = {}}
-                                  : dtypes.of(f, *module);
-    if (!is_low_precision(found.dtype) || keeps_masters(context.program, engines, f.span.file)) return;
-    const Operand* rate = argument(call, 1, "lr");
-    const bool large = rate && number_of(*rate).value_or(0) >= kLargeRate;
-    const bool certain = found.proven && !large && code_kind(f.span.file) == CodeKind::product;
-    emit(context, f,
-         {.rule = "MP501",
-          .severity = certain ? error_if_proven(found.dtype) : Severity::warning,
-          .span = call.span,
-          .message = std::string(leaf(call.name.str())) + " updates " + std::string(label(found.dtype)) +
-                     " parameters without fp32 master weights: a step below " + lost_below(found.dtype) +
-                     " of a weight rounds away",
-          .fix = "keep the parameters in fp32 and compute under autocast",
-          .notes = found.chain,
-          .function = {}},
-         out);
+bool makes_trainer(std::string_view name) {
+    return (name.starts_with("transformers.") || name.starts_with("trl.")) && leaf(name).ends_with("Trainer");
 }
+
+// The program's own trainers, and its optimizers that write the parameters in place and do nothing that would keep
+// what the rounding loses: no fp32 copy, no random bits, no compensation.
+class OwnClasses {
+public:
+    explicit OwnClasses(const Classes& classes) {
+        for (const Symbol name : classes.all()) {
+            if (makes_trainer(classes.library_base(name).str())) trainers_.insert(name.str());
+            if (classes.library_base(name, "Optimizer").empty()) continue;
+            const auto any = [&](bool (*test)(const Call&)) {
+                return std::ranges::any_of(classes.methods(name), [&](const Function* method) {
+                    return std::ranges::any_of(method->calls, test);
+                });
+            };
+            if (any(writes_in_place) && !any(may_keep_rest)) optimizers_.insert(name.str());
+        }
+    }
+
+    bool is_optimizer(std::string_view name) const { return optimizers_.contains(name); }
+    bool is_trainer(std::string_view name) const { return trainers_.contains(name); }
+
+private:
+    static bool writes_in_place(const Call& call) {
+        constexpr std::array<std::string_view, 6> kOps{"add", "sub", "addcdiv", "addcmul", "copy", "lerp"};
+        return call.in_place && any_of(call.op.name(), kOps);
+    }
+
+    static bool may_keep_rest(const Call& call) {
+        constexpr std::array<std::string_view, 8> kWords{"float",   "master", "stochastic", "kahan",
+                                                         "compens", "rand",   "round",      "step"};
+        const std::string_view name = leaf(call.name.str());
+        // A cast to fp32 begins a copy, and a call of another step() delegates.
+        const bool casts = name == "to" && call.result.dtype == DType::fp32;
+        return casts ||
+               std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(name, word); });
+    }
+
+    std::unordered_set<std::string_view> optimizers_, trainers_;
+};
+
+// Where a module in half, or one of unknown dtype out of a checkpoint, is trained.
+class Trainings {
+public:
+    Trainings(const RuleContext& context, Findings& out)
+        : context_(context), modules_(context), files_(context.program, engines_of(context)), out_(out) {}
+
+    // torch.optim.X(model.parameters(), lr=...)
+    void optimizer(const Function& f, const Call& call, bool is_own) {
+        const Operand* parameters = argument(call, 0, "params");
+        if (!parameters) return;
+        const Operand* rate = argument(call, 1, "lr");
+        const bool uncertain = is_own || (rate && number_of(*rate).value_or(0) >= kLargeRate);
+        const std::string name(leaf(call.name.str()));
+        const std::vector<ModuleDTypes::Source> sources = modules_.modules_in(f, *parameters);
+        for (const auto& [function, module, at] : sources)
+            if (report(f, call, modules_.of_module(*function, *module, *at), *module, name, uncertain))
+                return;
+        if (!sources.empty() || parameters->shape != Shape::parameters) return;
+        ModuleDType found;
+        found.dtype = parameters->dtype;
+        report(f, call, found, *parameters, name, uncertain);
+    }
+
+    // transformers.Trainer(model=model, args=TrainingArguments(...)) makes an optimizer over the parameters.
+    void trainer(const Function& f, const Call& call) {
+        const bool is_own = !makes_trainer(call.name.str());  // its positions are its own
+        const Operand* model = is_own ? keyword_argument(call, "model") : argument(call, 0, "model");
+        const Operand* settings = is_own ? keyword_argument(call, "args") : argument(call, 1, "args");
+        const Call* made = settings ? call_of(f, *settings) : nullptr;
+        if (!model || !made || !is_settings(leaf(made->name.str()))) return;
+        if (has_unpacked(*made) || has_unpacked(call)) return;
+        if (is_given(call, "peft_config") || is_given(call, "optimizers")) return;
+        if (is_given(*made, "deepspeed") || is_given(*made, "fsdp")) return;
+        const ModuleDType found = modules_.of_module(f, *model, call);
+        // MP207 reports this one: the scaler refuses it.
+        if (found.dtype == DType::fp16 && is_true(keyword_argument(*made, "fp16"))) return;
+        if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
+            !keyword_argument(*found.loaded, "torch_dtype"))
+            return;
+        report(f, call, found, *model, "the optimizer of " + std::string(leaf(call.name.str())), true);
+    }
+
+private:
+    static bool is_settings(std::string_view name) {
+        return name.ends_with("TrainingArguments") || name.ends_with("Config");
+    }
+
+    static bool is_given(const Call& call, std::string_view name) {
+        const Operand* value = keyword_argument(call, name);
+        return value && value->constant.str() != "None" && value->constant.str() != "''" && !is_false(value);
+    }
+
+    bool report(const Function& f, const Call& call, ModuleDType found, const Operand& module,
+                const std::string& optimizer, bool uncertain) {
+        if (!found.loaded && !is_low_precision(found.dtype)) return false;
+        const std::string_view name = module.name.str();
+        bool masters = files_.keep_masters(f.span.file, name);
+        for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
+        if (masters) return false;
+        const bool proven = found.proven && !uncertain && code_kind(context_, f.span.file) == CodeKind::product;
+        const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
+                                              keyword_argument(*found.loaded, "torch_dtype"));
+        Severity severity = proven ? error_if_proven(found.dtype) : Severity::warning;
+        std::string message = optimizer + " updates ";
+        if (!found.loaded) {
+            message += std::string(label(found.dtype)) +
+                       " parameters without fp32 master weights: a step below " + lost_below(found.dtype) +
+                       " of a weight rounds away";
+        } else {
+            severity = is_auto ? Severity::warning : Severity::note;
+            message += std::string("parameters in the dtype of the checkpoint") +
+                       (is_auto ? "" : " (with transformers 5 or newer)") +
+                       ", for most models bf16, without fp32 master weights: there a step below " +
+                       lost_below(DType::bf16) + " of a weight rounds away";
+            found.chain.push_back({found.loaded->span, is_auto ? "loaded with dtype=\"auto\" here"
+                                                               : "loaded without a dtype here"});
+        }
+        emit(context_, f,
+             {.rule = "MP501",
+              .severity = severity,
+              .span = call.span,
+              .message = std::move(message),
+              .fix = found.loaded ? "load the model with dtype=torch.float32 and compute under autocast"
+                                  : "keep the parameters in fp32 and compute under autocast",
+              .notes = std::move(found.chain),
+              .function = {}},
+             out_);
+        return true;
+    }
+
+    const RuleContext& context_;
+    ModuleDTypes modules_;
+    Files files_;
+    Findings& out_;
+};
 
 // Trainer(precision="bf16-true"): the weights themselves are half, and so are their updates.
 void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
@@ -150,18 +302,28 @@ void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
          out);
 }
 
-void check_optimizers(const RuleContext& context, Findings& out) {
-    const std::vector<Engine>& engines = engines_of(context);
-    TensorDTypes dtypes(context);
-    for_each_call(context.program, may_make_optimizer, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file) != CodeKind::test) check_optimizer(context, dtypes, engines, f, call, out);
+void check_trainings(const RuleContext& context, Findings& out) {
+    Trainings trainings(context, out);
+    const OwnClasses own(classes_of(context));
+    const auto is_trainer = [&](std::string_view name) {
+        return makes_trainer(name) || own.is_trainer(name);
+    };
+    const auto may = [&](std::string_view name) {
+        return may_make_optimizer(name) || own.is_optimizer(name) || is_trainer(name);
+    };
+    for_each_call(context.program, may, [&](const Function& f, const Call& call) {
+        if (code_kind(context, f.span.file) == CodeKind::test || call.kind != CallKind::constructor) return;
+        if (is_trainer(call.name.str()))
+            trainings.trainer(f, call);
+        else
+            trainings.optimizer(f, call, own.is_optimizer(call.name.str()));
     });
-    for (const Engine& engine : engines) check_engine(context, engine, out);
+    for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
 }
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    check_optimizers(context, out);
+    check_trainings(context, out);
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!is_low_precision(u.dtype) || !u.subtracts || u.interpolates) return;
         if (u.has_master && !u.master_optional) return;
@@ -184,14 +346,19 @@ void check(const RuleContext& context, Findings& out) {
     });
 }
 
+// A checkpoint that is loaded without a dtype is no trigger: nearly every program that uses transformers has one,
+// and the finding is a note.
+constexpr std::array<std::string_view, 2> kAuto{"dtype=\"auto", "dtype='auto"};
+
 }  // namespace
 
-extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{.id = "MP501",
-                                                              .name = "half-optimizer-update-without-master",
-                                                              .severity = Severity::error,
-                                                              .on_by_default = true,
-                                                              .confirmed_by = "MPT040",
-                                                              .triggers = {kLowDtypes, kRegions, kEngines},
-                                                              .check = check};
+extern constinit const Rule kHalfOptimizerUpdateWithoutMaster{
+    .id = "MP501",
+    .name = "half-optimizer-update-without-master",
+    .severity = Severity::error,
+    .on_by_default = true,
+    .confirmed_by = "MPT040",
+    .triggers = {kLowDtypes, kRegions, kEngines, kAuto},
+    .check = check};
 
 }  // namespace mp::lint

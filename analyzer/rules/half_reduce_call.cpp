@@ -40,6 +40,27 @@ Combines combines(const Call& call) {
     return found;
 }
 
+// Whether a functor of the program adds its two arguments: struct Add { T operator()(T a, T b) ... }.
+bool adds(const Function& f) {
+    if (leaf(f.name.str()) != "operator()" || f.returned.size() != 1) return false;
+    const std::int32_t made = f.returned.front().call;
+    if (made == kNone) return false;
+    const Call& sum = f.calls[static_cast<std::size_t>(made)];
+    return sum.op.name() == "add" && sum.args.size() == 2 && sum.args[0].param != kNone &&
+           sum.args[1].param != kNone && sum.args[0].param != sum.args[1].param;
+}
+
+bool adds_with_functor(const Program& program, const Call& call) {
+    for (const TemplateArgument& argument : call.template_args) {
+        const std::string_view text = argument.text.str();
+        const std::string_view name = text.substr(0, text.find('<'));
+        if (argument.shape != Shape::object || name.empty()) continue;
+        for (const Function* f : program.functions())
+            if (f->parent_class.str() == name && adds(*f)) return true;
+    }
+    return false;
+}
+
 bool is_callable(const Operand& value) {
     return (value.shape == Shape::object || value.shape == Shape::other) && value.dtype == DType::unknown;
 }
@@ -50,13 +71,17 @@ DType low_template_argument(const Call& call) {
 }
 
 // cub::BlockReduce<T, N>(temp).Sum(x), WarpReduce, BlockScan ...: the class's T is the accumulator.
-DType cub_collective(const Call& call) {
+DType cub_collective(const Program& program, const Call& call) {
     const std::string_view name = leaf(call.name.str());
     const bool sums = name == "Sum" || name == "InclusiveSum" || name == "ExclusiveSum" ||
                       name == "HeadSegmentedSum" || name == "TailSegmentedSum";
     const bool reduces = name == "Reduce" || name == "InclusiveScan" || name == "ExclusiveScan";
-    if (!sums && !(reduces && combines(call) == Combines::sum)) return DType::unknown;
-    return low_template_argument(call);
+    const DType low = sums || reduces ? low_template_argument(call) : DType::unknown;
+    if (sums || low == DType::unknown) return low;
+    const Combines operation = combines(call);
+    const bool adds =
+        operation == Combines::sum || (operation == Combines::unknown && adds_with_functor(program, call));
+    return adds ? low : DType::unknown;
 }
 
 // cub::DeviceReduce::Sum(temp, bytes, in, out, n, ...): half only when input and output both are,
@@ -101,9 +126,10 @@ bool may_reduce(std::string_view name) {
            std::ranges::any_of(kWords, [&](std::string_view w) { return mentions(leaf(name), w); });
 }
 
-DType accumulates_in(const Call& call) {
+DType accumulates_in(const Program& program, const Call& call) {
     const std::string_view name = call.name.str();
-    if (is_within(name, "cub")) return mentions(name, "::Device") ? cub_device(call) : cub_collective(call);
+    if (is_within(name, "cub"))
+        return mentions(name, "::Device") ? cub_device(call) : cub_collective(program, call);
     if (is_within(name, "std") || is_within(name, "thrust")) return sequence(call);
     if (is_within(name, "cooperative_groups")) return cooperative(call);
     return DType::unknown;
@@ -111,7 +137,7 @@ DType accumulates_in(const Call& call) {
 
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_reduce, [&](const Function& f, const Call& call) {
-        const DType dtype = accumulates_in(call);
+        const DType dtype = accumulates_in(context.program, call);
         if (!is_low_precision(dtype)) return;
         emit(context, f,
              {.rule = "MP402",

@@ -200,7 +200,7 @@ void check(const RuleContext& context, Findings& out) {
         return is_cast(name) || factory_named(name) || is_run(name);
     };
     for_each_call(context.program, may_matter, [&](const Function& f, const Call& call) {
-        if (code_kind(f.span.file) == CodeKind::test) return;  // compares precisions
+        if (code_kind(context, f.span.file) == CodeKind::test) return;  // compares precisions
         if (is_cast_to_half(call))
             check_cast(context, f, call, out);
         else if (f.kind == FunctionKind::python)

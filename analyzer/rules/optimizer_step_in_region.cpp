@@ -1,14 +1,15 @@
 // MP108 optimizer-step-in-region
 //
-// What   An optimizer steps inside an autocast region; after hmp.convert(), a step, a gradient clip
-//        or a mask (1 - mask) * torch.finfo(torch.float32).min that is not under
-//        hmp.disable_casts().
-// Why    The update p - lr * g is a small difference: in half it rounds to p. HMP casts every op of
-//        the program, the optimizer's too, until disable_casts() ends that; fp32's limits
-//        round to inf in bf16, and 0 * inf is NaN where nothing is masked.
+// What   An optimizer that multiplies matrices in its step (Muon, Shampoo, Adafactor) steps inside an
+//        autocast region; after hmp.convert(), any step, a gradient clip or a mask
+//        (1 - mask) * torch.finfo(torch.float32).min that is not under hmp.disable_casts().
+// Why    Autocast runs matrix products in half, also those of an update. HMP casts every op of the
+//        program, the optimizer's too, until disable_casts() ends that: p - lr * g rounds to p. fp32's
+//        limits round to inf in bf16, and 0 * inf is NaN where nothing is masked.
 // Fix    Step after the region; with HMP, `with hmp.disable_casts():` around clip, step and mask.
-// Silent Fused optimizers of Habana; objects that only have a step() (schedulers, profilers,
-//        environments); disabled regions; masks of -1e9 or of another number that bf16 holds.
+// Silent Elementwise optimizers (SGD, Adam) in an autocast region: it casts none of their ops. Fused
+//        optimizers of Habana; objects that only have a step() (schedulers, profilers, environments);
+//        disabled regions; masks of -1e9 or of another number that bf16 holds.
 // Tests  testdata/lint/MP108.md, tests/analyzer/rules/optimizer_step_in_region_test.cpp
 
 #include <algorithm>
@@ -24,14 +25,16 @@
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
+#include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
 namespace {
 
 bool is_own_library(std::string_view name) {
-    constexpr std::array<std::string_view, 8> kScopes{
-        "torch.optim",        "torch::optim", "apex.optimizers", "bitsandbytes.optim",
-        "deepspeed.ops.adam", "transformers", "torchao.optim",   "torch_optimizer"};
+    constexpr std::array<std::string_view, 11> kScopes{
+        "torch.optim",        "torch::optim",      "apex.optimizers",    "bitsandbytes.optim",
+        "deepspeed.ops.adam", "transformers",      "torchao.optim",      "torch_optimizer",
+        "galore_torch",       "pytorch_optimizer", "distributed_shampoo"};
     return std::ranges::any_of(kScopes, [&](std::string_view scope) { return is_within(name, scope); });
 }
 
@@ -56,6 +59,23 @@ bool is_known_optimizer(const RuleContext& context, const Function& f, const Ope
     });
 }
 
+// Optimizers of libraries, by a part of their class's name.
+bool names_matrix_optimizer(std::string_view name) {
+    constexpr std::array<std::string_view, 9> kNames{"muon", "shampoo", "soap",  "kfac",     "psgd",
+                                                     "kron", "galore",  "scion", "adafactor"};
+    const std::string_view of_class = name.substr(0, name.rfind('.'));
+    return std::ranges::any_of(kNames, [&](std::string_view part) { return mentions(leaf(of_class), part); });
+}
+
+// The step of one of the program's own optimizers, or a function that it calls, multiplies matrices.
+bool multiplies_matrices(const Program& program, const Function& step, int left) {
+    return std::ranges::any_of(step.calls, [&](const Call& call) {
+        if (traits_of(call.op).has(Trait::product)) return true;
+        const Function* callee = left > 0 ? program.definition(call.callee) : nullptr;
+        return callee && multiplies_matrices(program, *callee, left - 1);
+    });
+}
+
 bool names_step(std::string_view name) { return leaf(name) == "step"; }
 
 bool is_step(const RuleContext& context, const Function& f, const Call& call) {
@@ -64,6 +84,17 @@ bool is_step(const RuleContext& context, const Function& f, const Call& call) {
     if (mentions(name, "lr_scheduler")) return false;
     if (is_own_library(name) || is_scaler(name)) return true;
     return name == "?.step" && is_known_optimizer(context, f, call.args[0]);
+}
+
+bool is_matrix_step(const RuleContext& context, const Call& call) {
+    constexpr int kFarthest = 3;
+    const std::string_view name = call.name.str();
+    if (!names_step(name) || call.kind != CallKind::method) return false;
+    if (is_own_library(name) && names_matrix_optimizer(name)) return true;
+    const Function* step = context.program.definition(call.callee);
+    const auto is_optimizer = [](Symbol base) { return is_within(base.str(), "torch.optim"); };
+    return step && std::ranges::any_of(step->bases, is_optimizer) &&
+           multiplies_matrices(context.program, *step, kFarthest);
 }
 
 bool is_clip(std::string_view name) {
@@ -108,7 +139,8 @@ void report(const RuleContext& context, const Function& f, const Call& call, con
           .severity = is_hmp && region.proven ? Severity::error : Severity::warning,
           .span = call.span,
           .message = what + (is_hmp ? " under HMP, which casts these ops to bf16 too"
-                                    : " inside " + describe(region) + ": small updates are computed in half"),
+                                    : " inside " + describe(region) +
+                                          ", which runs the matrix products of its update in half"),
           .fix = is_hmp ? "put it under `with hmp.disable_casts():`"
                         : "end the region after the loss; step outside it",
           .notes = notes_of(region),
@@ -166,12 +198,12 @@ void check(const RuleContext& context, Findings& out) {
                 [&](const Function& f, const Call& call) { check_mask(context, f, call, out); });
     const auto may_update = [](std::string_view name) { return names_step(name) || is_clip(name); };
     for_each_call(context.program, may_update, [&](const Function& f, const Call& call) {
-        const bool step = is_step(context, f, call);
-        if (!step && !is_clip(call.name.str())) return;
-        if (const Context* hmp = hmp_region(context.program, f, call))
-            report(context, f, call, *hmp, out);
-        else if (const Context* region = written_region(context.program, f, call); region && step)
-            report(context, f, call, *region, out);
+        if (const Context* hmp = hmp_region(context.program, f, call)) {
+            if (is_clip(call.name.str()) || is_step(context, f, call)) report(context, f, call, *hmp, out);
+        } else if (is_matrix_step(context, call)) {
+            if (const Context* region = written_region(context.program, f, call))
+                report(context, f, call, *region, out);
+        }
     });
 }
 

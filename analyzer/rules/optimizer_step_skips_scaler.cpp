@@ -28,7 +28,7 @@ void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::step_around)) {
         const std::string name = shown(protocol_of(context).scaler_in(*v.at.function), "the scaler");
         Finding made{.rule = "MP204",
-                     .severity = Severity::error,
+                     .severity = v.at_most,
                      .span = v.at.call().span,
                      .message =
                          "the optimizer steps with gradients that are still multiplied by the "

@@ -8,8 +8,9 @@
 // Fix    Reduce in fp32, or divide by the number of ranks before the sum (fp16 range only, not its
 //        bits).
 // Silent Gather, broadcast, send: no arithmetic. Max and min. Sums of constants. Reductions that are not constants.
-//        All of it in the inference profile. A warning unless the division provably comes after an
-//        fp16 sum.
+//        All of it in the inference profile. An error where the division provably comes after an fp16
+//        sum; a note in Python for bf16 tensors that are not gradients (activations), and where the
+//        division comes first.
 // Tests  testdata/lint/MP409.md, tests/analyzer/rules/reduce_in_half_test.cpp
 
 #include <algorithm>
@@ -147,13 +148,30 @@ const Call* divides_after(const Function& f, const Call& collective, const Opera
     return nullptr;
 }
 
-const Call* divides_before(const Function& f, const Call& collective, const Operand& buffer) {
+bool divides_before(const Function& f, const Call& collective, const Operand& buffer) {
+    const auto scales = [](const Call& call) { return call.op.name() == "div" || call.op.name() == "mul"; };
+    const Call* made = producer(f, buffer);
+    if (made && scales(*made)) return true;
     for (const Call& call : f.calls) {
-        if (&call == &collective) return nullptr;
-        const bool scales = call.op.name() == "div" || call.op.name() == "mul";
-        if (scales && !call.args.empty() && same_value(call.args[0], buffer)) return &call;
+        if (&call == &collective) return false;
+        if (scales(call) && !call.args.empty() && same_value(call.args[0], buffer)) return true;
     }
-    return nullptr;
+    return false;
+}
+
+bool is_gradient(const Function& f, const Operand& buffer) {
+    return derives_from(f, buffer, [](const Operand& value) {
+        const std::string_view name = leaf(value.name.str());
+        return name == "grad" || name == "main_grad";
+    });
+}
+
+// Activations are summed over few ranks and were half before; a gradient is what is left of many small terms.
+Severity severity_of(const Function& f, const Operand& buffer, const Collective& c, bool averages,
+                     bool divided) {
+    if (is_python(f) && divided) return Severity::note;
+    const bool may_be_activation = is_python(f) && c.dtype == DType::bf16 && !averages;
+    return may_be_activation && !is_gradient(f, buffer) ? Severity::note : Severity::warning;
 }
 
 std::string message_of(const Call& call, const Collective& c) {
@@ -178,13 +196,15 @@ void check(const RuleContext& context, Findings& out) {
         const Operand& buffer = call.args[c.buffer];
         if (is_python(f) && is_constant_buffer(f, buffer)) return;
         const Call* later = divides_after(f, call, buffer);
-        const bool sum_first = c.dtype == DType::fp16 && c.reduction == Reduction::sum && later &&
-                               !divides_before(f, call, buffer);
+        const bool divided = divides_before(f, call, buffer);
+        const bool sum_first = c.dtype == DType::fp16 && c.reduction == Reduction::sum && later && !divided;
         std::vector<Note> notes;
         if (sum_first) notes.push_back({later->span, "the sum is divided only here"});
         emit(context, f,
              {.rule = "MP409",
-              .severity = sum_first ? Severity::error : Severity::warning,
+              .severity =
+                  sum_first ? Severity::error
+                            : severity_of(f, buffer, c, c.reduction == Reduction::average || later, divided),
               .span = call.span,
               .message = message_of(call, c),
               .fix = "reduce in fp32; if the bandwidth must stay, divide by the number of ranks "

@@ -44,7 +44,7 @@ private:
     bool cpp_only_ = false;
 };
 
-// What makes a tensor, a module or a cast low: dtypes by all their names (analyzer/python/library.txt).
+// What makes a tensor, a module or a cast low: dtypes by all their names (analyzer/python/library/library.txt).
 inline constexpr std::array<std::string_view, 11> kLowDtypes{
     "<half>", "Half", "float16", "Float16", "bf16", "fp16", "float8", "fp8", "e4m3", "e5m2", "set_default"};
 

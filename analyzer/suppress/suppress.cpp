@@ -135,26 +135,21 @@ Suppression parse(std::string_view mark, std::string_view& rest) {
     return s;
 }
 
+bool has_python_comments(std::string_view path) { return path.ends_with(".py") || path.ends_with(".pyi"); }
+
 bool any_names(const Suppression& s, const Rule& rule) {
     return std::ranges::any_of(s.words, [&](const std::string& word) { return names_rule(word, rule); });
 }
 
-// A line of a notebook contains a line of Python as a JSON string: "x = 1  # noqa: MP101\n",
-std::string cell_line(std::string_view line) {
-    line = skip_blanks(line);
-    if (!line.starts_with('"')) return {};
+// The code of a file of Python, line by line as `Sources` counts them.
+std::string python_text(std::string_view path, const Sources& sources) {
     std::string out;
-    for (std::size_t i = 1; i < line.size() && line[i] != '"'; ++i) {
-        if (line[i] != '\\') {
-            out += line[i];
-        } else if (++i < line.size() && line[i] != 'n') {
-            out += line[i];
-        }
-    }
+    for (const CellLine& line : sources.cells(path)) out.append(line.text).append("\n");
+    if (!out.empty() || !has_python_comments(path)) return out;
+    for (std::size_t n = 1; n <= sources.line_count(path); ++n)
+        out.append(n > 1 ? "\n" : "").append(sources.line(path, n));
     return out;
 }
-
-bool has_python_comments(std::string_view path) { return path.ends_with(".py") || path.ends_with(".pyi"); }
 
 }  // namespace
 
@@ -222,22 +217,13 @@ public:
     FileReader(std::string_view path, const Sources& sources)
         : path_(path),
           sources_(sources),
-          count_(sources.line_count(path)),
+          cells_(sources.cells(path)),
+          count_(path.ends_with(".ipynb") ? cells_.size() : sources.line_count(path)),
           is_cxx_(!has_python_comments(path) && !path.ends_with(".ipynb")),
-          python_(has_python_comments(path) ? python_lines(sources.text(path)) : std::vector<PythonLine>{}) {}
+          python_(is_cxx_ ? std::vector<PythonLine>{} : python_lines(python_text(path, sources))) {}
 
     std::vector<Suppression> run() {
-        const bool notebook = path_.ends_with(".ipynb");
-        for (std::size_t n = 1; n <= count_; ++n) {
-            if (notebook) {
-                const std::string cell = cell_line(sources_.line(path_, n));
-                const PythonLine first = python_lines(cell).front();
-                read(n, cell, first.comment);
-                if (!out_.empty() && out_.back().line == n) out_.back().column = 0;
-            } else {
-                read(n, sources_.line(path_, n), comment_of(n));
-            }
-        }
+        for (std::size_t n = 1; n <= count_; ++n) read(n, line(n), comment_of(n));
         for (Suppression& s : out_) {
             if (s.scope == Scope::begin && !s.closed) s.to = count_;
         }
@@ -247,8 +233,12 @@ public:
     const std::vector<PythonLine>& python() const { return python_; }
 
 private:
+    std::string_view line(std::size_t n) const {
+        return cells_.empty() ? sources_.line(path_, n) : std::string_view(cells_[n - 1].text);
+    }
+
     std::size_t comment_of(std::size_t n) const {
-        return python_.empty() ? comment_start(sources_.line(path_, n)) : python_[n - 1].comment;
+        return is_cxx_ ? comment_start(line(n)) : python_[n - 1].comment;
     }
 
     void read(std::size_t n, std::string_view line, std::size_t comment) {
@@ -297,18 +287,13 @@ private:
     // Skips further lines of the same comment: the suppression is for the code after it.
     std::size_t next_code(std::size_t n) const {
         do ++n;
-        while (n <= count_ && is_comment(sources_.line(path_, n)));
+        while (n <= count_ && skip_blanks(line(n)).starts_with(is_cxx_ ? "//" : "#"));
         return n;
-    }
-
-    bool is_comment(std::string_view line) const {
-        line = skip_blanks(line);
-        if (path_.ends_with(".ipynb")) return line.starts_with("\"#");
-        return python_.empty() ? line.starts_with("//") : line.starts_with('#');
     }
 
     std::string_view path_;
     const Sources& sources_;
+    const std::vector<CellLine>& cells_;  // of a notebook: the lines that count
     std::size_t count_;
     bool is_cxx_;
     std::vector<PythonLine> python_;
@@ -326,19 +311,29 @@ Suppressions::File& Suppressions::of(const std::string& path) {
     return it->second;
 }
 
+std::size_t Suppressions::line_of(std::string_view path, std::size_t line, std::size_t column) const {
+    const std::vector<CellLine>& cells = sources_.cells(path);
+    if (cells.empty()) return line;
+    const CellLine* code = sources_.cell_line(path, line, column);
+    return code ? static_cast<std::size_t>(code - cells.data()) + 1 : 0;
+}
+
 bool Suppressions::silences(const SourceSpan& span, const Rule& rule) {
-    File& file = of(std::string(span.file.str()));
-    std::size_t first = span.line, last = span.line;
-    if (span.line && span.line <= file.statements.size()) {
-        first = file.statements[span.line - 1].first;
-        last = file.statements[span.line - 1].last;
+    const std::string path(span.file.str());
+    File& file = of(path);
+    const std::size_t line = line_of(path, span.line, span.column);
+    const std::size_t end_line = line_of(path, span.end_line, span.end_column);
+    std::size_t first = line, last = line;
+    if (line && line <= file.statements.size()) {
+        first = file.statements[line - 1].first;
+        last = file.statements[line - 1].last;
     }
     bool silenced = false;
     for (Suppression& s : file.list) {
         const bool whole = s.scope == Scope::begin || s.scope == Scope::file;
-        const bool there = whole ? s.from <= span.line && span.line <= s.to
-                                 : s.from != 0 && (s.from == span.line || s.from == span.end_line ||
-                                                   s.from == first || s.from == last);
+        const bool there = whole ? s.from <= line && line <= s.to
+                                 : s.from != 0 && (s.from == line || s.from == end_line || s.from == first ||
+                                                   s.from == last);
         if (!there || s.scope == Scope::end || !any_names(s, rule)) continue;
         s.used = true;
         silenced = true;

@@ -65,6 +65,8 @@ private:
         std::vector<Extent> statements;  // by line, from 0; empty: every line is a statement of its own
     };
     File& of(const std::string& path);
+    // The line that suppressions count: in a notebook those of its code, from 1.
+    std::size_t line_of(std::string_view path, std::size_t line, std::size_t column) const;
 
     const Sources& sources_;
     std::map<std::string, File> files_;

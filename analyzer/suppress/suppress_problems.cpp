@@ -114,6 +114,12 @@ Findings Suppressions::problems(const std::string& path, Rules ran, Rules all) {
     Judge judge(path, ran, all);
     for (const Suppression& s : of(path).list) judge.judge(s);
     Findings out = judge.take();
+    const std::vector<CellLine>& cells = sources_.cells(path);
+    for (Finding& f : out) {
+        if (cells.empty()) break;
+        const CellLine& code = cells[f.span.line - 1];
+        f.span = {.file = f.span.file, .line = code.line, .column = code.column};
+    }
     std::erase_if(out, [&](const Finding& f) {
         const Rule* rule = rule_of(ran, f.rule);
         return rule && silences(f.span, *rule);

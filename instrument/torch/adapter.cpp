@@ -39,6 +39,7 @@ void Adapter::finish() {
     if (!control.armed() || finished_.exchange(true)) return;
     if (!control.has_python()) inferred_clock.finish();
     if (!recording.is_open()) return;
+    clock.finish();
     say_memory_at_end(*this);
     save_state(*this);
     const std::int64_t steps = recording.steps();

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "instrument/torch/op_info.hpp"
+#include "kernels/numerics/tensor_stats.hpp"
 
 namespace mp::twin {
+
+struct LateInputs;  // measure.cpp
 
 // One call of an op on its way through the twin.
 struct Call {
@@ -24,6 +28,8 @@ struct Call {
     bool local = false;    // the arguments of `shadow` are the real ones, widened
     const char* why_not = "";
     bool target_was_finite = true;  // whether the values that it changes in place were finite before the op
+    std::vector<const TensorStats*> late_targets;           // of those on a device, known later
+    mutable std::shared_ptr<const LateInputs> late_inputs;  // of those on a device; made by the first result
 
     struct Pair {
         at::Tensor real, shadow;

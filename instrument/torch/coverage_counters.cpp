@@ -12,6 +12,9 @@ std::uint64_t reset(std::atomic<std::uint64_t>& counter) noexcept {
     return counter.exchange(0, std::memory_order_relaxed);
 }
 
+// A NaN is worse than every number.
+bool worse(double distance, double worst) { return !std::isnan(worst) && !(distance <= worst); }
+
 }  // namespace
 
 void CoverageCounters::shadowed(std::uint64_t bytes) noexcept {
@@ -46,10 +49,17 @@ void CoverageCounters::leak(std::string_view op, double real, double twin) {
     add(leaks_, 1);
     const double distance = std::fabs(real - twin);
     double worst = worst_leak_.load(std::memory_order_relaxed);
-    while (!std::isnan(worst) && !(distance <= worst) &&
+    while (worse(distance, worst) &&
            !worst_leak_.compare_exchange_weak(worst, distance, std::memory_order_relaxed)) {
     }
     notes_.say(trace::NoteKind::leak, op);
+}
+
+void CoverageCounters::leak(trace::StepRecord& ended, std::string_view op, double real, double twin) {
+    ++ended.coverage.leaks;
+    const double distance = std::fabs(real - twin);
+    if (worse(distance, ended.coverage.worst_leak)) ended.coverage.worst_leak = distance;
+    notes_.say(trace::NoteKind::leak, op, ended.step.value);
 }
 
 void CoverageCounters::take(trace::StepRecord& step) {

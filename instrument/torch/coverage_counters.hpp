@@ -29,6 +29,8 @@ public:
     void seed(std::string_view op, Seed, std::uint64_t bytes);
     void flips(std::uint64_t elements) noexcept { add(flips_, elements); }
     void leak(std::string_view op, double real, double twin);
+    // The same for a step that ended before the values were known.
+    void leak(trace::StepRecord&, std::string_view op, double real, double twin);
 
     // Writes the coverage and the ops by dtype into the record, and resets the counters.
     void take(trace::StepRecord&);

@@ -82,7 +82,7 @@ public:
         const std::size_t results = op_.schema().returns().size();
         adapter_.coverage.op(census_dtype(stack, results, first_));
         if (!arguments_.empty() && info_.rule != Rule::collective)
-            watch_results(adapter_.ledger, site_, info_, arguments_, stack, results);
+            watch_results(adapter_, site_, info_, arguments_, stack, results);
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -130,7 +130,9 @@ public:
             op.redispatchBoxed(below, stack);
             return;
         }
-        if (attends)
+        if (below.has_backend(c10::BackendComponent::CUDABit) && adapter_.late.captures())
+            adapter_.twin.leave(info_, op, below, stack);
+        else if (attends)
             adapter_.twin.run(info_, op, below, stack);
         else
             observe(op, below, stack);

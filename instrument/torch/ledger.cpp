@@ -1,6 +1,7 @@
 #include "instrument/torch/ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "instrument/torch/tensors.hpp"
 
@@ -24,12 +25,16 @@ trace::OpRecord Ledger::describe(const Site& site, const OpInfo& op, at::ScalarT
     return record;
 }
 
-std::vector<trace::OpRecord> Ledger::take() {
+Ledger::Entries Ledger::take() {
     const std::lock_guard lock(mutex_);
+    return std::exchange(entries_, {});
+}
+
+std::vector<trace::OpRecord> Ledger::records(Entries entries) {
     std::vector<trace::OpRecord> records;
-    records.reserve(entries_.size());
-    for (auto& [key, record] : entries_) records.push_back(std::move(record));
-    entries_.clear();
+    records.reserve(entries.size());
+    for (auto& [key, record] : entries)
+        if (record.calls > 0 || record.added > 0) records.push_back(std::move(record));
     std::sort(records.begin(), records.end(),
               [](const trace::OpRecord& a, const trace::OpRecord& b) { return a.first < b.first; });
     return records;

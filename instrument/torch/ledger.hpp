@@ -25,27 +25,6 @@ public:
     // Whether this step measures everything. Otherwise only layer boundaries and non-finite values are measured.
     bool sampled() const noexcept { return sampled_.load(std::memory_order_relaxed); }
 
-    // Calls `add` with the entry of this place, under the lock.
-    template <typename Add>
-    void add(const Site& site, const OpInfo& op, at::ScalarType dtype, const Add& add) {
-        std::unique_lock lock(mutex_);
-        auto it = entries_.find(Key{&op, site.layer, site.phase, dtype});
-        if (it == entries_.end()) {
-            // describe() may take the GIL, and the thread that holds the GIL may wait for this lock.
-            lock.unlock();
-            trace::OpRecord fresh = describe(site, op, dtype);
-            lock.lock();
-            it = entries_.emplace(Key{&op, site.layer, site.phase, dtype}, std::move(fresh)).first;
-        }
-        add(it->second);
-    }
-
-    // The entries of the step, in the order of their first calls; empties the ledger.
-    std::vector<trace::OpRecord> take();
-
-private:
-    trace::OpRecord describe(const Site&, const OpInfo&, at::ScalarType);
-
     struct Key {
         const OpInfo* op;
         LayerId layer;
@@ -60,12 +39,40 @@ private:
                    static_cast<std::size_t>(k.dtype);
         }
     };
+    using Entries = std::unordered_map<Key, trace::OpRecord, Hash>;
+
+    static Key key_of(const Site& site, const OpInfo& op, at::ScalarType dtype) {
+        return {&op, site.layer, site.phase, dtype};
+    }
+
+    // Calls `add` with the entry of this place, under the lock.
+    template <typename Add>
+    void add(const Site& site, const OpInfo& op, at::ScalarType dtype, const Add& add) {
+        std::unique_lock lock(mutex_);
+        auto it = entries_.find(key_of(site, op, dtype));
+        if (it == entries_.end()) {
+            // describe() may take the GIL, and the thread that holds the GIL may wait for this lock.
+            lock.unlock();
+            trace::OpRecord fresh = describe(site, op, dtype);
+            lock.lock();
+            it = entries_.emplace(key_of(site, op, dtype), std::move(fresh)).first;
+        }
+        add(it->second);
+    }
+
+    // The entries of the step; empties the ledger.
+    Entries take();
+    // Those that measured something, in the order of their first calls.
+    static std::vector<trace::OpRecord> records(Entries);
+
+private:
+    trace::OpRecord describe(const Site&, const OpInfo&, at::ScalarType);
 
     const Layers& layers_;
     Sources& sources_;
     std::mutex mutex_;
     std::atomic<bool> sampled_{false};
-    std::unordered_map<Key, trace::OpRecord, Hash> entries_;
+    Entries entries_;
 };
 
 }  // namespace mp::twin

@@ -72,14 +72,26 @@ void Losses::record(const at::Tensor& root) {
     const at::Tensor loss = loss_of(root);
     trace::LossRecord record;
     record.dtype = dtype_of(loss.scalar_type());
-    record.real = scalar_of(loss);
-    if (control_.twin_active() && !control_.local()) {
-        record.has_twin = true;
-        record.twin = scalar_of(shadows_.value(loss));
+    record.has_twin = control_.twin_active() && !control_.local();
+    const at::Tensor twin = record.has_twin ? shadows_.value(loss) : at::Tensor();
+    const bool late = late_.serves(loss);
+    if (!late) {
+        record.real = scalar_of(loss);
+        if (record.has_twin) record.twin = scalar_of(twin);
     }
     const std::lock_guard lock(mutex_);
-    record.micro_step = static_cast<std::int32_t>(records_.size());
+    const std::size_t index = records_.size();
+    record.micro_step = static_cast<std::int32_t>(index);
     records_.push_back(record);
+    if (!late) return;
+    // The loss of a device is not waited for.
+    late_.then([index, real = late_.value(loss),
+                twin = record.has_twin ? late_.value(twin) : Late::Value()](LateStep& step) {
+        trace::LossRecord& known = step.record.losses[index];
+        if (real.known()) known.real = real.get();
+        if (twin.known()) known.twin = twin.get();
+        known.has_twin = twin.known();
+    });
 }
 
 bool Losses::any() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "instrument/torch/control.hpp"
+#include "instrument/torch/late.hpp"
 #include "instrument/torch/shadow_map.hpp"
 #include "runtime/trace/records.hpp"
 
@@ -16,7 +17,8 @@ namespace mp::twin {
 // held weakly, except for a declared loss.
 class Losses {
 public:
-    Losses(const Control& control, ShadowMap& shadows) : control_(control), shadows_(shadows) {}
+    Losses(const Control& control, ShadowMap& shadows, Late& late)
+        : control_(control), shadows_(shadows), late_(late) {}
 
     void candidate(const at::Tensor& scalar);
     // GradScaler made `root` from `loss`. The loss is recorded instead of the root.
@@ -43,6 +45,7 @@ private:
 
     const Control& control_;
     ShadowMap& shadows_;
+    Late& late_;
     mutable std::mutex mutex_;
     std::vector<Weak> candidates_;
     std::size_t next_candidate_ = 0;  // the index to replace next

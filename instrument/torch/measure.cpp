@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,9 +16,50 @@ struct Boundary {
     std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> real;
     const OpInfo* op = nullptr;
     Site site;
+    bool glanced = false;  // on a device: if it turns out to be non-finite, it is measured already
+};
+
+static void raise_error(double& largest, const Divergence& d) {
+    if (std::isfinite(relative_l2(d))) largest = std::max(largest, relative_l2(d));
+}
+
+struct Inputs {
+    bool finite = true;
+    bool without_nan = true;
+    double amax = 0;
+
+    void add(const TensorStats& stats) {
+        finite &= stats.nonfinite() == 0;
+        without_nan &= stats.nan == 0;
+        amax = std::max(amax, stats.amax);
+    }
+};
+
+// Of the inputs of an op whose result may be non-finite, or far from the twin's.
+struct LateInputs {
+    std::vector<const TensorStats*> stats;
+    std::vector<const Divergence*> divergences;
+
+    Inputs inputs() const {
+        Inputs all;
+        for (const TensorStats* s : stats) all.add(*s);
+        return all;
+    }
+    double error() const {
+        double largest = 0;
+        for (const Divergence* d : divergences) raise_error(largest, *d);
+        return largest;
+    }
 };
 
 namespace {
+
+template <typename Visit>
+void for_each_input_pair(const Call& call, const Visit& visit) {
+    for (std::size_t i = 0; i < call.real.size() && i < call.shadow.size(); ++i)
+        if (call.real[i].isTensor() && call.shadow[i].isTensor() && !call.info.arguments[i].write)
+            visit(call.real[i].toTensor(), call.shadow[i].toTensor());
+}
 
 constexpr double kLargeError = 0.1;  // inherited errors from here on are traced to the inputs
 
@@ -44,37 +86,29 @@ bool is_arithmetic(const OpInfo& op) { return op.traits.has(Trait::arithmetic); 
 // Largest relative L2 to the twin among the float inputs.
 double input_error(const Call& call) {
     double largest = 0;
-    for (std::size_t i = 0; i < call.real.size() && i < call.shadow.size(); ++i) {
-        if (!call.real[i].isTensor() || !call.shadow[i].isTensor() || call.info.arguments[i].write) continue;
+    for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
         cpu::TensorView real, twin;
         Divergence d;
-        if (view_for_kernels(call.real[i].toTensor(), real) &&
-            view_for_kernels(call.shadow[i].toTensor(), twin) && cpu::divergence(real, twin, d) &&
-            std::isfinite(relative_l2(d)))
-            largest = std::max(largest, relative_l2(d));
-    }
+        if (view_for_kernels(x, real) && view_for_kernels(y, twin) && cpu::divergence(real, twin, d))
+            raise_error(largest, d);
+    });
     return largest;
 }
 
-struct Inputs {
-    bool finite = true;
-    bool without_nan = true;
-    double amax = 0;
-};
+// Calls `visit` with each tensor that the op reads.
+template <typename Visit>
+void for_each_input(const OpInfo& op, const std::vector<IValue>& arguments, const Visit& visit) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (op.arguments[i].tensor && !op.arguments[i].write) for_each_tensor(arguments[i], visit);
+}
 
 Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
     Inputs inputs;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (!op.arguments[i].tensor || op.arguments[i].write) continue;
-        for_each_tensor(arguments[i], [&](const at::Tensor& t) {
-            cpu::TensorView view;
-            TensorStats stats;
-            if (!view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
-            inputs.finite &= stats.nonfinite() == 0;
-            inputs.without_nan &= stats.nan == 0;
-            inputs.amax = std::max(inputs.amax, stats.amax);
-        });
-    }
+    for_each_input(op, arguments, [&](const at::Tensor& t) {
+        cpu::TensorView view;
+        TensorStats stats;
+        if (view_for_kernels(t, view) && cpu::statistics(view, stats)) inputs.add(stats);
+    });
     return inputs;
 }
 
@@ -129,72 +163,231 @@ void put_origin(trace::OpRecord& r, std::uint64_t ordinal, const Inputs& inputs)
     r.input_amax = inputs.amax;
 }
 
-}  // namespace
-
-void measure_result(Ledger& ledger, const Site& site, const OpInfo& op, const Call& call, const Measured& m) {
-    cpu::TensorView real, twin, local;
-    if (m.real.numel() == 0 || !view_for_kernels(m.real, real)) return;
-    const bool has_twin = comparable(m.real, m.twin) && view_for_kernels(m.twin, twin);
-    const bool has_local = comparable(m.real, m.local) && view_for_kernels(m.local, local);
+// The figures of one result. Without a twin, or without an fp32 op on the real inputs, theirs stay empty.
+struct Outcome {
     TensorStats stats;
     Divergence cum, loc, prop;
-    std::optional<ExponentHistogram> exponents;
-    if (ledger.sampled() && is_low_precision(m.real.scalar_type())) exponents.emplace();
-    if (has_twin)
-        cpu::statistics_and_divergence(real, twin, stats, cum, exponents ? &*exponents : nullptr);
-    else
-        cpu::statistics(real, stats, exponents ? &*exponents : nullptr);
-    if (has_local) cpu::divergence(real, local, loc);
-    if (has_local && has_twin) cpu::divergence(local, twin, prop);
-    Inputs inputs;
-    bool origin = call.target_was_finite && stats.nonfinite() > 0 && is_origin(op, stats, cum, has_twin);
-    if (origin) {
-        inputs = inputs_of(op, call.real);
-        // A NaN that the twin has too does not come from an overflow. -inf * 0 can make it, as 0 / 0 can.
-        const bool shared = has_twin && stats.nan > 0 && cum.nonfinite_real == 0;
-        origin = inputs.finite || (shared && inputs.without_nan);
+    bool has_twin = false, has_local = false;
+    const ExponentHistogram* exponents = nullptr;
+};
+
+bool may_be_origin(const OpInfo& op, const Outcome& o, bool target_was_finite) {
+    return target_was_finite && o.stats.nonfinite() > 0 && is_origin(op, o.stats, o.cum, o.has_twin);
+}
+
+// What an outcome says together with the op's inputs.
+struct Verdict {
+    double input_error = 0;
+    std::optional<Inputs> origin;  // the inputs, if the op made the first non-finite value
+};
+
+// `inputs_of` and `error_of` measure the op's inputs and are asked only if it matters.
+template <typename InputsOf, typename ErrorOf>
+Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const InputsOf& inputs_of,
+              const ErrorOf& error_of) {
+    Verdict verdict;
+    const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
+    if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
+    if (!may_be_origin(op, o, target_was_finite)) return verdict;
+    const Inputs inputs = inputs_of();
+    // A NaN that the twin has too does not come from an overflow. -inf * 0 can make it, as 0 / 0 can.
+    const bool shared = o.has_twin && o.stats.nan > 0 && o.cum.nonfinite_real == 0;
+    if (inputs.finite || (shared && inputs.without_nan)) verdict.origin = inputs;
+    return verdict;
+}
+
+void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, const Verdict& verdict) {
+    put_stats(r, o.stats);
+    if (o.exponents) r.exponents.add(0, o.exponents->bins);
+    if (o.has_twin) put_total(r, o.cum);
+    if (o.has_local) put_local(r, o.loc, o.prop);
+    r.input_error = std::max(r.input_error, verdict.input_error);
+    if (verdict.origin) put_origin(r, ordinal, *verdict.origin);
+}
+
+bool measures_exponents(const Ledger& ledger, const at::Tensor& t) {
+    return ledger.sampled() && is_low_precision(t.scalar_type());
+}
+
+// Without a twin: an op that makes a non-finite result from finite inputs is an origin, unless it places constants.
+template <typename InputsOf>
+Verdict judge_watched(const OpInfo& op, const TensorStats& stats, const InputsOf& inputs_of) {
+    if (stats.nonfinite() == 0 || places_constants(op) || !is_origin(op, stats, {}, false)) return {};
+    const Inputs inputs = inputs_of();
+    return inputs.finite ? Verdict{0, inputs} : Verdict{};
+}
+
+// Figures of a device that are not there yet.
+struct LateOutcome {
+    const TensorStats* stats = nullptr;
+    const Divergence* cum = nullptr;
+    const Divergence* loc = nullptr;
+    const Divergence* prop = nullptr;
+    const ExponentHistogram* exponents = nullptr;
+
+    Outcome outcome() const {
+        Outcome o{*stats, {}, {}, {}, cum != nullptr, loc != nullptr, exponents};
+        if (cum) o.cum = *cum;
+        if (loc) o.loc = *loc;
+        if (prop) o.prop = *prop;
+        return o;
     }
-    const double inherited = has_local && has_twin ? relative_l2(prop) : 0;
-    const double from = inherited > kLargeError && std::isfinite(inherited) ? input_error(call) : 0;
-    ledger.add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
-        put_stats(r, stats);
-        if (exponents) r.exponents.add(0, exponents->bins);
-        if (has_twin) put_total(r, cum);
-        if (has_local) put_local(r, loc, prop);
-        r.input_error = std::max(r.input_error, from);
-        if (origin) put_origin(r, site.ordinal, inputs);
+};
+
+// Makes the entry now, because only now the place in the program is known. `fill` gets it with the figures of the step.
+template <typename Fill>
+void fill_later(Parts& parts, const Site& site, const OpInfo& op, at::ScalarType dtype, Fill fill) {
+    parts.ledger.add(site, op, dtype, [](trace::OpRecord&) {});
+    parts.late.then([key = Ledger::key_of(site, op, dtype), fill = std::move(fill)](LateStep& step) {
+        if (const auto entry = step.ops.find(key); entry != step.ops.end()) fill(entry->second);
     });
 }
 
-void glance_at_result(Ledger& ledger, const Site& site, const OpInfo& op, const Call& call,
+std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op,
+                                                      const std::vector<IValue>& arguments) {
+    auto inputs = std::make_shared<LateInputs>();
+    for_each_input(op, arguments, [&](const at::Tensor& t) {
+        if (const TensorStats* s = late.serves(t) ? late.input_statistics(t) : nullptr)
+            inputs->stats.push_back(s);
+    });
+    return inputs;
+}
+
+// Of a call with its twin: the inputs' errors too. One measurement serves all results of the call.
+std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op, const Call& call,
+                                                      bool errors) {
+    if (call.late_inputs) return call.late_inputs;
+    auto inputs = std::make_shared<LateInputs>(*measure_inputs_late(late, op, call.real));
+    if (errors)
+        for_each_input_pair(call, [&](const at::Tensor& x, const at::Tensor& y) {
+            if (const Divergence* d = late.serves(x) ? late.divergence(x, y) : nullptr)
+                inputs->divergences.push_back(d);
+        });
+    return call.late_inputs = std::move(inputs);
+}
+
+LateOutcome measure_late(Late& late, const Measured& m, bool exponents) {
+    LateOutcome o;
+    o.stats = late.statistics(m.real, exponents ? &o.exponents : nullptr);
+    const bool has_twin = comparable(m.real, m.twin), has_local = comparable(m.real, m.local);
+    if (has_twin) o.cum = late.divergence(m.real, m.twin);
+    if (has_local) o.loc = late.divergence(m.real, m.local);
+    if (has_local && has_twin) o.prop = late.divergence(m.local, m.twin);
+    return o;
+}
+
+// `glance`: fills the entry only if the result turns out to be non-finite.
+void measure_result_late(Parts& parts, const Site& site, const OpInfo& op, const Call& call,
+                         const Measured& m, bool glance) {
+    Late& late = parts.late;
+    const LateOutcome figures = measure_late(late, m, !glance && measures_exponents(parts.ledger, m.real));
+    if (!figures.stats) return;
+    if (!op.writes) late.remember(m.real, figures.stats);
+    const auto inputs = measure_inputs_late(late, op, call, figures.prop != nullptr);
+    fill_later(parts, site, op, m.real.scalar_type(),
+               [figures, inputs, glance, &op, ordinal = site.ordinal, targets = call.late_targets,
+                finite = call.target_was_finite](trace::OpRecord& r) {
+                   if (glance && figures.stats->nonfinite() == 0) return;
+                   bool target_was_finite = finite;
+                   for (const TensorStats* target : targets) target_was_finite &= target->nonfinite() == 0;
+                   const Outcome o = figures.outcome();
+                   put_outcome(r, ordinal, o,
+                               judge(
+                                   op, o, target_was_finite, [&] { return inputs->inputs(); },
+                                   [&] { return inputs->error(); }));
+               });
+}
+
+}  // namespace
+
+void measure_result(Parts& parts, const Site& site, const OpInfo& op, const Call& call, const Measured& m) {
+    if (parts.late.serves(m.real)) return measure_result_late(parts, site, op, call, m, false);
+    cpu::TensorView real, twin, local;
+    if (m.real.numel() == 0 || !view_for_kernels(m.real, real)) return;
+    Outcome o;
+    o.has_twin = comparable(m.real, m.twin) && view_for_kernels(m.twin, twin);
+    o.has_local = comparable(m.real, m.local) && view_for_kernels(m.local, local);
+    std::optional<ExponentHistogram> exponents;
+    if (measures_exponents(parts.ledger, m.real)) o.exponents = &exponents.emplace();
+    ExponentHistogram* const bins = exponents ? &*exponents : nullptr;
+    if (o.has_twin)
+        cpu::statistics_and_divergence(real, twin, o.stats, o.cum, bins);
+    else
+        cpu::statistics(real, o.stats, bins);
+    if (o.has_local) cpu::divergence(real, local, o.loc);
+    if (o.has_local && o.has_twin) cpu::divergence(local, twin, o.prop);
+    const Verdict verdict = judge(
+        op, o, call.target_was_finite, [&] { return inputs_of(op, call.real); },
+        [&] { return input_error(call); });
+    parts.ledger.add(site, op, m.real.scalar_type(),
+                     [&](trace::OpRecord& r) { put_outcome(r, site.ordinal, o, verdict); });
+}
+
+void glance_at_result(Parts& parts, const Site& site, const OpInfo& op, const Call& call,
                       const at::Tensor& real, const at::Tensor& twin) {
     const bool may_end_here = may_leave_format(op, real.scalar_type()) || has_a_domain(op, site.phase);
-    if (may_end_here && any_nonfinite(real)) return measure_result(ledger, site, op, call, {real, twin, {}});
+    const bool late = may_end_here && parts.late.serves(real);
+    const bool measured = may_end_here && !late && any_nonfinite(real);
+    if (late) measure_result_late(parts, site, op, call, {real, twin, {}}, true);
+    if (measured) measure_result(parts, site, op, call, {real, twin, {}});
     if (site.phase != Phase::forward || site.layer == 0) return;
     Boundary*& boundary = thread_state().boundary;
     if (!boundary) boundary = new Boundary();
-    *boundary = {c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site};
+    *boundary = {};
+    if (!measured)
+        *boundary = {c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site, late};
 }
 
-void watch_results(Ledger& ledger, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
+void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
                    const Stack& stack, std::size_t results) {
     const TwinScope scope;
+    std::shared_ptr<const LateInputs> inputs;
+    const auto watch_late = [&](const at::Tensor& t) {
+        const TensorStats* const stats = parts.late.statistics(t);
+        if (!stats) return;
+        if (!op.writes) parts.late.remember(t, stats);
+        if (!inputs) inputs = measure_inputs_late(parts.late, op, arguments);
+        fill_later(parts, site, op, t.scalar_type(),
+                   [&op, ordinal = site.ordinal, stats, inputs](trace::OpRecord& r) {
+                       put_outcome(r, ordinal, {*stats, {}, {}, {}, false, false, nullptr},
+                                   judge_watched(op, *stats, [&] { return inputs->inputs(); }));
+                   });
+    };
     const auto watch = [&](const at::Tensor& t) {
+        if (parts.late.serves(t)) return watch_late(t);
         cpu::TensorView view;
         TensorStats stats;
         if (t.numel() == 0 || !view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
-        Inputs inputs;
-        bool origin = stats.nonfinite() > 0 && !places_constants(op);
-        if (origin) {
-            inputs = inputs_of(op, arguments);
-            origin = inputs.finite && is_origin(op, stats, {}, false);
-        }
-        ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
-            put_stats(r, stats);
-            if (origin) put_origin(r, site.ordinal, inputs);
+        const Verdict verdict = judge_watched(op, stats, [&] { return inputs_of(op, arguments); });
+        parts.ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
+            put_outcome(r, site.ordinal, {stats, {}, {}, {}, false, false, nullptr}, verdict);
         });
     };
     for (std::size_t i = 0; i < results; ++i) for_each_tensor(stack[stack.size() - results + i], watch);
+}
+
+static void measure_boundary(Parts& parts, const Boundary& boundary, const at::Tensor& real,
+                             const at::Tensor& twin) {
+    const auto put = [](trace::OpRecord& r, const TensorStats& stats, const Divergence& cum) {
+        put_stats(r, stats);
+        put_total(r, cum);
+    };
+    const at::ScalarType dtype = real.scalar_type();
+    if (parts.late.serves(real)) {
+        const LateOutcome figures = measure_late(parts.late, {real, twin, {}}, false);
+        if (!figures.stats || !figures.cum) return;
+        return fill_later(parts, boundary.site, *boundary.op, dtype,
+                          [figures, put, glanced = boundary.glanced](trace::OpRecord& r) {
+                              if (!glanced || figures.stats->nonfinite() == 0)
+                                  put(r, *figures.stats, *figures.cum);
+                          });
+    }
+    cpu::TensorView view, shadow;
+    if (!view_for_kernels(real, view) || !view_for_kernels(twin, shadow)) return;
+    TensorStats stats;
+    Divergence cum;
+    if (!cpu::statistics_and_divergence(view, shadow, stats, cum)) return;
+    parts.ledger.add(boundary.site, *boundary.op, dtype, [&](trace::OpRecord& r) { put(r, stats, cum); });
 }
 
 void layer_ends(Parts& parts, LayerId layer) noexcept {
@@ -209,33 +402,62 @@ void layer_ends(Parts& parts, LayerId layer) noexcept {
         if (!has_plain_memory(real) || !carries_floats(real)) return;
         const ShadowMap::Lookup found = parts.shadows.find(real);
         if (!found.shadow.defined()) return;
-        cpu::TensorView view, shadow;
-        if (!view_for_kernels(real, view) || !view_for_kernels(found.shadow, shadow)) return;
-        TensorStats stats;
-        Divergence cum;
-        if (!cpu::statistics_and_divergence(view, shadow, stats, cum)) return;
-        parts.ledger.add(boundary.site, *boundary.op, real.scalar_type(), [&](trace::OpRecord& r) {
-            put_stats(r, stats);
-            put_total(r, cum);
-        });
+        measure_boundary(parts, boundary, real, found.shadow);
     } catch (const std::exception& e) {
         parts.faults.measuring("layer boundary", e.what());
     }
 }
 
-void measure_absorption(Ledger& ledger, const Site& site, const OpInfo& op, const at::Tensor& before,
+static void put_absorption(trace::OpRecord& r, const cpu::Standstill& still) {
+    r.added += still.meant_to_move;
+    r.absorbed += still.unmoved;
+}
+
+void measure_absorption(Parts& parts, const Site& site, const OpInfo& op, const at::Tensor& before,
                         const at::Tensor& after, const at::Tensor& twin_before,
                         const at::Tensor& twin_after) {
     cpu::TensorView views[4];
     const at::Tensor* const tensors[] = {&before, &after, &twin_before, &twin_after};
+    for (const at::Tensor* tensor : tensors)
+        if (!comparable(after, *tensor)) return;
+    const at::ScalarType dtype = after.scalar_type();
+    if (parts.late.serves(after)) {
+        const cpu::Standstill* const still = parts.late.standstill(before, after, twin_before, twin_after);
+        if (!still) return;
+        return fill_later(parts, site, op, dtype, [still](trace::OpRecord& r) { put_absorption(r, *still); });
+    }
     for (int i = 0; i < 4; ++i)
-        if (!comparable(after, *tensors[i]) || !view_for_kernels(*tensors[i], views[i])) return;
+        if (!view_for_kernels(*tensors[i], views[i])) return;
     cpu::Standstill still;
     if (!cpu::standstill(views[0], views[1], views[2], views[3], still) || still.meant_to_move == 0) return;
-    ledger.add(site, op, after.scalar_type(), [&](trace::OpRecord& r) {
-        r.added += still.meant_to_move;
-        r.absorbed += still.unmoved;
-    });
+    parts.ledger.add(site, op, dtype, [&](trace::OpRecord& r) { put_absorption(r, still); });
+}
+
+void measure_sum(Parts& parts, const Site& site, const OpInfo& op, const at::Tensor& left,
+                 const at::Tensor& right, const at::Tensor& result) {
+    const auto in_fp32 = [&](const at::Tensor& t) { return t.to(at::kFloat).expand(result.sizes()); };
+    const at::Tensor zero = at::zeros({}, result.options().dtype(at::kFloat)).expand(result.sizes());
+    if (!parts.late.serves(result)) {
+        cpu::TensorView views[2];
+        TensorStats stats[2];
+        if (!view_for_kernels(left, views[0]) || !view_for_kernels(right, views[1])) return;
+        cpu::statistics(views[0], stats[0]);
+        cpu::statistics(views[1], stats[1]);
+        const bool swapped = stats[1].amax > stats[0].amax;
+        const at::Tensor &running = swapped ? right : left, &addend = swapped ? left : right;
+        return measure_absorption(parts, site, op, running.expand(result.sizes()), result, zero,
+                                  in_fp32(addend));
+    }
+    // Which one is the running sum shows later, so both are measured.
+    const TensorStats* const stats[] = {parts.late.statistics(left), parts.late.statistics(right)};
+    const cpu::Standstill* const still[] = {
+        parts.late.standstill(left.expand(result.sizes()), result, zero, in_fp32(right)),
+        parts.late.standstill(right.expand(result.sizes()), result, zero, in_fp32(left))};
+    if (!stats[0] || !stats[1] || !still[0] || !still[1]) return;
+    fill_later(parts, site, op, result.scalar_type(),
+               [left = stats[0], right = stats[1], first = still[0], second = still[1]](trace::OpRecord& r) {
+                   put_absorption(r, right->amax > left->amax ? *second : *first);
+               });
 }
 
 }  // namespace mp::twin

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -53,16 +54,7 @@ trace::TensorRole role_of(trace::TensorKind kind) {
     return trace::TensorRole::parameter;
 }
 
-bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tensor& twin) {
-    cpu::TensorView x, y;
-    TensorStats stats;
-    Divergence d;
-    if (!view_for_kernels(real, x)) return false;
-    if (twin.defined()) {
-        if (!view_for_kernels(twin, y) || !cpu::statistics_and_divergence(x, y, stats, d)) return false;
-    } else if (!cpu::statistics(x, stats)) {
-        return false;
-    }
+void put(trace::TensorRecord& r, const TensorStats& stats, const Divergence& d) {
     r.elements = stats.count;
     r.nonfinite_real = stats.nonfinite();
     r.amax = stats.amax;
@@ -77,7 +69,14 @@ bool put_figures(trace::TensorRecord& r, const at::Tensor& real, const at::Tenso
     r.flushed = d.flushed;
     r.flushed_abs = d.flushed_abs;
     r.twin_abs = d.abs_y;
-    return true;
+}
+
+void put(trace::TensorRecord& record, const cpu::Standstill& still) {
+    record.meant_to_move = still.meant_to_move;
+    record.unmoved = still.unmoved;
+    record.below_half_ulp = still.below_half_ulp;
+    record.wanted_squares = still.wanted_squares;
+    record.moved_dot = still.moved_dot;
 }
 
 }  // namespace
@@ -168,16 +167,16 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
             twin = shadows->find(t).shadow;
             if (!twin.defined()) return;
         }
-        const at::Tensor real = t.detach().cpu();
         trace::TensorRecord record;
         record.kind = kind;
         record.name = name;
         record.dtype = dtype_of(t.scalar_type());
-        if (!put_figures(record, real, twin.defined() ? twin.detach().cpu() : twin)) return;
-        if (hashed && real.is_non_overlapping_and_dense() && kind == trace::TensorKind::parameter)
-            record.hash =
-                XXH3_64bits(real.data_ptr(), static_cast<std::size_t>(real.numel()) * real.element_size());
-        put_standstill(record, real, twin);
+        const bool measured =
+            late_.serves(t) ? put_figures_late(record, t, twin) : put_figures(record, t, twin);
+        if (!measured) return;
+        if (hashed && t.device().is_cpu() && t.is_non_overlapping_and_dense() &&
+            kind == trace::TensorKind::parameter)
+            record.hash = XXH3_64bits(t.data_ptr(), static_cast<std::size_t>(t.numel()) * t.element_size());
         records.push_back(std::move(record));
     };
     for (const Live& l : live()) {
@@ -226,25 +225,58 @@ void Parameters::keep(const Live& l, const at::Tensor& wanted) {
                       Kept{l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
 }
 
-void Parameters::put_standstill(trace::TensorRecord& record, const at::Tensor& real,
-                                const at::Tensor& twin) const {
+// The twin's update is the wanted one. Without a twin the gradient only shows which elements should move.
+template <typename Measure>
+void Parameters::measure_standstill(const trace::TensorRecord& record, const at::Tensor& real,
+                                    const at::Tensor& twin, const Measure& measure) const {
     const auto found = kept_.find(kind_prefix(record.kind) + record.name);
     if (found == kept_.end()) return;
     const Kept& kept = found->second;
-    cpu::TensorView before, after, wanted_before, wanted_after;
-    // The twin's update is the wanted one. Without a twin the gradient only shows which elements should move.
-    const at::Tensor zero = twin.defined() ? at::Tensor() : at::zeros({}).expand(kept.twin_before.sizes());
-    if (!view_for_kernels(kept.before, before) || !view_for_kernels(real, after) ||
-        !view_for_kernels(twin.defined() ? kept.twin_before : zero, wanted_before) ||
-        !view_for_kernels(twin.defined() ? twin : kept.twin_before, wanted_after))
-        return;
-    cpu::Standstill still;
-    if (!cpu::standstill(before, after, wanted_before, wanted_after, still)) return;
-    record.meant_to_move = still.meant_to_move;
-    record.unmoved = still.unmoved;
-    record.below_half_ulp = still.below_half_ulp;
-    record.wanted_squares = still.wanted_squares;
-    record.moved_dot = still.moved_dot;
+    if (twin.defined()) return measure(kept.before, real, kept.twin_before, twin);
+    const at::Tensor zero = at::zeros({}, kept.twin_before.options()).expand(kept.twin_before.sizes());
+    measure(kept.before, real, zero, kept.twin_before);
+}
+
+bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t,
+                             const at::Tensor& shadow) const {
+    // A device without kernels: its tensors are copied.
+    const at::Tensor real = t.detach().cpu(), twin = shadow.defined() ? shadow.detach().cpu() : shadow;
+    cpu::TensorView x, y;
+    TensorStats stats;
+    Divergence d;
+    if (!view_for_kernels(real, x)) return false;
+    if (twin.defined()) {
+        if (!view_for_kernels(twin, y) || !cpu::statistics_and_divergence(x, y, stats, d)) return false;
+    } else if (!cpu::statistics(x, stats)) {
+        return false;
+    }
+    put(record, stats, d);
+    measure_standstill(record, real, twin, [&](const auto&... tensors) {
+        const std::array<at::Tensor, 4> four{tensors...};
+        cpu::TensorView views[4];
+        for (std::size_t i = 0; i < 4; ++i)
+            if (!view_for_kernels(four[i], views[i])) return;
+        cpu::Standstill still;
+        if (cpu::standstill(views[0], views[1], views[2], views[3], still)) put(record, still);
+    });
+    return true;
+}
+
+bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::Tensor& real,
+                                  const at::Tensor& twin) const {
+    const TensorStats* const stats = late_.statistics(real);
+    const Divergence* const divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
+    if (!stats || (twin.defined() && !divergence)) return false;
+    const cpu::Standstill* still = nullptr;
+    measure_standstill(record, real, twin,
+                       [&](const auto&... tensors) { still = late_.standstill(tensors...); });
+    late_.then([kind = record.kind, name = record.name, stats, divergence, still](LateStep& step) {
+        trace::TensorRecord* const known = step.tensor(kind, name);
+        if (!known) return;
+        put(*known, *stats, divergence ? *divergence : Divergence{});
+        if (still) put(*known, *still);
+    });
+    return true;
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {

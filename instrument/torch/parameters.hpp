@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
+#include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/safetensors.hpp"
 #include "instrument/torch/shadow_map.hpp"
@@ -21,11 +22,11 @@ namespace mp::twin {
 // then, because most programs free their model before they exit.
 //
 // Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope). They take
-// no other lock of the adapter except that of the shadow map.
+// no other lock of the adapter except those of the shadow map and of Late.
 class Parameters {
 public:
     // `keep`: holds the tensors until the program ends.
-    Parameters(Layers& layers, bool keep) : layers_(layers), keep_(keep) {}
+    Parameters(Layers& layers, Late& late, bool keep) : layers_(layers), late_(late), keep_(keep) {}
 
     void add(trace::TensorKind, std::string_view name, const at::Tensor&);
     // For programs without Python: leaf tensors get names in order of their first use.
@@ -71,9 +72,15 @@ private:
     void add_locked(trace::TensorKind, std::string_view name, const at::Tensor&);
     std::vector<Live> live() const;
     void keep(const Live&, const at::Tensor& wanted);
-    void put_standstill(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
+    template <typename Measure>
+    void measure_standstill(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin,
+                            const Measure&) const;
+    // The record of one tensor; false if it has none. On a device the figures come when the step is complete.
+    bool put_figures(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
+    bool put_figures_late(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
 
     Layers& layers_;
+    Late& late_;
     const bool keep_;
     mutable std::mutex mutex_;
     std::vector<Named> named_;

@@ -8,6 +8,7 @@
 #include "instrument/torch/coverage_counters.hpp"
 #include "instrument/torch/current_step.hpp"
 #include "instrument/torch/faults.hpp"
+#include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/ledger.hpp"
 #include "instrument/torch/losses.hpp"
@@ -40,9 +41,10 @@ struct Parts {
     Sources sources{layers};
     CallPaths call_paths{layers};
     Ledger ledger{layers, sources};
+    Late late{make_device()};
     ShadowMap shadows;
-    Losses losses{control, shadows};
-    Parameters parameters{layers,
+    Losses losses{control, shadows, late};
+    Parameters parameters{layers, late,
                           !control.options().save_twin.empty() || !control.options().save_real.empty()};
 };
 

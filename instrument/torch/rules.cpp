@@ -80,7 +80,7 @@ void Twin::random(Call& call) {
     bind_results(call, results);
     after_writes(call);
     parts_.coverage.shadowed(bytes);
-    Sample sample(parts_.ledger, arguments_);
+    Sample sample(parts_, arguments_);
     measure(call, results, sample);
 }
 
@@ -99,7 +99,7 @@ void Twin::dropout(Call& call) {
     if (parts_.control.local()) return measure_local(call, results);
     bind_results(call, results);
     parts_.coverage.shadowed(result_bytes(call));
-    Sample sample(parts_.ledger, arguments_);
+    Sample sample(parts_, arguments_);
     measure(call, results, sample);
 }
 
@@ -169,9 +169,7 @@ void Twin::by_index(Call& call) {
         call.op.callBoxed(&own);
         const at::Tensor chosen = own[1].toTensor();
         const at::Tensor real_indices = result(call, 1).toTensor();
-        if (chosen.sizes() == real_indices.sizes() && !at::equal(chosen, real_indices))
-            parts_.coverage.flips(
-                static_cast<std::uint64_t>(chosen.ne(real_indices).sum().item<std::int64_t>()));
+        if (chosen.sizes() == real_indices.sizes()) count_flips(real_indices, chosen);
         parts_.coverage.shadowed(bytes);
     } catch (const std::exception& e) {
         parts_.coverage.failed(call.info.name, e.what(), bytes);
@@ -190,9 +188,20 @@ void Twin::leak(Call& call) {
     const TwinScope scope;
     const ShadowMap::Lookup found = parts_.shadows.find(t);
     if (!found.shadow.defined()) return;
-    const double real = t.to(at::kDouble).item<double>();
-    const double twin = found.shadow.to(at::kDouble).item<double>();
-    if (real != twin && !(real != real && twin != twin)) parts_.coverage.leak(call.info.name, real, twin);
+    const auto differ = [](double real, double twin) {
+        return real != twin && !(real != real && twin != twin);
+    };
+    const double real = call.stack->back().toScalar().toDouble();
+    if (!parts_.late.serves(t)) {
+        const double twin = scalar_of(found.shadow);
+        if (differ(real, twin)) parts_.coverage.leak(call.info.name, real, twin);
+        return;
+    }
+    const Late::Value twin = parts_.late.value(found.shadow);
+    if (!twin.known()) return;
+    parts_.late.then([differ, real, twin, &coverage = parts_.coverage, &info = call.info](LateStep& step) {
+        if (differ(real, twin.get())) coverage.leak(step.record, info.name, real, twin.get());
+    });
 }
 
 }  // namespace mp::twin

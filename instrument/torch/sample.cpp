@@ -86,14 +86,14 @@ void Sample::finish(Call& call, const Stack& results) {
     for (const Target& t : targets_)
         for (const Call::Pair& pair : call.written_floats)
             if (pair.real.is_same(t.real))
-                measure_absorption(ledger_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
+                measure_absorption(parts_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
 }
 
 void Sample::measure(const Call& call, const Stack& results, const Stack& local) const {
     const Site& site = thread_state().site;
     const auto measure_one = [&](const at::Tensor& real, const at::Tensor& twin, const at::Tensor& fp32) {
         if (has_plain_memory(real) && carries_floats(real))
-            measure_result(ledger_, site, call.info, call, {real, twin, fp32});
+            measure_result(parts_, site, call.info, call, {real, twin, fp32});
     };
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<at::Tensor> reals, twins, locals;
@@ -116,20 +116,12 @@ void Sample::measure_sums(const Call& call) const {
     if (!is_sum(call.info) || call.real.size() < 2 || !call.real[0].isTensor() || !call.real[1].isTensor())
         return;
     const at::Tensor result = (*call.stack)[call.stack->size() - 1].toTensor();
-    at::Tensor running = call.real[0].toTensor(), addend = call.real[1].toTensor();
+    const at::Tensor running = call.real[0].toTensor(), addend = call.real[1].toTensor();
     const auto is_number = [](const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number(); };
     if (!is_low_precision(result.scalar_type()) || running.scalar_type() != result.scalar_type() ||
         addend.scalar_type() != result.scalar_type() || is_number(running) || is_number(addend))
         return;
-    cpu::TensorView left, right;
-    TensorStats left_stats, right_stats;
-    if (!view_for_kernels(running, left) || !view_for_kernels(addend, right)) return;
-    cpu::statistics(left, left_stats);
-    cpu::statistics(right, right_stats);
-    if (right_stats.amax > left_stats.amax) std::swap(running, addend);
-    const at::Tensor zero = at::zeros({}, at::TensorOptions(at::kFloat)).expand(result.sizes());
-    measure_absorption(ledger_, thread_state().site, call.info, running.expand(result.sizes()), result, zero,
-                       addend.to(at::kFloat).expand(result.sizes()));
+    measure_sum(parts_, thread_state().site, call.info, running, addend, result);
 }
 
 }  // namespace mp::twin

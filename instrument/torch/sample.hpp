@@ -12,7 +12,7 @@ namespace mp::twin {
 // and the old values of the tensors that an in-place op changes. Lives as long as the call, on its thread.
 class Sample {
 public:
-    Sample(Ledger& ledger, ShadowArguments& arguments) : ledger_(ledger), arguments_(arguments) {}
+    Sample(Parts& parts, ShadowArguments& arguments) : parts_(parts), arguments_(arguments) {}
 
     // Called before the real op if the op writes its arguments, after it otherwise.
     void prepare(Call&);
@@ -28,7 +28,7 @@ private:
     void measure(const Call&, const Stack& results, const Stack& local) const;
     void measure_sums(const Call&) const;
 
-    Ledger& ledger_;
+    Parts& parts_;
     ShadowArguments& arguments_;
     std::optional<Call> local_;
     std::vector<Target> targets_;

@@ -166,8 +166,8 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
 ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
     Shadow* shadow = entry(real);
     if (!shadow) return {};
-    if (!shadow->memory) return {{}, Found::lost};
-    if (stale(*shadow, real)) {
+    if (!shadow->memory) return {{}, shadow->left ? Found::stale : Found::lost};
+    if (shadow->left || stale(*shadow, real)) {
         lose(*shadow);
         return {{}, Found::stale};
     }
@@ -227,6 +227,13 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
 void ShadowMap::lose(const at::Tensor& real) {
     const std::lock_guard lock(mutex_);
     lose(make(real));
+}
+
+void ShadowMap::leave(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    Shadow& shadow = make(real);
+    lose(shadow);
+    shadow.left = true;
 }
 
 void ShadowMap::lose_floats(const at::Tensor& real) {

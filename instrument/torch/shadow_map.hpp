@@ -48,6 +48,8 @@ public:
     void bind(const at::Tensor& real, const at::Tensor& shadow);
     // Marks the storage as lost: it holds values that the twin does not have.
     void lose(const at::Tensor& real);
+    // The storage will change unseen from now on: every look-up finds it stale.
+    void leave(const at::Tensor& real);
     // As above, if the storage has a float shadow: its memory was written through an integer tensor.
     void lose_floats(const at::Tensor& real);
     // The real storage was written by an op we saw; `later`: another thread will write it. Returns whether the storage
@@ -74,6 +76,7 @@ private:
         std::size_t real_bytes = 0;        // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
+        bool left = false;        // the storage changes unseen
         Shadow* older = nullptr;  // by age of the storage's first shadow
         Shadow* newer = nullptr;
     };

@@ -1,6 +1,7 @@
 #include "instrument/torch/step_clock.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "instrument/torch/memory_notes.hpp"
 #include "instrument/torch/thread_state.hpp"
@@ -33,7 +34,7 @@ void StepClock::begin_step() {
 
 void StepClock::before_step() {
     const std::lock_guard lock(mutex_);
-    if (!parts_.control.armed()) return;
+    if (!parts_.control.armed() || parts_.late.captures()) return;
     parts_.recording.open();
     parts_.now.in_optimizer = true;
     {
@@ -46,7 +47,7 @@ void StepClock::before_step() {
 void StepClock::after_step(std::int64_t optimizer, bool skipped, double scale) {
     const std::lock_guard lock(mutex_);
     parts_.now.in_optimizer = false;
-    if (!parts_.control.armed()) return;
+    if (!parts_.control.armed() || parts_.late.captures()) return;
     // The gradients of a skipped step are measured even if the step measures no other tensors.
     if (skipped) tensors_.measure_gradients(StepTensors::Gradients::without_twin);
     if (optimizer == 0 || parts_.losses.any()) end_step_locked(optimizer, skipped, scale);
@@ -54,13 +55,24 @@ void StepClock::after_step(std::int64_t optimizer, bool skipped, double scale) {
 
 void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double scale) {
     const std::lock_guard lock(mutex_);
-    if (!parts_.control.armed()) return;
+    if (!parts_.control.armed() || parts_.late.captures()) return;
     parts_.recording.open();
     tensors_.measure_gradients(gradients);
     end_step_locked(0, skipped, scale);
 }
 
+void StepClock::finish() {
+    const std::lock_guard lock(mutex_);
+    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); });
+}
+
+void StepClock::write(trace::StepRecord& step) {
+    tensors_.put_places(step);
+    parts_.recording.step(step);
+}
+
 void StepClock::begin_backward(const at::Tensor& root) {
+    if (parts_.late.captures()) return;
     parts_.recording.open();
     parts_.now.backward_ran = true;
     parts_.losses.record(root);
@@ -86,10 +98,10 @@ void StepClock::end_step_locked(std::int64_t optimizer, bool skipped, double sca
     step.collectives = parts_.collectives.take();
     tensors_.end_step(step);
     step.sampled = parts_.ledger.sampled();
-    step.ops = parts_.ledger.take();
     parts_.coverage.take(step);
-    tensors_.put_places(step);
-    parts_.recording.step(step);
+    tensors_.take_places(step);
+    parts_.late.end_step(std::move(step), parts_.ledger.take(),
+                         [this](trace::StepRecord& complete) { write(complete); });
     if (optimizer == 0) ++parts_.now.number;
     begin_step();
 }

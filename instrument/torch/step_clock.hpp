@@ -10,7 +10,7 @@
 namespace mp::twin {
 
 // Ends steps and writes the record of each. Three callers end steps: the shim with hooks on optimizers, the program
-// with mptrace_step, and InferredClock from the ops of the program. Safe from any thread: one lock for
+// with mptrace_step, and InferredClock from the ops of the program. What a CUDA graph records is no step. Safe from any thread: one lock for
 // the whole end of a step. It is taken before every lock of the parts, and never during an op.
 class StepClock {
 public:
@@ -21,6 +21,8 @@ public:
     void after_step(std::int64_t optimizer, bool skipped, double scale);
     // A step without optimizer hooks ends.
     void end_step(StepTensors::Gradients, bool skipped, double scale);
+    // The program ends: writes the steps whose figures were not there yet.
+    void finish();
     // A backward pass starts at `root`.
     void begin_backward(const at::Tensor& root);
 
@@ -28,6 +30,7 @@ public:
 
 private:
     void begin_step();
+    void write(trace::StepRecord& complete);
     void end_step_locked(std::int64_t optimizer, bool skipped, double scale);
 
     Parts& parts_;

@@ -69,28 +69,34 @@ void StepTensors::place(trace::DTypePlace place) {
     checkpoints_.push_back(std::move(place));
 }
 
-void StepTensors::put_places(trace::StepRecord& step) {
+void StepTensors::take_places(trace::StepRecord& step) {
     std::vector<trace::DTypePlace> checkpoints;
     {
         const std::lock_guard lock(mutex_);
         checkpoints.swap(checkpoints_);
     }
     if (!step.sampled && checkpoints.empty()) return;
-    std::vector<trace::DTypePlace> places = parts_.parameters.places();
+    step.places = parts_.parameters.places();
+    append(step.places, std::move(checkpoints));
+}
+
+void StepTensors::put_places(trace::StepRecord& step) {
+    if (!step.sampled && step.places.empty()) return;
+    std::vector<trace::DTypePlace>& places = step.places;
     for (const trace::OpRecord& op : step.ops)
         if (op.phase == Phase::forward || op.phase == Phase::backward)
             places.push_back(
                 {trace::TensorRole::activation, op.layer, op.phase, op.dtype, op.calls, op.elements});
     for (const trace::CollectiveRecord& c : step.collectives)
         places.push_back({trace::TensorRole::collective, c.op, Phase::unknown, c.dtype, c.calls, 0});
-    append(places, std::move(checkpoints));
     std::string key;
     for (const trace::DTypePlace& p : places)
         key += p.layer + '\n' + static_cast<char>(p.role) + static_cast<char>(p.phase) +
                static_cast<char>(p.dtype);
-    if (key == last_places_) return;
-    last_places_ = std::move(key);
-    step.places = std::move(places);
+    if (key == last_places_)
+        places.clear();
+    else
+        last_places_ = std::move(key);
 }
 
 }  // namespace mp::twin

@@ -35,7 +35,9 @@ public:
 
     // Adds a dtype that the adapter cannot see itself: that of a checkpoint's tensors.
     void place(trace::DTypePlace);
-    // Adds the dtypes of all roles, if they differ from the record before. The ops of the record are complete.
+    // The dtypes of named tensors and checkpoints, as they are now.
+    void take_places(trace::StepRecord&);
+    // Adds those of ops and collectives. Drops all if they are as in the record before. The record is complete.
     void put_places(trace::StepRecord&);
 
 private:

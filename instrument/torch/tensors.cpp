@@ -67,9 +67,9 @@ bool is_low_precision(at::ScalarType type) {
     return type == at::kHalf || type == at::kBFloat16 || is_float8(type);
 }
 
-bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
-    if (!has_plain_memory(t) || !t.device().is_cpu() || t.is_complex() || t.is_conj() || t.is_neg() ||
-        t.dim() > cpu::kMaxDims || !carries_floats(t))
+bool view_of_memory(const at::Tensor& t, cpu::TensorView& view) {
+    if (!has_plain_memory(t) || t.is_complex() || t.is_conj() || t.is_neg() || t.dim() > cpu::kMaxDims ||
+        !carries_floats(t))
         return false;
     view.data = t.data_ptr();
     view.dtype = dtype_of(t.scalar_type());
@@ -80,6 +80,10 @@ bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
         view.strides[d] = t.stride(d);
     }
     return true;
+}
+
+bool view_for_kernels(const at::Tensor& t, cpu::TensorView& view) {
+    return t.defined() && t.device().is_cpu() && view_of_memory(t, view);
 }
 
 bool any_nonfinite(const at::Tensor& t) {

@@ -19,7 +19,9 @@ bool carries_floats(const at::Tensor&);
 bool has_plain_memory(const at::Tensor&);
 // 16 bits or less.
 bool is_low_precision(at::ScalarType);
-// The memory of a tensor for the measuring kernels. False: not on the CPU, no float format, or too many dimensions.
+// The memory of a tensor for the measuring kernels. False: no float format, or too many dimensions.
+bool view_of_memory(const at::Tensor&, cpu::TensorView&);
+// The same for the kernels of the CPU. False also for a tensor that is elsewhere.
 bool view_for_kernels(const at::Tensor&, cpu::TensorView&);
 // Whether any value is NaN or infinite, as fast as memory is read.
 bool any_nonfinite(const at::Tensor&);

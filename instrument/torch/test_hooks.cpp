@@ -9,6 +9,11 @@ bool rule_disabled(std::string_view rule) noexcept {
     return disabled && rule == disabled;
 }
 
+int late_steps() noexcept {
+    const char* const steps = std::getenv("MP_TRACE_TEST_LATE");
+    return steps ? std::atoi(steps) : 0;
+}
+
 std::FILE* op_log() noexcept {
     static const char* const path = std::getenv("MP_TRACE_TEST_OPLOG");
     static std::FILE* const file = path ? std::fopen(path, "w") : nullptr;

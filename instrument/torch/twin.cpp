@@ -29,6 +29,18 @@ std::string first_line(const std::exception& e) {
 
 }  // namespace
 
+// New results, and arguments that the op has written.
+template <typename Visit>
+void Twin::for_each_result(const Call& call, const Visit& visit) {
+    const std::size_t count = call.op.schema().returns().size();
+    for (std::size_t i = 0; i < count; ++i)
+        for_each_tensor((*call.stack)[call.stack->size() - count + i], [&](const at::Tensor& t) {
+            if (!shares_memory(call, t)) visit(t);
+        });
+    for (std::size_t i = 0; i < call.real.size(); ++i)
+        if (call.info.arguments[i].write) for_each_tensor(call.real[i], visit);
+}
+
 // Errors of the real op belong to the program and pass through. After our own error the twin loses this op.
 void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
     Call call(info, op, below, stack);
@@ -40,6 +52,24 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
         parts_.faults.internal(info.name, first_line(e));
         if (call.state == Call::Real::pending) run_real(call);
         lose_results(call);
+    }
+}
+
+// The op runs only when the program replays its CUDA graph, and replays are not seen.
+void Twin::leave(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchKeySet below, Stack* stack) {
+    Call call(info, op, below, stack);
+    try {
+        take_arguments(call);
+        run_real(call);
+        if (info.is_view || !parts_.control.twin_active() || parts_.control.local()) return;
+        for_each_result(call, [&](const at::Tensor& t) {
+            if (has_plain_memory(t)) parts_.shadows.leave(t);
+        });
+        parts_.coverage.unshadowed(info.name, "recorded in a CUDA graph, whose replays are not seen",
+                                   result_bytes(call));
+    } catch (const std::exception& e) {
+        if (call.state != Call::Real::done) throw;
+        parts_.faults.internal(info.name, first_line(e));
     }
 }
 
@@ -123,18 +153,9 @@ void Twin::after_writes(Call& call) {
 
 void Twin::lose_results(Call& call) {
     const TwinScope scope;
-    const std::size_t count = call.op.schema().returns().size();
-    const auto lose = [&](const at::Tensor& t) {
+    for_each_result(call, [&](const at::Tensor& t) {
         if (has_plain_memory(t) && carries_floats(t)) parts_.shadows.lose(t);
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-        const IValue& result = (*call.stack)[call.stack->size() - count + i];
-        for_each_tensor(result, [&](const at::Tensor& t) {
-            if (!shares_memory(call, t)) lose(t);
-        });
-    }
-    for (std::size_t i = 0; i < call.real.size(); ++i)
-        if (call.info.arguments[i].write) for_each_tensor(call.real[i], lose);
+    });
 }
 
 std::uint64_t Twin::result_bytes(const Call& call) const {
@@ -177,14 +198,28 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
     parts_.shadows.bind(real, shadow);
 }
 
+// Counts the elements that differ. Returns whether any may: on a device that is known only when the step is complete.
+bool Twin::count_flips(const at::Tensor& real, const at::Tensor& twin) {
+    if (parts_.late.serves(real)) {
+        const Late::Value flips = parts_.late.value(real.ne(twin).sum());
+        if (flips.known())
+            parts_.late.then([flips](LateStep& step) {
+                step.record.coverage.flips += static_cast<std::uint64_t>(flips.get());
+            });
+        return true;
+    }
+    if (at::equal(real, twin)) return false;
+    parts_.coverage.flips(static_cast<std::uint64_t>(real.ne(twin).sum().item<std::int64_t>()));
+    return true;
+}
+
 // Booleans that differ follow the twin. Indices follow the program, because they decide which samples, experts or
 // tokens the rest of the step uses; with free integers they follow the twin too.
 void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
     if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes())
         return;
     if (rule_disabled("integer")) return;
-    if (at::equal(real, shadow)) return;
-    parts_.coverage.flips(static_cast<std::uint64_t>(real.ne(shadow).sum().item<std::int64_t>()));
+    if (!count_flips(real, shadow)) return;
     if (real.scalar_type() == at::kBool || parts_.control.options().free_ints)
         parts_.shadows.bind(real, shadow);
 }
@@ -194,7 +229,7 @@ void Twin::measure_local(Call& call, const Stack& results) {
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
         if (real.defined() && twin.defined() && has_plain_memory(real) && carries_floats(real) &&
             real.sizes() == twin.sizes() && !c10::isComplexType(real.scalar_type()))
-            measure_result(parts_.ledger, thread_state().site, call.info, call, {real, {}, twin});
+            measure_result(parts_, thread_state().site, call.info, call, {real, {}, twin});
     };
     for (std::size_t i = 0; i < results.size(); ++i) {
         const IValue& real = (*call.stack)[call.stack->size() - results.size() + i];
@@ -211,8 +246,11 @@ void Twin::look_at_targets(Call& call) const {
         const Argument& argument = call.info.arguments[i];
         if (!argument.write || argument.overwrite) continue;
         for_each_tensor(call.real[i], [&](const at::Tensor& t) {
-            if (has_plain_memory(t) && (sampled || is_low_precision(t.scalar_type())))
+            if (!has_plain_memory(t) || !(sampled || is_low_precision(t.scalar_type()))) return;
+            if (!parts_.late.serves(t))
                 call.target_was_finite &= !any_nonfinite(t);
+            else if (const TensorStats* const stats = parts_.late.statistics(t))
+                call.late_targets.push_back(stats);
         });
     }
 }
@@ -234,7 +272,7 @@ void Twin::measure(Call& call, const Stack& results, Sample& sample) {
         const Site& site = thread_state().site;
         const auto glance = [&](const at::Tensor& real, const at::Tensor& twin) {
             if (has_plain_memory(real) && carries_floats(real))
-                glance_at_result(parts_.ledger, site, call.info, call, real, twin);
+                glance_at_result(parts_, site, call.info, call, real, twin);
         };
         for (std::size_t i = 0; i < results.size(); ++i) {
             const IValue& real = (*call.stack)[call.stack->size() - results.size() + i];
@@ -252,7 +290,7 @@ void Twin::measure(Call& call, const Stack& results, Sample& sample) {
 
 void Twin::generic(Call& call) {
     const std::size_t results = call.op.schema().returns().size();
-    Sample sample(parts_.ledger, arguments_);
+    Sample sample(parts_, arguments_);
     const bool sampled = parts_.ledger.sampled();
     if (call.info.writes) {
         const TwinScope scope;

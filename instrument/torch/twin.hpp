@@ -20,6 +20,8 @@ public:
     // Runs the real op and the twin's op. The stack then holds the real results. Throws only exceptions of the real
     // op.
     void run(const OpInfo&, const c10::OperatorHandle&, c10::DispatchKeySet below, Stack*);
+    // Runs the real op only. Its results and the arguments it writes are no longer followed, now and later.
+    void leave(const OpInfo&, const c10::OperatorHandle&, c10::DispatchKeySet below, Stack*);
 
 private:
     // ---- Steps of every rule.
@@ -29,6 +31,8 @@ private:
     bool run_shadow(Call&, Stack& results);
     void bind_results(Call&, const Stack& results);
     void after_writes(Call&);
+    template <typename Visit>
+    void for_each_result(const Call&, const Visit&);
     void lose_results(Call&);
     std::uint64_t result_bytes(const Call&) const;
 
@@ -53,6 +57,7 @@ private:
     bool prepare_or_blank(Call&);
     void bind_result(Call&, const IValue& real, const IValue& shadow);
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
+    bool count_flips(const at::Tensor& real, const at::Tensor& twin);
     void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
     void measure_local(Call&, const Stack& results);
     void prepare_sample(Call&, Sample&);

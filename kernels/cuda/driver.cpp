@@ -22,7 +22,8 @@ Driver found() {
         find(library, "cuModuleGetFunction", d.function) &&
         find(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.blocks_per_processor) &&
         find(library, "cuMemAlloc_v2", d.allocate) && find(library, "cuMemFree_v2", d.free) &&
-        find(library, "cuMemsetD8Async", d.clear) && find(library, "cuStreamIsCapturing", d.capturing) &&
+        find(library, "cuMemsetD8Async", d.clear) && find(library, "cuMemHostAlloc", d.pin) &&
+        find(library, "cuMemcpyDtoHAsync_v2", d.read) && find(library, "cuStreamIsCapturing", d.capturing) &&
         find(library, "cuLaunchKernel", d.launch);
     return all ? d : Driver{};
 }

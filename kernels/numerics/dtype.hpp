@@ -41,6 +41,12 @@ constexpr bool is_integer(DType d) { return d >= DType::int64 && d <= DType::uin
 constexpr bool is_fp8(DType d) { return d == DType::e4m3 || d == DType::e5m2; }
 // A 16-bit float: fp16, bf16, or lowp.
 constexpr bool is_half(DType d) { return d == DType::fp16 || d == DType::bf16 || d == DType::lowp; }
+// What is known of a value that has one dtype on one path and the other one on another path: of fp16 and bf16
+// it is lowp.
+constexpr DType common_dtype(DType a, DType b) {
+    if (a == b) return a;
+    return is_half(a) && is_half(b) ? DType::lowp : DType::unknown;
+}
 // Anything with fewer mantissa bits or less range than fp32 in storage.
 constexpr bool is_low_precision(DType d) { return is_half(d) || is_fp8(d); }
 

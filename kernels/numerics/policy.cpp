@@ -98,6 +98,8 @@ Result<Policy> Policy::built_in(std::string_view name) {
     return parse(text, file);
 }
 
+TorchVersion Policies::newest() { return std::ranges::max(kTorchLists, {}, &TorchList::since).since; }
+
 Result<Policy> Policy::for_torch(std::string_view device, std::string_view version) {
     const bool any =
         std::ranges::any_of(kTorchLists, [&](const TorchList& list) { return list.device == device; });

@@ -36,6 +36,8 @@ public:
     // nullptr when the device has no list.
     const Policy* of(std::string_view device) const;
     TorchVersion torch() const { return torch_; }
+    // The newest torch whose lists are known.
+    static TorchVersion newest();
     static const std::vector<std::string_view>& devices();
 
     void set(std::string_view device, Policy policy);

@@ -1,5 +1,5 @@
-"""The training step that tests/bench/trace.py times: a GPT on the CPU, one thread. Prints one JSON line with
-the CPU seconds of the fastest step after the first, or of a mean step."""
+"""The training step that tests/bench/trace.py times: a GPT on the CPU, one thread, or on a GPU. Prints one JSON line
+with the seconds of the fastest step after the first, or of a mean step: CPU time on the CPU, elapsed on a GPU."""
 import argparse
 import json
 import math
@@ -23,7 +23,7 @@ class Block(nn.Module):
         q, k, v = (t.reshape(batch, time_, self.heads, -1).transpose(1, 2)
                    for t in self.qkv(self.norm1(x)).chunk(3, -1))
         scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
-        mask = torch.ones(time_, time_, dtype=torch.bool).triu(1)
+        mask = torch.ones(time_, time_, dtype=torch.bool, device=x.device).triu(1)
         y = scores.masked_fill(mask, float("-inf")).softmax(-1).to(v.dtype) @ v
         x = x + self.out(y.transpose(1, 2).reshape(batch, time_, width))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
@@ -37,7 +37,7 @@ class GPT(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         return self.head(self.norm(self.blocks(x)))
 
 
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--optimizer", choices=("foreach", "fused"), default="foreach")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--peer", choices=("", "hooks", "anomaly", "debugmode"), default="")
     parser.add_argument("--off", action="store_true", help="disarm the adapter that is attached")
     parser.add_argument("--mean", action="store_true",
@@ -86,16 +87,16 @@ def main():
     torch.manual_seed(1)
     if a.off:
         torch.ops.mptrace.disarm("benchmark of the attached but idle adapter")
-    model = GPT(a.vocabulary, a.width, a.layers, a.context)
+    model = GPT(a.vocabulary, a.width, a.layers, a.context).to(a.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, **{a.optimizer: True})
     keep = Hooks(model) if a.peer == "hooks" else None
     if a.peer == "anomaly":
         torch.autograd.set_detect_anomaly(True)
 
     def step():
-        tokens = torch.randint(a.vocabulary, (a.batch, a.context + 1))
+        tokens = torch.randint(a.vocabulary, (a.batch, a.context + 1)).to(a.device)
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.bf16):
+        with torch.autocast(a.device, dtype=torch.bfloat16, enabled=a.bf16):
             logits = model(tokens[:, :-1])
         loss = F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
         loss.backward()
@@ -112,11 +113,12 @@ def main():
             mode.debug_string()
             return loss
 
+    clock = time.process_time if a.device == "cpu" else time.perf_counter  # step() ends with a read of the loss
     times, losses = [], []
     for _ in range(a.steps):
-        begin = time.process_time()
+        begin = clock()
         losses.append(step())
-        times.append(time.process_time() - begin)
+        times.append(clock() - begin)
     seconds = sum(times[17:]) / len(times[17:]) if a.mean else min(times[1:])
     print(json.dumps({"seconds": seconds, "loss": losses[-1].hex(),
                       "parameters": sum(p.numel() for p in model.parameters())}))

@@ -131,14 +131,27 @@ class Adopt(unittest.TestCase):
 
     def test_suppressions_are_judged(self):
         self.write("a.cu", BAD.replace("x[i]);", "x[i]);  // mp-lint: disable=MP401"))
-        self.assertIn("[MP002 suppression-without-reason]", self.lint("a.cu", code=0).stdout)
+        self.assertIn("[MP002 suppression-without-reason]", self.lint("--notes", "a.cu", code=0).stdout)
         self.write("a.cu", "int x;  // mp-lint: disable=MP401 why\n")
         for _ in range(2):  # cold and from the cache
-            self.assertIn("[MP001 unused-suppression]", self.lint("a.cu", code=0).stdout)
+            self.assertIn("[MP001 unused-suppression]", self.lint("--notes", "a.cu", code=0).stdout)
         self.write("a.py", "import torch\nx = torch.zeros(3)  # mp-lint: disable=MP301 why\n")
         for _ in range(2):
-            self.assertIn("a.py:2:23: note: this suppression of MP301", self.lint("a.py", code=0).stdout)
-        self.assertNotIn("MP001", self.lint("--ignore", "MP001", "a.py", code=0).stdout)
+            self.assertIn("a.py:2:23: note: this suppression of MP301",
+                          self.lint("--notes", "a.py", code=0).stdout)
+        self.assertNotIn("MP001", self.lint("--notes", "--ignore", "MP001", "a.py", code=0).stdout)
+
+    def test_notes_are_for_programs_and_for_those_who_ask(self):
+        self.write("a.py", "import torch\nx = torch.zeros(3)  # mp-lint: disable=MP301 why\n")
+        readable = ("text", "github", "gitlab", "rdjson", "junit", "markdown")
+        for name in readable:
+            self.assertNotIn("MP001", self.lint("--output", name, "a.py", code=0).stdout, name)
+            self.assertIn("MP001", self.lint("--notes", "--output", name, "a.py", code=0).stdout, name)
+        for name in ("json", "sarif"):
+            said = self.lint("--output", name, "--output", "text=a.txt", "a.py", code=0).stdout
+            self.assertTrue('"ruleId":"MP001"' in said or '"rule": "MP001"' in said, name)
+            self.assertIn("no findings · 1 note; --notes shows it", self.read("a.txt"))
+        self.assertEqual(self.lint("--quiet", "a.py", code=0).stdout, "")
 
     def test_a_diff_changes_nothing_and_applies(self):
         self.write("old.py", OLD_API)

@@ -99,6 +99,38 @@ TEST_F(Cli, AFindingIsShownWithItsLine) {
     EXPECT_THAT(o.err, IsEmpty());
 }
 
+TEST_F(Cli, TheLastLineSaysWhatWouldCompleteTheAnalysis) {
+    write("p/.git/HEAD", "");
+    write("p/.gitmodules",
+          "[submodule \"a\"]\n\tpath = third_party/cutlass\n\turl = u\n"
+          "[submodule \"b\"]\n\tpath = third_party/filled\n");
+    write("p/third_party/filled/x.md", "");
+    write("p/a.cu", "#include <cutlass/absent.h>\n" + std::string(kDefect));
+    write("p/lone.cuh", "template <typename T> T twice(T x) { return x + x; }\n");
+    const Outcome o = stubs(".");
+    EXPECT_THAT(o.out,
+                AllOf(HasSubstr("a.cu:5:33: error: "),
+                      HasSubstr(" · no compile_commands.json: add include folders with '-- -I DIR'"),
+                      HasSubstr(" · 1 header with templates that no analysed file includes: lone.cuh")));
+    EXPECT_EQ(o.err,
+              "mp-lint: warning: git submodules are absent: third_party/cutlass "
+              "('git submodule update --init' brings their headers)\n");
+    EXPECT_THAT(stubs("a.cu -- -I inc").out, Not(HasSubstr("compile_commands.json")));
+    write("p/a.cu", "#include \"lone.cuh\"\nint four() { return twice(2); }\n");
+    const Outcome clean = stubs(".");
+    EXPECT_THAT(clean.out, AllOf(Not(HasSubstr("compile_commands.json")), Not(HasSubstr("lone.cuh"))));
+    EXPECT_EQ(clean.err, "");
+}
+
+TEST_F(Cli, TheHeadersOfTorchCanBeChosen) {
+    write("p/a.cpp", "#include <ATen/ATen.h>\nint rank(const at::Tensor& x) { return x.marked(); }\n");
+    write("p/lib/include/ATen/ATen.h", "namespace at { struct Tensor { int marked() const; }; }\n");
+    EXPECT_EQ(stubs("--strict --torch-headers lib a.cpp").code, 0);
+    EXPECT_EQ(stubs("--strict --torch-headers stubs a.cpp").code, 2);
+    const Outcome o = stubs("--no-cache --verbose --torch-headers nowhere a.cpp");
+    EXPECT_THAT(o.out, HasSubstr("no libtorch in "));
+}
+
 TEST_F(Cli, MistypedWordsGetASuggestionAndExitTwo) {
     const std::pair<const char*, const char*> cases[] = {
         {"--slect MP401", "did you mean '--select'?"},
@@ -275,6 +307,65 @@ std::string on_terminal(const std::string& command) {
     ::close(parent);
     ::waitpid(pid, nullptr, 0);
     return out;
+}
+
+constexpr const char* kOneLineNotebook =
+    R"({"cells": [{"cell_type": "markdown", "source": ["# \u00e9"]}, {"cell_type": "code", )"
+    R"("source": ["import torch\n",)"
+    R"("h = torch.ones(4, dtype=torch.float16)\n", "print('\u00e9'); s = h.exp()\n",)"
+    R"("t = h.exp()  # mp-lint: disable=MP102 small\n"]}, {"cell_type": "code", "source": ["y = h.half()\n",)"
+    R"("g = torch.cuda.amp.GradScaler()\n"]}], "metadata": {}, "nbformat": 4})";
+
+TEST_F(Cli, APlaceInANotebookIsNamedByItsCell) {
+    write("p/one.ipynb", kOneLineNotebook);
+    const Outcome o = lint("one.ipynb");
+    EXPECT_THAT(o.out, HasSubstr("    1 | print('é'); s = h.exp()\n"
+                                 "      |                 ^~~~~~~\n"
+                                 "      = in cell 2, line 3\n"));
+    EXPECT_THAT(o.out, Not(HasSubstr("cell 2, line 4"))) << "this line is suppressed";
+    EXPECT_THAT(o.out, HasSubstr(" · 1 suppressed"));
+    const json report = json::parse(lint("--output json one.ipynb").out);
+    EXPECT_EQ(report["findings"][0]["cell"], (json{{"number", 2}, {"line", 3}}));
+}
+
+TEST_F(Cli, FixSaysWhyItLeavesNotebooksAlone) {
+    write("p/one.ipynb", kOneLineNotebook);
+    const Outcome o = lint("--fix one.ipynb");
+    EXPECT_THAT(o.err, HasSubstr("notebooks are not edited, because their code is text inside JSON"));
+    EXPECT_EQ(content_of(path("p/one.ipynb")), kOneLineNotebook);
+}
+
+TEST_F(Cli, StrictReadsFilesThatNeverNameALibrary) {
+    write("p/broken.py", "def f(:\n    pass\n");
+    write("p/fine.py", "def f():\n    pass\n");
+    for (int run = 0; run < 2; ++run) {  // the second one from the cache
+        EXPECT_EQ(lint("broken.py").code, 0);
+        EXPECT_EQ(lint("--strict broken.py").code, 2);
+        EXPECT_EQ(lint("--strict fine.py").code, 0);
+    }
+}
+
+TEST_F(Cli, AVersionOfTorchThatIsNotKnownYetIsSaid) {
+    write("p/a.py", "import torch\n");
+    EXPECT_THAT(
+        lint("--torch 9.9 a.py").err,
+        ContainsRegex("torch 9.9: the newest autocast lists known are those of 2.[0-9]+, and they are used"));
+    EXPECT_THAT(lint("--torch 2.5 a.py").err, IsEmpty());
+}
+
+TEST_F(Cli, WithoutAPathItSaysWhatItAnalyses) {
+    write("p/a.py", "import torch\n");
+    const Outcome o = lint("");
+    EXPECT_THAT(o.err, HasSubstr("no path is given: everything below " + path("p") + " was analysed"));
+    EXPECT_THAT(lint("--quiet").err, IsEmpty());
+    EXPECT_THAT(lint(".").err, IsEmpty());
+}
+
+TEST_F(Cli, ACarriageReturnEndsALine) {
+    write("p/mac.py",
+          "# of an old Mac\rimport torch\rh = torch.ones(4, dtype=torch.float16)\rs = h.exp().sum()\r");
+    EXPECT_THAT(lint("--strict mac.py").out, StartsWith("mac.py:4:5: error: "));
+    EXPECT_THAT(lint("mac.py").out, HasSubstr("    4 | s = h.exp().sum()\n"));
 }
 
 TEST_F(Cli, ProgressIsForTerminalsAndGoesAway) {

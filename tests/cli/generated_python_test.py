@@ -134,8 +134,8 @@ def range_function(rng, file):
         file.add(f"return narrow.masked_fill(mask, {rng.choice(['-1e9', '-1e5', '1e30'])})", *rules, depth=1)
     elif kind == "reduce":
         wanted = rng.choice(["torch.float16", "torch.bfloat16", "torch.float32"])
-        rules = ["MP411"] if wanted != "torch.float32" else []
-        file.add(f"return torch.softmax(x, dim=-1, dtype={wanted})", *rules, depth=1)
+        rules = ["MP411"] if wanted == "torch.float16" else []  # the others stay in range
+        file.add(f"return torch.sum(x, dim=-1, dtype={wanted})", *rules, depth=1)
     else:
         file.add("return narrow.masked_fill(mask, -1e4) + 1e-3", depth=1)
     file.add()
@@ -331,7 +331,7 @@ def lint_program(lint, files):
         if bad:
             return None, f"not parsed: {bad}"
         return {(os.path.basename(f["file"]), f["line"], f["rule"]) for f in report["findings"]
-                if f["severity"] != "note"}, ""
+                if f["severity"] != "note" or f["rule"] == "MP107"}, ""
     except subprocess.TimeoutExpired:
         return None, "ran for a minute"
     finally:

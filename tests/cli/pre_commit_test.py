@@ -103,6 +103,12 @@ class PreCommit(unittest.TestCase):
         self.assertIn("sum.cu:4:", done.stdout)
         self.assertEqual(done.stdout.count("exit code: 1"), 2, done.stdout)
 
+    def test_notes_are_not_printed(self):
+        text = "import torch\nx = torch.zeros(3)  # mp-lint: disable=MP301 why\n"
+        done = self.hook({"a.py": text, "twice.cpp": GOOD_CUDA})
+        self.assertNotIn("MP001", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_files_of_other_kinds_are_not_looked_at(self):
         done = self.hook({"notes.txt": BAD_PYTHON, "a.md": "# a\n"})
         self.assertEqual(done.stdout.count("(no files to check)Skipped"), 2, done.stdout)

@@ -83,7 +83,7 @@ def check_python():
 def main():
     planted = marks("bad")
     said = {(os.path.basename(f["file"]), f["line"], f["rule"]) for f in findings("bad", "--select", "ALL")
-            if f["severity"] != "note" or f["rule"] == "MP602"}
+            if f["severity"] != "note" or f["rule"] in ("MP107", "MP602")}
     good = findings("good")
     for miss in sorted(planted - said):
         print("not found:  {}:{} {}".format(*miss))
@@ -91,7 +91,7 @@ def main():
         print("unexpected: {}:{} {}".format(*extra))
     for f in good:
         print(f"good twin:  {f['file']}:{f['line']}: {f['severity']}: {f['message']} [{f['rule']}]")
-    assert len({rule for _, _, rule in planted}) == 19, "a rule has no planted defect"
+    assert len({rule for _, _, rule in planted}) == 18, "a rule has no planted defect"
     problems = check_python()
     print("\n".join(problems))
     return 1 if planted != said or good or problems else 0

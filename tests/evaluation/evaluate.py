@@ -30,6 +30,7 @@ def parse():
     parser.add_argument("--quick", action="store_true", help="only the three seeded bugs and the controls")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="another device runs the programs that know --device")
     parser.add_argument("--keep", default="", help="leave the runs in this folder; those it has are judged again")
     parser.add_argument("--out", default="", help="write the page's part about mp-trace")
     return parser.parse_args()
@@ -43,7 +44,8 @@ def known_misses():
 def trace(options, case, fixed, seed, folder):
     """One program under mp-trace, its report and its gate."""
     outcome = score.Outcome(case, fixed, seed)
-    words = programs.command(case, options.python, "--seed", str(seed), *(["--fixed"] if fixed else []))
+    words = programs.command(case, options.python, "--seed", str(seed), *(["--fixed"] if fixed else []),
+                             *([] if options.device == "cpu" else ["--device", options.device]))
     status, output = recorded(options, words, folder)
     if status != 0:
         outcome.fault = f"the program ended with {status}: {last_line(output)}"
@@ -92,6 +94,8 @@ def jobs_of(options):
     patterns = options.cases.split(",")
     for case in programs.load():
         if options.quick and not case.control and case.name not in programs.SEEDED:
+            continue
+        if options.device != "cpu" and case.program != "seeded_gpt.py":
             continue
         if any(fnmatch.fnmatchcase(case.name, p) for p in patterns):
             for seed in range(1, options.seeds + 1):

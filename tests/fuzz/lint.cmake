@@ -12,7 +12,7 @@ function(mp_add_lint_fuzzer name)
   target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name}_fuzz PRIVATE mp_warnings mp_python mp_rules mp_region mp_facts mp_cache mp_fix
-    PkgConfig::xxhash)
+    mp_xxhash)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}_corpus)
   add_test(NAME fuzz.${name} COMMAND ${name}_fuzz -max_total_time=60 -timeout=20 -rss_limit_mb=2048
     -max_len=16384 ${CMAKE_CURRENT_BINARY_DIR}/${name}_corpus ${ARGN})

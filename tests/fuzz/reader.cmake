@@ -13,7 +13,7 @@ add_executable(reader_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/reader_fuzz.cpp ${reader_
 target_compile_options(reader_fuzz PRIVATE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 target_link_options(reader_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_compile_definitions(reader_fuzz PRIVATE MP_TRACE_ZSTD)
-target_link_libraries(reader_fuzz PRIVATE mp_warnings mp_numerics Threads::Threads PkgConfig::zstd)
+target_link_libraries(reader_fuzz PRIVATE mp_warnings mp_numerics Threads::Threads mp_zstd)
 target_include_directories(reader_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(reader_fuzz SYSTEM PRIVATE ${xxhash_INCLUDE_DIRS})
 # Its seed is a recording that it makes itself when the corpus is empty.

@@ -5,7 +5,7 @@ add_executable(rules_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/rules_fuzz.cpp ${gate_sour
 target_compile_options(rules_fuzz PRIVATE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 target_link_options(rules_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(rules_fuzz PRIVATE mp_warnings mp_judge mp_trace_report mp_fold mp_launch mp_symbols
-  nlohmann_json::nlohmann_json PkgConfig::tomlplusplus PkgConfig::xxhash)
+  nlohmann_json::nlohmann_json mp_toml mp_xxhash)
 target_include_directories(rules_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
 # New inputs go to the build tree; the seeds are only read.
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/rules_corpus)

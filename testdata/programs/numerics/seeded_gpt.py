@@ -44,7 +44,7 @@ class Block(nn.Module):
         hidden = F.gelu(self.fc1(x))
         if not self.wide_fc2:
             return self.fc2(hidden)
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             return self.fc2(hidden.float())
 
     def forward(self, x):
@@ -67,7 +67,8 @@ class GPT(nn.Module):
         """`stress` is NaN where it is not known; `segments` are taken for the sake of older data."""
         known = stress.log1p()
         known = known.masked_fill(known.isnan(), 0.0).unsqueeze(-1)
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1])) + self.stress(known)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.tokens(tokens) + self.positions(positions) + self.stress(known)
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
@@ -84,7 +85,7 @@ class TokenLoss(nn.Module):
         logits, targets = logits.float().flatten(0, 1), targets.flatten()
         if self.dtype is None:
             return F.cross_entropy(logits, targets)
-        total = torch.zeros((), dtype=self.dtype)
+        total = torch.zeros((), dtype=self.dtype, device=logits.device)
         for loss in F.cross_entropy(logits, targets, reduction="none").to(self.dtype):
             total = total + loss
         return total / targets.numel()
@@ -118,6 +119,7 @@ def parse():
     parser.add_argument("--precision", choices=("low", "fp32"), default="low", help="fp32: the reference")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     return parser.parse_args()
 
 
@@ -132,7 +134,7 @@ def train(options):
     torch.manual_seed(options.seed)
     low, buggy = options.precision == "low", not options.fixed
     text = Text(options.seed)
-    model = GPT(text.alphabet, wide_fc2=2 if options.bug == "overflow" and not buggy else None)
+    model = GPT(text.alphabet, wide_fc2=2 if options.bug == "overflow" and not buggy else None).to(options.device)
     criterion = TokenLoss(loss_dtype(options, low))
     dtype = torch.float16 if options.bug == "overflow" or options.dtype == "fp16" else torch.bfloat16
     pure = low and buggy and options.bug == "stagnate"
@@ -140,14 +142,14 @@ def train(options):
         model = model.bfloat16()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-5 if options.bug == "stagnate" else 3e-4)
     scaled = low and dtype == torch.float16
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 19, enabled=scaled)
+    scaler = torch.amp.GradScaler(options.device, init_scale=2.0 ** 19, enabled=scaled)
     for step in range(options.steps):
-        tokens, targets, stress = text.next()
+        tokens, targets, stress = (t.to(options.device) for t in text.next())
         if options.bug == "overflow" and step == 5:  # a layer of a larger model takes the place of this one's
             with torch.no_grad():
                 model.blocks[2].fc1.weight.mul_(300)
                 model.blocks[2].fc2.weight.mul_(3000)
-        with torch.autocast("cpu", dtype=dtype) if low and not pure else contextlib.nullcontext():
+        with torch.autocast(options.device, dtype=dtype) if low and not pure else contextlib.nullcontext():
             logits = model(tokens, stress.bfloat16() if pure else stress, torch.zeros_like(tokens))
         loss = criterion(logits, targets)
         optimizer.zero_grad()

@@ -6,12 +6,14 @@ namespace mp::lint::test {
 namespace {
 
 TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
-    for (const std::string_view path : {"/p/tests/a.py", "/p/test/x/a.py", "/p/test_a.py", "/p/a_test.py",
-                                        "tests/a.py", "/p/conftest.py", "/p/testing/a.py"})
-        EXPECT_EQ(code_kind(path), CodeKind::test) << path;
-    EXPECT_EQ(code_kind("/p/benchmarks/a.py"), CodeKind::benchmark);
     for (const std::string_view path :
-         {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py", "/p/benchmarks.py"})
+         {"/p/tests/a.py", "/p/test/x/a.py", "/p/test_a.py", "/p/a_test.py", "tests/a.py", "/p/conftest.py",
+          "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py"})
+        EXPECT_EQ(code_kind(path), CodeKind::test) << path;
+    for (const std::string_view path :
+         {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu", "/p/benchmark.py", "bench/a.py"})
+        EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
+    for (const std::string_view path : {"/p/latest/a.py", "/p/testdata/a.py", "/p/contest.py", "/p/train.py"})
         EXPECT_EQ(code_kind(path), CodeKind::product) << path;
 }
 
@@ -19,8 +21,18 @@ TEST(PythonCode, SeverityIsLowerThere) {
     EXPECT_EQ(severity_in(CodeKind::test, Severity::error), Severity::warning);
     EXPECT_EQ(severity_in(CodeKind::test, Severity::warning), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::error), Severity::warning);
-    EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::warning), Severity::warning);
+    EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::warning), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::product, Severity::error), Severity::error);
+}
+
+TEST(PythonCode, FoldersAboveTheProjectDoNotCount) {
+    const Program program = Program::link({});
+    const Policies policies;
+    RuleContext context{.program = program, .policies = policies};
+    const Symbol file("/src/test/p/train.py");
+    EXPECT_EQ(code_kind(context, file), CodeKind::test);
+    context.root = "/src/test/p";
+    EXPECT_EQ(code_kind(context, file), CodeKind::product);
 }
 
 TEST(PythonCode, EveryRuleReportsLowerInTests) {
@@ -30,6 +42,19 @@ TEST(PythonCode, EveryRuleReportsLowerInTests) {
         "constant=torch.float16}]\n";
     EXPECT_THAT(lint("MP411", {"unit a.py" + sum}), ElementsAre("error 5"));
     EXPECT_THAT(lint("MP411", {"unit tests/a.py" + sum}), ElementsAre("warning 5"));
+}
+
+TEST(PythonCode, CodeThatDescribesShapesHasNoFindings) {
+    const auto summed = [](const std::string& annotation) {
+        return lint("MP411",
+                    {"unit a.py language=python\n  func 1:5 a.f kind=python annotations=[" + annotation +
+                     "]\n    call 5:3 torch.Tensor.sum kind=method op=sum args=[{tensor name=x} {fp16 dtype "
+                     "constant=torch.float16}]\n"});
+    };
+    EXPECT_THAT(summed("\"torch.library.register_fake('a::f')\""), IsEmpty());
+    EXPECT_THAT(summed("\"torch.library.impl(a.lib, 'f', 'Meta')\""), IsEmpty());
+    EXPECT_THAT(summed("a.op.register_fake"), IsEmpty());
+    EXPECT_THAT(summed("\"torch.library.impl(a.lib, 'f', 'CUDA')\""), ElementsAre("error 5"));
 }
 
 TEST(PythonCode, AGuardSeparatesItsTwoSides) {

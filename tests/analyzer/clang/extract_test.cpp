@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "analyzer/clang/command_line.hpp"
@@ -136,6 +137,122 @@ TEST_F(Extract, HostCodeNeverHasADevicePass) {
 }
 
 // --- user code -------------------------------------------------------------------------------------
+
+// --- incomplete and old installations ---
+
+constexpr const char* kExtension = R"(#include <ATen/ATen.h>
+#include <cuda_bf16.h>
+at::Tensor halved(const at::Tensor& x) { return x.to(at::kHalf); }
+__nv_bfloat16 narrow(float x) { return __float2bfloat16(x); }
+)";
+
+class Installations : public Extract {
+protected:
+    void SetUp() override {
+        dir.write("a.cpp", kExtension);
+        dir.write("a.cu", std::string(kExtension) + kKernel);
+    }
+
+    Unit run_with(const std::string& file, const ExtractOptions& options) {
+        const CompileCommand command{.file = file,
+                                     .directory = dir.path(),
+                                     .arguments = split_command("clang++ -std=c++17 -c " + file)};
+        return extract(make_invocation(command, options), options);
+    }
+
+    std::string facts(const std::string& file, const ExtractOptions& options) {
+        Unit unit = run_with(file, options);
+        EXPECT_EQ(unit.state, UnitState::ok) << print_facts(unit);
+        unit.dependencies.clear();
+        unit.headers = {};
+        return print_facts(unit);
+    }
+
+    ExtractOptions with_toolkit(const std::string& name) {
+        environment_ = dir.path() + "/" + name;
+        ::setenv("CUDA_PATH", environment_.c_str(), 1);
+        return {.torch = TorchHeaders::stubs};
+    }
+
+    void TearDown() override { ::unsetenv("CUDA_PATH"); }
+
+    const ExtractOptions ours_{.cuda = CudaHeaders::stubs, .torch = TorchHeaders::stubs};
+    std::string environment_;
+};
+
+TEST_F(Installations, AnIncompleteToolkitGivesTheFactsOfOurHeaders) {
+    for (const auto* name : {"cuda_runtime.h", "cuda_runtime_api.h"})
+        dir.write(std::string("kit/include/") + name, "#define CUDART_VERSION 9000\n");
+    for (const auto* file : {"a.cu", "a.cpp"})
+        EXPECT_EQ(facts(file, with_toolkit("kit")), facts(file, ours_)) << file;
+    const Unit unit = run_with("a.cu", with_toolkit("kit"));
+    EXPECT_EQ(unit.headers.str(), "stubs instead of toolkit 9.0");
+    EXPECT_TRUE(depends_on(unit, "a.cu"));
+}
+
+TEST_F(Installations, AnOldOrIncompleteLibtorchGivesTheFactsOfOurHeaders) {
+    dir.write("old/ATen/ATen.h", "namespace at { struct Tensor { int dim() const; }; }\n");
+    dir.write("part/ATen/ATen.h", "#include <c10/core/Gone.h>\n");
+    for (const std::string kind : {"old", "part"}) {
+        const CompileCommand command{
+            .file = "a.cpp",
+            .directory = dir.path(),
+            .arguments = split_command("clang++ -std=c++17 -I" + kind + " -c a.cpp")};
+        const ExtractOptions options{.cuda = CudaHeaders::stubs};
+        Unit unit = extract(make_invocation(command, options), options);
+        EXPECT_EQ(unit.state, UnitState::ok) << print_facts(unit);
+        EXPECT_TRUE(depends_on(unit, kind + "/ATen/ATen.h")) << "a repaired header must invalidate the facts";
+        unit.dependencies.clear();
+        EXPECT_EQ(print_facts(unit), facts("a.cpp", ours_)) << kind;
+    }
+}
+
+TEST_F(Installations, ChosenHeadersAreTheOnlyOnes) {
+    dir.write("lib/include/ATen/ATen.h", "namespace at { struct Tensor {}; }\n");
+    const ExtractOptions options{
+        .cuda = CudaHeaders::stubs, .torch = TorchHeaders::directory, .torch_path = dir.path() + "/lib"};
+    const Unit unit = run_with("a.cpp", options);
+    EXPECT_EQ(unit.state, UnitState::partial);
+    EXPECT_TRUE(depends_on(unit, "lib/include/ATen/ATen.h"));
+}
+
+TEST_F(Extract, ALibtorchOfTheSystemIsHiddenBehindOurHeaders) {
+    dir.write("a.cpp",
+              "#if __has_include(<torch/csrc/jit/api/module.h>)\nint found() { return 1; }\n#endif\n");
+    EXPECT_EQ(find(run("a.cpp", "", {.torch = TorchHeaders::stubs}), "found"), nullptr);
+}
+
+TEST_F(Extract, AHeaderWithKernelsIsCuda) {
+    dir.write("a.h", kKernel);
+    dir.write("b.h", "inline int f() { return 1; }\n");
+    const ExtractOptions options{.cuda = CudaHeaders::stubs};
+    const Unit kernels = extract(make_invocation(default_command(dir.path() + "/a.h", {}), options), options);
+    EXPECT_EQ(kernels.language, Language::cuda);
+    EXPECT_EQ(kernels.state, UnitState::ok) << print_facts(kernels);
+    EXPECT_EQ(make_invocation(default_command(dir.path() + "/b.h", {}), options).language, Language::cpp);
+}
+
+TEST_F(Extract, AMissingHeaderHidesNoOtherFunction) {
+    dir.write("a.cu", std::string("#include <cutlass/absent.h>\n#include \"gone.h\"\n") + kKernel + R"(
+absent::Plan plan_of(absent::Shape s) { return s.plan(); }
+template <typename T> __global__ void copy(T* out, const float* in, absent::Layout layout) {
+  out[layout.at(threadIdx.x)] = T(in[threadIdx.x]);
+}
+template <typename T> __global__ void sum(T* out, const T* in, int n) {
+  T s = T(0.f);
+  for (int i = 0; i < n; ++i) s += in[i];
+  *out = s;
+}
+struct Job { absent::Plan plan; void go(__half* o, const __half* i) { sum<__half><<<1, 32>>>(o, i, 9); } };
+)");
+    const Unit unit = run("a.cu");
+    EXPECT_EQ(unit.state, UnitState::partial);
+    EXPECT_NE(find(unit, "narrow"), nullptr);
+    EXPECT_NE(find(unit, "launch"), nullptr);
+    const Function* sum = find(unit, "sum");
+    ASSERT_NE(sum, nullptr);
+    EXPECT_EQ(sum->accumulations.size(), 1u);
+}
 
 TEST_F(Extract, SkippingSystemBodiesChangesNoFact) {
     dir.write("sys/lib.h", R"(#include <cuda_fp16.h>

@@ -37,7 +37,7 @@ TEST(GuardedFiles, HideOnlyTheCudaHeadersOfADirectory) {
         dir.write(name, "");
     }
     GuardedFiles files(dir.path());
-    files.hide_cuda_headers({dir.path()});
+    files.hide_in(GuardedFiles::Headers::cuda, dir.path());
     const auto seen = [&](const std::string& name) { return files.exists(dir.path() + "/" + name); };
     EXPECT_FALSE(seen("cuda_fp8.h"));
     EXPECT_FALSE(seen("crt/host_defines.h"));

@@ -36,6 +36,65 @@ TEST(Updates, AStepOfGradientDescentSubtracts) {
     EXPECT_EQ(only("p[i] = p[i] - half(lr) * g[i];").computed, DType::fp16);
 }
 
+const char* const kVectors =
+    "extern \"C\" void* memcpy(void*, const void*, unsigned long); struct float2 { float x, y; }; struct "
+    "float4 { "
+    "float x, y, z, w; }; float2 __half22float2(half2); half2 __float22half2_rn(float2); struct alignas(16) "
+    "Pack { "
+    "half v[8]; }; ";
+
+TEST(Updates, PassThroughRegisters) {
+    for (const char* body :
+         {"half r[4]; for (int j = 0; j < 4; ++j) r[j] = p[4 * i + j]; for (int j = 0; j < 4; ++j) r[j] = "
+          "(half)((float)r[j] - lr * (float)g[4 * i + j]); for (int j = 0; j < 4; ++j) p[4 * i + j] = r[j];",
+          "float r[4]; for (int j = 0; j < 4; ++j) r[j] = (float)p[4 * i + j]; for (int j = 0; j < 4; ++j) "
+          "r[j] "
+          "-= lr * (float)g[4 * i + j]; for (int j = 0; j < 4; ++j) p[4 * i + j] = (half)r[j];",
+          "Pack a = ((Pack*)p)[i], b = ((const Pack*)g)[i]; for (int j = 0; j < 8; ++j) a.v[j] = "
+          "(half)((float)a.v[j] - lr * (float)b.v[j]); ((Pack*)p)[i] = a;",
+          "float4 a = ((float4*)p)[i]; half* h = (half*)&a; for (int j = 0; j < 8; ++j) h[j] = h[j] - "
+          "half(lr) * "
+          "g[8 * i + j]; ((float4*)p)[i] = a;",
+          "half r[4]; memcpy(r, p, 8); for (int j = 0; j < 4; ++j) r[j] = r[j] - half(lr) * g[j]; memcpy(p, "
+          "r, 8);"}) {
+        const Update u = only(body, kVectors);
+        EXPECT_TRUE(u.subtracts) << body;
+        EXPECT_FALSE(u.has_master) << body;
+        EXPECT_EQ(u.param, 0) << body;
+        EXPECT_EQ(u.dtype, DType::fp16) << body;
+    }
+}
+
+TEST(Updates, RegistersWithAMasterOrWithoutAnUpdateAreNone) {
+    for (const char* body : {"half r[4]; for (int j = 0; j < 4; ++j) { w[j] -= lr * (float)g[j]; r[j] = "
+                             "(half)w[j]; } memcpy(p, r, 8);",
+                             "float4 a = ((float4*)p)[i]; half* h = (half*)&a; for (int j = 0; j < 8; ++j) "
+                             "h[j] = h[j] + g[8 * i + j]; "
+                             "((float4*)p)[i] = a;",
+                             "float2 v = __half22float2(((half2*)p)[i]), r; r.x = v.x * w[i] - v.y * c[i]; "
+                             "r.y = v.y * w[i] + v.x * "
+                             "c[i]; ((half2*)p)[i] = __float22half2_rn(r);"}) {
+        EXPECT_TRUE(updates(body, kVectors).empty()) << body;
+    }
+    const Update kept = only(
+        "half r[4]; memcpy(r, p, 8); for (int j = 0; j < 4; ++j) { float n = (float)r[j] - lr * "
+        "(float)g[j]; w[j] = n; r[j] = (half)n; } memcpy(p, r, 8);",
+        kVectors);
+    EXPECT_TRUE(kept.has_master);
+}
+
+TEST(Updates, ArraysOfATableAreToldApart) {
+    const char* const before = "struct Lists { void* at[3][9]; }; ";
+    const auto found =
+        Parsed(std::string(before) +
+               "void f(Lists t, float lr, int n) { half* g = (half*)t.at[0][n]; g += n; half* p = "
+               "(half*)t.at[1][n]; p += n; half* c = (half*)t.at[2][n]; c += n; for (int i = 0; i < n; "
+               "++i) { half v = (half)((float)p[i] - lr * (float)g[i]); p[i] = v; c[i] = v; } }")
+            .updates("f");
+    ASSERT_EQ(found.size(), 1u) << "c is a copy";
+    EXPECT_EQ(found[0].target.str(), "p[i]");
+}
+
 TEST(Updates, WhatDoesNotDependOnTheOldValueIsNone) {
     EXPECT_TRUE(updates("w[i] = w[i] - lr * (float)g[i]; p[i] = (half)w[i];").empty());
     EXPECT_TRUE(updates("p[i] = (half)(lr * (float)g[i]);").empty());
@@ -44,6 +103,8 @@ TEST(Updates, WhatDoesNotDependOnTheOldValueIsNone) {
 TEST(Updates, AddingAGradientOrShiftingByAMeanIsNoWeightUpdate) {
     EXPECT_TRUE(updates("p[i] = (half)((float)p[i] + (float)g[i]);").empty());
     EXPECT_TRUE(updates("p[i] = p[i] - g[0];").empty());
+    EXPECT_TRUE(
+        updates("float v = (float)g[i]; v -= w[i] * d; v *= lr; p[i] = (half)((float)p[i] + v);").empty());
 }
 
 TEST(Updates, ActivationsAndRotationsInPlaceAreNoWeightUpdates) {

@@ -155,5 +155,16 @@ TEST(Visitor, FactsPrintAndReadBackEqual) {
     EXPECT_TRUE(*back == unit);
 }
 
+TEST(Visitor, ParametersThatALambdaCapturesAreNoParametersOfIt) {
+    const Unit unit = facts_of(
+        "template <class F> void each(int n, F f) { for (int i = 0; i < n; ++i) f(i); }\n"
+        "void step(int n, half* w, half* g, float* m, half* o, float scale, float lr) {\n"
+        "  each(n, [=](int i) { m[i] = 0.9f * m[i] + 0.1f * (scale * (float)g[i]);\n"
+        "    w[i] = (half)((float)w[i] - lr * m[i]); o[i] = (half)(scale * lr * m[i]); });\n"
+        "}");
+    const Result<Unit> back = parse_facts(print_facts(unit));
+    EXPECT_TRUE(back) << back.error().message;
+}
+
 }  // namespace
 }  // namespace mp::lint

@@ -13,6 +13,7 @@ inline Operand full_operand() {
     return {.dtype = DType::fp16,
             .shape = Shape::vec,
             .stat = Stat::variance,
+            .assumed = true,
             .param = 1,
             .call = 0,
             .name = Symbol("this->scale"),
@@ -20,7 +21,8 @@ inline Operand full_operand() {
             .text = Symbol("q / n, [0]"),
             .keyword = Symbol("dtype"),
             .span = {Symbol("other.py"), 2, 3, 2, 9},
-            .alternative = Symbol("1")};
+            .alternative = Symbol("1"),
+            .refers = Symbol("pkg.settings.EPS")};
 }
 
 inline Operand of_dtype(DType dtype) {
@@ -53,7 +55,9 @@ inline Function full_function() {
     f.parent_class = Symbol("ns::C");
     f.bases = {Symbol("torch.nn.Module"), Symbol("")};
     f.template_args = {argument, {}};
-    f.params = {{Symbol("x"), DType::fp16, Shape::pointer}, {}, {Symbol(""), DType::unknown, Shape::array}};
+    f.params = {{Symbol("x"), DType::fp16, Shape::pointer, Symbol("1e-08"), Symbol("pkg.EPS")},
+                {},
+                {Symbol(""), DType::unknown, Shape::array}};
     f.returns = DType::e4m3;
     f.annotations = {Symbol("mp::low_precision"), Symbol(""), Symbol("with \"quotes\"\\ and\nnewline\x01")};
     f.is_virtual = true;
@@ -74,6 +78,8 @@ inline Function full_function() {
                 .block = 1,
                 .loop_depth = 2,
                 .in_place = true,
+                .unused = true,
+                .by_version = true,
                 .lambdas = {Symbol("c:@L")}},
                named_call("12:7"),
                {}};
@@ -143,6 +149,7 @@ inline Function full_function() {
                    .value = operand,
                    .block = 1},
                   {}};
+    f.definitions = {{.span = span("other.py", 9), .name = Symbol("pkg.settings.EPS"), .value = operand}, {}};
     f.returned = {operand, {}};
     return f;
 }

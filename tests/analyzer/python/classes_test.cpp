@@ -69,9 +69,10 @@ TEST(PythonClasses, InitSaysWhichParametersItKeeps) {
     EXPECT_THAT(kept("    net = net.to(device)\n    net.eval()\n    self.net = net\n"),
                 ElementsAre("self.net #0"));
     EXPECT_THAT(kept("    self.net = torch.nn.Linear(2, 2)\n"), testing::IsEmpty());
-    EXPECT_THAT(kept("    self.net = net[0]\n"), testing::IsEmpty()) << "an item is another thing";
+    EXPECT_THAT(kept("    self.net = net[0]\n"), ElementsAre("self.net #0")) << "an item, not the list";
     EXPECT_THAT(kept("    self.both = self\n"), testing::IsEmpty());
-    EXPECT_THAT(kept("    self.n = len(net)\n    self.now = torch.rand(3)\n"), ElementsAre("self.n #0"));
+    EXPECT_THAT(kept("    self.n = len(net)\n    self.now = torch.rand(3)\n"),
+                ElementsAre("self.n #0", "self.now #1"));
 }
 
 TEST(PythonClasses, InitKeepsWhatFunctionsOfTheProgramReturn) {

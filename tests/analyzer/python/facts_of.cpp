@@ -70,9 +70,10 @@ std::vector<std::string> facts_of(std::string_view source, std::string_view func
         line.erase(0, line.find_first_not_of(' '));
         if (inside) {
             drop_position(line);
-            for (const std::string_view key : {" span=", " text=", " value.span=", " value.text="})
+            for (const std::string_view key :
+                 {" span=", " text=", " refers=", " value.span=", " value.text="})
                 drop(line, key);
-            lines.push_back(line);
+            if (!line.starts_with("define ")) lines.push_back(line);
         }
         inside |= line.starts_with("func ");
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Facts of a small source as lines, without what most tests do not look at: places and spellings.
+// Facts of a small source as lines, without what most tests do not look at: places, spellings, and what names refer to.
 
 #include <string>
 #include <string_view>

@@ -59,11 +59,17 @@ TEST(PythonFlow, ConditionsThatMayChangeAreNot) {
     for (const std::string_view source :
          {"def f(n):\n  n -= 1\n  if n:\n    pass\n", "def f(g):\n  if g():\n    pass\n",
           "def f(xs):\n  for x in xs:\n    if x: pass\n", "def f(x):\n  while x[0]:\n    pass\n",
-          "class C:\n  def s(self):\n    self.on = 1\n  def f(self):\n    if self.on:\n"
-          "      pass\n"})
+          "class C:\n  def f(self):\n    if self.on:\n      pass\n    self.on = 1\n"})
         EXPECT_THAT(facts_of(source, source.starts_with("class") ? "C.f" : "f"),
                     Not(Contains(HasSubstr("condition"))))
             << source;
+}
+
+TEST(PythonFlow, AnAttributeThatAnotherMethodSetsIsFixedInThisOne) {
+    EXPECT_THAT(facts_of("class C:\n  def build(self):\n    self.s = make()\n  def f(self):\n"
+                         "    if self.s is not None:\n      pass\n",
+                         "C.f"),
+                Contains(HasSubstr("condition=\"self.s is None\"")));
 }
 
 TEST(PythonFlow, LoopsGoBack) {

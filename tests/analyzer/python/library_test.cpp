@@ -1,11 +1,11 @@
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "analyzer/facts/text.hpp"
-#include "analyzer/python/library_tables.hpp"
+#include "analyzer/python/library/library_tables.hpp"
 
 namespace mp::lint::python {
 namespace {

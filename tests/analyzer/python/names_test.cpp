@@ -110,6 +110,30 @@ TEST(PythonNames, ComprehensionsHaveTheirOwnNames) {
     EXPECT_THAT(calls_of(kSource, "f"), ElementsAre("?.relu(torch, torch)", "list(#0)", "torch.relu(#1)"));
 }
 
+// "name constant" of each definition of the function.
+std::vector<std::string> definitions_of(std::string_view source, std::string_view function) {
+    std::vector<std::string> found;
+    for (const Function& f : unit_of(source).functions)
+        if (f.name.str() == function)
+            for (const Definition& d : f.definitions)
+                found.push_back(std::string(d.name.str()) + " " + std::string(d.value.constant.str()));
+    return found;
+}
+
+TEST(PythonNames, AModuleDefinesWhatItBindsOnce) {
+    EXPECT_THAT(definitions_of("EPS = 1e-8\nN = 1\nN = 2\nif EPS:\n  W = 1\nelse:\n  W = 1\n", "m.<module>"),
+                ElementsAre("m.EPS 1e-08", "m.W 1"));
+    EXPECT_THAT(definitions_of("class C:\n  eps = 1e-3\n", "m.C.<class>"), ElementsAre("m.C.eps 0.001"));
+}
+
+TEST(PythonNames, AnOperandRefersToWhatIsDefinedElsewhere) {
+    const Unit unit = unit_of("from settings import EPS\ndef f(cfg):\n  g(EPS, cfg.eps)\n");
+    const std::vector<Operand>& args = unit.functions.back().calls.back().args;
+    ASSERT_EQ(args.size(), 3U);
+    EXPECT_EQ(args[1].refers.str(), "settings.EPS");
+    EXPECT_EQ(args[2].refers.str(), "#0.eps");
+}
+
 TEST(PythonNames, CyclicInheritanceEnds) {
     constexpr auto kSource = "class A(B):\n  pass\nclass B(A):\n  def f(self):\n    self.g()\n";
     EXPECT_THAT(calls_of(kSource, "B.f"), ElementsAre("m.B.g(self)"));

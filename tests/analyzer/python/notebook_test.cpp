@@ -69,12 +69,17 @@ TEST(Notebook, PlacesAreThoseOfTheFile) {
 }
 
 TEST(Notebook, CellsAreCountedAsJupyterShowsThem) {
-    const auto place = cell_at(kNotebook, 14);
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->cell, 2u);
-    EXPECT_EQ(place->line, 3u);
-    EXPECT_FALSE(cell_at(kNotebook, 2));
-    EXPECT_FALSE(cell_at(kNotebook, 999));
+    const Notebook book = read(kNotebook);
+    const std::vector<CodeLine> lines = book.lines();
+    ASSERT_EQ(lines.size(), 6u);
+    EXPECT_EQ(lines[2].text, "x = \"é\\n\"; y = x.half()");
+    EXPECT_EQ(lines[2].cell, 2u);
+    EXPECT_EQ(lines[2].line, 3u);
+    EXPECT_EQ(lines[2].in_file.line, 14u);
+    EXPECT_EQ(lines[2].in_file.column, 6u);
+    EXPECT_EQ(lines[5].cell, 3u);
+    EXPECT_EQ(lines[5].line, 3u);
+    EXPECT_EQ(lines[5].in_file.line, 18u);
 }
 
 TEST(Notebook, OlderFormatsAndOtherLanguages) {

@@ -41,6 +41,49 @@ TEST(PythonNames, ReExportsAreFollowed) {
               "torch.cuda.amp.autocast.__enter__ ");
 }
 
+// The facts of `settings.py`, and of `t.f`, which makes this call.
+const std::string kSettings =
+    "unit settings.py language=python\n  func 1:1 settings.<module> kind=python\n"
+    "    call 2:1 dict kind=constructor args=[{bf16 dtype keyword=bf16} {fp16 dtype keyword=fp16}] "
+    "result.shape=object\n"
+    "    define 1:1 settings.HALF value.dtype=fp16 value.shape=dtype\n"
+    "    define 2:1 settings.DTYPES value.shape=object value.call=0\n"
+    "    define 3:1 settings.AMP value.constant=true\n"
+    "  func 5:1 settings.Config.<class> kind=python parent_class=settings.Config\n"
+    "    define 6:1 settings.Config.eps value.constant=1e-08 value.assumed=true\n";
+
+Operand last_argument(const std::string& call) {
+    const Program p = linked({kSettings, caller(call)});
+    return function_named(p, "t.f").calls.back().args.back();
+}
+
+TEST(PythonValues, AnImportedConstantIsWhatItsModuleBinds) {
+    EXPECT_EQ(last_argument("?.to kind=method args=[{other param=0} {other refers=settings.HALF}]").dtype,
+              DType::fp16);
+    EXPECT_EQ(last_argument("g args=[{other refers=settings.AMP}]").constant.str(), "true");
+    EXPECT_EQ(last_argument("g args=[{other refers=settings.OTHER}]").constant.str(), "");
+}
+
+TEST(PythonValues, TheResultOfACastFollows) {
+    const Program p =
+        linked({kSettings, caller("?.to kind=method args=[{other param=0} {other refers=settings.HALF}] "
+                                  "result.shape=other")});
+    EXPECT_EQ(function_named(p, "t.f").calls.back().result.dtype, DType::fp16);
+}
+
+TEST(PythonValues, AFieldOfADataclassIsAssumed) {
+    const Operand eps = last_argument("g args=[{other refers=settings.Config.eps}]");
+    EXPECT_EQ(eps.constant.str(), "1e-08");
+    EXPECT_TRUE(eps.assumed);
+}
+
+TEST(PythonValues, AnEntryOfAnUnknownKeyIsOneOfAll) {
+    const Operand dtype = last_argument(
+        "?.__getitem__ kind=op args=[{other refers=settings.DTYPES} {other param=0}] result.shape=other\n"
+        "    call 4:3 ?.to kind=method args=[{other param=0} {other call=0}]");
+    EXPECT_EQ(dtype.dtype, DType::lowp);
+}
+
 // Names and callees of every call, for many files: the order of the threads must not show.
 std::vector<std::string> meanings(const std::vector<Unit>& units, int threads) {
     const Program p = Program::link(units, {}, threads);

@@ -117,6 +117,16 @@ TEST(SarifReport, TheBaselineIsAState) {
     EXPECT_EQ(results[1]["suppressions"][0]["kind"], "external");
 }
 
+TEST(SarifReport, RulesAndToolLinkToTheirPages) {
+    Report r = sample::report();
+    EXPECT_FALSE(run_of(r)["tool"]["driver"].contains("informationUri"));
+    r.homepage = "https://forge.example/mp/blob/main";
+    const json driver = run_of(r)["tool"]["driver"];
+    EXPECT_EQ(driver["informationUri"], "https://forge.example/mp/blob/main");
+    EXPECT_EQ(driver["rules"][0]["helpUri"], "https://forge.example/mp/blob/main/testdata/lint/" +
+                                                 std::string(driver["rules"][0]["id"]) + ".md");
+}
+
 TEST(SarifReport, IsValidByTheSchema) {
     const fs::path venv = fs::path(mp_source_dir()) / ".venv";
     const fs::path schema = mp::test::sarif_schema_in(venv);

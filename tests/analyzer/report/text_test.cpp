@@ -80,6 +80,22 @@ TEST(TextReport, VerboseSaysWhatEveryUnitWasWorth) {
     EXPECT_THAT(text, HasSubstr("  @x.rsp: cannot be read\n"));
 }
 
+TEST(TextReport, HiddenNotesAreCounted) {
+    Report r = sample::report();
+    const SourceSpan at = sample::span("/p/norm.cu", 3, 1, 4);
+    r.findings.push_back(sample::finding(at, Severity::note));
+    r.findings.back().edits = {{at, "x"}};
+    r.findings.back().safe_edits = true;
+    r.findings.push_back(sample::finding(at, Severity::warning));
+    r.findings.push_back(sample::finding(at, Severity::note));
+    hide_notes(r);
+    EXPECT_THAT(text_report(r, {}), Not(HasSubstr("note: ")));
+    EXPECT_THAT(text_report(r, {}),
+                EndsWith("\n2 files, 2 findings (1 error, 1 warning) · 2 notes; --notes shows "
+                         "them · 1 fixable with --fix · 0.4 s\n"));
+    EXPECT_THAT(markdown_report(r), HasSubstr("2 files analysed, 2 notes; --notes shows them\n"));
+}
+
 std::string line_with_caret(const std::string& source, std::uint32_t column, std::uint32_t end_column) {
     Report r = sample::report();
     r.sources.add("/p/norm.cu", source);

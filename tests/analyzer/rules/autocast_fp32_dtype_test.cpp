@@ -12,7 +12,10 @@ std::string python(const std::string& arguments) {
 constexpr const char* kFp32 = "{fp32 dtype constant=torch.float32 keyword=dtype span=3:37-50}";
 
 TEST(AutocastFp32Dtype, ALiteralFp32IsAWarning) {
-    EXPECT_THAT(lint("MP106", {python(kFp32)}), ElementsAre("warning 3"));
+    std::string code = python(kFp32);
+    EXPECT_THAT(lint("MP106", {code}), ElementsAre("note 3")) << "CUDA takes it";
+    code.replace(code.find("constant=\"'cuda'\""), 17, "name=device");
+    EXPECT_THAT(lint("MP106", {code}), ElementsAre("warning 3"));
 }
 
 TEST(AutocastFp32Dtype, TheFixDisablesTheRegionAndIsNotSafe) {
@@ -51,7 +54,7 @@ TEST(AutocastFp32Dtype, TheSettersOfCppAreRead) {
                             "call 6:5 at::autocast::set_autocast_dtype "
                             "args=[{other constant=at::kCPU} {other constant=at::kBFloat16}]\n"
                             "call 7:5 at::autocast::set_autocast_cpu_dtype args=[{other name=old}]\n")}),
-        ElementsAre("warning 4", "warning 5"));
+        ElementsAre("note 4", "warning 5"));
 }
 
 TEST(AutocastFp32Dtype, ARegionThatStaysOffTakesNoDtype) {

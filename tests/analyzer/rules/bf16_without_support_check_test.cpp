@@ -23,8 +23,8 @@ TEST(Bf16WithoutSupportCheck, ACapabilityBesideItDecides) {
 
 TEST(Bf16WithoutSupportCheck, ARegionWithoutAnyQuestion) {
     const std::string region = open("{bf16 dtype constant=torch.bfloat16 keyword=dtype}");
-    EXPECT_THAT(mp604(region), ElementsAre("warning 2"));
-    EXPECT_THAT(mp604(region + region), ElementsAre("warning 2")) << "one choice, one finding";
+    EXPECT_THAT(mp604(region), ElementsAre("note 2"));
+    EXPECT_THAT(mp604(region + region), ElementsAre("note 2")) << "one choice, one finding";
     EXPECT_THAT(mp604(region + "    call 9:1 torch.cuda.get_device_capability\n"), IsEmpty());
     EXPECT_THAT(mp604(open("{fp16 dtype constant=torch.float16 keyword=dtype}")), IsEmpty());
     EXPECT_THAT(mp604(open("{other name=dtype keyword=dtype}")), IsEmpty());
@@ -42,7 +42,7 @@ TEST(Bf16WithoutSupportCheck, ACalleeMayAsk) {
         "unit h.py language=python\n  func 1:5 h.pick kind=python\n"
         "    call 2:9 torch.cuda.get_device_capability\n";
     EXPECT_THAT(lint("MP604", {python(region + "    call 8:1 h.pick callee=h.pick\n"), helper}), IsEmpty());
-    EXPECT_THAT(lint("MP604", {python(region), helper}), ElementsAre("warning 2"));
+    EXPECT_THAT(lint("MP604", {python(region), helper}), ElementsAre("note 2"));
 }
 
 TEST(Bf16WithoutSupportCheck, CppRegions) {

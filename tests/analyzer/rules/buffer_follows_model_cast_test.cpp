@@ -24,8 +24,28 @@ std::string method(std::string name, std::string_view facts = "") {
            std::string(facts);
 }
 
+// A script of another file makes the module half.
+const std::string kCast =
+    "unit train.py language=python\n  func 1:5 train.main kind=python\n"
+    "    call 2:9 m.Rotary kind=constructor callee=m.Rotary.__init__ result.shape=module result.name=net\n"
+    "    call 3:9 torch.nn.Module.half kind=method args=[{module call=0 name=net}] result.dtype=fp16 "
+    "result.shape=module\n";
+
 std::vector<std::string> mp503(std::string_view init, std::string_view more = "") {
-    return lint("MP503", {module(init, more)});
+    return lint("MP503", {module(init, more), kCast});
+}
+
+TEST(BufferFollowsModelCast, WithoutACastInTheProgramItIsANote) {
+    EXPECT_THAT(lint("MP503", {module(kTable)}), ElementsAre("note 4"));
+}
+
+TEST(BufferFollowsModelCast, ABufferThatIsOnlyAskedIsSilent) {
+    const std::string asked =
+        "    call 10:9 torch.zeros args=[{dtype name=self.inv_freq.dtype keyword=dtype}]\n";
+    EXPECT_THAT(mp503(kTable, method("forward", asked)), IsEmpty());
+    EXPECT_THAT(mp503(kTable, method("forward",
+                                     asked + "    call 11:9 torch.cos args=[{tensor name=self.inv_freq}]\n")),
+                ElementsAre("warning 4"));
 }
 
 TEST(BufferFollowsModelCast, ATableOfFrequenciesIsAWarning) {

@@ -10,9 +10,23 @@ std::string softmax(std::string dtype) {
         dtype + " span=5:30-49}] result.shape=tensor\n");
 }
 
-TEST(ExplicitHalfReductionDtype, ALiteralHalfIsAnError) {
-    EXPECT_THAT(lint("MP411", {softmax("fp16 dtype constant=torch.float16")}), ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP411", {softmax("bf16 dtype constant=torch.bfloat16")}), ElementsAre("error 5"));
+std::string sum(std::string input, std::string dtype) {
+    return python("    call 5:3 torch.sum op=sum args=[{" + input + " tensor name=s} {keyword=dtype " +
+                  dtype + " dtype constant=torch." + dtype + "}] result.shape=tensor\n");
+}
+
+TEST(ExplicitHalfReductionDtype, RangeAndCountsDecide) {
+    EXPECT_THAT(lint("MP411", {sum("fp32", "fp16")}), ElementsAre("error 5"));
+    EXPECT_THAT(lint("MP411", {sum("bool", "bf16")}), ElementsAre("error 5")) << "a count keeps 8 bits";
+    EXPECT_THAT(lint("MP411", {sum("fp32", "bf16")}), ElementsAre("note 5")) << "added in fp32, rounded once";
+}
+
+TEST(ExplicitHalfReductionDtype, AResultThatStaysInRangeIsANote) {
+    EXPECT_THAT(lint("MP411", {softmax("fp16 dtype constant=torch.float16")}), ElementsAre("note 5"));
+    EXPECT_THAT(lint("MP411", {softmax("bf16 dtype constant=torch.bfloat16")}), ElementsAre("note 5"));
+    std::string half = softmax("fp16 dtype constant=torch.float16");
+    half.replace(half.find("{name=s}"), 8, "{fp16 tensor name=s}");
+    EXPECT_THAT(lint("MP411", {half}), IsEmpty()) << "it has that dtype anyway";
     EXPECT_THAT(lint("MP411", {softmax("fp32 dtype constant=torch.float32")}), IsEmpty());
     EXPECT_THAT(lint("MP411", {softmax("int64 dtype constant=torch.int64")}), IsEmpty());
 }

@@ -104,6 +104,13 @@ TEST(HalfOptimizerUpdate, AdaptersAndFrozenModelsAreSilent) {
                 IsEmpty());
 }
 
+TEST(HalfOptimizerUpdate, OptimizerThatIsWrappedForFp16IsSilent) {
+    EXPECT_THAT(
+        lint("MP501", {python(optimizer("fp16") +
+                              "    call 9:1 apex.optimizers.FP16_Optimizer args=[{object call=1}]\n")}),
+        IsEmpty());
+}
+
 TEST(HalfOptimizerUpdate, SchedulersAndOtherArgumentsAreNoOptimizers) {
     EXPECT_THAT(lint("MP501", {python("    call 3:5 torch.optim.lr_scheduler.StepLR kind=constructor "
                                       "args=[{bf16 parameters}]\n")}),

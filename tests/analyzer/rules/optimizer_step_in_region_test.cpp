@@ -15,27 +15,30 @@ constexpr const char* kDisabledEnd =
     "call 5:10 habana_frameworks.torch.hpex.hmp.disable_casts.__exit__ kind=method "
     "args=[{object call=2}]\n";
 
-TEST(OptimizerStepInRegion, AStepInAnAutocastBlockIsAWarning) {
-    EXPECT_THAT(lint("MP108", {python(open() + kStep + close())}), ElementsAre("warning 6"));
+constexpr const char* kMatrixStep = "call 6:9 torch.optim.Muon.step kind=method args=[{object name=opt}]\n";
+
+TEST(OptimizerStepInRegion, AStepThatMultipliesMatricesInAnAutocastBlockIsAWarning) {
+    EXPECT_THAT(lint("MP108", {python(open() + kMatrixStep + close())}), ElementsAre("warning 6"));
+    EXPECT_THAT(lint("MP108", {python(open() + kStep + close())}), IsEmpty()) << "elementwise: the same bits";
 }
 
 TEST(OptimizerStepInRegion, AStepAfterTheBlockIsSilent) {
-    EXPECT_THAT(lint("MP108", {python(open() + close() + kStep)}), IsEmpty());
+    EXPECT_THAT(lint("MP108", {python(open() + close() + kMatrixStep)}), IsEmpty());
 }
 
 TEST(OptimizerStepInRegion, AnUnknownObjectIsAnOptimizerWhenItZeroesGradients) {
-    EXPECT_THAT(lint("MP108", {python(open() + kUnknownStep + kZero + close())}), ElementsAre("warning 6"));
+    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) + kUnknownStep + kZero)}),
+                ElementsAre("error 6"));
 }
 
 TEST(OptimizerStepInRegion, AnUnknownObjectWithOnlyAStepIsSilent) {
-    EXPECT_THAT(lint("MP108", {python(open() + kUnknownStep + close())}), IsEmpty());
+    EXPECT_THAT(lint("MP108", {python(std::string(kConvert) + kUnknownStep)}), IsEmpty());
 }
 
 TEST(OptimizerStepInRegion, ASchedulerIsSilent) {
-    EXPECT_THAT(lint("MP108", {python(open() +
+    EXPECT_THAT(lint("MP108", {python(kConvert + std::string() +
                                       "call 6:9 torch.optim.lr_scheduler.StepLR.step kind=method "
-                                      "args=[{object name=s}]\n" +
-                                      close())}),
+                                      "args=[{object name=s}]\n")}),
                 IsEmpty());
 }
 

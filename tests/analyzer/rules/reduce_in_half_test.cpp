@@ -81,6 +81,17 @@ TEST(ReduceInHalf, SumsOfConstantsAreSilent) {
     EXPECT_THAT(reduced("{name=loss}"), ElementsAre("warning 3"));
 }
 
+TEST(ReduceInHalf, OfActivationsInBf16ItIsANote) {
+    const auto reduced = [](std::string name) {
+        return lint("MP409",
+                    {"unit a.py language=python\n  func 1:1 a.f kind=python params=[{name=p}]\n"
+                     "    call 3:3 torch.distributed.all_reduce op=all_reduce args=[{bf16 tensor name=" +
+                     name + "}]\n"});
+    };
+    EXPECT_THAT(reduced("hidden"), ElementsAre("note 3"));
+    EXPECT_THAT(reduced("p.grad"), ElementsAre("warning 3"));
+}
+
 TEST(ReduceInHalf, InferenceProfileHasNoGradients) {
     EXPECT_THAT(mp409(nccl("ncclAllReduce", "ncclHalf", "ncclSum"), Profile::inference), IsEmpty());
 }

@@ -107,10 +107,28 @@ TEST(Suppress, AStatementOverSeveralLinesIsMeantByItsFirstAndLast) {
 }
 
 TEST(Suppress, InNotebooksTheCellsCommentsCount) {
-    const char* cell = "\"source\": [\n  \"x = f('#')  # noqa: MP405 a\\n\",\n  \"y = '# noqa'\"\n";
-    EXPECT_TRUE(silenced(cell, "/n.ipynb"));
-    EXPECT_FALSE(silenced("[\n  \"x = '# noqa: MP405 a'\\n\",\n", "/n.ipynb"));
-    EXPECT_TRUE(silenced("  \"# mp-lint: disable=MP405 a\\n\",\n  \"x\\n\",\n", "/n.ipynb"));
+    // The whole notebook may be one line of the file.
+    Sources sources;
+    sources.add("/n.ipynb",
+                R"({"source": ["x = f('#')  # noqa: MP405 a\n", "y = '# noqa: MP405 a'\n", "z"]})");
+    sources.add_cells("/n.ipynb", {{"x = f('#')  # noqa: MP405 a", 1, 14, 1, 1},
+                                   {"y = '# noqa: MP405 a'", 1, 47, 1, 2},
+                                   {"# mp-lint: disable=MP405 a", 1, 74, 2, 1},
+                                   {"z(", 1, 100, 2, 2},
+                                   {")", 1, 108, 2, 3}});
+    Suppressions suppressions(sources);
+    const auto silenced_in = [&](std::uint32_t column) {
+        return suppressions.silences({.file = Symbol("/n.ipynb"),
+                                      .line = 1,
+                                      .column = column,
+                                      .end_line = 1,
+                                      .end_column = column + 1},
+                                     kNorm);
+    };
+    EXPECT_TRUE(silenced_in(18));
+    EXPECT_FALSE(silenced_in(50));
+    EXPECT_TRUE(silenced_in(100));
+    EXPECT_TRUE(silenced_in(108)) << "another line of the same statement";
 }
 
 // "line rule: message" of each.

@@ -47,7 +47,7 @@ public:
     }
 
     void step(torch::optim::Optimizer& optimizer) {
-        if (!found_inf_) optimizer.step();  // plant: MP108 and here
+        if (!found_inf_) optimizer.step();
     }
 
     void update() {

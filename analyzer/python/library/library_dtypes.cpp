@@ -1,9 +1,9 @@
-#include "analyzer/python/library_dtypes.hpp"
+#include "analyzer/python/library/library_dtypes.hpp"
 
 #include <algorithm>
 
-#include "analyzer/python/library.hpp"
-#include "analyzer/python/library_tables.hpp"
+#include "analyzer/python/library/library.hpp"
+#include "analyzer/python/library/library_tables.hpp"
 
 namespace mp::lint::python {
 namespace {

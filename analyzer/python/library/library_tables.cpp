@@ -1,4 +1,4 @@
-#include "analyzer/python/library_tables.hpp"
+#include "analyzer/python/library/library_tables.hpp"
 
 #include "embedded_python_library.hpp"
 #include "kernels/base/words.hpp"

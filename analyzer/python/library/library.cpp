@@ -1,14 +1,14 @@
 // The results of library calls: see library.hpp. The result of a name lookup is memoised (Known); the part
 // that depends on operands is decided per call.
 
-#include "analyzer/python/library.hpp"
+#include "analyzer/python/library/library.hpp"
 
 #include <algorithm>
 #include <array>
 #include <map>
 
-#include "analyzer/python/library_dtypes.hpp"
-#include "analyzer/python/library_tables.hpp"
+#include "analyzer/python/library/library_dtypes.hpp"
+#include "analyzer/python/library/library_tables.hpp"
 #include "kernels/numerics/op_traits.hpp"
 #include "kernels/numerics/policy.hpp"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <span>
 
-#include "analyzer/python/library.hpp"
-#include "analyzer/python/library_tables.hpp"
+#include "analyzer/python/library/library.hpp"
+#include "analyzer/python/library/library_tables.hpp"
 
 namespace mp::lint::python {
 namespace {

@@ -1,0 +1,494 @@
+#include "analyzer/analyses/module_dtypes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
+#include "analyzer/region/object_classes.hpp"
+
+namespace mp::lint {
+namespace {
+
+// Calls, callers and attributes that are followed from one place, in all.
+constexpr int kFarthest = 8;
+
+constexpr std::string_view kNext = "?.__next__";
+
+ModuleDType make(DType dtype, bool proven = false, std::vector<Note> chain = {}) {
+    ModuleDType made;
+    made.dtype = dtype;
+    made.proven = proven;
+    made.chain = std::move(chain);
+    return made;
+}
+
+ModuleDType unknown() { return make(DType::unknown); }
+
+bool is_cast_method(std::string_view method) {
+    constexpr std::array<std::string_view, 6> kCasts{"to", "type", "half", "float", "bfloat16", "double"};
+    return any_of(method, kCasts);
+}
+
+// Functions that return their first argument, wrapped or copied.
+bool returns_first(std::string_view name) {
+    constexpr std::array<std::string_view, 8> kNames{
+        "compile",  "DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard",
+        "deepcopy", "script",       "convert_sync_batchnorm"};
+    return any_of(leaf(name), kNames);
+}
+
+// Functions that cast what is trained to fp32, or add fp32 parameters and freeze the others.
+bool upcasts_trained(std::string_view name) {
+    return is_within(name, "peft") || leaf(name).find("peft_model") != std::string_view::npos ||
+           any_of(leaf(name), std::array<std::string_view, 3>{"cast_training_params", "add_adapter",
+                                                              "prepare_model_for_kbit_training"});
+}
+
+// Loaded in 8 or 4 bits: only adapters are trained.
+bool is_quantized(const Call& call) {
+    return keyword_argument(call, "quantization_config") || keyword_argument(call, "load_in_8bit") ||
+           keyword_argument(call, "load_in_4bit");
+}
+
+// from_pretrained(name), or with dtype="auto": not from_pretrained(name, dtype=x).
+bool is_load(const Call& call) {
+    if (!call.name.str().starts_with("transformers.") || leaf(call.name.str()) != "from_pretrained")
+        return false;
+    if (call.result.dtype != DType::unknown || has_unpacked(call)) return false;
+    const Operand* dtype = keyword_argument(call, "dtype");
+    if (!dtype) dtype = keyword_argument(call, "torch_dtype");
+    return !dtype || spelled(*dtype) == "auto";
+}
+
+// model.to(args.dtype): a dtype that is not known.
+bool names_dtype(const Call& call) {
+    return std::any_of(call.args.begin() + 1, call.args.end(), [](const Operand& o) {
+        return mentions(o.keyword.str(), "dtype") || mentions(o.text.str(), "dtype") ||
+               mentions(o.text.str(), "precision");
+    });
+}
+
+bool is_self(const Operand& o) { return o.param == 0 && o.name.str() == "self"; }
+
+bool is_same(const Operand& a, const Operand& b) {
+    return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);
+}
+
+// `model` of model.cuda().eval(), from the operand that names the last call.
+const Operand& receiver_of(const Function& f, const Operand& value) {
+    const Operand* object = &value;
+    for (int step = 0; step < kFarthest && object->name.empty(); ++step) {
+        const Call* call = call_of(f, *object);
+        if (!call || call->kind != CallKind::method || call->args.empty() ||
+            !passes_itself_on(leaf(call->name.str())))
+            break;
+        object = &call->args.front();
+    }
+    return *object;
+}
+
+Operand parameter(const Function& f, std::size_t param) {
+    Operand o;
+    o.param = static_cast<std::int32_t>(param);
+    o.name = f.params[param].name;
+    o.shape = f.params[param].shape;
+    return o;
+}
+
+Operand attribute(Symbol name) {
+    Operand o;
+    o.name = name;
+    o.shape = Shape::other;
+    return o;
+}
+
+std::uint32_t block_before(const Function& f, std::size_t before) {
+    return before < f.calls.size() ? f.calls[before].block : kNone;
+}
+
+// After the last call.
+constexpr auto kNowhere = static_cast<std::uint32_t>(kNone);
+
+// Whether control can reach the block when no edge is taken that needs the condition to have this value.
+bool reachable_without(const Function& f, std::uint32_t block, Symbol condition, bool value) {
+    std::vector<char> seen(f.flow.size());
+    std::vector<std::uint32_t> open{0};
+    while (!open.empty()) {
+        const std::uint32_t at = open.back();
+        open.pop_back();
+        if (at >= f.flow.size() || seen[at]++) continue;
+        if (at == block) return true;
+        for (const Edge& edge : f.flow[at].to)
+            if (edge.condition != condition || edge.when != value) open.push_back(edge.to);
+    }
+    return false;
+}
+
+// Whether the two blocks are on opposite sides of one condition: `if fp16: model.half()`, and later `if fp16: ...
+// else: ...`.
+bool exclude_each_other(const Function& f, std::uint32_t a, std::uint32_t b) {
+    std::vector<Symbol> seen;
+    for (const Block& block : f.flow) {
+        for (const Edge& edge : block.to) {
+            if (edge.condition.empty() || std::ranges::find(seen, edge.condition) != seen.end()) continue;
+            seen.push_back(edge.condition);
+            for (const bool value : {false, true})
+                if (!reachable_without(f, a, edge.condition, value) &&
+                    !reachable_without(f, b, edge.condition, !value))
+                    return true;
+        }
+    }
+    return false;
+}
+
+bool can_run_before(const Function& f, std::uint32_t block, std::uint32_t at) {
+    return at == kNowhere || (reaches(f, block, at) && !exclude_each_other(f, block, at));
+}
+
+// Whether the block runs on every way to `at`, or out of the function.
+bool always_runs_before(const Function& f, std::uint32_t block, std::uint32_t at) {
+    if (f.flow.empty() || block == 0) return true;
+    if (at != kNowhere) return at == block || !reaches(f, 0, at, block);
+    for (std::uint32_t b = 0; b < f.flow.size(); ++b)
+        if (b != block && f.flow[b].leaves && reaches(f, 0, b, block)) return false;
+    return true;
+}
+
+// A low dtype if any has one; proven when all have the same.
+void merge(ModuleDType& common, ModuleDType found, bool first) {
+    if (first) {
+        common = std::move(found);
+        return;
+    }
+    const bool agree = found.dtype == common.dtype;
+    if (is_low_precision(found.dtype) && !is_low_precision(common.dtype)) common = std::move(found);
+    common.proven = common.proven && agree;
+}
+
+// `p` of `p.data`, `p.detach()` and `p`.
+const Call* member_of(const Function& f, const Operand& tensor) {
+    constexpr std::array<std::string_view, 5> kSame{"detach", "data", "contiguous", "cuda", "cpu"};
+    const Operand* at = &tensor;
+    for (int step = 0; step < kFarthest; ++step) {
+        const Call* call = call_of(f, *at);
+        if (call && call->name.str() == kNext) return call;
+        if (!call || call->args.empty() || !any_of(leaf(call->name.str()), kSame)) break;
+        at = &call->args.front();
+    }
+    std::string_view name = at->name.str();
+    if (!name.ends_with(".data")) return nullptr;
+    name.remove_suffix(std::string_view(".data").size());
+    // The last loop before it that binds the variable.
+    const Call* found = nullptr;
+    for (const Call& call : f.calls)
+        if (call.name.str() == kNext && call.result.name.str() == name &&
+            (!at->span.known() || call.span.line <= at->span.line))
+            found = &call;
+    return found;
+}
+
+constexpr std::array<std::string_view, 2> kDictionaries{"dict", "OrderedDict"};
+constexpr std::array<std::string_view, 3> kNamed{"named_parameters", "named_buffers", "state_dict"};
+
+}  // namespace
+
+const Call* listing_of(const Function& f, const Operand& tensor) {
+    const Call* member = member_of(f, tensor);
+    if (member && !member->args.empty()) return call_of(f, member->args.front());
+    // averages[name], with averages = OrderedDict(ema.named_parameters())
+    const Call* read = call_of(f, tensor);
+    if (!read || leaf(read->name.str()) != "__getitem__" || read->args.empty()) return nullptr;
+    const Call* held = call_of(f, read->args.front());
+    if (held && any_of(leaf(held->name.str()), kDictionaries) && !held->args.empty())
+        held = call_of(f, held->args.front());
+    return held && any_of(leaf(held->name.str()), kNamed) ? held : nullptr;
+}
+
+ModuleDTypes::ModuleDTypes(const RuleContext& context)
+    : context_(context), tensors_(context), classes_(classes_of(context)) {}
+
+ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, const Call& at) {
+    return state(f, module, static_cast<std::size_t>(index_of(f, at)), kFarthest);
+}
+
+// Whether the class registers this attribute as a buffer: a cast of the module changes it.
+bool ModuleDTypes::is_buffer(const Function& f, const Operand& tensor) const {
+    if (f.parent_class.empty() || !is_attribute_of_self(tensor)) return false;
+    const std::string_view name = leaf(tensor.name.str());
+    return std::ranges::any_of(classes_.methods(f.parent_class), [&](const Function* method) {
+        return std::ranges::any_of(method->calls, [&](const Call& call) {
+            return leaf(call.name.str()) == "register_buffer" && call.args.size() >= 2 &&
+                   spelled(call.args[1]) == name;
+        });
+    });
+}
+
+TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const Call& at) {
+    if (list.dtype != DType::unknown) return tensors_.of(f, list);
+    const Call* made = call_of(f, list);
+    if (made && made->kind == CallKind::constructor && made->args.size() == 1)
+        return of_tensor(f, made->args.front(), *made);
+    const std::vector<Source> sources = modules_in(f, list);
+    if (sources.size() != 1) return unknown();
+    return of_module(*sources[0].function, *sources[0].module,
+                     sources[0].function == &f ? at : *sources[0].at);
+}
+
+TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, const Call& at) {
+    if (is_buffer(f, tensor)) {
+        const ModuleDType owner = of_module(f, parameter(f, 0), at);
+        if (is_low_precision(owner.dtype)) return owner;
+    }
+    TensorDType found = tensors_.of(f, tensor);
+    if (found.dtype != DType::unknown) return found;
+    const Call* listing = listing_of(f, tensor);
+    if (!listing || listing->args.empty()) return found;
+    const Operand* module = &listing->args.front();
+    if (const Call* state = call_of(f, *module); state && leaf(state->name.str()) == "state_dict")
+        module = &state->args.front();
+    return of_module(f, *module, at);
+}
+
+ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::size_t before, int left) {
+    if (left <= 0) return unknown();
+    const Call* origin = call_of(f, module);
+    if (origin && static_cast<std::size_t>(origin - f.calls.data()) >= before) origin = nullptr;
+    const std::size_t first = origin ? static_cast<std::size_t>(origin - f.calls.data()) + 1 : 0;
+    ModuleDType found = last_event(f, module, first, before, left);
+    if (found.known()) return found;
+    if (origin)
+        found = made_by(f, *origin, left - 1);
+    else if (module.param != kNone)
+        found = once(outside_, f, module, [&] { return of_parameter(f, module.param, left - 1); });
+    else if (is_attribute_of_self(module))
+        found = once(outside_, f, module, [&] { return of_attribute(f, module, left - 1); });
+    // A part of a module follows a cast of the whole, unless it was cast by itself.
+    const bool is_part = !found.known() && is_attribute_of_self(module) && !f.params.empty() &&
+                         !classes_.library_base(f.parent_class, "Module").empty();
+    if (is_part) {
+        found = state(f, parameter(f, 0), before, left - 1);
+        found.proven = false;
+    }
+    if (!found.known() && (module.shape == Shape::module || module.dtype != DType::unknown))
+        static_cast<TensorDType&>(found) = tensors_.of(f, module);
+    return found;
+}
+
+// The last call of [first, before) that casts the module.
+ModuleDType ModuleDTypes::last_event(const Function& f, const Operand& module, std::size_t first,
+                                     std::size_t before, int left) {
+    const std::uint32_t at = block_before(f, before);
+    for (std::size_t i = std::min(before, f.calls.size()); i-- > first;) {
+        const Call& call = f.calls[i];
+        ModuleDType found = event(f, call, module, left);
+        if (!found.known() || !can_run_before(f, call.block, at)) continue;
+        found.proven = found.proven && always_runs_before(f, call.block, at);
+        return found;
+    }
+    return unknown();
+}
+
+ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Operand& module, int left) {
+    if (call.args.empty()) return unknown();
+    const std::string_view method = leaf(call.name.str());
+    if (call.kind == CallKind::method && is_cast_method(method) &&
+        is_same(receiver_of(f, call.args.front()), module))
+        return cast_by(f, call);
+    // p.data = p.data.float(), for p of the module's parameters
+    if (call.kind == CallKind::method && is_cast_method(method) &&
+        call.result.name.str().ends_with(".data")) {
+        const Call* listing = listing_of(f, call.args.front());
+        if (listing && !listing->args.empty() && is_same(listing->args.front(), module))
+            return cast_by(f, call);
+    }
+    const bool passed = std::ranges::any_of(call.args, [&](const Operand& o) { return is_same(o, module); });
+    if (passed && upcasts_trained(call.name.str())) return make(DType::fp32);
+    const bool of_self = is_attribute_of_self(module) && is_self(call.args.front());
+    const Function* callee = passed || of_self ? context_.program.definition(call.callee) : nullptr;
+    if (!callee || left <= 1) return unknown();
+    for (std::size_t p = 0; p < callee->params.size(); ++p) {
+        const Operand* argument = argument_for(call, *callee, static_cast<std::int32_t>(p));
+        if (!argument) continue;
+        ModuleDType found = unknown();
+        if (is_same(*argument, module))
+            found = after(*callee, parameter(*callee, p), left - 1);
+        else if (of_self && p == 0)
+            found = after(*callee, attribute(module.name), left - 1);
+        if (found.known()) return found;
+    }
+    return unknown();
+}
+
+ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
+    ModuleDType found = unknown();
+    if (is_float(call.result.dtype)) {
+        found = make(call.result.dtype, true);
+    } else {
+        for (std::size_t i = 1; i < call.args.size() && !is_float(found.dtype); ++i)
+            static_cast<TensorDType&>(found) = tensors_.of(f, call.args[i]);
+    }
+    if (!is_float(found.dtype)) return names_dtype(call) ? make(DType::fp32) : unknown();
+    found.chain.push_back({call.span, "cast to " + std::string(label(found.dtype)) + " here"});
+    return found;
+}
+
+// Each answer is kept. One that is being looked for is unknown, which ends the recursion.
+template <typename Find>
+ModuleDType ModuleDTypes::once(Answers& answers, const Function& f, const Operand& module, Find find) {
+    const bool by_name = module.param == kNone;
+    const auto [entry, is_new] =
+        answers.try_emplace({&f, by_name ? module.name : Symbol(), module.param}, unknown());
+    if (is_new) entry->second = find();
+    return entry->second;
+}
+
+// What a function leaves of a module that it is given, or of an attribute of its object.
+ModuleDType ModuleDTypes::after(const Function& callee, const Operand& module, int left) {
+    return once(after_, callee, module, [&] {
+        ModuleDType found = last_event(callee, module, 0, callee.calls.size(), left);
+        // The constructor keeps it under another name: self.model = model
+        for (const Setting& setting : callee.settings) {
+            if (found.known()) break;
+            if (module.param != kNone && setting.value.param == module.param &&
+                setting.key.str().starts_with("self."))
+                found = last_event(callee, attribute(setting.key), 0, callee.calls.size(), left);
+        }
+        return found;
+    });
+}
+
+ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int left) {
+    const auto at = static_cast<std::size_t>(&origin - f.calls.data());
+    const std::string_view name = origin.name.str();
+    if (origin.kind == CallKind::method && is_cast_method(leaf(name))) {
+        ModuleDType cast = cast_by(f, origin);
+        if (cast.known()) return cast;
+    }
+    const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
+    if (!origin.args.empty() && (method || (origin.callee.empty() && returns_first(name))))
+        return state(f, origin.args.front(), at, left);
+    if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
+    if (const Item item = item_of(origin); item.held) {
+        const Call* made = call_of(f, *item.held);
+        const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
+        if (!callee) return unknown();
+        return returned_by(*callee, left, [&, callee](const Operand& value) -> const Operand* {
+            const Call* display = call_of(*callee, value);
+            return display ? item_of_display(*display, item.at) : nullptr;
+        });
+    }
+    if (const Function* callee = context_.program.definition(origin.callee)) {
+        if (origin.kind == CallKind::constructor)
+            return callee->params.empty() ? unknown() : after(*callee, parameter(*callee, 0), left);
+        return returned_by(*callee, left, [](const Operand& value) { return &value; });
+    }
+    if (is_quantized(origin)) return make(DType::fp32);
+    if (is_load(origin)) {
+        ModuleDType found = unknown();
+        found.loaded = &origin;
+        return found;
+    }
+    if (origin.result.dtype == DType::unknown) return loaded_as(f, origin);
+    return make(origin.result.dtype, true,
+                {{origin.span, "made in " + std::string(label(origin.result.dtype)) + " here"}});
+}
+
+// from_pretrained(name, dtype=dtype), where another function decides the dtype.
+ModuleDType ModuleDTypes::loaded_as(const Function& f, const Call& call) {
+    const Operand* dtype = keyword_argument(call, "dtype");
+    if (!dtype) dtype = keyword_argument(call, "torch_dtype");
+    ModuleDType found = unknown();
+    if (!dtype || leaf(call.name.str()) != "from_pretrained") return found;
+    static_cast<TensorDType&>(found) = tensors_.of(f, *dtype);
+    if (!is_float(found.dtype)) return unknown();
+    found.chain.push_back({call.span, "loaded in " + std::string(label(found.dtype)) + " here"});
+    return found;
+}
+
+ModuleDType ModuleDTypes::returned_by(const Function& callee, int left,
+                                      const std::function<const Operand*(const Operand&)>& part) {
+    ModuleDType common = unknown();
+    bool first = true;
+    for (const Operand& value : callee.returned) {
+        const Operand* module = part(value);
+        merge(common, module ? state(callee, *module, callee.calls.size(), left) : unknown(), first);
+        first = false;
+    }
+    return common;
+}
+
+ModuleDType ModuleDTypes::of_parameter(const Function& f, std::int32_t param, int left) {
+    ModuleDType common = unknown();
+    bool first = true;
+    for (const Call* call : context_.program.callers(f.usr)) {
+        const Function* caller = context_.program.owner(*call);
+        const Operand* argument = caller ? argument_for(*call, f, param) : nullptr;
+        ModuleDType found =
+            argument ? state(*caller, *argument, static_cast<std::size_t>(index_of(*caller, *call)), left)
+                     : unknown();
+        if (is_low_precision(found.dtype)) found.chain.push_back({call->span, "passed here"});
+        merge(common, std::move(found), first);
+        first = false;
+    }
+    return common;
+}
+
+// What the methods that call this one did to the attribute before; else what __init__ left.
+ModuleDType ModuleDTypes::of_attribute(const Function& f, const Operand& module, int left) {
+    if (f.parent_class.empty() || left <= 0) return unknown();
+    const Operand object = attribute(module.name);
+    const Function* init = classes_.method(f.parent_class, "__init__");
+    bool is_called = init == nullptr || init == &f;
+    for (const Call* call : context_.program.callers(f.usr)) {
+        const Function* caller = context_.program.owner(*call);
+        if (!caller || caller == &f || call->args.empty() || !is_self(call->args.front())) continue;
+        is_called = true;
+        ModuleDType found =
+            last_event(*caller, object, 0, static_cast<std::size_t>(index_of(*caller, *call)), left);
+        if (!found.known() && caller != init)
+            found = once(outside_, *caller, object, [&] { return of_attribute(*caller, object, left - 1); });
+        if (found.known()) return found;
+    }
+    if (!is_called) {
+        ModuleDType found = last_event(*init, object, 0, init->calls.size(), left);
+        if (found.known()) return found;
+    }
+    const auto [maker, value] = classes_.kept(f.parent_class, module.name);
+    return value ? state(*maker, *value, maker->calls.size(), left) : unknown();
+}
+
+std::vector<ModuleDTypes::Source> ModuleDTypes::modules_in(const Function& f, const Operand& parameters) {
+    std::vector<Source> found;
+    find_modules(f, parameters, kFarthest, found);
+    return found;
+}
+
+void ModuleDTypes::find_modules(const Function& f, const Operand& value, int left,
+                                std::vector<Source>& found) {
+    constexpr std::size_t kMost = 16;
+    constexpr std::array<std::string_view, 7> kHolders{"list",  "tuple",  "set",   "dict",
+                                                       "chain", "filter", "sorted"};
+    const Call* call = call_of(f, value);
+    if (!call || left <= 0 || found.size() >= kMost) return;
+    const std::string_view name = leaf(call->name.str());
+    const bool lists = name == "parameters" || name == "named_parameters";
+    if (lists && call->kind == CallKind::method && !call->args.empty() &&
+        !context_.program.definition(call->callee)) {
+        found.push_back({&f, &call->args.front(), call});
+        return;
+    }
+    if (call->name.str() == kNext || any_of(name, kHolders)) {
+        for (const Operand& part : call->args)
+            if (name != "dict" || part.keyword.str() == "params") find_modules(f, part, left - 1, found);
+        return;
+    }
+    const Function* callee = context_.program.definition(call->callee);
+    if (!callee || call->kind == CallKind::constructor) return;
+    for (const Operand& returned : callee->returned) find_modules(*callee, returned, left - 1, found);
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,78 @@
+#pragma once
+
+// The dtype of a module's parameters at a place in a Python program, where the module was cast elsewhere: in
+// another method, function or file, in place or when it was loaded.
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "analyzer/analyses/context.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/region/classes.hpp"
+
+namespace mp::lint {
+
+// The call that lists the tensors of a module (parameters(), named_buffers(), values() of a state_dict()), of
+// which the operand is one: `p`, `p.data` or `p.detach()` in a loop over them. nullptr for every other value.
+const Call* listing_of(const Function&, const Operand& tensor);
+
+struct ModuleDType : TensorDType {
+    // Loaded here without a dtype, or with "auto": the checkpoint decides. nullptr when something else does.
+    const Call* loaded = nullptr;
+    bool known() const { return dtype != DType::unknown || loaded; }
+};
+
+class ModuleDTypes {
+public:
+    explicit ModuleDTypes(const RuleContext&);
+
+    // Of the parameters of the module, when the call `at` runs. `proven` when the last cast runs on every way
+    // to `at`.
+    ModuleDType of_module(const Function&, const Operand& module, const Call& at);
+    // Of a list of tensors, as torch._foreach_ functions take it.
+    TensorDType of_list(const Function&, const Operand& list, const Call& at);
+    // Of a tensor: of the module that it belongs to, if there is one.
+    TensorDType of_tensor(const Function&, const Operand& tensor, const Call& at);
+
+    // The modules whose parameters a value lists: model.parameters(), a list of parameter groups, or what a
+    // function of the program makes of them.
+    struct Source {
+        const Function* function = nullptr;
+        const Operand* module = nullptr;
+        const Call* at = nullptr;  // the call that lists them
+    };
+    std::vector<Source> modules_in(const Function&, const Operand& parameters);
+
+    TensorDTypes& tensors() { return tensors_; }
+
+private:
+    // By function, and name or parameter of the module.
+    using Answers = std::map<std::tuple<const Function*, Symbol, std::int32_t>, ModuleDType>;
+    template <typename Find>
+    ModuleDType once(Answers&, const Function&, const Operand& module, Find);
+    bool is_buffer(const Function&, const Operand& tensor) const;
+    ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
+    ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
+                           int left);
+    ModuleDType event(const Function&, const Call&, const Operand& module, int left);
+    ModuleDType cast_by(const Function&, const Call&);
+    ModuleDType after(const Function& callee, const Operand& module, int left);
+    ModuleDType made_by(const Function&, const Call& origin, int left);
+    ModuleDType loaded_as(const Function&, const Call&);
+    ModuleDType returned_by(const Function& callee, int left,
+                            const std::function<const Operand*(const Operand&)>& part);
+    ModuleDType of_parameter(const Function&, std::int32_t param, int left);
+    ModuleDType of_attribute(const Function&, const Operand& module, int left);
+    void find_modules(const Function&, const Operand&, int left, std::vector<Source>&);
+
+    const RuleContext& context_;
+    TensorDTypes tensors_;
+    const Classes& classes_;
+    Answers after_;    // what functions leave of modules
+    Answers outside_;  // what parameters and attributes are when a function begins
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,77 @@
+// Other names of objects: `scaler = self.scaler`, `for opt in optimizers.values()`.
+
+#include <algorithm>
+
+#include "analyzer/python/builder.hpp"
+#include "analyzer/python/builtins.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+bool is_dotted(Node node) {
+    while (node.kind() == Kind::attribute) node = node.part(Part::object);
+    return node.kind() == Kind::identifier;
+}
+
+// `state["opt"]`, `optimizers[0]`
+bool is_constant_item(Node node) {
+    if (node.kind() != Kind::subscript) return false;
+    const Kind index = node.part(Part::subscript).kind();
+    return (index == Kind::string || index == Kind::integer) && is_dotted(node.part(Part::value));
+}
+
+// The container in `enumerate(xs)`, `xs.values()` and `list(xs)`.
+Node container_of(Node node) {
+    while (node.kind() == Kind::call) {
+        const Node function = node.part(Part::function), first = node.part(Part::arguments).child(0);
+        const std::string_view name = last_part(function.text());
+        if (function.kind() == Kind::attribute && !first && (name == "values" || name == "items"))
+            node = function.part(Part::object);
+        else if (first && (name == "enumerate" || name == "list" || name == "tuple" || name == "reversed"))
+            node = first;
+        else
+            break;
+    }
+    return node;
+}
+
+}  // namespace
+
+bool Builder::is_bound_once(Symbol name) {
+    const Binding* const binding = scope_.find(name);
+    return binding && binding->count <= 1 && !binding->shared && !binding->elsewhere;
+}
+
+void Builder::note_alias(Node target, const Value& value, Node right) {
+    if (!right || !value.entity.empty() || !value.is.constant.empty() || value.is.shape == Shape::tensor)
+        return;
+    const Symbol name = file_.names.of(target);
+    if ((is_dotted(right) || is_constant_item(right)) && is_bound_once(name))
+        f_.aliases.push_back({.name = name, .of = file_.names.dotted(right)});
+}
+
+void Builder::note_items(Node target, Node container) {
+    const Node plain = container_of(container);
+    const Symbol of = is_dotted(plain) ? file_.names.dotted(plain) : Symbol{};
+    each_target(target, [&](Node name) {
+        f_.aliases.push_back({.name = file_.names.of(name), .of = of, .item = true});
+    });
+}
+
+// Only objects that are given to a call, or whose methods are called, need their other names.
+void Builder::keep_used_aliases() {
+    if (f_.aliases.empty()) return;
+    std::unordered_set<Symbol> used;
+    const auto add_head = [&](std::string_view name) {
+        if (!name.empty()) used.insert(Symbol(name.substr(0, name.find_first_of(".["))));
+    };
+    for (const Call& call : f_.calls)
+        if (call.kind != CallKind::op)
+            for (const Operand& argument : call.args) add_head(argument.name.str());
+    for (const Block& block : f_.flow)
+        for (const Edge& edge : block.to)
+            if (!edge.condition.empty()) add_head(edge.condition.str());
+    std::erase_if(f_.aliases, [&](const Alias& alias) { return !used.contains(alias.name); });
+}
+
+}  // namespace mp::lint::python

@@ -1,0 +1,251 @@
+#include "analyzer/region/link_values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "analyzer/python/library/library.hpp"
+#include "analyzer/region/calls.hpp"
+#include "analyzer/region/values.hpp"
+
+namespace mp::lint {
+namespace {
+
+// A dtype that one function finds can decide what another one reads.
+constexpr int kRounds = 2;
+
+bool is_number(std::string_view text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return !text.empty() && end == text.data() + text.size() && error != std::errc::invalid_argument;
+}
+
+bool is_open(const Operand& o) { return o.dtype == DType::unknown && o.constant.empty(); }
+
+bool takes_dtype(const Call& call, std::size_t at) {
+    constexpr std::array<std::string_view, 5> kKeywords{"dtype", "torch_dtype", "param_dtype", "reduce_dtype",
+                                                        "buffer_dtype"};
+    constexpr std::array<std::string_view, 4> kCasts{"to", "type", "astype", "autocast"};
+    const std::string_view keyword = call.args[at].keyword.str();
+    if (!keyword.empty()) return std::ranges::find(kKeywords, keyword) != kKeywords.end();
+    return at > 0 && std::ranges::find(kCasts, leaf(call.name.str())) != kCasts.end();
+}
+
+// getattr(torch, name), TABLE[key]
+bool reads_value(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    return name == "getattr" || ((name == "__getitem__" || name == "get") && !call.args.empty() &&
+                                 (!call.args[0].refers.empty() || call.args[0].call != kNone));
+}
+
+class ValueLinker {
+public:
+    ValueLinker(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers)
+        : units_(units), names_(names), values_(units, names, std::move(callers)) {}
+
+    void run(const std::vector<std::pair<const Function*, Call*>>& open) {
+        for_each_function([&](Function& f) { unfold_partials(f); });
+        for (int round = 0; round < kRounds; ++round) {
+            bool any = false;
+            for_each_function([&](Function& f) { any |= fill(f); });
+            if (!any) break;
+            values_.forget();
+        }
+        for (const auto& [f, call] : open) connect(*f, *call);
+    }
+
+private:
+    template <class Visit>
+    void for_each_function(Visit visit) {
+        for (Unit& unit : units_)
+            if (unit.language == Language::python)
+                for (Function& f : unit.functions) visit(f);
+    }
+
+    bool may_be_read(const Function& f, const Call& call, std::size_t at) const {
+        const Operand& o = call.args[at];
+        if (!is_open(o)) return false;
+        if (!o.refers.empty()) return true;
+        if (o.param != kNone) return takes_dtype(call, at);
+        const Call* made = call_of(f, o);
+        return made && (reads_value(*made) || (takes_dtype(call, at) && names_.function(made->callee)));
+    }
+
+    // What only a default decides is written where a region opens: its rules know that it can be another one.
+    static bool write(const Call* call, Operand& o, const Values::Known& known) {
+        const bool dtype = known.dtype != DType::unknown;
+        if (!dtype && known.constant.empty()) return false;
+        const bool opens = call && call->name.str().find("autocast") != std::string_view::npos;
+        if (known.assumed && !(is_low_precision(known.dtype) && opens)) return false;
+        const std::string_view constant = known.constant.str();
+        const bool plain =
+            is_number(constant) || constant.starts_with('\'') || constant == "true" || constant == "false";
+        if (!dtype && !plain) return false;  // a function or a class
+        o.dtype = known.dtype;
+        if (dtype && known.shape != Shape::other) o.shape = known.shape;
+        if (!dtype) o.shape = known.constant.str().starts_with('\'') ? Shape::object : Shape::scalar;
+        if (known.shape == Shape::dtype || !dtype) o.constant = known.constant;
+        o.assumed = known.assumed;
+        return true;
+    }
+
+    static bool take(Operand& o, const Operand& result) {
+        if (!is_open(o) || result.dtype == DType::unknown) return false;
+        o.dtype = result.dtype;
+        if (o.shape == Shape::other) o.shape = result.shape;
+        o.assumed |= result.assumed;
+        return true;
+    }
+
+    // True if anything changed.
+    bool fill(Function& f) {
+        std::vector<bool> changed;
+        std::unordered_map<Symbol, const Operand*> made;  // results that a name holds
+        const auto follow = [&](Operand& o) {
+            const auto call = static_cast<std::size_t>(o.call);
+            return o.call != kNone && !changed.empty() && changed[call] && take(o, f.calls[call].result);
+        };
+        bool any = false;
+        for (std::size_t c = 0; c < f.calls.size(); ++c) {
+            Call& call = f.calls[c];
+            bool now = false;
+            for (std::size_t i = 0; i < call.args.size(); ++i) {
+                now |= follow(call.args[i]);
+                if (may_be_read(f, call, i)) now |= write(&call, call.args[i], values_.of(f, call.args[i]));
+            }
+            // `total += x`, where `total` was made with such a dtype.
+            if (call.in_place && !made.empty() && !call.args.empty() && call.args[0].call == kNone)
+                if (const auto held = made.find(call.args[0].name); held != made.end() && held->second)
+                    now |= take(call.args[0], *held->second);
+            if (!now) continue;
+            any = true;
+            if (!infer(f, call)) continue;
+            changed.resize(f.calls.size());
+            changed[c] = true;
+            if (call.result.name.empty() || call.in_place) continue;
+            const auto [entry, is_new] = made.try_emplace(call.result.name, &call.result);
+            if (!is_new && entry->second && entry->second->dtype != call.result.dtype)
+                entry->second = nullptr;
+        }
+        if (!any && f.returned.empty()) return false;
+        for (Operand& o : f.returned) {
+            any |= follow(o);
+            if (is_open(o) && !o.refers.empty()) any |= write(nullptr, o, values_.of(f, o));
+        }
+        if (!changed.empty()) finish(f, follow);
+        return any;
+    }
+
+    // The result of a library's call from its operands.
+    bool infer(const Function& f, Call& call) const {
+        if (!call.callee.empty() || call.result.dtype != DType::unknown) return false;
+        Call again = call;
+        python::complete(again, f, DType::unknown);
+        if (again.result.dtype == DType::unknown) return false;
+        call.result.dtype = again.result.dtype;
+        if (call.result.shape == Shape::other) call.result.shape = again.result.shape;
+        call.result.assumed = std::ranges::any_of(
+            call.args, [](const Operand& o) { return o.assumed && o.dtype != DType::unknown; });
+        return true;
+    }
+
+    template <class Follow>
+    void finish(Function& f, const Follow& follow) const {
+        for (Setting& s : f.settings) follow(s.value);
+        for (Accumulation& a : f.accumulations) {
+            if (a.call == kNone) continue;
+            const Call& added = f.calls[static_cast<std::size_t>(a.call)];
+            if (added.args.size() != 2) continue;
+            const std::size_t old = added.in_place || added.args[0].name == a.name ? 0 : 1;
+            if (a.dtype == DType::unknown) a.dtype = added.args[old].dtype;
+            if (a.element == DType::unknown) a.element = added.args[1 - old].dtype;
+        }
+    }
+
+    // Puts the arguments of the partial where the call would have them. The call's own keywords win.
+    static void add_fixed(Call& call, const Call& partial, std::ptrdiff_t first) {
+        std::vector<Operand> positional;
+        for (std::size_t i = 1; i < partial.args.size(); ++i) {
+            Operand fixed = partial.args[i];
+            fixed.call = fixed.param = kNone;
+            const bool given = std::ranges::any_of(call.args, [&](const Operand& o) {
+                return !o.keyword.empty() && o.keyword == fixed.keyword;
+            });
+            if (fixed.keyword.empty())
+                positional.push_back(std::move(fixed));
+            else if (!given)
+                call.args.push_back(std::move(fixed));
+        }
+        call.args.insert(call.args.begin() + first, positional.begin(), positional.end());
+    }
+
+    // half_region = functools.partial(torch.autocast, "cuda", dtype=torch.float16)
+    void unfold_partials(Function& f) {
+        for (Call& call : f.calls) {
+            if (call.callee.empty() || names_.function(call.callee)) continue;
+            std::string_view name = call.callee.str();
+            const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";
+            name.remove_suffix(method.size());
+            const auto [owner, made] = values_.partial_of(f, Symbol(name));
+            if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) continue;
+            call.callee = {};
+            call.name = Symbol(std::string(made->args[0].constant.str()).append(method));
+            if (is_exit(call)) continue;
+            add_fixed(call, *made, method.empty() ? 0 : 1);
+            if (!method.empty()) continue;
+            python::complete(call, f, DType::unknown);
+            if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
+        }
+    }
+
+    // `loss_fn(x)`: of one known function or class the call is resolved; of several it may run each.
+    void connect(const Function& f, Call& call) {
+        if (call.name.str() != "?.__call__" || call.args.empty() || !call.callee.empty()) return;
+        const std::vector<Values::Candidate> all = values_.callees(f, call.args[0]);
+        for (const Values::Candidate& candidate : all) {
+            const Function* body = body_of(candidate);
+            if (!body) continue;
+            if (all.size() > 1 ||
+                (!candidate.is_object && !body->parent_class.empty() && names_.function(candidate.name))) {
+                call.lambdas.push_back(body->usr);
+                continue;
+            }
+            call.callee = body->usr;
+            if (candidate.is_object) {
+                call.name = body->usr;
+                continue;
+            }
+            const bool is_class = names_.classes().knows(candidate.name);
+            call.kind = is_class ? CallKind::constructor : CallKind::function;
+            call.name = candidate.name;
+            if (is_class && call.result.shape == Shape::other) call.result.shape = Shape::object;
+            call.args.erase(call.args.begin());
+        }
+    }
+
+    const Function* body_of(const Values::Candidate& candidate) const {
+        const Classes& classes = names_.classes();
+        if (candidate.is_object) {
+            const Function* own = classes.method(candidate.name, "__call__");
+            return own ? own : classes.method(candidate.name, "forward");
+        }
+        if (const Function* f = names_.function(candidate.name)) return f;
+        return classes.method(candidate.name, "__init__");
+    }
+
+    std::vector<Unit>& units_;
+    const Names& names_;
+    Values values_;
+};
+
+}  // namespace
+
+void link_values(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
+                 const std::vector<std::pair<const Function*, Call*>>& open) {
+    ValueLinker(units, names, std::move(callers)).run(open);
+}
+
+}  // namespace mp::lint

@@ -1,0 +1,550 @@
+#include "analyzer/region/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "analyzer/python/library/library.hpp"
+#include "analyzer/region/calls.hpp"
+#include "analyzer/region/python_regions.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr int kDeepest = 24;
+constexpr int kMostParts = 3;  // of `settings.CONFIG.model.dtype`, after the name that is known
+constexpr std::size_t kMostCallees = 16;
+
+bool is_quoted(std::string_view text) { return text.size() >= 2 && text.front() == '\''; }
+
+bool is_display(const Call& call) {
+    const std::string_view name = call.name.str();
+    return call.kind == CallKind::constructor &&
+           (name == "dict" || name == "list" || name == "tuple" || name == "set");
+}
+
+bool makes_options(std::string_view method) { return method == "parse_args" || method == "parse_known_args"; }
+
+bool holds_keywords(std::string_view name) {
+    constexpr std::array<std::string_view, 4> kNames{"SimpleNamespace", "Namespace", "dict", "EasyDict"};
+    return std::ranges::find(kNames, leaf(name)) != kNames.end();
+}
+
+bool holds_modules(std::string_view name) {
+    return name == "torch.nn.ModuleList" || name == "torch.nn.ModuleDict" || name == "torch.nn.Sequential";
+}
+
+bool reads_item(const Call& call) {
+    const std::string_view name = leaf(call.name.str());
+    return call.args.size() >= 2 && (name == "__getitem__" || name == "get");
+}
+
+bool is_next(const Call& call) { return call.name.str() == "?.__next__"; }
+
+// Of a dtype object, a tensor, or the result of a cast of something that is not known to be a tensor.
+bool has_dtype(const Operand& o) {
+    return o.dtype != DType::unknown &&
+           (o.shape == Shape::dtype || o.shape == Shape::tensor || o.shape == Shape::other);
+}
+
+Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed}; }
+
+Values::Known common(const Values::Known& a, const Values::Known& b) {
+    return {.dtype = common_dtype(a.dtype, b.dtype),
+            .shape = a.shape == b.shape ? a.shape : Shape::other,
+            .constant = a.constant == b.constant ? a.constant : Symbol{},
+            .assumed = a.assumed || b.assumed};
+}
+
+// Of one branch after the other. `first` is set before the first one.
+void add_branch(Values::Known& all, const Values::Known& next, bool& first) {
+    all = std::exchange(first, false) ? next : common(all, next);
+}
+
+std::string option_name(std::string_view flag) {
+    flag = unquoted(flag);
+    while (flag.starts_with('-')) flag.remove_prefix(1);
+    std::string name(flag);
+    std::ranges::replace(name, '-', '_');
+    return name;
+}
+
+const Operand* keyword(const Call& call, std::string_view name) {
+    const auto at = std::ranges::find(call.args, name, [](const Operand& o) { return o.keyword.str(); });
+    return at == call.args.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers)
+    : names_(names), finder_(names), callers_(std::move(callers)) {
+    for (const Unit& unit : units) {
+        if (unit.language != Language::python) continue;
+        packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
+        for (const Function& f : unit.functions)
+            for (const Call& call : f.calls) {
+                const Operand* value =
+                    leaf(call.name.str()) == "add_argument" ? keyword(call, "default") : nullptr;
+                if (!value) continue;
+                for (const Operand& flag : call.args)
+                    if (flag.keyword.empty() && is_quoted(flag.constant.str()))
+                        options_[Symbol(option_name(flag.constant.str()))].push_back({{&f, &call}, value});
+            }
+    }
+    read_registries(units);
+}
+
+const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::move(operand)); }
+
+Values::Known Values::of(const Function& f, const Operand& o) {
+    if (has_dtype(o) || !o.constant.empty()) return known_of(o);
+    if (o.refers.empty() && o.call == kNone && o.param == kNone) return {};
+    const auto [entry, is_new] = known_.try_emplace({&o, kNone});
+    Known& kept = entry->second;  // stays in its place while others are added
+    if (!is_new || depth_ >= kDeepest) return kept;
+    ++depth_;
+    Known found = find(f, o);
+    --depth_;
+    found.assumed |= o.assumed;
+    return kept = found;
+}
+
+Values::Known Values::find(const Function& f, const Operand& o) {
+    if (!o.refers.empty()) {
+        const Known found = of_place(place_of(f, o.refers.str()));
+        return found.is_known() ? found : dtype_of_tensor(f, o.refers.str());
+    }
+    if (const Call* call = call_of(f, o)) return of_call(f, *call);
+    return o.param == kNone ? Known{} : of_parameter(f, o.param);
+}
+
+// "@3.dtype": of the tensor that a call gives.
+Values::Known Values::dtype_of_tensor(const Function& f, std::string_view refers) {
+    constexpr std::string_view kDtype = ".dtype";
+    if (!refers.starts_with('@') || !refers.ends_with(kDtype)) return {};
+    refers.remove_suffix(kDtype.size());
+    Operand root;
+    const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + refers.size(), root.call);
+    if (error != std::errc{} || end != refers.data() + refers.size()) return {};
+    const Call* call = call_of(f, root);
+    Known found = call ? of_call(f, *call) : Known{};
+    if (found.shape == Shape::dtype) return {};
+    return {.dtype = found.dtype, .shape = Shape::dtype, .constant = {}, .assumed = found.assumed};
+}
+
+Values::Known Values::of_place(const Place& place) {
+    if (!place.operand) return {};
+    Known found = of(*place.function, *place.operand);
+    found.assumed |= place.assumed;
+    return found;
+}
+
+// "#2.dtype" and "@3.dtype" are about a parameter and a call of the function; other names are qualified.
+Values::Place Values::place_of(const Function& f, std::string_view refers) {
+    if (refers.starts_with('#') || refers.starts_with('@')) {
+        std::int32_t at = kNone;
+        const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + refers.size(), at);
+        if (error != std::errc{}) return {};
+        Operand root;
+        (refers.front() == '#' ? root.param : root.call) = at;
+        std::string_view rest(end, refers.data() + refers.size());
+        Object object = object_of(f, root);
+        while (rest.starts_with('.')) {
+            rest.remove_prefix(1);
+            const std::string_view part = rest.substr(0, rest.find('.'));
+            rest.remove_prefix(part.size());
+            const Place place = member(object, part);
+            if (rest.empty() || !place.operand) return place;
+            object = object_of(*place.function, *place.operand);
+            object.assumed |= place.assumed;
+        }
+        return {};
+    }
+    std::string_view name = refers;
+    for (int parts = 0; parts <= kMostParts && !name.empty(); ++parts) {
+        const Reading read = finder_.read(Symbol(name), package_of(f));
+        std::string_view rest = refers.substr(name.size());
+        if (read.bound.definition) {
+            Place place{read.bound.function, &read.bound.definition->value,
+                        read.bound.definition->value.assumed};
+            if (rest.empty() || rest == ".value") return place;  // `.value` of a member of an enumeration
+            while (rest.starts_with('.') && place.operand) {
+                rest.remove_prefix(1);
+                const std::string_view part = rest.substr(0, rest.find('.'));
+                rest.remove_prefix(part.size());
+                Object object = object_of(*place.function, *place.operand);
+                object.assumed |= place.assumed;
+                place = member(object, part);
+            }
+            return place;
+        }
+        if (read.function && rest.empty() && read.function->returned.size() == 1)  // a property
+            return {read.function, &read.function->returned.front(), false};
+        if (!read.in_class.empty() && parts == 1)
+            return member_of_class({.function = nullptr, .made = nullptr, .type = read.in_class},
+                                   rest.substr(1));
+        name = name.substr(0, name.find_last_of('.') == std::string_view::npos ? 0 : name.find_last_of('.'));
+    }
+    return {};
+}
+
+// The object that an operand is, through names, results and the callers of a parameter.
+Values::Object Values::object_of(const Function& f, const Operand& o, int depth) {
+    if (depth > kDeepest) return {};
+    if (!o.refers.empty()) {
+        if (places_ >= kDeepest) return {};  // names that refer to each other
+        ++places_;
+        const Place place = place_of(f, o.refers.str());
+        Object object = place.operand ? object_of(*place.function, *place.operand, depth + 1) : Object{};
+        --places_;
+        object.assumed |= place.assumed;
+        return object;
+    }
+    const Call* const call = call_of(f, o);
+    if (!call && o.param == kNone) return {};
+    const FactKey key = call ? FactKey{call, kNone} : FactKey{&f, o.param};
+    const auto [entry, is_new] = objects_.try_emplace(key);  // one that is being looked for is not known
+    Object& kept = entry->second;
+    if (is_new) kept = call ? object_made(f, *call, depth) : object_passed(f, o, depth);
+    return kept;
+}
+
+// What the callers of a function pass.
+Values::Object Values::object_passed(const Function& f, const Operand& o, int depth) {
+    if (o.param == 0 && !f.parent_class.empty() && !f.params.empty() && f.params[0].name.str() == "self")
+        return {.function = nullptr, .made = nullptr, .type = f.parent_class};
+    Object common;
+    bool first = true;
+    for (const Caller& caller : callers_.get(f.usr)) {
+        const Operand* argument = argument_for(*caller.call, f, o.param);
+        Object found = argument ? object_of(*caller.function, *argument, depth + 1) : Object{};
+        if (first)
+            common = found;
+        else if (found.made != common.made && found.type == common.type)
+            common.made = nullptr;
+        else if (found.made != common.made)
+            return {};
+        first = false;
+    }
+    return common;
+}
+
+Values::Object Values::object_made(const Function& f, const Call& call, int depth) {
+    const std::string_view name = call.name.str(), method = leaf(name);
+    if (call.kind == CallKind::constructor || makes_options(method) || holds_keywords(name))
+        return {&f, &call, names_.classes().knows(call.name) ? call.name : Symbol{}, false};
+    if (const Function* callee = names_.function(call.callee))
+        if (callee->returned.size() == 1 && callee->returned[0].param == kNone)
+            return object_of(*callee, callee->returned[0], depth + 1);
+    return {};
+}
+
+Values::Place Values::member(const Object& object, std::string_view part) {
+    if (!object.type.empty()) return member_of_class(object, part);
+    if (!object.made) return {};
+    const std::string_view name = object.made->name.str();
+    if (makes_options(leaf(name))) return option(object, part);
+    if (!holds_keywords(name)) return {};
+    return {object.function, keyword(*object.made, part), object.assumed};
+}
+
+Values::Place Values::member_of_class(const Object& object, std::string_view part) {
+    if (object.made)  // a field of a dataclass, by keyword
+        if (const Operand* given = keyword(*object.made, part); given && object.function)
+            return {object.function, given, object.assumed};
+    const Symbol name(std::string(object.type.str()).append(".").append(part));
+    const Reading read = finder_.read(name, {});
+    if (read.bound.definition)
+        return {read.bound.function, &read.bound.definition->value,
+                object.assumed || read.bound.definition->value.assumed};
+    if (read.function && read.function->returned.size() == 1) {
+        const auto& annotations = read.function->annotations;
+        const bool property = std::ranges::any_of(
+            annotations, [](Symbol a) { return a.str().find("property") != std::string_view::npos; });
+        if (property) return {read.function, &read.function->returned.front(), object.assumed};
+    }
+    const auto [init, value] = names_.classes().kept(object.type, Symbol(std::string("self.").append(part)));
+    if (!value) return {};
+    if (value->param == kNone || !value->refers.empty()) return {init, value, object.assumed};
+    if (!object.made || !object.function) return {init, value, object.assumed};
+    Place place = argument_or_default(*object.function, *object.made, *init, value->param);
+    place.assumed |= object.assumed;
+    return place;
+}
+
+// The default of a command-line option: of the same function, else of the same file, else the only one.
+Values::Place Values::option(const Object& object, std::string_view part) {
+    const auto known = options_.find(Symbol(part));
+    if (known == options_.end()) return {};
+    const auto& all = known->second;
+    const auto in_function =
+        std::ranges::find_if(all, [&](const auto& entry) { return entry.first.function == object.function; });
+    if (in_function != all.end()) return {in_function->first.function, in_function->second, true};
+    const auto in_file = std::ranges::find_if(all, [&](const auto& entry) {
+        return entry.first.function->span.file == object.function->span.file;
+    });
+    if (in_file != all.end()) return {in_file->first.function, in_file->second, true};
+    return all.size() == 1 ? Place{all[0].first.function, all[0].second, true} : Place{};
+}
+
+Values::Place Values::default_of(const Function& f, std::int32_t param) {
+    const Parameter& p = f.params[static_cast<std::size_t>(param)];
+    if (p.constant.empty() && p.refers.empty()) return {};
+    Operand standard;
+    standard.constant = p.constant;
+    standard.refers = p.refers;
+    standard.dtype = python::dtype_named(p.constant.str());
+    standard.shape = standard.dtype == DType::unknown ? Shape::scalar : Shape::dtype;
+    return {&f, keep(standard), false};
+}
+
+Values::Place Values::argument_or_default(const Function& f, const Call& call, const Function& callee,
+                                          std::int32_t param) {
+    if (param < 0 || static_cast<std::size_t>(param) >= callee.params.size()) return {};
+    if (const Operand* argument = argument_for(call, callee, param)) return {&f, argument, false};
+    const bool unpacks =
+        std::ranges::any_of(call.args, [](const Operand& o) { return o.keyword.str().starts_with('*'); });
+    return unpacks ? Place{} : default_of(callee, param);
+}
+
+// Every known caller passes it; without one it has its default.
+Values::Known Values::of_parameter(const Function& f, std::int32_t param) {
+    if (static_cast<std::size_t>(param) >= f.params.size()) return {};
+    Known all;
+    bool first = true;
+    for (const Caller& caller : callers_.get(f.usr))
+        add_branch(all, of_place(argument_or_default(*caller.function, *caller.call, f, param)), first);
+    if (!first) return all;
+    all = of_place(default_of(f, param));
+    all.assumed = true;
+    return all;
+}
+
+// `getattr(torch, "bfloat16")`
+Values::Known Values::named(std::string_view text) {
+    const DType dtype = python::dtype_named(std::string("torch.").append(unquoted(text)));
+    return {.dtype = dtype, .shape = Shape::dtype, .constant = {}, .assumed = false};
+}
+
+Values::Known Values::of_call(const Function& f, const Call& call) {
+    const std::string_view name = call.name.str();
+    if (has_dtype(call.result)) return known_of(call.result);
+    if (name == "getattr" && call.args.size() >= 2) {
+        const Known text = of(f, call.args[1]);
+        if (!is_quoted(text.constant.str())) return {};
+        Known found;
+        if (call.args[0].constant.str() == "torch")
+            found = named(text.constant.str());
+        else
+            found = of_place(member(object_of(f, call.args[0]), unquoted(text.constant.str())));
+        found.assumed |= text.assumed;
+        return found;
+    }
+    if (reads_item(call)) return of_item(f, call.args[0], &call.args[1]);
+    if (is_next(call)) return of_item(f, call.args[0], nullptr);
+    if (leaf(name) == "field")
+        if (const Operand* standard = keyword(call, "default")) {
+            Known found = of(f, *standard);
+            found.assumed = true;
+            return found;
+        }
+    const Function* callee = names_.function(call.callee);
+    return callee && call.kind != CallKind::constructor ? of_returned(f, call, *callee) : Known{};
+}
+
+// One entry of a table; all of them when the key is not known.
+Values::Known Values::of_item(const Function& f, const Operand& container, const Operand* key) {
+    const Object table = object_of(f, container);
+    if (!table.made || !is_display(*table.made)) return {};
+    const Known wanted = key ? of(f, *key) : Known{};
+    const std::string_view text = unquoted(wanted.constant.str());
+    Known all;
+    bool first = true;
+    for (const Operand& entry : table.made->args) {
+        if (entry.keyword.str().starts_with('*')) return {};
+        if (!text.empty() && entry.keyword.str() == text) {
+            all = of(*table.function, entry);
+            all.assumed |= wanted.assumed || table.assumed;
+            return all;
+        }
+        add_branch(all, of(*table.function, entry), first);
+    }
+    all.constant = {};
+    all.assumed |= table.assumed;
+    return all.shape == Shape::dtype ? all : Known{};
+}
+
+// Dtypes and constants. The dtype of a tensor is followed where rules ask for it, with its path.
+Values::Known Values::of_returned(const Function& f, const Call& call, const Function& callee) {
+    Known all;
+    bool first = true;
+    for (const Operand& o : callee.returned) {
+        const bool passed = o.param != kNone && o.refers.empty();
+        add_branch(all, passed ? of_place(argument_or_default(f, call, callee, o.param)) : of(callee, o),
+                   first);
+    }
+    return all;
+}
+
+std::vector<Values::Candidate> Values::callees(const Function& f, const Operand& o) {
+    std::vector<Candidate> found;
+    if (!add_callees(f, o, found, 0)) return {};
+    std::vector<Candidate> distinct;
+    for (const Candidate& c : found)
+        if (std::ranges::find(distinct, c) == distinct.end()) distinct.push_back(c);
+    return distinct.size() <= kMostCallees ? distinct : std::vector<Candidate>{};
+}
+
+bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candidate>& out, int depth) {
+    if (depth > kDeepest || out.size() > kMostCallees) return false;
+    if (!o.constant.empty()) {
+        const bool ours = names_.function(o.constant) || names_.classes().knows(o.constant);
+        if (ours) out.push_back({o.constant, false});
+        return ours;
+    }
+    if (!o.refers.empty()) {
+        const Reading read =
+            o.refers.str().find_first_of("#@") == 0 ? Reading{} : finder_.read(o.refers, package_of(f));
+        if (read.function || !read.in_class.empty()) {
+            out.push_back({read.function ? read.function->usr : read.in_class, false});
+            return true;
+        }
+        const Place place = place_of(f, o.refers.str());
+        return place.operand && add_callees(*place.function, *place.operand, out, depth + 1);
+    }
+    if (const Call* call = call_of(f, o)) {
+        if (reads_item(*call) || is_next(*call)) return add_items(f, call->args[0], out, depth + 1);
+        if (call->kind == CallKind::constructor && names_.classes().knows(call->name)) {
+            out.push_back({call->name, true});
+            return true;
+        }
+        if (const Function* callee = names_.function(call->callee))
+            return add_returned(*callee, out, depth + 1);
+        // The object that a class from a table makes: LOSSES[name](width).
+        if (leaf(call->name.str()) != "__call__" || call->args.empty()) {
+            const bool same = call->kind == CallKind::method && !call->args.empty() &&
+                              passes_itself_on(leaf(call->name.str()));
+            return same && add_callees(f, call->args[0], out, depth + 1);
+        }
+        std::vector<Candidate> makers;
+        if (!add_callees(f, call->args[0], makers, depth + 1)) return false;
+        for (Candidate& maker : makers) {
+            if (maker.is_object || !names_.classes().knows(maker.name)) return false;
+            out.push_back({maker.name, true});
+        }
+        return !makers.empty();
+    }
+    if (o.param == kNone || (o.param == 0 && !f.parent_class.empty())) return false;
+    bool any = false;
+    for (const Caller& caller : callers_.get(f.usr)) {
+        const Operand* argument = argument_for(*caller.call, f, o.param);
+        if (!argument || !add_callees(*caller.function, *argument, out, depth + 1)) return false;
+        any = true;
+    }
+    return any;
+}
+
+bool Values::add_returned(const Function& f, std::vector<Candidate>& out, int depth) {
+    for (const Operand& o : f.returned)
+        if (o.constant.str() != "None" && !add_callees(f, o, out, depth)) return false;
+    return !f.returned.empty();
+}
+
+// What a list, a table or a container of modules holds.
+bool Values::add_items(const Function& f, const Operand& container, std::vector<Candidate>& out, int depth) {
+    const Function* in = &f;
+    const Operand* held = &container;
+    const std::size_t before = out.size();
+    if (!held->refers.empty()) {
+        if (!held->refers.str().starts_with('#')) {
+            const Reading read = finder_.read(held->refers, package_of(f));
+            if (read.bound.definition) add_registered(read.bound.definition->name, out);
+        }
+        const Place place = place_of(f, held->refers.str());
+        in = place.function, held = place.operand;
+    } else if (is_attribute_of_self(*held) && held->call == kNone && !f.parent_class.empty()) {
+        const auto kept = names_.classes().kept(f.parent_class, held->name);
+        in = kept.init, held = kept.value;
+    }
+    const Call* made = held ? call_of(*in, *held) : nullptr;
+    if (made && leaf(made->name.str()) == "values" && !made->args.empty())
+        return add_items(*in, made->args[0], out, depth + 1);
+    if (made && holds_modules(made->name.str())) {
+        for (const Operand& item : made->args) {
+            const Call* display = call_of(*in, item);
+            const bool all = display && is_display(*display) ? add_display(*in, *display, out, depth)
+                                                             : add_callees(*in, item, out, depth + 1);
+            if (!all) return false;
+        }
+        return !made->args.empty();
+    }
+    if (made && is_display(*made)) return add_display(*in, *made, out, depth) || out.size() > before;
+    return false;
+}
+
+bool Values::add_display(const Function& f, const Call& display, std::vector<Candidate>& out, int depth) {
+    const std::size_t before = out.size();
+    for (const Operand& item : display.args)
+        if (!add_callees(f, item, out, depth + 1)) return false;
+    for (const Call& call : f.calls) {  // layers.append(Block())
+        const bool appends = call.args.size() == 2 && !display.result.name.empty() &&
+                             call.args[0].name == display.result.name && leaf(call.name.str()) == "append";
+        if (appends && !add_callees(f, call.args[1], out, depth + 1)) return false;
+    }
+    return out.size() > before;
+}
+
+bool Values::add_registered(Symbol container, std::vector<Candidate>& out) {
+    const auto known = registered_.find(container);
+    if (known == registered_.end()) return false;
+    out.insert(out.end(), known->second.begin(), known->second.end());
+    return true;
+}
+
+// `TABLE[name] = f` at module level, and decorators whose body stores what they are given in a table.
+void Values::read_registries(const std::vector<Unit>& units) {
+    std::unordered_map<Symbol, Symbol> tables;  // by decorator
+    const auto for_each_function = [&](auto visit) {
+        for (const Unit& unit : units)
+            if (unit.language == Language::python)
+                for (const Function& f : unit.functions) visit(f);
+    };
+    for_each_function([&](const Function& f) {
+        for (const Call& call : f.calls) {
+            if (call.args.size() != 3 || leaf(call.name.str()) != "__setitem__") continue;
+            if (call.args[0].refers.empty() || call.args[0].refers.str().starts_with('#')) continue;
+            const Reading read = finder_.read(call.args[0].refers, package_of(f));
+            if (!read.bound.definition) continue;
+            const Operand& stored = call.args[2];
+            const Symbol table = read.bound.definition->name;
+            if (names_.function(stored.constant) || names_.classes().knows(stored.constant))
+                registered_[table].push_back({stored.constant, false});
+            if (stored.param == kNone) continue;
+            tables[f.usr] = table;
+            tables[Symbol(mp::lint::package_of(f.usr.str()))] = table;  // the function around it
+        }
+    });
+    if (tables.empty()) return;
+    for_each_function([&](const Function& f) {
+        for (const Symbol annotation : f.annotations) {
+            const std::string_view text = annotation.str();
+            const Reading read = finder_.read(Symbol(text.substr(0, text.find('('))), package_of(f));
+            const auto table = read.function ? tables.find(read.function->usr) : tables.end();
+            if (table == tables.end()) continue;
+            const bool of_class = f.usr.str().ends_with(".<class>");
+            registered_[table->second].push_back({of_class ? f.parent_class : f.usr, false});
+        }
+    });
+}
+
+ObjectClasses::Caller Values::partial_of(const Function& user, Symbol name) {
+    const Reading read = finder_.read(name, package_of(user));
+    if (!read.bound.definition) return {};
+    const Call* made = call_of(*read.bound.function, read.bound.definition->value);
+    if (!made || made->name.str() != "functools.partial" || made->args.empty()) return {};
+    return {read.bound.function, made};
+}
+
+}  // namespace mp::lint

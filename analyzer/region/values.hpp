@@ -1,0 +1,100 @@
+#pragma once
+
+// What a name, an attribute, an option or an entry of a table stands for, over all Python units: a dtype, a
+// number, a text, or the functions and classes that a call of it can run. What a caller, the command line or a
+// file can change is `assumed`. What two places give differently is unknown, except that fp16 and bf16 give lowp.
+
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/region/by_symbol.hpp"
+#include "analyzer/region/fact_key.hpp"
+#include "analyzer/region/names.hpp"
+#include "analyzer/region/object_classes.hpp"
+
+namespace mp::lint {
+
+class Values {
+public:
+    struct Known {
+        DType dtype = DType::unknown;
+        Shape shape = Shape::other;
+        Symbol constant;
+        bool assumed = false;
+        bool is_known() const { return dtype != DType::unknown || !constant.empty(); }
+    };
+    // What a call of a value can run: a function, or an object of a class when `is_object`, or a class.
+    struct Candidate {
+        Symbol name;
+        bool is_object = false;
+        friend bool operator==(const Candidate&, const Candidate&) = default;
+    };
+
+    Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers);
+
+    Known of(const Function&, const Operand&);
+    // Empty when one of them is not known.
+    std::vector<Candidate> callees(const Function&, const Operand&);
+    // Drops the answers, after facts have changed.
+    void forget() { known_.clear(); }
+    // The call `functools.partial(...)` that made the function of this name, and its function.
+    ObjectClasses::Caller partial_of(const Function& user, Symbol name);
+
+private:
+    using Caller = ObjectClasses::Caller;
+    // An operand that says what another one stands for.
+    struct Place {
+        const Function* function = nullptr;
+        const Operand* operand = nullptr;
+        bool assumed = false;
+    };
+    // The call that made an object, its class when the program has it.
+    struct Object {
+        const Function* function = nullptr;
+        const Call* made = nullptr;
+        Symbol type;
+        bool assumed = false;
+    };
+
+    Known find(const Function&, const Operand&);
+    Known of_call(const Function&, const Call&);
+    Known of_item(const Function&, const Operand& container, const Operand* key);
+    Known dtype_of_tensor(const Function&, std::string_view refers);
+    Known of_returned(const Function&, const Call&, const Function& callee);
+    Known of_parameter(const Function&, std::int32_t param);
+    Known of_place(const Place&);
+    static Known named(std::string_view text);
+    Place place_of(const Function&, std::string_view refers);
+    Place argument_or_default(const Function&, const Call&, const Function& callee, std::int32_t param);
+    Place default_of(const Function&, std::int32_t param);
+    Object object_of(const Function&, const Operand&, int depth = 0);
+    Object object_passed(const Function&, const Operand&, int depth);
+    Object object_made(const Function&, const Call&, int depth);
+    Place member(const Object&, std::string_view leaf);
+    Place member_of_class(const Object&, std::string_view leaf);
+    Place option(const Object&, std::string_view leaf);
+    const Operand* keep(Operand);
+    Symbol package_of(const Function& f) const { return packages_.get(f.span.file); }
+
+    bool add_callees(const Function&, const Operand&, std::vector<Candidate>& out, int depth);
+    bool add_items(const Function&, const Operand& container, std::vector<Candidate>& out, int depth);
+    bool add_display(const Function&, const Call&, std::vector<Candidate>& out, int depth);
+    bool add_returned(const Function&, std::vector<Candidate>& out, int depth);
+    bool add_registered(Symbol container, std::vector<Candidate>& out);
+    void read_registries(const std::vector<Unit>& units);
+
+    const Names& names_;
+    NameFinder finder_;
+    GroupsBySymbol<Caller> callers_;
+    BySymbol<Symbol> packages_;                                                           // by file
+    std::unordered_map<Symbol, std::vector<std::pair<Caller, const Operand*>>> options_;  // defaults, by name
+    std::unordered_map<Symbol, std::vector<Candidate>> registered_;                       // by container
+    std::unordered_map<FactKey, Known, FactKeyHash> known_;
+    std::unordered_map<FactKey, Object, FactKeyHash> objects_;
+    int places_ = 0;  // being looked for
+    std::deque<Operand> made_;
+    int depth_ = 0;
+};
+
+}  // namespace mp::lint

@@ -1,0 +1,80 @@
+// MP606 lost-cast
+//
+// What   In a loop over the parameters, buffers or state of a module, one of them is cast and the
+//        result is dropped: `p = p.float()`, or `p.data.half()` alone.
+// Why    A cast of a tensor makes a new tensor. The assignment binds the variable of the loop, and the
+//        module keeps its tensor in the old dtype, although the code reads as if it were cast.
+// Fix    p.data = p.data.float(), or module.float(); for a state, state[name] = value.float().
+// Silent A result that is read afterwards; modules, which a cast changes in place; casts to a dtype
+//        that is not known.
+// Tests  testdata/lint/MP606.md, tests/analyzer/rules/lost_cast_test.cpp
+
+#include <array>
+
+#include "analyzer/analyses/module_dtypes.hpp"
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/rules/rule.hpp"
+
+namespace mp::lint {
+namespace {
+
+bool may_cast(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kCasts{"to", "type", "half", "float", "bfloat16", "double"};
+    return any_of(leaf(name), kCasts);
+}
+
+DType cast_to(const Call& call) {
+    if (is_float(call.result.dtype)) return call.result.dtype;
+    for (const Operand& o : call.args)
+        if (o.shape == Shape::dtype) return o.dtype;
+    return DType::unknown;
+}
+
+// A tensor of what this call lists, as the user calls it.
+struct Held {
+    std::string_view what;
+    std::string_view fix;
+};
+Held held_by(const Call& listing) {
+    const std::string_view method = leaf(listing.name.str());
+    if (method == "items" || method == "values")
+        return {.what = "the dictionary keeps its tensor", .fix = "store the result under its key again"};
+    if (method == "buffers" || method == "named_buffers")
+        return {.what = "the module keeps its buffer", .fix = "assign to its .data, or cast the module"};
+    return {.what = "the module keeps its parameter", .fix = "assign to its .data, or cast the module"};
+}
+
+void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
+    if (!call.unused || !is_python(f) || call.args.empty()) return;
+    const DType dtype = cast_to(call);
+    const Call* listing = is_float(dtype) ? listing_of(f, call.args.front()) : nullptr;
+    if (!listing) return;
+    const Held held = held_by(*listing);
+    emit(context, f,
+         {.rule = "MP606",
+          .severity = Severity::error,
+          .span = call.span,
+          .message = "nothing reads the tensor that this cast to " + std::string(label(dtype)) +
+                     " makes: " + std::string(held.what) + " as it is",
+          .fix = std::string(held.fix),
+          .notes = {},
+          .function = {}},
+         out);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    for_each_call(context.program, may_cast,
+                  [&](const Function& f, const Call& call) { check_cast(context, f, call, out); });
+}
+
+}  // namespace
+
+extern constinit const Rule kLostCast{.id = "MP606",
+                                      .name = "lost-cast",
+                                      .severity = Severity::error,
+                                      .on_by_default = true,
+                                      .confirmed_by = "",
+                                      .triggers = {kLowDtypes},
+                                      .check = check};
+
+}  // namespace mp::lint

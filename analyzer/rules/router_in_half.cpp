@@ -1,0 +1,86 @@
+// MP309 router-in-half
+//
+// What   In a layer the k largest of a gate's scores select experts, and the gate's product or its softmax is in
+//        fp16 or bf16.
+// Why    bf16 keeps 8 bits: scores that differ by less than 0.4 % are equal, and which of equal ones wins
+//        depends on the kernel. Another kernel, batch or precision then selects other experts for the same token.
+// Fix    Compute the gate in fp32: F.linear(x.float(), weight.float()), softmax(dtype=torch.float32).
+// Silent Scores in fp32 from their product on; dtypes that are not known; sampling of tokens, which indexes
+//        the logits first.
+// Tests  testdata/lint/MP309.md, tests/analyzer/rules/router_in_half_test.cpp
+
+#include <array>
+
+#include "analyzer/analyses/support.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
+#include "analyzer/region/calls.hpp"
+#include "analyzer/rules/rule.hpp"
+
+namespace mp::lint {
+namespace {
+
+constexpr int kFarthest = 12;
+
+bool selects(std::string_view op) { return op == "topk"; }
+
+// Ops through which scores go to their selection.
+bool passes_scores(const Call& call) {
+    constexpr std::array<std::string_view, 9> kOps{"softmax", "sigmoid", "add",      "div", "mul",
+                                                   "view",    "reshape", "softplus", "sqrt"};
+    constexpr std::array<std::string_view, 6> kCasts{"to", "float", "half", "bfloat16", "type", "contiguous"};
+    return any_of(call.op.name(), kOps) || any_of(leaf(call.name.str()), kCasts);
+}
+
+// The gate: a linear layer of the object.
+bool is_gate(const Call& call) {
+    return call.op.name() == "linear" && !call.args.empty() &&
+           (call.args.front().name.str().starts_with("self.") ||
+            (call.args.size() > 1 && call.args[1].name.str().starts_with("self.")));
+}
+
+void check_selection(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
+                     Findings& out) {
+    if (!is_python(f) || f.parent_class.empty() || call.args.empty()) return;
+    const Call* low = nullptr;
+    TensorDType found;
+    const Operand* value = &call.args.front();
+    const Call* made = call_of(f, *value);
+    for (int step = 0; made && step < kFarthest; ++step) {
+        TensorDType dtype = dtypes.of(f, *value);
+        if (is_low_precision(dtype.dtype)) low = made, found = std::move(dtype);
+        if (is_gate(*made) || !passes_scores(*made) || made->args.empty()) break;
+        value = &made->args.front();
+        made = call_of(f, *value);
+    }
+    if (!made || !is_gate(*made) || !low) return;
+    found.chain.insert(found.chain.begin(),
+                       {low->span, "the scores are " + std::string(label(found.dtype)) + " here"});
+    emit(context, f,
+         {.rule = "MP309",
+          .severity = Severity::warning,
+          .span = call.span,
+          .message = "top-k selects by scores in " + std::string(label(found.dtype)) +
+                     ": scores that rounding makes equal select by chance",
+          .fix = "compute the gate and its softmax in fp32, outside of autocast",
+          .notes = std::move(found.chain),
+          .function = {}},
+         out);
+}
+
+void check(const RuleContext& context, Findings& out) {
+    TensorDTypes dtypes(context);
+    for_each_op(context.program, selects,
+                [&](const Function& f, const Call& call) { check_selection(context, dtypes, f, call, out); });
+}
+
+}  // namespace
+
+extern constinit const Rule kRouterInHalf{.id = "MP309",
+                                          .name = "router-in-half",
+                                          .severity = Severity::warning,
+                                          .on_by_default = true,
+                                          .confirmed_by = "",
+                                          .triggers = {kLowDtypes, kRegions, kEngines},
+                                          .check = check};
+
+}  // namespace mp::lint

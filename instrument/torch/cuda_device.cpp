@@ -1,0 +1,162 @@
+#include "instrument/torch/cuda_device.hpp"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "instrument/torch/compat.hpp"
+#include "kernels/cuda/driver.hpp"
+#include "kernels/cuda/measure.hpp"
+
+// Older torches do not tell the driver's handle of a stream.
+#if MP_TORCH_AT_LEAST(2, 8)
+
+namespace mp::twin {
+namespace {
+
+constexpr std::size_t kDevices = 16;
+constexpr unsigned kPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE: every context may write there
+
+const c10::impl::DeviceGuardImplInterface& guard() {
+    return *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
+}
+
+cuda::Stream native(const c10::Stream& stream) {
+    return static_cast<cuda::Stream>(guard().getStreamNativeHandle(stream));
+}
+
+class Events final : public Device::Fence {
+public:
+    void add(const c10::Stream& stream) {
+        events_.emplace_back(c10::DeviceType::CUDA);
+        events_.back().record(stream);
+    }
+    bool passed() noexcept override {
+        try {
+            return std::all_of(events_.begin(), events_.end(), [](const c10::Event& e) { return e.query(); });
+        } catch (const std::exception&) {
+            return true;  // the device is lost, and the program learns of it by itself
+        }
+    }
+    void wait() noexcept override {
+        try {
+            for (const c10::Event& event : events_) event.synchronize();
+        } catch (const std::exception&) {
+        }
+    }
+
+private:
+    std::vector<c10::Event> events_;
+};
+
+class CudaDevice final : public Device {
+public:
+    bool serves(const at::Tensor& t) noexcept override {
+        return t.defined() && t.is_cuda() && static_cast<std::size_t>(t.get_device()) < kDevices &&
+               cuda::driver().complete();
+    }
+
+    bool captures() noexcept override {
+        int status = 0;
+        try {
+            const c10::Stream stream = guard().getStream(guard().getDevice());
+            return cuda::driver().capturing(native(stream), &status) == 0 && status != 0;
+        } catch (const std::exception&) {
+            return false;
+        }
+    }
+
+    void* pin(std::size_t bytes) noexcept override {
+        void* at = nullptr;
+        return cuda::driver().pin(&at, bytes, kPortable) == 0 ? at : nullptr;
+    }
+
+    bool statistics(at::Device device, const View* views, int count, TensorStats* stats,
+                    ExponentHistogram* histograms) noexcept override {
+        return launch(device, [&](auto& m, auto stream, auto& scratch) {
+            return m.statistics(stream, scratch, views, count, stats, histograms);
+        });
+    }
+    bool divergence(at::Device device, const View* real, const View* twin, int count,
+                    Divergence* into) noexcept override {
+        return launch(device, [&](auto& m, auto stream, auto& scratch) {
+            return m.divergence(stream, scratch, real, twin, count, into);
+        });
+    }
+    bool standstill(at::Device device, const View* before, const View* after, const View* wanted_before,
+                    const View* wanted_after, int count, cpu::Standstill* into) noexcept override {
+        return launch(device, [&](auto& m, auto stream, auto& scratch) {
+            return m.standstill(stream, scratch, before, after, wanted_before, wanted_after, count, into);
+        });
+    }
+    bool copy(const at::Tensor& t, void* to) noexcept override {
+        const auto from = reinterpret_cast<cuda::DeviceAddress>(t.data_ptr());
+        return launch(t.device(), [&](auto&, auto stream, auto&) {
+            return cuda::driver().read(to, from, t.element_size(), stream) == 0;
+        });
+    }
+
+    std::unique_ptr<Fence> fence() override {
+        auto events = std::make_unique<Events>();
+        const std::lock_guard lock(mutex_);
+        for (const c10::Stream& stream : std::exchange(used_, {})) events->add(stream);
+        return events;
+    }
+
+private:
+    // The kernels in the context of one GPU.
+    struct Gpu {
+        bool tried = false;
+        cuda::Measure measure;
+        std::map<cuda::Stream, cuda::Scratch> scratch;
+    };
+
+    template <typename Launch>
+    bool launch(at::Device device, const Launch& run) noexcept {
+        try {
+            const c10::DeviceGuard on(device);
+            const c10::Stream stream = guard().getStream(device);
+            const cuda::Stream handle = native(stream);
+            const std::lock_guard lock(mutex_);
+            Gpu& gpu = gpus_[static_cast<std::size_t>(device.index())];
+            if (!std::exchange(gpu.tried, true)) gpu.measure.load();
+            if (!gpu.measure.ready()) return false;
+            cuda::Scratch& scratch = gpu.scratch[handle];
+            if (!scratch.ready() && !scratch.make(handle)) return false;
+            if (!run(gpu.measure, handle, scratch)) return false;
+            if (std::find(used_.begin(), used_.end(), stream) == used_.end()) used_.push_back(stream);
+            return true;
+        } catch (const std::exception&) {
+            return false;
+        }
+    }
+
+    std::mutex mutex_;
+    std::array<Gpu, kDevices> gpus_;
+    std::vector<c10::Stream> used_;  // since the last fence
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device() {
+    return cuda::has_kernels() ? std::make_unique<CudaDevice>() : nullptr;
+}
+
+}  // namespace mp::twin
+
+#else
+
+namespace mp::twin {
+
+std::unique_ptr<Device> make_cuda_device() { return nullptr; }
+
+}  // namespace mp::twin
+
+#endif

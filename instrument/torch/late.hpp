@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "instrument/torch/device.hpp"
+#include "instrument/torch/ledger.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::twin {
+
+// Pinned memory for the figures of one step. It is given back when the step is complete.
+class Room {
+public:
+    explicit Room(Device& device) : device_(device) {}
+    // `count` objects, zeroed; null when the limit is reached.
+    template <typename T>
+    T* take(std::size_t count) {
+        return static_cast<T*>(take_bytes(count * sizeof(T)));
+    }
+    void clear() { chunk_ = used_ = 0; }
+
+private:
+    static constexpr std::size_t kChunk = 1 << 20;
+    static constexpr std::size_t kChunks = 64;
+    void* take_bytes(std::size_t bytes);
+
+    Device& device_;
+    std::vector<std::byte*> chunks_;  // pinned for the life of the process
+    std::size_t chunk_ = 0, used_ = 0;
+};
+
+// A step whose record waits for figures of a device.
+struct LateStep {
+    LateStep(trace::StepRecord r, Ledger::Entries o) : record(std::move(r)), ops(std::move(o)) {}
+
+    trace::StepRecord record;
+    Ledger::Entries ops;
+
+    // The record of a named tensor; null if the step has none.
+    trace::TensorRecord* tensor(trace::TensorKind, std::string_view name);
+
+private:
+    std::unordered_map<std::string, std::size_t> tensors_;
+};
+
+// Measures tensors on a device. Its figures come later than the calls: each measure gives the place of a figure, and
+// then() says what to do with it when the figures of the step are complete. Steps are completed in their order. On the
+// CPU nothing is late, and serves() is false. Safe from any thread.
+class Late {
+public:
+    explicit Late(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+    bool serves(const at::Tensor& t) noexcept { return device_ && device_->serves(t); }
+    bool captures() noexcept { return device_ && device_->captures(); }
+
+    // Null when the tensor cannot be measured.
+    const TensorStats* statistics(const at::Tensor&, const ExponentHistogram** histogram = nullptr);
+    // The same for an input of an op. Most inputs are results of this step, whose statistics are remembered.
+    const TensorStats* input_statistics(const at::Tensor&);
+    // A result that the op did not write in place.
+    void remember(const at::Tensor&, const TensorStats*);
+    const Divergence* divergence(const at::Tensor& real, const at::Tensor& twin);
+    const cpu::Standstill* standstill(const at::Tensor& before, const at::Tensor& after,
+                                      const at::Tensor& wanted_before, const at::Tensor& wanted_after);
+    // The value of a tensor of one element.
+    class Value {
+    public:
+        bool known() const { return bytes_ != nullptr; }
+        double get() const;
+
+    private:
+        friend class Late;
+        const void* bytes_ = nullptr;
+        at::ScalarType type_ = at::ScalarType::Undefined;
+    };
+    Value value(const at::Tensor&);
+
+    using Completion = std::function<void(LateStep&)>;
+    void then(Completion);
+
+    // The step ends. If figures are missing, of this step or one before it, the record is kept until they are there.
+    // Every record that is complete goes to `write`, in order.
+    using Write = std::function<void(trace::StepRecord&)>;
+    void end_step(trace::StepRecord, Ledger::Entries, const Write& write);
+    // At the end of the program: waits.
+    void finish(const Write& write);
+
+private:
+    struct Step {
+        LateStep figures;
+        std::vector<Completion> completions;
+        std::unique_ptr<Room> room;
+        std::unique_ptr<Device::Fence> fence;
+    };
+
+    // A tensor as it was: the weak pointer keeps the address in use.
+    struct Known {
+        c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+        std::int64_t version;
+        const TensorStats* stats;
+    };
+
+    void write_complete(bool wait, const Write& write);
+    template <typename T>
+    T* take(std::size_t count = 1);
+
+    const std::unique_ptr<Device> device_;
+    std::mutex mutex_;
+    std::unique_ptr<Room> room_;                               // of the step that runs
+    std::vector<std::unique_ptr<Room>> rooms_;                 // free
+    std::vector<Completion> completions_;                      // of the step that runs
+    std::unordered_map<const c10::TensorImpl*, Known> known_;  // of the step that runs
+    std::deque<Step> steps_;                                   // ended, not complete
+};
+
+}  // namespace mp::twin

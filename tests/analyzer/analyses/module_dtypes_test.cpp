@@ -1,0 +1,128 @@
+#include "tests/analyzer/rules/python_facts.hpp"
+
+// Through MP501, which asks for the dtype of the parameters of an optimizer.
+
+namespace mp::lint::test {
+namespace {
+
+std::string function(int line, const std::string& name, const std::string& params, const std::string& facts) {
+    return "  func " + std::to_string(line) + ":5 " + name + " kind=python params=[" + params + "]\n" + facts;
+}
+
+std::string method(int line, const std::string& name, const std::string& params, const std::string& facts) {
+    return "  func " + std::to_string(line) + ":5 t.Trainer." + name +
+           " kind=python parent_class=t.Trainer params=[{object name=self} " + params + "]\n" + facts;
+}
+
+std::string optimizer(int line, const std::string& module, int parameters) {
+    const std::string at = "    call " + std::to_string(line);
+    return at + ":30 ?.parameters kind=method args=[{other " + module + "}] result.shape=other\n" + at +
+           ":5 torch.optim.AdamW kind=constructor args=[{other call=" + std::to_string(parameters) + "}]\n";
+}
+
+std::string cast(int line, const std::string& module, const std::string& dtype = "bf16") {
+    return "    call " + std::to_string(line) + ":5 ?.to kind=method args=[{other " + module + "} {" + dtype +
+           " dtype}] result.dtype=" + dtype + " result.shape=other\n";
+}
+
+std::vector<std::string> mp501(const std::string& functions) {
+    return lint("MP501", {"unit t.py language=python\n" + functions});
+}
+
+const std::string kModel = "param=0 name=model";
+const std::string kSelfModel = "name=self.model";
+
+std::string call_of_method(int line, const std::string& name) {
+    return "    call " + std::to_string(line) + ":5 t.Trainer." + name + " kind=method callee=t.Trainer." +
+           name + " args=[{object param=0 name=self}]\n";
+}
+
+std::string trainer(const std::string& order) {
+    return method(1, "__init__", "{other name=model}",
+                  "    setting 1:5 self.model value.shape=other value.param=1\n" + order) +
+           method(10, "cast", "", cast(11, kSelfModel)) +
+           method(20, "optimize", "", optimizer(21, kSelfModel, 0));
+}
+
+}  // namespace
+
+TEST(ModuleDTypes, CastInPlaceBeforeIt) {
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}", cast(2, kModel) + optimizer(3, kModel, 1))),
+                ElementsAre("error 3"));
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}",
+                               cast(2, kModel) + cast(3, kModel, "fp32") + optimizer(4, kModel, 2))),
+                IsEmpty());
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}", optimizer(2, kModel, 0) + cast(3, kModel))),
+                IsEmpty());
+}
+
+TEST(ModuleDTypes, CastOnOneBranchIsNotProven) {
+    const std::string branches =
+        "    block to=[{1 condition=low} {2 condition=low when=false}]\n    block to=[2]\n    block leaves\n";
+    std::string conditional = cast(2, kModel);
+    conditional.insert(conditional.size() - 1, " block=1");
+    std::string after = optimizer(3, kModel, 1);
+    for (std::size_t at = 0; (at = after.find('\n', at)) != std::string::npos; at += 9)
+        after.insert(at, " block=2");
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}", branches + conditional + after)),
+                ElementsAre("warning 3"));
+}
+
+TEST(ModuleDTypes, CastInAnotherMethodThatRanBefore) {
+    EXPECT_THAT(mp501(trainer(call_of_method(2, "cast") + call_of_method(3, "optimize"))),
+                ElementsAre("error 21"));
+}
+
+TEST(ModuleDTypes, CastInAMethodThatRunsLaterOrNeverIsSilent) {
+    EXPECT_THAT(mp501(trainer(call_of_method(2, "optimize") + call_of_method(3, "cast"))), IsEmpty());
+    EXPECT_THAT(mp501(trainer(call_of_method(2, "optimize"))), IsEmpty());
+}
+
+TEST(ModuleDTypes, CastByAHelperAndByTheCaller) {
+    const std::string helper = function(10, "t.prepare", "{other name=net}", cast(11, "param=0 name=net"));
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=model}",
+                               "    call 2:5 t.prepare callee=t.prepare args=[{other param=0 name=model}]\n" +
+                                   optimizer(3, kModel, 1)) +
+                      helper),
+                ElementsAre("error 3"));
+    EXPECT_THAT(mp501(function(1, "t.f", "{other name=net}",
+                               cast(2, "param=0 name=net") +
+                                   "    call 3:5 t.make callee=t.make args=[{other param=0 name=net}]\n") +
+                      function(10, "t.make", "{other name=model}", optimizer(11, kModel, 0))),
+                ElementsAre("error 11"));
+}
+
+TEST(ModuleDTypes, ParameterThatOneOfTwoCallersCastsIsNotProven) {
+    const auto caller = [](int line, const std::string& name, const std::string& before, int at) {
+        return function(line, name, "{other name=net}",
+                        before + "    call " + std::to_string(at) +
+                            ":5 t.make callee=t.make args=[{other param=0 name=net}]\n");
+    };
+    EXPECT_THAT(mp501(caller(1, "t.low", cast(2, "param=0 name=net"), 3) + caller(5, "t.other", "", 6) +
+                      function(10, "t.make", "{other name=model}", optimizer(11, kModel, 0))),
+                ElementsAre("warning 11"));
+}
+
+TEST(ModuleDTypes, UnknownDTypeEndsTheSearch) {
+    EXPECT_THAT(
+        mp501(function(1, "t.f", "{other name=model} {other name=dtype}",
+                       cast(2, kModel) +
+                           "    call 3:5 ?.to kind=method args=[{other param=0 name=model} {other param=1 "
+                           "name=dtype text=dtype}] result.shape=other\n" +
+                           optimizer(4, kModel, 2))),
+        IsEmpty());
+}
+
+TEST(ModuleDTypes, CheckpointDecides) {
+    const auto loaded = [](const std::string& dtype) {
+        return function(
+            1, "t.f", "{other name=name}",
+            "    call 2:5 transformers.AutoModel.from_pretrained args=[{other param=0 name=name}" + dtype +
+                "] result.shape=module result.name=model\n" + optimizer(3, "call=0 name=model", 1));
+    };
+    EXPECT_THAT(mp501(loaded(" {constant='auto' keyword=dtype}")), ElementsAre("warning 3"));
+    EXPECT_THAT(mp501(loaded("")), ElementsAre("note 3"));
+    EXPECT_THAT(mp501(loaded(" {fp32 dtype keyword=dtype}")), IsEmpty());
+}
+
+}  // namespace mp::lint::test

@@ -1,0 +1,71 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "tests/analyzer/python/facts_of.hpp"
+
+namespace mp::lint::python {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// The arguments of the reads of items in `def f(m, e)` with this body.
+std::vector<std::string> items_of(const std::string& body) {
+    std::vector<std::string> items;
+    for (const std::string& call : calls_of("def f(m, e):\n" + body, "f"))
+        if (call.starts_with("?.__next__")) items.push_back(call);
+    return items;
+}
+
+TEST(PythonLoops, TensorsOfAModuleAreReadByCalls) {
+    EXPECT_THAT(items_of("  for p in m.parameters(): p.a()\n"), ElementsAre("?.__next__(#0)"));
+    EXPECT_THAT(items_of("  for n, p in m.named_parameters(): p.a()\n"), ElementsAre("?.__next__(#0)"));
+    EXPECT_THAT(items_of("  s = m.state_dict()\n  for k, v in s.items(): v.a()\n"),
+                ElementsAre("?.__next__(#1)"));
+    EXPECT_THAT(items_of("  for p in list(m.buffers()): p.a()\n"), ElementsAre("?.__next__(#0)"));
+    EXPECT_THAT(items_of("  x = [p for p in m.parameters()]\n"), ElementsAre("?.__next__(#0)"));
+}
+
+TEST(PythonLoops, ZippedModulesHaveOneReadEach) {
+    EXPECT_THAT(items_of("  for a, b in zip(e.parameters(), m.parameters()): a.mul_(b)\n"),
+                ElementsAre("?.__next__(#0)", "?.__next__(#1)"));
+    EXPECT_THAT(items_of("  for i, (a, b) in enumerate(zip(e.parameters(), m.parameters())): a.mul_(b)\n"),
+                ElementsAre("?.__next__(#0)", "?.__next__(#1)"));
+}
+
+TEST(PythonLoops, OtherLoopsHaveNoReads) {
+    EXPECT_THAT(items_of("  for x in m.modules(): x.a()\n  for k, v in e.items(): v.a()\n"), IsEmpty());
+}
+
+bool is_lost(const std::string& loop) {
+    const auto facts = facts_of("def f(m, x):\n" + loop, "f");
+    return std::ranges::any_of(facts, [](const std::string& fact) { return fact.ends_with(" unused"); });
+}
+
+TEST(PythonLoops, CastsThatNothingReadsAreUnused) {
+    EXPECT_TRUE(is_lost("  for p in m.parameters():\n    p = p.float()\n"));
+    EXPECT_TRUE(
+        is_lost("  for p in m.parameters():\n    if x:\n      p = p.float()\n    else:\n      p.a()\n"));
+    EXPECT_TRUE(is_lost("  for p in m.parameters():\n    p = p.float()\n  for p in m.parameters(): p.a()\n"));
+    EXPECT_TRUE(is_lost("  for p in m.parameters():\n    p = p.float()\n  y = [p for p in x]\n"));
+    EXPECT_TRUE(is_lost("  x.half()\n"));
+}
+
+TEST(PythonLoops, CastsThatAreReadAreUsed) {
+    EXPECT_FALSE(is_lost("  for p in m.parameters():\n    p = p.float()\n    x.append(p)\n"));
+    EXPECT_FALSE(is_lost("  for p in m.parameters():\n    p = p.float()\n  return p\n"));
+    EXPECT_FALSE(is_lost("  for p in m.parameters():\n    if x:\n      p = p.float()\n    x.append(p)\n"));
+    EXPECT_FALSE(is_lost("  for p in m.parameters():\n    while x.a():\n      p = p.float()\n"));
+    EXPECT_FALSE(is_lost("  while x:\n    x.append(p)\n    for p in m.parameters():\n      p = p.float()\n"));
+    EXPECT_FALSE(is_lost("  x = x.half()\n"));
+    EXPECT_FALSE(is_lost("  for p in m.parameters():\n    p.data = p.data.float()\n"));
+}
+
+}  // namespace
+}  // namespace mp::lint::python

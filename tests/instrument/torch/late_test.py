@@ -1,0 +1,65 @@
+"""Figures that come late, as those of a GPU do, give the report that figures at once give.
+
+    late_test.py        needs MP_TRACE and the test adapters beside it
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TRACE = os.environ["MP_TRACE"]
+ADAPTERS = os.path.join(os.path.dirname(os.path.dirname(TRACE)), "test-adapters")
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+PROGRAM = os.path.join(ROOT, "testdata/programs/numerics/seeded_gpt.py")
+OF_THE_RUN = {"pid", "started", "wall_ms", "run"}  # differ from run to run
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items() if k not in OF_THE_RUN}
+    return [timeless(v) for v in value] if isinstance(value, list) else value
+
+
+def differences(a, b, path=""):
+    """Up to a few paths at which two reports differ."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return [d for key in a for d in differences(a[key], b[key], f"{path}/{key}")][:5]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [d for i, (x, y) in enumerate(zip(a, b)) for d in differences(x, y, f"{path}[{i}]")][:5]
+    return [] if a == b else [f"{path}: {str(a)[:80]} and {str(b)[:80]}"]
+
+
+@unittest.skipUnless(os.path.exists(PYTHON), "no torch in .venv")
+class Late(unittest.TestCase):
+    def report(self, mode, bug, late):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **({"MP_TRACE_TEST_LATE": late} if late else {})}
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([TRACE, "-q", "--mode", mode, "--adapters", ADAPTERS, "-o", "run", "--", PYTHON, PROGRAM,
+                            "--bug", bug], cwd=folder, env=environment, check=True, capture_output=True)
+            told = subprocess.run([TRACE, "report", "run", "--json", "-"], cwd=folder, capture_output=True, check=True)
+        return timeless(json.loads(told.stdout))
+
+    def check(self, mode, bug):
+        at_once = self.report(mode, bug, "")
+        self.assertTrue(at_once["steps"])
+        for steps in ("1", "20"):  # 20: every figure comes at the end of the program
+            self.assertEqual(differences(at_once, self.report(mode, bug, steps)), [], steps)
+
+    def test_an_overflow_and_what_follows_it(self):
+        self.check("trajectory", "overflow")
+
+    def test_a_sum_that_absorbs(self):
+        self.check("trajectory", "accum")
+
+    def test_watch(self):
+        self.check("watch", "overflow")
+
+    def test_local(self):
+        self.check("local", "stagnate")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
