@@ -155,9 +155,10 @@ HWY_INLINE void widen_group(const typename F::Raw* p, double* out) {
     for (std::size_t i = 0; i < kGroup; i += kLanes64) hn::StoreU(F::load(p + i), D64(), out + i);
 }
 
-// NaN of e4m3 loads as a number.
+// Loads of formats with a smaller range than fp32 make numbers of NaN and infinity: of e4m3 always, of the others
+// where the instruction set has no conversion from fp16. Both become NaN.
 template <class F>
-void restore_nan(const typename F::Raw* p, std::size_t n, double* out) {
+void restore_nonfinite(const typename F::Raw* p, std::size_t n, double* out) {
     for (std::size_t i = 0; i < n; ++i)
         if ((p[i] & F::kMagnitude) >= F::kBeyondFinite) out[i] = __builtin_nan("");
 }
@@ -172,7 +173,7 @@ void widen_block(const void* data, std::size_t elements, double* out) {
         widen_group<F>(Tail<F>(p + i, elements - i).values, group);
         std::memcpy(out + i, group, (elements - i) * sizeof(double));
     }
-    if constexpr (!F::kTable.has_infinity()) restore_nan<F>(p, elements, out);
+    if constexpr (F::kTable.exponent_bits < 8) restore_nonfinite<F>(p, elements, out);
 }
 
 // The value of a magnitude's pattern. Used once per block, for extremes.

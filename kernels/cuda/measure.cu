@@ -81,7 +81,7 @@ __device__ void add_bins(const U32* columns, U64* bins) {
     }
 }
 
-// Moves a tensor's bins to pinned memory and clears them for the next launch. Bin 0 also counted zeros and what replaced nothing.
+// Moves a tensor's bins to pinned memory and clears them for the next launch. Bin 0 also counted the zeros.
 __device__ void hand_over_bins(U64* bins, U64* out, U64 zeros) {
     for (U32 bin = threadIdx.x; bin < kBins; bin += kThreads) {
         const U64 count = read_fresh(bins + bin);

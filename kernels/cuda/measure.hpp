@@ -70,10 +70,10 @@ public:
     bool ready() const noexcept { return module_ != nullptr; }
 
     // All of these launch on `stream` and return. Data addresses of the views are device addresses. results[i] is
-    // written, not added to; it belongs to element i of the lists, and is valid once an event recorded after the call
-    // has passed. Results are pinned host memory that the device can address as the host does (cuMemHostAlloc, PyTorch's
-    // pinned tensors). If a list does not fit one launch, several follow each other. At the first fault nothing more
-    // is launched; an unsupported tensor is found before the first launch.
+    // written, not added to; it belongs to element i of the lists, and is valid once an event recorded after the
+    // call has passed. Results are pinned host memory that the device can address as the host does
+    // (cuMemHostAlloc, PyTorch's pinned tensors). If a list does not fit one launch, several follow each other.
+    // At the first fault nothing more is launched; an unsupported tensor is found before the first launch.
     Outcome statistics(Stream, Scratch&, const cpu::TensorView* tensors, int count, TensorStats* results,
                        ExponentHistogram* histograms = nullptr) const noexcept;
     Outcome divergence(Stream, Scratch&, const cpu::TensorView* real, const cpu::TensorView* twin, int count,

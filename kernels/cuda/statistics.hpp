@@ -3,11 +3,11 @@
 #include "kernels/cuda/list.hpp"
 #include "kernels/numerics/tensor_stats.hpp"
 
-// Statistics of a tensor: what each thread does. A thread takes a few vectors of 16 bytes at once ("a chunk"). Sums of
-// a chunk start in fp32, in four lanes of at most 8 values, after the chunk is scaled by a power of two to below 2; they
-// go on in fp64. Where the squares of a chunk cancel, its mean is subtracted first, from the registers. A chunk with
-// NaN or infinity is added element by element in fp64. All means are taken relative to the tensor's first value
-// ("pivot"), so that the totals of threads and blocks only add up.
+// Statistics of a tensor: what each thread does. A thread takes a few vectors of 16 bytes at once ("a chunk"). Sums
+// of a chunk start in fp32, in four lanes of at most 8 values, after the chunk is scaled by a power of two to below
+// 4; they go on in fp64. Where the squares of a chunk cancel, its mean is subtracted first, from the registers. A
+// chunk with NaN or infinity is added element by element in fp64. All means are taken relative to the tensor's
+// first value ("pivot"), so that the totals of threads and blocks only add up.
 
 namespace mp::cuda {
 
