@@ -59,8 +59,8 @@ struct Invocation {
 Invocation make_invocation(const CompileCommand&, const ExtractOptions&);
 
 // Runs the passes and returns the facts; runs them again with our headers if the installed ones are incomplete
-// or too old for the code, and returns the cleaner unit. Never throws and never exits: a unit that does not parse has state
-// `partial` or `failed`, and Coverage contains the reasons. clang may still crash, so callers run this in a
+// or too old for the code, and returns the cleaner unit. Never throws and never exits: a unit that does not parse has
+// state `partial` or `failed`, and Coverage contains the reasons. clang may still crash, so callers run this in a
 // separate process.
 Unit extract(const Invocation&, const ExtractOptions&);
 

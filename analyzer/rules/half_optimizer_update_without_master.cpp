@@ -249,7 +249,8 @@ private:
         bool masters = files_.keep_masters(f.span.file, name);
         for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
         if (masters) return false;
-        const bool proven = found.proven && !uncertain && code_kind(context_, f.span.file) == CodeKind::product;
+        const bool proven =
+            found.proven && !uncertain && code_kind(context_, f.span.file) == CodeKind::product;
         const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
                                               keyword_argument(*found.loaded, "torch_dtype"));
         Severity severity = proven ? error_if_proven(found.dtype) : Severity::warning;

@@ -45,7 +45,4 @@ public:
     virtual std::unique_ptr<Fence> fence() = 0;
 };
 
-// The device whose tensors are measured where they are; null if there is none.
-std::unique_ptr<Device> make_device();
-
 }  // namespace mp::twin

@@ -8,8 +8,8 @@
 
 namespace mp::twin {
 
-// Computes the figures of one op and adds them to the ledger, on the CPU at once, on a device when the step is complete.
-// Safe to call from any thread, under TwinScope.
+// Computes the figures of one op and adds them to the ledger: on the CPU at once, on a device when the step is
+// complete. Safe to call from any thread, under TwinScope.
 
 // One result of an op, with the twin's result and, if it was run, that of the fp32 op on the real inputs.
 struct Measured {

@@ -7,6 +7,7 @@
 #include "instrument/torch/control.hpp"
 #include "instrument/torch/coverage_counters.hpp"
 #include "instrument/torch/current_step.hpp"
+#include "instrument/torch/devices.hpp"
 #include "instrument/torch/faults.hpp"
 #include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"

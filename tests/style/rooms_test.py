@@ -30,12 +30,14 @@ FENCED = [
 # Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
 LAYERS = {
     "instrument/torch": """
-        collective_records compat control current_step end_summary pool site test_hooks
+        collective_records compat control current_step device end_summary pool site test_hooks
         op_info recording safetensors tensors thread_state
-        call layers notes shadow_map work
-        call_path collectives coverage_counters faults losses parameters
+        call cuda_device late_cpu layers notes shadow_map work
+        call_path collectives coverage_counters devices faults
         shadow_arguments sources
         ledger
+        late
+        losses parameters
         parts
         measure memory_notes saved_state step_tensors
         sample step_clock

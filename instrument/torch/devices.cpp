@@ -1,4 +1,4 @@
-#include "instrument/torch/device.hpp"
+#include "instrument/torch/devices.hpp"
 
 #include "instrument/torch/cuda_device.hpp"
 #include "instrument/torch/test_hooks.hpp"
