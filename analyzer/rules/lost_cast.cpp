@@ -44,11 +44,25 @@ Held held_by(const Call& listing) {
     return {.what = "the module keeps its parameter", .fix = "assign to its .data, or cast the module"};
 }
 
+// parameters(), list(net.buffers()), state_dict().items(). Any other list may hold modules, which a cast changes in
+// place.
+bool lists_tensors(const Function& f, const Call& listing) {
+    constexpr std::array<std::string_view, 5> kTensors{"parameters", "named_parameters", "buffers",
+                                                       "named_buffers", "state_dict"};
+    constexpr int kDeepest = 3;
+    const Call* at = &listing;
+    for (int step = 0; at && step < kDeepest; ++step) {
+        if (any_of(leaf(at->name.str()), kTensors)) return true;
+        at = at->args.empty() ? nullptr : call_of(f, at->args.back());
+    }
+    return false;
+}
+
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (!call.unused || !is_python(f) || call.args.empty()) return;
     const DType dtype = cast_to(call);
     const Call* listing = is_float(dtype) ? listing_of(f, call.args.front()) : nullptr;
-    if (!listing) return;
+    if (!listing || !lists_tensors(f, *listing)) return;
     const Held held = held_by(*listing);
     emit(context, f,
          {.rule = "MP606",
