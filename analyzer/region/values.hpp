@@ -37,7 +37,10 @@ public:
     // Empty when one of them is not known.
     std::vector<Candidate> callees(const Function&, const Operand&);
     // Drops the answers, after facts have changed.
-    void forget() { known_.clear(); }
+    void forget() {
+        known_.clear();
+        objects_.clear();
+    }
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
 

@@ -5,8 +5,8 @@
 //        the same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
 // Fix    Compute with the index or count in float; convert the result.
 // Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans,
-//        constants that are exact. A count of unknown size that is converted explicitly is a note:
-//        dequantisation looks the same.
+//        constants that are exact. An index or a divisor of unknown size is a warning, because it may be small;
+//        any other integer that is converted explicitly is a note: dequantisation looks the same.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <array>
@@ -41,7 +41,7 @@ std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     if (bound != 0 && bound < first) return std::nullopt;
     const bool counts =
         from.loop_index || cast.loop_index || cast.role == Role::divisor || from.role == Role::divisor;
-    if (counts) return error_if_proven(cast.to);
+    if (counts) return bound != 0 ? error_if_proven(cast.to) : Severity::warning;
     if (from.form == CastForm::implicit || from.form == CastForm::assign) return Severity::warning;
     return Severity::note;
 }

@@ -82,6 +82,7 @@ MP_HD inline Share<Tensors> share_of(const List<Tensors, Bytes>& list, U32 index
     share.elements = entry.elements;
     if (entry.dims != 0) {
         share.elements = 1;
+#pragma unroll 1
         for (int i = 0; i < entry.dims; ++i) share.elements *= share.axes[i].size;
     }
     share.block = block - entry.first_block;
@@ -108,6 +109,7 @@ MP_HD inline U32 entry_of(const List<Tensors, Bytes>& list, U32 block) {
 template <int Tensors>
 MP_HD inline void offsets_of(const Share<Tensors>& share, U64 k, std::int64_t (&offset)[Tensors]) {
     for (int t = 0; t < Tensors; ++t) offset[t] = 0;
+#pragma unroll 1
     for (int i = share.dims - 1; i >= 0; --i) {
         const U64 size = share.axes[i].size;
         const U64 next = (k | size) >> 32 == 0 ? static_cast<U32>(k) / static_cast<U32>(size) : k / size;
@@ -136,20 +138,19 @@ struct Totals {
     MP_HD void merge(const Totals& other) {
         for (int i = 0; i < Sums; ++i) sums[i] += other.sums[i];
         for (int i = 0; i < Counts; ++i) counts[i] += other.counts[i];
-        for (int i = 0; i < Maxima; ++i)
-            maxima[i] = maxima[i] > other.maxima[i] ? maxima[i] : other.maxima[i];
+        for (int i = 0; i < Maxima; ++i) maxima[i] = larger(maxima[i], other.maxima[i]);
     }
     MP_HD void store(U64* to) const {
         for (int i = 0; i < Sums; ++i) to[i] = bits_of(sums[i]);
         for (int i = 0; i < Counts; ++i) to[Sums + i] = counts[i];
         for (int i = 0; i < Maxima; ++i) to[Sums + Counts + i] = maxima[i];
     }
-    MP_HD void merge(const U64* from) {
-        Totals other;
-        for (int i = 0; i < Sums; ++i) other.sums[i] = as_double(from[i]);
-        for (int i = 0; i < Counts; ++i) other.counts[i] = from[Sums + i];
-        for (int i = 0; i < Maxima; ++i) other.maxima[i] = from[Sums + Counts + i];
-        merge(other);
+    MP_HD static Totals read(const U64* from) {
+        Totals all;
+        for (int i = 0; i < Sums; ++i) all.sums[i] = as_double(from[i]);
+        for (int i = 0; i < Counts; ++i) all.counts[i] = from[Sums + i];
+        for (int i = 0; i < Maxima; ++i) all.maxima[i] = from[Sums + Counts + i];
+        return all;
     }
 };
 

@@ -108,7 +108,7 @@ public:
     // Returns false when the list is full. Until launch(), an entry's first block holds its tiles.
     bool add(const Job<Tensors>& job, const Placed<Tensors>& placed, U32 result, U32 most) {
         if (count() >= most || front_ + placed.bytes() > back_ || result > 0xFFFF) return false;
-        Entry<Tensors>& entry = reinterpret_cast<Entry<Tensors>*>(list_.room)[list_.head.entries++];
+        Entry<Tensors>& entry = entries()[list_.head.entries++];
         front_ += sizeof entry;
         for (int t = 0; t < Tensors; ++t)
             entry.data[t] = t < job.given ? static_cast<const char*>(job.views[t]->data) : nullptr;
@@ -123,16 +123,18 @@ public:
         return true;
     }
 
-    // Gives each tensor its blocks, so that there are about `places` of them and all have the same number of tiles.
+    // Gives each tensor its blocks, all of about the same number of tiles, and not more than run at once: a few that
+    // wait for a place would double the time.
     void divide(U32 places) {
-        const U64 most = kMaxBlocks - count();
-        const U64 blocks = places < most ? places : most;
-        const U64 each = tiles_ <= blocks ? 1 : (tiles_ + blocks - 1) / blocks;
+        const U64 room = kMaxBlocks - count(), wanted = places > 0 ? places : 1;
+        const U64 most = wanted < room ? wanted : room;
+        U64 each = (tiles_ + most - 1) / most;
+        for (int i = 0; i < 16 && count() < most && blocks_of(each) > most; ++i) each += (each + 7) / 8;
         U32 next = 0;
-        auto* entries = reinterpret_cast<Entry<Tensors>*>(list_.room);
         for (U32 i = 0; i < count(); ++i) {
-            const auto own = static_cast<U32>((entries[i].first_block + each - 1) / each);
-            entries[i].first_block = next;
+            Entry<Tensors>& entry = entries()[i];
+            const U32 own = blocks_of(entry, each);
+            entry.first_block = next;
             next += own;
         }
         list_.head.blocks = next;
@@ -146,6 +148,16 @@ public:
 
 private:
     static constexpr U32 kManyTiles = 1u << 30;
+
+    Entry<Tensors>* entries() { return reinterpret_cast<Entry<Tensors>*>(list_.room); }
+    static U32 blocks_of(const Entry<Tensors>& entry, U64 each) {
+        return static_cast<U32>((entry.first_block + each - 1) / each);
+    }
+    U64 blocks_of(U64 each) {
+        U64 blocks = 0;
+        for (U32 i = 0; i < count(); ++i) blocks += blocks_of(entries()[i], each);
+        return blocks;
+    }
 
     void write_axes(Entry<Tensors>& entry, const Layout& layout) {
         back_ -= static_cast<U32>(entry.dims * sizeof(Axis<Tensors>));

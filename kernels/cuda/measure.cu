@@ -22,54 +22,92 @@ template <class T>
 __device__ T shuffled(T x, int distance) {
     return __shfl_down_sync(0xFFFFFFFFu, x, distance);
 }
+__device__ U64 shuffled(U64 x, int distance) {
+    return __shfl_down_sync(0xFFFFFFFFu, static_cast<unsigned long long>(x), distance);
+}
 
+// Adds up a warp; lane 0 gets the totals. Loops stay loops: a cold kernel waits for its instructions.
 template <class Total>
-__device__ Total sum_of_warp(Total total) {
-#pragma unroll
+__device__ void sum_warp(Total& total) {
+#pragma unroll 1
     for (int distance = 16; distance > 0; distance /= 2) {
-        Total other;
 #pragma unroll
-        for (int i = 0; i < Total::kSums; ++i) other.sums[i] = shuffled(total.sums[i], distance);
-#pragma unroll
-        for (int i = 0; i < Total::kCounts; ++i)
-            other.counts[i] = shuffled(static_cast<unsigned long long>(total.counts[i]), distance);
+        for (int i = 0; i < Total::kSums; ++i) total.sums[i] += shuffled(total.sums[i], distance);
 #pragma unroll
         for (int i = 0; i < Total::kMaxima; ++i)
-            other.maxima[i] = shuffled(static_cast<unsigned long long>(total.maxima[i]), distance);
-        total.merge(other);
+            total.maxima[i] = larger(total.maxima[i], shuffled(total.maxima[i], distance));
     }
-    return total;
-}
-
-// Adds up a block's threads; thread 0 gets the totals.
-template <class Total>
-__device__ Total sum_of_block(const Total& mine, U64 (*room)[Total::kWords]) {
-    const U32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const Total of_warp = sum_of_warp(mine);
-    __syncthreads();  // `room` may still be read
-    if (lane == 0) of_warp.store(room[warp]);
-    __syncthreads();
-    Total all = Total::none();
-    if (threadIdx.x == 0)
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < Total::kCounts; ++i) any = any || total.counts[i] != 0;
+    if (!__any_sync(0xFFFFFFFFu, any)) return;
 #pragma unroll 1
-        for (U32 w = 0; w < kWarps; ++w) all.merge(room[w]);
-    return all;
+    for (int distance = 16; distance > 0; distance /= 2)
+#pragma unroll
+        for (int i = 0; i < Total::kCounts; ++i) total.counts[i] += shuffled(total.counts[i], distance);
 }
 
-// Whether this block is the last one of its tensor to come here.
-__device__ bool is_last(U32* ticket, U32 blocks) {
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(ticket, 1u) == blocks - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
+// Two values of one word of the totals. No branches, so that several are in flight.
+template <class Total>
+__device__ U64 merged(int word, U64 a, U64 b) {
+    const U64 sum = bits_of(as_double(a) + as_double(b)), count = a + b, maximum = larger(a, b);
+    return word < Total::kSums ? sum : word < Total::kSums + Total::kCounts ? count : maximum;
 }
 
 __device__ U64 read_fresh(const U64* from) {
     return __ldcg(reinterpret_cast<const unsigned long long*>(from));
+}
+
+// Rows of words in shared memory, one for each warp, or for each group of threads that reads blocks' totals.
+template <class Total>
+struct Rows {
+    static constexpr U32 kWords = Total::kWords;
+    static constexpr U32 kPitch = kWords <= 16 ? 16 : 32;
+    static constexpr U32 kGroups = kThreads / kPitch;
+    static constexpr U32 kRows = kGroups > kWarps ? kGroups : kWarps;
+    U64 word[kRows][kWords];
+
+    // Thread w < kWords returns word w of the sum of the first `rows` rows.
+    __device__ U64 sum(U32 rows) const {
+        if (threadIdx.x >= kWords) return 0;
+        U64 all = word[0][threadIdx.x];
+#pragma unroll 1
+        for (U32 r = 1; r < rows; ++r)
+            all = merged<Total>(static_cast<int>(threadIdx.x), all, word[r][threadIdx.x]);
+        return all;
+    }
+    // Fills a row per group from the totals of blocks, each word by one thread.
+    __device__ void read(const U64* partials, U32 blocks) {
+        const U32 group = threadIdx.x / kPitch, at = threadIdx.x % kPitch;
+        if (at >= kWords) return;
+        constexpr int kAtOnce = 8;  // loads
+        U64 all = 0;
+#pragma unroll 1
+        for (U32 b = group; b < blocks; b += kAtOnce * kGroups) {
+            U64 next[kAtOnce];
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i) {
+                const U64 block = b + i * kGroups;
+                next[i] = block < blocks ? read_fresh(partials + block * kWords + at) : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i) all = merged<Total>(static_cast<int>(at), all, next[i]);
+        }
+        word[group][at] = all;
+    }
+};
+
+// Whether this block is the last one of its tensor to come here. What the blocks before have stored is then visible.
+__device__ bool is_last(U32* ticket, U32 blocks) {
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(ticket, 1u) == blocks - 1;
+        if (last) __threadfence();
+    }
+    __syncthreads();
+    return last;
 }
 
 // Adds a block's columns to the tensor's bins in device memory.
@@ -99,7 +137,7 @@ template <class Measure, class List>
 __device__ void run(const List& list) {
     using Total = typename Measure::Total;
     constexpr bool kHistogram = kHasHistogram<Measure>;
-    __shared__ U64 room[kWarps][Total::kWords];
+    __shared__ Rows<Total> rows;
     __shared__ U32 columns[kHistogram ? kBins * 32 : 1];
     const U32 index = entry_of(list, blockIdx.x);
     const auto share = share_of(list, index, blockIdx.x);
@@ -109,39 +147,36 @@ __device__ void run(const List& list) {
         measure.histogram.column = columns + threadIdx.x % 32;
         __syncthreads();
     }
-    Total total = sum_of_block(measure.take(share, threadIdx.x), room);
+    {
+        Total mine = measure.take(share, threadIdx.x);
+        sum_warp(mine);
+        if (threadIdx.x % 32 == 0) mine.store(rows.word[threadIdx.x / 32]);
+    }
+    __syncthreads();
+    U64 word = rows.sum(kWarps);
     U64* const bins = kHistogram ? list.head.bins + U64{index} * kBins : nullptr;
-    if constexpr (kHistogram) {
-        add_bins(columns, bins);
-        __threadfence();
-        __syncthreads();
-    }
+    if constexpr (kHistogram) add_bins(columns, bins);
     if (share.blocks > 1 || kHistogram) {
-        if (threadIdx.x == 0) total.store(list.head.partials + U64{blockIdx.x} * Total::kWords);
+        if (threadIdx.x < Total::kWords)
+            list.head.partials[U64{blockIdx.x} * Total::kWords + threadIdx.x] = word;
+        if constexpr (kHistogram) __threadfence();  // every thread added to bins
         if (!is_last(list.head.tickets + index, share.blocks)) return;
-        Total part = Total::none();
-        const U32 first = blockIdx.x - share.block;
-#pragma unroll 1
-        for (U32 b = threadIdx.x; b < share.blocks; b += kThreads) {
-            U64 words[Total::kWords];
-#pragma unroll
-            for (int i = 0; i < Total::kWords; ++i)
-                words[i] = read_fresh(list.head.partials + U64{first + b} * Total::kWords + i);
-            part.merge(words);
-        }
-        total = sum_of_block(part, room);
+        rows.read(list.head.partials + U64{blockIdx.x - share.block} * Total::kWords, share.blocks);
+        __syncthreads();
+        word = rows.sum(Rows<Total>::kGroups);
     }
+    __syncthreads();
+    if (threadIdx.x < Total::kWords) rows.word[0][threadIdx.x] = word;
+    __syncthreads();
     const U32 result = list.entries()[index].result;
     if (threadIdx.x == 0) {
         list.head.tickets[index] = 0;
-        Measure::finish(total, share, static_cast<typename Measure::Result*>(list.head.results)[result]);
+        Measure::finish(Total::read(rows.word[0]), share,
+                        static_cast<typename Measure::Result*>(list.head.results)[result]);
     }
-    if constexpr (kHistogram) {
-        __shared__ U64 zeros;
-        if (threadIdx.x == 0) zeros = Measure::zeros_in_bin_0(total);
-        __syncthreads();
-        hand_over_bins(bins, list.head.histograms + U64{result} * kBins, zeros);
-    }
+    if constexpr (kHistogram)
+        hand_over_bins(bins, list.head.histograms + U64{result} * kBins,
+                       Measure::zeros_in_bin_0(Total::read(rows.word[0])));
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ struct Offenders {
         const auto* vectors = reinterpret_cast<const Vector*>(share.data[0] + share.head * F::kBytes);
         const U64 in_all = (share.elements - share.head) / F::kPerVector;
         const U64 tiles = in_all / (kChunk * kThreads);
+#pragma unroll 1
         for (U64 i = share.block; i < tiles; i += share.blocks) {
             const U64 start = i * (kChunk * kThreads) + thread;
             Vector v[kChunk];
@@ -66,6 +67,7 @@ struct Offenders {
             for (int k = 0; k < kChunk; ++k) add_vector(share, v[k], start + k * kThreads);
         }
         if (share.block != tiles % share.blocks) return;
+#pragma unroll 1
         for (U64 i = tiles * (kChunk * kThreads) + thread; i < in_all; i += kThreads)
             add_vector(share, load(vectors + i), i);
         if (thread < share.head) add_element(share.data[0] + thread * F::kBytes, thread);
@@ -77,6 +79,7 @@ struct Offenders {
         if (!share.axes) {
             take_flat(share, thread);
         } else {
+#pragma unroll 1
             for (U64 k = U64{share.block} * kThreads + thread; k < share.elements;
                  k += U64{share.blocks} * kThreads) {
                 std::int64_t offset[1];

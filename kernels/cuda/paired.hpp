@@ -91,15 +91,15 @@ struct Diverged {
     U32 counts[kCounts] = {};
     double maxima[kMaxima] = {};
 
-    // |e| in ulps of F at y. The inverse of an ulp is a power of two, made from y's exponent field.
+    // |e| in ulps of F at y. The inverse of an ulp is a power of two, made from y's exponent field; only the upper
+    // halves of the doubles matter.
     MP_HD static double ulps(double abs_e, double y) {
         constexpr int kMinExponent = 1 - F::kTable.bias;
-        constexpr U64 kLowest = static_cast<U64>(kMinExponent + 1023) << 52;
+        constexpr U32 kLowest = static_cast<U32>(kMinExponent + 1023) << 20;
         constexpr bool kSplit = D == DType::fp64;  // 2^1074 does not fit in a double: two factors
-        constexpr int kMantissa = kSplit ? 1 : F::kTable.mantissa_bits;
-        const U64 power = bits_of(y) & U64{0x7FF} << 52;
-        const U64 bounded = power > kLowest ? power : kLowest;
-        const double scaled = abs_e * as_double((static_cast<U64>(2046 + kMantissa) << 52) - bounded);
+        constexpr U32 kTop = static_cast<U32>(2046 + (kSplit ? 1 : F::kTable.mantissa_bits)) << 20;
+        const U32 power = static_cast<U32>(bits_of(y) >> 32) & 0x7FF00000u;
+        const double scaled = abs_e * as_double(static_cast<U64>(kTop - larger(power, kLowest)) << 32);
         return kSplit ? scaled * 0x1p51 : scaled;
     }
 
@@ -116,12 +116,27 @@ struct Diverged {
 
     MP_HD static void raise(double& max, double x) { max = x > max ? x : max; }
 
-    MP_HD void add(Raw raw, double y) {
-        const bool finite_x = F::key(raw) < F::kBeyondFinite, finite_y = is_finite(y);
-        const double abs_y = magnitude(y);
-        if (finite_y) raise(maxima[kTwinAmax], abs_y);
-        if (!finite_x || !finite_y) return count_nonfinite(raw, finite_x, y, finite_y);
-        const double x = value_of<D>(raw), e = x - y, abs_e = magnitude(e);
+    MP_HD static bool is_finite_pair(Raw raw, double y) {
+        return F::key(raw) < F::kBeyondFinite && is_finite(y);
+    }
+
+    // Counts a pair that is not finite and replaces it by (0, 0), which adds nothing to what follows.
+    MP_HD void set_apart(Raw& raw, double& y) {
+        if (is_finite_pair(raw, y)) return;
+        const bool finite_y = is_finite(y);
+        if (finite_y) raise(maxima[kTwinAmax], magnitude(y));
+        count_nonfinite(raw, F::key(raw) < F::kBeyondFinite, y, finite_y);
+        raw = 0, y = 0;
+    }
+
+    MP_HD void add_flushed(Raw raw, double y) {
+        if (F::key(raw) != 0 || y == 0) return;
+        ++counts[kFlushed];
+        sums[kFlushedAbs] += magnitude(y);
+    }
+
+    MP_HD void add_finite(Raw raw, double y) {
+        const double x = value_of<D>(raw), e = x - y, abs_e = magnitude(e), abs_y = magnitude(y);
         sums[kEE] += e * e;
         sums[kYY] += y * y;
         sums[kXX] += x * x;
@@ -129,15 +144,36 @@ struct Diverged {
         sums[kE] += e;
         sums[kAbsE] += abs_e;
         sums[kAbsY] += abs_y;
+        raise(maxima[kTwinAmax], abs_y);
         raise(maxima[kMaxAbs], abs_e);
         const double distance = ulps(abs_e, y);
         raise(maxima[kUlpMax], distance);
         counts[kAboveOne] += distance > 1;
         counts[kDiffer] += x != y;
-        if (F::key(raw) == 0 && y != 0) {
-            ++counts[kFlushed];
-            sums[kFlushedAbs] += abs_y;
+    }
+
+    // The rare cases of several pairs share one branch each.
+    template <int Pairs>
+    MP_HD void add(Raw (&raw)[Pairs], double (&y)[Pairs]) {
+        bool odd = false, zero = false;
+#pragma unroll
+        for (int k = 0; k < Pairs; ++k) {
+            odd = odd || !is_finite_pair(raw[k], y[k]);
+            zero = zero || F::key(raw[k]) == 0;
         }
+        if (odd)
+#pragma unroll
+            for (int k = 0; k < Pairs; ++k) set_apart(raw[k], y[k]);
+        if (zero)
+#pragma unroll
+            for (int k = 0; k < Pairs; ++k) add_flushed(raw[k], y[k]);
+#pragma unroll
+        for (int k = 0; k < Pairs; ++k) add_finite(raw[k], y[k]);
+    }
+    MP_HD void add(Raw raw, double y) {
+        Raw raws[1] = {raw};
+        double ys[1] = {y};
+        add(raws, ys);
     }
 
     template <DType G>
@@ -147,10 +183,12 @@ struct Diverged {
         const U64 count = (share.elements - share.head) / 4;
 #pragma unroll 2
         for (U64 i = U64{share.block} * kThreads + thread; i < count; i += U64{share.blocks} * kThreads) {
-            const Four<D> real(x + i * sizeof(real));
+            Four<D> real(x + i * sizeof(real));
             const Four<G> twin(y + i * sizeof(twin));
+            double values[4];
 #pragma unroll
-            for (int k = 0; k < 4; ++k) add(real.raw[k], any_value<G>(twin.raw[k]));
+            for (int k = 0; k < 4; ++k) values[k] = any_value<G>(twin.raw[k]);
+            add(real.raw, values);
         }
         if (share.block != 0) return;
         if (thread < share.head) add_at<G>(share, thread);
@@ -165,6 +203,7 @@ struct Diverged {
 
     template <DType G>
     MP_HD void take_strided(const Share<2>& share, U32 thread) {
+#pragma unroll 1
         for (U64 k = U64{share.block} * kThreads + thread; k < share.elements;
              k += U64{share.blocks} * kThreads) {
             std::int64_t offset[2];
@@ -286,6 +325,7 @@ struct Stagnated {
             dtype[t] = static_cast<DType>(share.list->dtypes[t]);
             width[t] = bytes(dtype[t]);
         }
+#pragma unroll 1
         for (U64 k = U64{share.block} * kThreads + thread; k < share.elements;
              k += U64{share.blocks} * kThreads) {
             std::int64_t offset[4];

@@ -280,9 +280,11 @@ struct Statistics {
         const auto* vectors = reinterpret_cast<const Vector*>(share.data[0] + share.head * F::kBytes);
         const U64 count = (share.elements - share.head) / F::kPerVector;
         const U64 tiles = count / (kChunk * kThreads);
+#pragma unroll 1
         for (U64 i = share.block; i < tiles; i += share.blocks)
             add_vectors<kChunk>(vectors + i * (kChunk * kThreads) + thread);
         if (share.block != tiles % share.blocks) return;
+#pragma unroll 1
         for (U64 i = tiles * (kChunk * kThreads) + thread; i < count; i += kThreads)
             add_vectors<1>(vectors + i);
         if (thread < share.head) add_element(read<D>(share.data[0] + thread * F::kBytes));
@@ -291,6 +293,7 @@ struct Statistics {
     }
 
     MP_HD void take_strided(const Share<1>& share, U32 thread) {
+#pragma unroll 1
         for (U64 k = U64{share.block} * kThreads + thread; k < share.elements;
              k += U64{share.blocks} * kThreads) {
             std::int64_t offset[1];

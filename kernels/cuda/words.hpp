@@ -38,6 +38,7 @@ MP_HD inline double magnitude(double x) { return as_double(bits_of(x) & ~(U64{1}
 MP_HD inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 MP_HD inline U32 larger(U32 a, U32 b) { return a > b ? a : b; }
+MP_HD inline U64 larger(U64 a, U64 b) { return a > b ? a : b; }
 MP_HD inline U32 smaller(U32 a, U32 b) { return a < b ? a : b; }
 
 // The larger and the smaller of each lane.
@@ -137,7 +138,7 @@ MP_HD inline Pattern<D> read(const void* from) {
 #endif
 }
 
-// The number of 1 bits among bits 0 and 16.
+// The sum of two counters in the lanes of a word.
 MP_HD inline U32 sum_of_lanes(U32 lanes) { return (lanes & 0xFFFFu) + (lanes >> 16); }
 
 // Bin of the exponent histogram of a magnitude above 0, as in kernels/cpu.

@@ -5,15 +5,17 @@ namespace {
 
 std::vector<std::string> mp306(std::string_view fact) { return lint("MP306", {kernel(fact)}); }
 
-TEST(IntInHalf, PositionsOfUnknownRangeAreErrors) {
+TEST(IntInHalf, PositionsOfUnknownRangeAreWarnings) {
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic loop_index source.name=i"),
-                ElementsAre("error 3"));
-    EXPECT_THAT(mp306("cast 3:9 int64->bf16 form=explicit loop_index"), ElementsAre("error 3"));
+                ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int64->bf16 form=explicit loop_index"), ElementsAre("warning 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->lowp loop_index"), ElementsAre("warning 3"));
 }
 
-TEST(IntInHalf, CountsThatDivideAreErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor source.name=count"),
+TEST(IntInHalf, CountsThatDivideAreErrorsWithAKnownRange) {
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor source.name=pooled_width"),
+                ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor bound=4096 source.name=count"),
                 ElementsAre("error 3"));
 }
 
@@ -28,7 +30,7 @@ TEST(IntInHalf, BoundsThatFitAreSilent) {
 }
 
 TEST(IntInHalf, IntegerThroughFloatIsTheSame) {
-    EXPECT_THAT(mp306("cast 3:19 int32->fp32 loop_index source.name=i\n"
+    EXPECT_THAT(mp306("cast 3:19 int32->fp32 loop_index bound=4096 source.name=i\n"
                       "cast 3:9 fp32->fp16 form=intrinsic inner=0"),
                 ElementsAre("error 3"));
 }

@@ -84,6 +84,24 @@ TEST_F(CudaBodies, OneLaunchMeasures150TensorsOfAFormat) {
     EXPECT_EQ(results[149].sum, 1000);
 }
 
+// A block that waits for a place begins when the others have ended.
+TEST_F(CudaBodies, BlocksOfAListRunAtOnce) {
+    fake().processors = 10;  // 20 blocks at once
+    Measure other;
+    ASSERT_TRUE(other.load());
+    constexpr std::int64_t kTile = 4096;  // of fp32
+    std::vector<float> values(16 * kTile, 1.0f);
+    for (const int tensors : {1, 3, 7, 15, 20}) {
+        std::vector<cpu::TensorView> all(static_cast<std::size_t>(tensors),
+                                         cpu::contiguous(values.data(), DType::fp32, 16 * kTile));
+        std::vector<TensorStats> results(all.size());
+        ASSERT_TRUE(other.statistics(nullptr, scratch, all.data(), tensors, results.data()));
+        EXPECT_LE(fake().blocks, 20u) << tensors;
+        EXPECT_GE(fake().blocks, 10u) << tensors;
+        EXPECT_EQ(results.back().sum, 16 * kTile);
+    }
+}
+
 TEST_F(CudaBodies, AddNothingToAStreamThatCaptures) {
     fake().capturing = true;
     fake().launches = 0;

@@ -50,7 +50,7 @@ void run(const void* argument) {
         list.head.tickets[index] = 0;
         auto all = M::Total::none();
         for (U32 b = 0; b < share.blocks; ++b)
-            all.merge(list.head.partials + U64{block - share.block + b} * M::Total::kWords);
+            all.merge(M::Total::read(list.head.partials + U64{block - share.block + b} * M::Total::kWords));
         const U32 result = list.entries()[index].result;
         M::finish(all, share, static_cast<typename M::Result*>(list.head.results)[result]);
         if constexpr (kHasHistogram<M>) {
@@ -108,9 +108,10 @@ int find_function(CUfunc_st** into, CUmod_st*, const char* name) {
     return kNotFound;
 }
 
-int launch(CUfunc_st* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,
-           void** arguments, void**) {
+int launch(CUfunc_st* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+           Stream, void** arguments, void**) {
     ++fake().launches;
+    fake().blocks = blocks;
     if (fake().launch_fails) return kLaunchFailed;
     reinterpret_cast<Function*>(function)->run(arguments[0]);
     return 0;

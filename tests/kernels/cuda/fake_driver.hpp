@@ -11,6 +11,7 @@ struct FakeDriver {
     bool capturing = false;
     bool launch_fails = false;
     int launches = 0;
+    unsigned blocks = 0;  // of the last launch
 };
 FakeDriver& fake();
 
