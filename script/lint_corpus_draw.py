@@ -161,7 +161,7 @@ def draw(args, root):
 
 def sheet_text(seed, looked_at, rows):
     """The sheet as TOML; JSON strings are TOML strings."""
-    lines = [f"seed = {seed}", "looked_at = [", *[f"  {json.dumps(name)}," for name in looked_at], "]"]
+    lines = [f"seed = {seed}", "readings = 1", "looked_at = [", *[f"  {json.dumps(name)}," for name in looked_at], "]"]
     for row in rows:
         lines += ["", "[[report]]"] + [f"{key} = {json.dumps(row[key], ensure_ascii=False)}" for key in
                                        ("language", "repository", "commit", "place", "rule", "level", "message")]
@@ -181,12 +181,12 @@ def share(rows, verdict):
 
 def tables(root):
     """The judged draws as the tables of docs/lint-corpus.md."""
-    print("| draw | repositories | language | errors true | warnings useful | not decided | read twice, differed |")
-    print("|---|---|---|---|---|---|---|")
+    print("| draw | repositories | language | errors true | warnings useful | not decided | readings | differed |")
+    print("|---|---|---|---|---|---|---|---|")
     for sheet in sheets(root):
         for language in ("Python", "C++ and CUDA"):
             rows = [row for row in sheet["report"] if row["language"] == language]
             errors, warnings = ([r for r in rows if r["level"] == level] for level in ("error", "warning"))
             print(f"| {sheet['seed']} | {len(sheet['looked_at'])} | {language} | {share(errors, 'true')} | "
                   f"{share(warnings, 'useful')} | {sum(r['verdict'] == 'open' for r in rows)} | "
-                  f"{sum('first_reading' in r for r in rows)} |")
+                  f"{sheet['readings']} | {sum('first_reading' in r for r in rows)} |")
