@@ -335,7 +335,7 @@ void Paths::on_update(Frame& frame, const Item& item, PathState& state) {
 void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) {
     const Site here = site_of(frame.function, item.call);
     const Symbol optimizer = canonical(frame, item.event.optimizer);
-    // A scale that nothing takes out or changes is meant: Adam divides by it.
+    // A scale that nothing takes out or changes may be meant, because Adam divides by it. Nothing looks for infinities.
     const bool is_static = !(mask(*root_) & (mask_of(scaler_step) | mask_of(update) | mask_of(unscale)));
     for (ScalerState& s : state.scalers) {
         const Obligation& duty = s.duty(Duty::scaler_step);
@@ -347,7 +347,7 @@ void Paths::on_optimizer_step(Frame& frame, const Item& item, PathState& state) 
                     {},
                     s.key,
                     optimizer,
-                    is_static ? Severity::note : proven_by(duty)});
+                    is_static ? Severity::warning : proven_by(duty)});
         for (const Duty d : {Duty::unscale, Duty::finish, Duty::scaler_step, Duty::step_first})
             s.duty(d).active = false;
     }

@@ -1,0 +1,5 @@
+import torch
+
+
+def load(path):
+    return torch.load(path, map_location="cpu")["w"].half()

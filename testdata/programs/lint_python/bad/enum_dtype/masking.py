@@ -1,0 +1,6 @@
+from precision import Precision
+
+
+def mask_scores(scores, keep):
+    scores = scores.to(Precision.HALF.value)
+    return scores.masked_fill(~keep, -1e9).softmax(-1)  # expect: MP301 error

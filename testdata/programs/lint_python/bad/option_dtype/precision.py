@@ -1,0 +1,3 @@
+import torch
+
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}

@@ -1,0 +1,2 @@
+NEG_INF = -1e9
+NUM_HEADS = 8

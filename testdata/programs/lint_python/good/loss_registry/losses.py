@@ -1,0 +1,21 @@
+import torch
+import torch.nn.functional as F
+
+LOSSES = {}
+
+
+def register(name):
+    def wrap(fn):
+        LOSSES[name] = fn
+        return fn
+    return wrap
+
+
+@register("bce")
+def bce(logits, y):
+    return F.binary_cross_entropy_with_logits(logits, y)
+
+
+@register("l2")
+def l2(logits, y):
+    return F.mse_loss(logits, y)

@@ -1,0 +1,2 @@
+NEG_INF = -3e4
+NUM_HEADS = 8

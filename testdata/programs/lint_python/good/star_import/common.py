@@ -1,0 +1,4 @@
+import torch
+
+HALF = torch.float16
+MASKED = -1e4
