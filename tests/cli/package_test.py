@@ -33,7 +33,7 @@ class Package(unittest.TestCase):
         cls.archive = os.path.join(ROOT, made.stdout.split(":")[0])
         cls.root = os.path.join(cls.top, "root")
         with tarfile.open(cls.archive) as archive:
-            archive.extractall(os.path.join(cls.root, "opt"), filter="data")
+            archive.extractall(os.path.join(cls.root, "opt"))
         cls.folder = glob.glob(os.path.join(cls.root, "opt", "mp-trace-*"))[0]
 
     def elf_files(self):
