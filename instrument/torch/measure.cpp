@@ -366,8 +366,10 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
     for (std::size_t i = 0; i < results; ++i) for_each_tensor(stack[stack.size() - results + i], watch);
 }
 
-static void measure_boundary(Parts& parts, const Boundary& boundary, const at::Tensor& real,
-                             const at::Tensor& twin) {
+namespace {
+
+void measure_boundary(Parts& parts, const Boundary& boundary, const at::Tensor& real,
+                      const at::Tensor& twin) {
     const auto put = [](trace::OpRecord& r, const TensorStats& stats, const Divergence& cum) {
         put_stats(r, stats);
         put_total(r, cum);
@@ -390,6 +392,8 @@ static void measure_boundary(Parts& parts, const Boundary& boundary, const at::T
     parts.ledger.add(boundary.site, *boundary.op, dtype, [&](trace::OpRecord& r) { put(r, stats, cum); });
 }
 
+}  // namespace
+
 void layer_ends(Parts& parts, LayerId layer) noexcept {
     Boundary* const last = thread_state().boundary;
     if (!parts.control.twin_active() || !last || !last->real) return;
@@ -408,10 +412,14 @@ void layer_ends(Parts& parts, LayerId layer) noexcept {
     }
 }
 
-static void put_absorption(trace::OpRecord& r, const cpu::Standstill& still) {
+namespace {
+
+void put_absorption(trace::OpRecord& r, const cpu::Standstill& still) {
     r.added += still.meant_to_move;
     r.absorbed += still.unmoved;
 }
+
+}  // namespace
 
 void measure_absorption(Parts& parts, const Site& site, const OpInfo& op, const at::Tensor& before,
                         const at::Tensor& after, const at::Tensor& twin_before,

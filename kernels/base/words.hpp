@@ -13,6 +13,20 @@ inline std::string_view next_line(std::string_view& text) {
     return line;
 }
 
+// Calls take(section, line) for each line that is no comment. A line "[section]" begins a section.
+template <typename Take>
+void for_each_table_line(std::string_view text, Take take) {
+    std::string_view section;
+    while (!text.empty()) {
+        const std::string_view line = next_line(text);
+        if (line.empty() || line[0] == '#') continue;
+        if (line[0] == '[')
+            section = line.substr(1, line.find(']') - 1);
+        else
+            take(section, line);
+    }
+}
+
 // Empty at the end of the line.
 inline std::string_view next_word(std::string_view& line) {
     const std::size_t begin = line.find_first_not_of(" \t\r");

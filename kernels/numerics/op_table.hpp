@@ -32,15 +32,8 @@ inline OpLine parse_op_line(std::string_view line, std::string_view section) {
 // Calls take(OpLine) for each op of the table.
 template <typename Take>
 void for_each_op_line(std::string_view text, Take take) {
-    std::string_view section;
-    while (!text.empty()) {
-        const std::string_view line = next_line(text);
-        if (line.empty() || line[0] == '#') continue;
-        if (line[0] == '[')
-            section = line.substr(1, line.find(']') - 1);
-        else
-            take(parse_op_line(line, section));
-    }
+    for_each_table_line(
+        text, [&](std::string_view section, std::string_view line) { take(parse_op_line(line, section)); });
 }
 
 }  // namespace mp

@@ -28,15 +28,8 @@ void add_line(Tables& tables, std::string_view section, std::string_view line) {
 
 Tables read_tables(std::string_view text) {
     Tables tables;
-    std::string_view section;
-    while (!text.empty()) {
-        const std::string_view line = next_line(text);
-        if (line.empty() || line[0] == '#') continue;
-        if (line[0] == '[')
-            section = line.substr(1, line.find(']') - 1);
-        else
-            add_line(tables, section, line);
-    }
+    for_each_table_line(
+        text, [&](std::string_view section, std::string_view line) { add_line(tables, section, line); });
     return tables;
 }
 
