@@ -13,6 +13,7 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kMaxFindings = 12, kMaxScales = 12, kMaxSkips = 12, kMaxRanges = 8;
+constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
 
 std::string upper(std::string_view text) {
     std::string out(text);
@@ -22,7 +23,7 @@ std::string upper(std::string_view text) {
 
 std::string strip_text(const RunModel& model, const Judgement& judgement) {
     std::string out = upper(name_of(outcome_of(judgement))) + "  " +
-                      shown_short(headline_of(model, judgement), 300) + "\n      " +
+                      shown_short(headline_of(model, judgement), kWhole) + "\n      " +
                       counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
@@ -53,7 +54,7 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
     }
     if (!f.confirmed_by.empty())
         out += indent + "also found by mp-lint: " + shown_short(f.confirmed_by[0]) + "\n";
-    if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, 300) + "\n";
+    if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, kWhole) + "\n";
     return out;
 }
 
@@ -63,7 +64,7 @@ std::string findings_text(const Judgement& judgement) {
     for (std::size_t i = 0; i < judgement.findings.size() && i < kMaxFindings; ++i) {
         const Finding& f = judgement.findings[i];
         out += "  " + std::string(name_of(f.severity)) + "  " + shown_short(f.rule + " " + f.name) + "  " +
-               where_text(f) + "\n           " + shown_short(f.message, 300) + "\n";
+               where_text(f) + "\n           " + shown_short(f.message, kWhole) + "\n";
     }
     if (judgement.findings.size() > kMaxFindings)
         out +=
@@ -104,7 +105,7 @@ std::string skips_text(const RunModel& model, const Judgement& judgement) {
             if (!part->empty()) out += "  " + shown_short(*part, 80);
         }
         if (s.ranks_disagree) out += "  (the ranks disagree)";
-        out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, 300) + "\n";
+        out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, kWhole) + "\n";
     }
     if (judgement.skips.size() > kMaxSkips)
         out += "  and " + std::to_string(judgement.skips.size() - kMaxSkips) +

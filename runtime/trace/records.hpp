@@ -30,9 +30,9 @@ struct ProcessRecord {
     std::int64_t pid = 0;
     std::int64_t started_unix_ns = 0;
     std::string host;
-    std::string job;        // Slurm job or torchelastic run id; empty: none
-    std::string launcher;   // "torchrun", "srun", "openmpi", "mpich"; empty: none
-    std::string program;    // argv[0] of the process; arguments are never stored
+    std::string job;       // Slurm job or torchelastic run id; empty: none
+    std::string launcher;  // "torchrun", "srun", "openmpi", "mpich"; empty: none
+    std::string program;   // the executable, or the script that Python runs; other arguments are never stored
     std::string framework;  // "torch 2.11.0"
     std::string adapter;    // version of the adapter that recorded
     Mode mode = Mode::watch;
@@ -328,6 +328,7 @@ struct Coverage {
     std::uint64_t leaks = 0;     // values that left through .item() while they differed from the twin's
     double worst_leak = 0;       // largest |real - twin| among them
     std::uint64_t failed = 0;    // shadow ops that threw; part of unshadowed
+    std::uint64_t outside = 0;   // values computed outside the dispatcher: compiled regions, custom kernels
 };
 
 template <class V>
@@ -347,6 +348,7 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"leaks", sum}, &R::leaks);
     v(Field{"worst_leak", largest}, &R::worst_leak);
     v(Field{"failed", sum}, &R::failed);
+    v(Field{"outside", sum}.since(2), &R::outside);
 }
 
 struct StepRecord {
@@ -392,9 +394,10 @@ enum class NoteKind : std::uint8_t {
     disarmed,      // an internal fault stopped a source; the program continued
     lossy,         // records were dropped: the queue or the disk was full
     memory,        // the memory forecast of a twin
-    end,           // the process ended in an orderly way; count is its number of steps
-    policy,        // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
-                   // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    end,     // the process ended by itself; count is its number of steps, `text` the exception that ended
+             // it, empty: none
+    policy,  // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
+             // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
 };
 
 // Recorded once per (kind, text), then counted.
