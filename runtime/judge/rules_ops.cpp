@@ -1,4 +1,4 @@
-// MPT010, MPT011, MPT012: the error that an op itself introduces. Only results in 16 bits and less are judged, because
+// MPT010, MPT011, MPT012, MPT023: the error that an op itself introduces. Only results in 16 bits and less are judged, because
 // in fp32 the order of a sum differs between kernels, and TF32 is a choice.
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/judge/importance.hpp"
+#include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -76,6 +77,44 @@ bool few_values(const OpRecord& op) {
     return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
 }
 
+// Backward formulas are chosen by autograd and computed by kernels of torch: their error is not the program's.
+bool is_kernel_of_torch(const OpRecord& op) { return op.op.starts_with("aten::") && is_backward_op(op.op); }
+
+// By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
+std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
+    std::map<std::string_view, std::uint64_t> ends;
+    for (const OpSum& s : m.ops) {
+        if (s.total.phase == Phase::backward)
+            ends[s.total.layer] = std::max(ends[s.total.layer], s.total.first);
+    }
+    return ends;
+}
+
+// The share of the gradients' error (squares, over sampled steps) that the op explains: of each gradient that is
+// computed after it, at most what its own relative error makes of that gradient. 1 without gradients of a twin.
+double share_of_update(const RunModel& m, const OpRecord& op) {
+    const auto ends = ends_of_backward(m);
+    const double error = relative(op.loc_error_squares, op.loc_squares);
+    double explained = 0, all = 0;
+    for (const TensorSum& t : m.tensors) {
+        if (t.kind != TensorKind::gradient || !(t.sampled_twin_squares > 0)) continue;
+        all += t.sampled_error_squares;
+        const auto end =
+            ends.find(std::string_view(t.name).substr(0, std::min(t.name.rfind('.'), t.name.size())));
+        if (end == ends.end() || end->second >= op.first)
+            explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
+    }
+    return all > 0 ? explained / all : 1;
+}
+
+// A note, unless the error is large beside the kernel's results and explains a material part of the update's error.
+Severity severity_of_kernel(const Case& c, const OpRecord& op) {
+    const double error = relative(op.loc_error_squares, op.loc_squares);
+    if (error < c.limits.amplified_warn || share_of_update(c.model, op) < c.limits.update_share)
+        return Severity::note;
+    return error < c.limits.amplified_fail ? Severity::warning : Severity::error;
+}
+
 struct Introduced {
     const OpSum* sum = nullptr;
     double floors = 0, floor = 0, limit = 0;
@@ -91,6 +130,7 @@ std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
+    if (is_kernel_of_torch(op)) return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op)};
     const bool fails = floors > fail;
     return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
 }
@@ -126,6 +166,25 @@ Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
 }
 
+std::string torch_of(const RunModel& m) {
+    const bool known = !m.ranks.empty() && !m.ranks[0].process.framework.empty();
+    return known ? shown(m.ranks[0].process.framework) : "torch";
+}
+
+// What a kernel costs without harm to the update: about torch, not about the program.
+void make_kernel_note(const Case& c, Finding& f, const Introduced& worst) {
+    const OpRecord& op = worst.sum->total;
+    const std::string name = shown(base_name(op.op));
+    f.rule = "MPT023";
+    f.name = rule_called(f.rule)->name;
+    f.message = "the kernel of " + torch_of(c.model) + " on this device for " + name + " " +
+                std::string(name_of(op.phase)) + " in " + std::string(name_of(op.dtype)) + " introduces " +
+                phi(worst.floors) + ", " + percent(relative(op.loc_error_squares, op.loc_squares)) +
+                " of its results; its roundings cost " + phi(worst.floor) + others_text(f.more_layers);
+    f.advice = "the program does not cause it, and it explains no material part of the update's error; " +
+               name + " with fp32 inputs does not have it";
+}
+
 // One op in several layers gives one finding. It names the worst layer and lists the others.
 Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
     const Introduced& worst = *std::ranges::max_element(
@@ -148,6 +207,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
                 others_text(f.more_layers);
     if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
     f.advice = advice_for(op);
+    if (f.severity == Severity::note) make_kernel_note(c, f, worst);
     return f;
 }
 
@@ -261,13 +321,15 @@ std::set<OpPlace> judge_sums(Case& c) {
 }
 
 void judge_ops(Case& c, const std::set<OpPlace>& swallowing) {
-    std::map<std::tuple<std::string, Phase, DType>, std::vector<Introduced>> groups;
+    // Notes about kernels are apart from findings.
+    std::map<std::tuple<std::string, Phase, DType, bool>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (!is_judged(op) || swallowing.contains(place_of(op))) continue;
         if (const auto introduced = introduced_by(c, sum))
-            groups[{op.op, op.phase, op.dtype}].push_back(*introduced);
-        else
+            groups[{op.op, op.phase, op.dtype, introduced->severity == Severity::note}].push_back(
+                *introduced);
+        else if (!is_kernel_of_torch(op))
             judge_bias(c, sum);
     }
     for (const auto& [key, group] : groups) c.out.findings.push_back(introduced_finding(c, group));
