@@ -18,9 +18,10 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kFewestSteps = 6, kFewestInWindow = 3;
-constexpr double kOneSided = 0.9;   // share of the window's steps that have the sign of the mean
-constexpr double kUnexplained = 1;  // without an op that explains it, the loss must be twice the twin's ...
-constexpr double kUnexplainedSpan = 1e-3;  // ... and the gap this share of what the twin's loss moved
+constexpr double kOneSided = 0.9;             // share of the window's steps that have the sign of the mean
+constexpr double kLargeGradientError = 0.25;  // of all gradients together; sound 16-bit runs stay below
+constexpr double kUnexplained = 1;            // without a cause the loss must be twice the twin's ...
+constexpr double kUnexplainedSpan = 1e-3;     // ... and the gap this share of what the twin's loss moved
 
 using Answer = LossAgreement::Answer;
 
@@ -89,10 +90,25 @@ Cause cause_of(const RunModel& m, double apart) {
     return worst;
 }
 
-// Whether what the twin did is not what an fp32 run would do: decisions and numbers of the run steer it.
-bool twin_is_steered(const RunModel& m) {
-    return m.coverage.flips > 0 || m.coverage.leaks > 0 || m.seeds_after_first > 0;
+// The same in backward, for gradients that are off from the first compared step on, when the weights still agree: the
+// first op whose results are as wrong as the gradients, if one rounding explains half of that.
+Cause cause_in_backward(const RunModel& m) {
+    const auto first = std::ranges::find_if(m.steps, [](const auto& s) { return s.gradient_error >= 0; });
+    if (first == m.steps.end() || first->gradient_error < kLargeGradientError) return {};
+    const double wanted = std::min(first->gradient_error, 1.0) / 2;
+    Cause found;
+    for (const OpSum& sum : m.ops) {
+        const OpRecord& op = sum.total;
+        if (op.phase != Phase::backward || relative(op.error_squares, op.twin_squares) < wanted) continue;
+        const double error = std::min(cost_of_rounding(op, m), 1.0);
+        if (error >= wanted && (!found.sum || op.first < found.sum->total.first)) found = {&sum, error};
+    }
+    return found;
 }
+
+// Whether decisions or values of the run steer the twin, so that it may not be the fp32 run. Numbers that leave through
+// .item() do not count: every program that prints its loss has them.
+bool twin_is_steered(const RunModel& m) { return m.coverage.flips > 0 || m.seeds_after_first > 0; }
 
 bool is_cause(const Finding& f) {
     return f.severity == Severity::error && f.rule != "MPT002" && f.rule != "MPT003" && f.rule != "MPT060";
@@ -112,6 +128,7 @@ void explain(Finding& f, const RunModel& m, const Cause& cause) {
     const bool cancels = is_sum_step(op.op) && op.amplification > 1;
     const bool criterion = near_the_loss(op, m);
     f.message += cancels ? "; " + name + " subtracts nearly equal values" : "; " + name;
+    f.message += op.phase == Phase::backward ? " of backward" : "";
     f.message += " in " + dtype + (criterion ? " near the loss" : "") + (cancels ? ", where" : ":");
     if (op.amplification > 1)
         f.message += " an error of its inputs grows " + figure(std::round(op.amplification)) +
@@ -176,7 +193,8 @@ void judge_departure(Case& c) {
     if (a.answer != Answer::above || steps.size() < kFewestSteps ||
         std::ranges::any_of(c.out.findings, is_cause))
         return;
-    const Cause cause = cause_of(c.model, a.apart);
+    Cause cause = cause_of(c.model, a.apart);
+    if (!cause.sum) cause = cause_in_backward(c.model);
     if (!cause.sum) {
         const bool large = a.apart >= kUnexplained && a.loss - a.twin >= kUnexplainedSpan * span_of(steps);
         if (!large || twin_is_steered(c.model)) return;

@@ -77,8 +77,12 @@ bool few_values(const OpRecord& op) {
     return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
 }
 
-// Backward formulas are chosen by autograd and computed by kernels of torch: their error is not the program's.
-bool is_kernel_of_torch(const OpRecord& op) { return op.op.starts_with("aten::") && is_backward_op(op.op); }
+// Autograd chooses the formulas of backward, and kernels of torch compute them: their error is not the program's. The
+// backward of indexing has no formula of its own, it adds by index.
+bool is_kernel_of_torch(const OpRecord& op) {
+    return op.op.starts_with("aten::") &&
+           (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
+}
 
 // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
 std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
@@ -90,18 +94,33 @@ std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
     return ends;
 }
 
-// The share of the gradients' error (squares, over sampled steps) that the op explains: of each gradient that is
-// computed after it, at most what its own relative error makes of that gradient. 1 without gradients of a twin.
+std::string_view owner_of(const TensorSum& t) {
+    const std::size_t dot = t.name.rfind('.');
+    return std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
+}
+
+bool is_compared_gradient(const TensorSum& t) {
+    return t.kind == TensorKind::gradient && t.sampled_twin_squares > 0;
+}
+
+// The share of the gradients' error (squares, over sampled steps) that the op explains: of the gradients of its layer,
+// or of those that are computed after it if its layer has none, at most what its own relative error makes of each. 1
+// without gradients of a twin.
 double share_of_update(const RunModel& m, const OpRecord& op) {
-    const auto ends = ends_of_backward(m);
+    const bool owns = std::ranges::any_of(
+        m.tensors, [&](const TensorSum& t) { return is_compared_gradient(t) && owner_of(t) == op.layer; });
+    const auto ends = owns ? std::map<std::string_view, std::uint64_t>{} : ends_of_backward(m);
+    const auto behind = [&](std::string_view layer) {
+        if (owns) return layer == op.layer;
+        const auto end = ends.find(layer);
+        return end == ends.end() || end->second >= op.first;
+    };
     const double error = relative(op.loc_error_squares, op.loc_squares);
     double explained = 0, all = 0;
     for (const TensorSum& t : m.tensors) {
-        if (t.kind != TensorKind::gradient || !(t.sampled_twin_squares > 0)) continue;
+        if (!is_compared_gradient(t)) continue;
         all += t.sampled_error_squares;
-        const auto end =
-            ends.find(std::string_view(t.name).substr(0, std::min(t.name.rfind('.'), t.name.size())));
-        if (end == ends.end() || end->second >= op.first)
+        if (behind(owner_of(t)))
             explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
     }
     return all > 0 ? explained / all : 1;
@@ -109,10 +128,8 @@ double share_of_update(const RunModel& m, const OpRecord& op) {
 
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error.
 Severity severity_of_kernel(const Case& c, const OpRecord& op) {
-    const double error = relative(op.loc_error_squares, op.loc_squares);
-    if (error < c.limits.amplified_warn || share_of_update(c.model, op) < c.limits.update_share)
-        return Severity::note;
-    return error < c.limits.amplified_fail ? Severity::warning : Severity::error;
+    const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
+    return large && share_of_update(c.model, op) >= c.limits.update_share ? Severity::error : Severity::note;
 }
 
 struct Introduced {

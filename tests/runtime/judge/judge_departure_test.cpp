@@ -88,6 +88,21 @@ TEST(JudgeDeparture, NothingThatExplainsIt) {
     EXPECT_EQ(text_of(judge(m)), "") << "the run's decisions steer the twin";
 }
 
+TEST(JudgeDeparture, ACauseInBackward) {
+    RunModel m = departing(2.2);
+    OpSum s = op_sum("head", "aten::mul", Phase::backward, DType::bf16, 1, 5);
+    s.total.amplification = 300;
+    s.total.error_squares = 0.5 * 0.5 * s.total.twin_squares;
+    m.ops.push_back(s);
+    EXPECT_EQ(text_of(judge(m)).find("head"), std::string::npos) << "the gradients agree";
+    m.steps.front().gradient_error = 0.5;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "head");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("mul of backward in bf16"));
+}
+
 TEST(JudgeDeparture, SilentWhereAnotherFindingExplainsIt) {
     RunModel m = departing(2.2);
     m.ops.push_back(difference(DType::bf16, 400));

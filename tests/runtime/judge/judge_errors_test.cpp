@@ -110,8 +110,8 @@ TEST(Judge, MPT010AKernelThatExplainsTheUpdatesError) {
     EXPECT_EQ(judge(m).findings.at(0).severity, Severity::note) << text_of(judge(m));
     m.tensors[2] = gradient("embedding.weight", 0.2, 1);
     m.tensors[3] = gradient("head.weight", 0.05, 10);
-    m.ops[3] = op_sum("embedding", "aten::embedding_dense_backward", Phase::backward, DType::bf16, 80, 10);
-    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning) << "13 % of its results";
+    m.ops[3] = op_sum("embedding", "aten::embedding_dense_backward", Phase::backward, DType::bf16, 100, 10);
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::note) << "17 % of its results";
 }
 
 // 8 occurrences of one token carry nearly all of the energy of 16,384 results.

@@ -52,7 +52,7 @@ inline OpRecord sample_op(std::int64_t step, int number) {
     double value = x;
     for (double* v : {&o.amax, &o.amin, &o.twin_amax, &o.error_squares, &o.twin_squares, &o.flushed_abs,
                       &o.twin_abs, &o.loc_error_squares, &o.loc_squares, &o.loc_dot, &o.loc_worst,
-                      &o.prop_error_squares, &o.input_amax, &o.input_error, &o.amplification})
+                      &o.prop_error_squares, &o.input_amax, &o.input_error})
         *v = value += 0.25;
     const std::uint64_t counts[] = {n + 1, 0, 300};
     if (number % 2 == 0) o.exponents.add(static_cast<unsigned>(number) % (Exponents::kBins - 2), counts);
