@@ -43,17 +43,20 @@ double span_of(const std::vector<const StepSummary*>& steps) {
     return high->twin_loss - low->twin_loss;
 }
 
-// The first step from which on nearly all steps have the sign of the gap and a quarter of its size.
-Step beginning(const std::vector<const StepSummary*>& steps, double gap) {
-    const double wanted = 0.25 * std::fabs(gap);
-    std::size_t apart = 0;
+// How far a step's loss is above its twin's: as a share of `scale`, or of the twin's loss if `scale` is 0.
+double apart_in(const StepSummary& s, double scale) {
+    return (s.loss - s.twin_loss) / (scale > 0 ? scale : s.twin_loss);
+}
+
+// The first step from which on nearly all steps are apart with the same sign, and by a quarter of it.
+Step beginning(const std::vector<const StepSummary*>& steps, double apart, double scale) {
+    std::size_t far = 0;
     Step first;
     for (std::size_t n = 1; n <= steps.size(); ++n) {
         const StepSummary& s = *steps[steps.size() - n];
-        const double difference = s.loss - s.twin_loss;
-        if (difference * gap <= 0 || std::fabs(difference) < wanted) continue;
-        ++apart;
-        if (static_cast<double>(apart) >= kOneSided * static_cast<double>(n)) first = s.step;
+        if (apart_in(s, scale) / apart < 0.25) continue;
+        ++far;
+        if (static_cast<double>(far) >= kOneSided * static_cast<double>(n)) first = s.step;
     }
     return first;
 }
@@ -172,8 +175,8 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     out.twin = twin;
     if (out.answer != Answer::not_compared) return out;
     const bool positive = std::ranges::all_of(steps, [](const StepSummary* s) { return s->twin_loss > 0; });
-    const double scale = positive ? twin : span_of(steps);
-    out.apart = real == twin ? 0 : scale > 0 ? (real - twin) / scale : 0;
+    const double scale = positive ? 0 : span_of(steps);
+    if (positive || scale > 0) out.apart = (real - twin) / (positive ? twin : scale);
     out.answer = Answer::agrees;
     if (std::fabs(out.apart) < limits.loss_warn) return out;
     const auto same =
@@ -182,7 +185,7 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     out.answer = Answer::scattered;
     if (static_cast<double>(same) < kOneSided * static_cast<double>(window)) return out;
     out.answer = real > twin ? Answer::above : Answer::below;
-    out.begins = beginning(steps, real - twin);
+    out.begins = beginning(steps, out.apart, scale);
     return out;
 }
 

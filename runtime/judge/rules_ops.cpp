@@ -1,5 +1,5 @@
-// MPT010, MPT011, MPT012, MPT023: the error that an op itself introduces. Only results in 16 bits and less are judged, because
-// in fp32 the order of a sum differs between kernels, and TF32 is a choice.
+// MPT010, MPT011, MPT012, MPT023: the error that an op itself introduces. Only results in 16 bits and less are judged,
+// because in fp32 the order of a sum differs between kernels, and TF32 is a choice.
 
 #include <algorithm>
 #include <cmath>

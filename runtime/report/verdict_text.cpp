@@ -21,7 +21,10 @@ std::string upper(std::string_view text) {
 }
 
 // "+0.12 %"
-std::string signed_percent(double share) { return (share < 0 ? "-" : "+") + percent(std::fabs(share)); }
+std::string signed_percent(double share) {
+    if (std::fabs(share) < 1e-4) return "within 0.01 %";
+    return (share < 0 ? "-" : "+") + percent(std::fabs(share));
+}
 
 std::string agreement_text(const LossAgreement& a) {
     using Answer = LossAgreement::Answer;
