@@ -160,6 +160,13 @@ bool near_the_loss(const OpRecord& op, const RunModel& m) {
 
 LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     LossAgreement out;
+    // A skipped step may be the one that lost the loss.
+    const auto last = std::ranges::find_if(m.steps.rbegin(), m.steps.rend(),
+                                           [](const StepSummary& s) { return s.has_loss && s.has_twin; });
+    if (last != m.steps.rend() && lost_as(*last) != Answer::agrees) {
+        out.answer = lost_as(*last);
+        return out;
+    }
     const auto steps = compared_steps(m);
     if (steps.empty()) return out;
     const std::size_t window = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));

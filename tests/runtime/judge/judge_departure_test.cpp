@@ -134,6 +134,8 @@ TEST(JudgeDeparture, LossesThatAreNotFinite) {
     RunModel m = departing(1);
     m.steps.back().loss = NAN;
     EXPECT_EQ(judge(m).loss.answer, Answer::lost);
+    m.steps.back().skipped = 1;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost) << "skipped, because the loss is lost";
     m.steps.back().twin_loss = NAN;
     EXPECT_EQ(judge(m).loss.answer, Answer::lost_in_both);
     m.steps.back().loss = 1;
