@@ -29,7 +29,7 @@ struct Limits {
     double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
     double loss_warn = 0.1,
            loss_fail = 0.25;    // MPT020: by how much the loss is above its twin's, as a share of it
-    double update_share = 0.1;  // MPT023: share of the gradients' error that a kernel must explain
+    double update_share = 0.5;  // MPT010: share of the gradients' error that a kernel must explain
 };
 
 // One (layer, op, phase) as the divergence ladder shows it, in one-rounding floors of its dtype.

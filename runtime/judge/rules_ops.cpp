@@ -25,6 +25,7 @@ constexpr std::uint64_t kFewestForBias = 4096;
 constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
 constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
+constexpr double kShareOfDeparture = 0.1;  // of the gradients' error, where the loss departs from its twin's
 constexpr std::size_t kNamedLayers = 3;
 constexpr double kLongChain = 16;          // additions a step from which on a sum is a running sum
 constexpr double kChainWithoutProof = 64;  // the same, when neither bias nor divergence was measured
@@ -126,10 +127,15 @@ double share_of_update(const RunModel& m, const OpRecord& op) {
     return all > 0 ? explained / all : 1;
 }
 
-// A note, unless the error is large beside the kernel's results and explains a material part of the update's error.
+// A note, unless the error is large beside the kernel's results and explains a material part of the update's error: most
+// of it, or a good part if the loss is no longer the fp32 loss.
 Severity severity_of_kernel(const Case& c, const OpRecord& op) {
+    const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
+    const double material = departs ? kShareOfDeparture : c.limits.update_share;
     const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
-    return large && share_of_update(c.model, op) >= c.limits.update_share ? Severity::error : Severity::note;
+    return large && share_of_update(c.model, op) >= std::min(material, c.limits.update_share)
+               ? Severity::error
+               : Severity::note;
 }
 
 struct Introduced {
@@ -223,6 +229,8 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
                 " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
                 others_text(f.more_layers);
     if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
+    if (is_kernel_of_torch(op))
+        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
     f.advice = advice_for(op);
     if (f.severity == Severity::note) make_kernel_note(c, f, worst);
     return f;

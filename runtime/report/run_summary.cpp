@@ -52,8 +52,14 @@ std::string cause_line(const RunModel& model, const Judgement& judgement) {
 
 std::string diverging_line(const Judgement& judgement) {
     const Rung* worst = nullptr;
+    // What a kernel of torch costs is not what the program does.
+    const auto is_kernel = [&](const Rung& r) {
+        return std::ranges::any_of(judgement.findings, [&](const Finding& f) {
+            return f.rule == "MPT023" && f.op == r.op && f.phase == r.phase;
+        });
+    };
     for (const Rung& r : judgement.ladder) {
-        if (r.introduced >= 0 && (!worst || r.introduced > worst->introduced)) worst = &r;
+        if (r.introduced >= 0 && !is_kernel(r) && (!worst || r.introduced > worst->introduced)) worst = &r;
     }
     // An error of about one floor is the normal cost of the format.
     if (!worst || worst->introduced < Limits{}.loc_warn_phi) return {};

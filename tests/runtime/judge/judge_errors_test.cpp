@@ -108,6 +108,11 @@ TEST(Judge, MPT010AKernelThatExplainsTheUpdatesError) {
     // The same error in a gradient that is a small part of all errors.
     m.tensors[3] = gradient("head.weight", 0.9, 100);
     EXPECT_EQ(judge(m).findings.at(0).severity, Severity::note) << text_of(judge(m));
+    m.tensors[3] = gradient("head.weight", 0.9, 2);
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::note) << "a third of the error";
+    for (StepSummary& s : m.steps) s.loss = 1.15 * s.twin_loss;
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::error) << "and the loss departs";
+    for (StepSummary& s : m.steps) s.loss = s.twin_loss;
     m.tensors[2] = gradient("embedding.weight", 0.2, 1);
     m.tensors[3] = gradient("head.weight", 0.05, 10);
     m.ops[3] = op_sum("embedding", "aten::embedding_dense_backward", Phase::backward, DType::bf16, 100, 10);
