@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <utility>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
@@ -79,16 +80,21 @@ struct Cause {
     double error = 0;
 };
 
-// The op that one rounding damages most. A squared difference turns a relative error e into a departure of e * e, a
-// plain one into e, so e must be at least half of the departure.
+// The op that one rounding damages most, near the loss if there is one: what comes before is averaged by the products
+// after it. A squared difference turns a relative error e into a departure of e * e, a plain one into e, so e must be at
+// least half of the departure.
 Cause cause_of(const RunModel& m, double apart) {
     Cause worst;
+    bool worst_is_near = false;
     for (const OpSum& sum : m.ops) {
         const OpRecord& op = sum.total;
         if (op.phase != Phase::forward || op.loc_compared == 0) continue;
         const double error = std::min(cost_of_rounding(op, m), 1.0);
-        if (error < std::min(apart, 1.0) / 2 || error <= worst.error) continue;
+        if (error < std::min(apart, 1.0) / 2) continue;
+        const bool near = near_the_loss(op, m);
+        if (std::pair(near, error) <= std::pair(worst_is_near, worst.error)) continue;
         worst = {&sum, error};
+        worst_is_near = near;
     }
     return worst;
 }

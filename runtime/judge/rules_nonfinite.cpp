@@ -56,8 +56,8 @@ std::string guard_for(const OpSum& sum) {
         return "it overflows fp32 too: subtract the largest value before it, or use logsumexp or softmax";
     if (sum.total.phase == Phase::backward)
         return "the derivative is infinite there, as that of a root at 0 is: add an epsilon under the root, "
-               "or keep "
-               "the values away from 0";
+               "or "
+               "keep the values away from 0";
     if (name == "mean" || name.starts_with("var") || name.starts_with("std"))
         return "it has too few values: guard against empty or single-element inputs";
     if (name == "div" || name == "reciprocal") return "it divides by 0: clamp the divisor from below";

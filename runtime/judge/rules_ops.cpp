@@ -229,10 +229,11 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
                 " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
                 others_text(f.more_layers);
     if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
-    if (is_kernel_of_torch(op))
-        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
     f.advice = advice_for(op);
-    if (f.severity == Severity::note) make_kernel_note(c, f, worst);
+    if (f.severity == Severity::note)
+        make_kernel_note(c, f, worst);
+    else if (is_kernel_of_torch(op))
+        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
     return f;
 }
 

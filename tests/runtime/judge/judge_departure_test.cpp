@@ -64,6 +64,8 @@ TEST(JudgeDeparture, AnOpBeforeAMatrixProductIsNotTheCriterion) {
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
     EXPECT_THAT(j.findings[0].advice, HasSubstr("sub and its inputs in fp32"));
+    m.ops.push_back(difference(DType::bf16, 380, 9));
+    EXPECT_THAT(judge(m).findings.at(0).advice, HasSubstr("criterion in fp32")) << "nearer to the loss";
 }
 
 TEST(JudgeDeparture, ACriterionInFp32IsAWarning) {
