@@ -100,13 +100,13 @@ def main():
     parser.add_argument("--dtype", choices=DTYPES, default="fp32")
     parser.add_argument("--iterations", type=int, default=2000)
     parser.add_argument("--truth", default="")
-    parser.add_argument("arguments", nargs="*")
-    options = parser.parse_args()
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options, arguments = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
     script = os.path.join(os.path.abspath(options.checkout), options.script)
     truth = os.path.abspath(options.truth) if options.truth else ""
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    sys.argv = [script, *options.arguments]
+    sys.argv = [script, *arguments]
     prepare(os.path.abspath(options.checkout), script, options.iterations)
     modes = [torch.autocast("cpu", dtype=DTYPES[options.dtype], cache_enabled=False)] if DTYPES[options.dtype] else []
     modes += [First(os.path.dirname(script), truth)] if truth else []
