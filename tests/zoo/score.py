@@ -17,10 +17,15 @@ def of_report(report, modules):
     ran = set(modules["ran"]) - {""}
     return {"counters": counters, "ops": coverage.get("ops", 0), "steps": len(report["steps"]),
             "layers": f"{len(ran & named)}/{len(ran)}", "layers_missing": sorted(ran - named)[:5],
-            "layers_strange": sorted(named - set(modules["all"]))[:5],
+            "layers_strange": sorted(n for n in named - set(modules["all"]) if not is_class(n))[:5],
             "notes": sorted({n["kind"] for n in report["notes"]}), "verdict": report["verdict"]["result"],
             "headline": report["verdict"]["headline"], "inconclusive": report["verdict"]["inconclusive"],
             "findings": [short(f) for f in report["findings"] if f["severity"] in ("error", "warning")]}
+
+
+def is_class(name):
+    """Whether the last part is a class: the model itself, or a module that nothing holds, such as a criterion."""
+    return name.rsplit(".", 1)[-1][:1].isupper()
 
 
 def short(finding):
@@ -72,3 +77,9 @@ def in_short(line):
     words += [f"{line.get('steps')} steps", f"layers {line.get('layers')}", str(line.get("verdict"))]
     words += [f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}" for f in line.get("findings", [])[:3]]
     return f"{line['key']}: " + ", ".join(words)
+
+
+def layers_right(line):
+    """Whether every layer that was trained is in the report under its name, and no other name is."""
+    seen, ran = map(int, line.get("layers", "0/0").split("/"))
+    return ran > 0 and seen == ran and not line["layers_strange"]

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path += [os.path.join(ROOT, "tests", "truth"), HERE]
-import runs  # noqa: E402
+sys.path.append(os.path.join(ROOT, "tests", "truth"))
 import compare  # noqa: E402
+import runs  # noqa: E402
 import score  # noqa: E402
 
 
@@ -89,12 +89,12 @@ def command_of(python, program, precision, skips=()):
     return words + (["--skip-steps", ",".join(map(str, skips))] if skips else [])
 
 
-def traced(options, program, folder):
-    """Runs the program under mp-trace: (exit status, stdout, stderr), report, gate's exit status."""
+def traced(options, command, folder):
+    """Runs the command under mp-trace: (exit status, stdout, stderr), report, gate's exit status."""
     prefix = [options.mp_trace, "--mode", options.mode, "-o", "trace", "--no-build"]
     if options.mode == "trajectory":
         prefix += ["--save-twin", "twin.%r"]
-    done = runs.run(prefix + ["--", *command_of(options.python, program, "low")], folder, runs.environment())
+    done = runs.run(prefix + ["--", *command], folder, runs.environment())
     told = subprocess.run([options.mp_trace, "report", "trace", "--json", "-"], cwd=folder, capture_output=True,
                           env=runs.environment(), timeout=runs.TIMEOUT)
     gate = subprocess.run([options.mp_trace, "gate", "trace"], cwd=folder, capture_output=True,
@@ -115,7 +115,7 @@ def measure(options, program, work):
     fp32 = runs.run_forked(command_of(options.python, program, "fp32", skips), folders["fp32"], PRELOADED)
     if fp32[0] != 0:
         return line | {"why": f"fp32: {runs.tail(fp32[2])}"}
-    done, report, gate = traced(options, program, folders["traced"])
+    done, report, gate = traced(options, command_of(options.python, program, "low"), folders["traced"])
     result = runs.Result(program, 1)
     runs.check_transparent(result, folders["plain"], folders["traced"], plain, done)
     line |= {"ran": True, "skipped": len(skips), "gate": gate, "said": done[2].decode(errors="replace")[-600:]}

@@ -53,7 +53,7 @@ class RandomImages(torch.utils.data.Dataset):
         return len(self.images)
 
     def __getitem__(self, i):
-        return self.images[i], i % 10
+        return self.images[i % len(self.images)], i % 10
 
 
 def bound_grist(iterations):
