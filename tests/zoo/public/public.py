@@ -22,6 +22,7 @@ import score  # noqa: E402
 
 DTYPES = ("fp16", "fp32", "bf16")
 ITERATIONS = {True: 1000, False: 100}  # GRIST's search, and the programs as they are
+PRELOADED = ("torch._dynamo", "torchvision")
 runs.TIMEOUT = 150
 
 
@@ -43,11 +44,11 @@ def command(options, program, more=()):
 
 def measure(options, program, work):
     line = {**program, "ran": False}
-    plain = runs.run(command(options, program), os.path.join(work, "plain"), runs.environment())
+    plain = runs.run_forked(command(options, program), os.path.join(work, "plain"), PRELOADED)
     if plain[0] != 0:
         return line | {"why": f"{plain[0]}: {runs.tail(plain[2])}"}
     folder = os.path.join(work, "truth")
-    runs.run(command(options, program, ["--truth", os.path.join(folder, "first.json")]), folder, runs.environment())
+    runs.run_forked(command(options, program, ["--truth", os.path.join(folder, "first.json")]), folder, PRELOADED)
     first = None
     if os.path.exists(os.path.join(folder, "first.json")):
         with open(os.path.join(folder, "first.json"), encoding="utf-8") as f:
