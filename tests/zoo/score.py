@@ -9,7 +9,8 @@ MARKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "marks.toml")
 
 
 def of_report(report, modules):
-    """The parts of the report that the tables need. `modules`: the names that ran with a gradient, and all names."""
+    """The parts of the report that the tables need. `modules`: the leaf modules that were called and
+    trained, and all modules."""
     coverage = report["coverage"]
     counters = {k: v for k, v in coverage.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
     counters["lost"] = coverage.get("seeds_after_step_0", 0) - coverage.get("external_after_step_0", 0)

@@ -125,7 +125,7 @@ def measure(options, program, work):
         runs.check_twin(result, program, folders["traced"], folders["fp32"], report)
         line |= {"exact": result.exact, "wrong": result.wrong()[:3], "losses": str(result.losses),
                  "twin": {kind: str(match) for kind, match in result.matches.items()}}
-    with open(os.path.join(folders["plain"], "layers.json"), encoding="utf-8") as f:
+    with open(os.path.join(folders["fp32"], "layers.json"), encoding="utf-8") as f:
         modules = json.load(f)
     return line | {"transparent": result.transparent, "faults": result.faults, **score.of_report(report, modules),
                    "steps_right": len(report["steps"]) == STEPS, "seconds": round(time.monotonic() - began, 1)}

@@ -39,6 +39,7 @@ def with_lightning(run):
 
     precision = {"bf16-autocast": "bf16-mixed", "bf16-pure": "bf16-true"}[run.regime] if run.low else "32-true"
     module = Module()
+    run.watch(module)
     trainer = lightning.Trainer(accelerator="cpu", devices=1, precision=precision, max_steps=run.steps, logger=False,
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(module, torch.utils.data.DataLoader(Texts(run), batch_size=2))
@@ -52,6 +53,7 @@ def with_accelerate(run):
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Texts(run), batch_size=2)
+    run.watch(model)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     model.train()
     for step, batch in enumerate(loader):
@@ -67,6 +69,7 @@ def with_accelerate(run):
 def with_trainer(run):
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=64, n_head=4, n_layer=2, vocab_size=300,
                                                                  n_positions=128))
+    run.watch(model)
 
     class Report(transformers.TrainerCallback):
         def on_log(self, args, state, control, logs=None, **_):

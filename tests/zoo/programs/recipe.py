@@ -44,6 +44,14 @@ class Run:
         self.skipped = {int(s) for s in options.skip_steps.split(",") if s}
         self.data = torch.Generator().manual_seed(options.seed)
         self.losses = []
+        self.called = None
+
+    def watch(self, model):
+        """Notes in the fp32 run which modules are called."""
+        if not self.low:
+            self.called = set()
+            for module in model.modules():
+                module.register_forward_hook(lambda module, *_: self.called.add(module))
 
     @property
     def dtype(self):
@@ -67,7 +75,8 @@ class Run:
         common.save(self.path.replace("%r", "0"), dict(model.named_parameters()), known, self.losses)
         updated = {id(p) for o in optimizers for p in o.state}
         ran = [name for name, module in model.named_modules()
-               if any(p.grad is not None or id(p) in updated for p in module.parameters(recurse=False))]
+               if not any(module.children()) and (self.called is None or module in self.called)
+               and any(p.grad is not None or id(p) in updated for p in module.parameters(recurse=False))]
         with open("layers.json", "w", encoding="utf-8") as f:
             json.dump({"ran": ran, "all": [name for name, _ in model.named_modules()]}, f)
 
@@ -136,4 +145,5 @@ REGIMES = {"bf16-autocast": autocast, "bf16-pure": pure, "bf16-masters": masters
 def train(run, model, loss_of, make=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)):
     """`loss_of(model)` draws a batch and returns the loss; `make(parameters)` returns the optimizer."""
     model.train()
+    run.watch(model)
     REGIMES[run.regime](run, model, loss_of, make)
