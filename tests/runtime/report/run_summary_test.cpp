@@ -84,7 +84,7 @@ TEST(RunSummary, JoinsMicroBatchesAndShowsNoTwinOfWhatItDidNotSee) {
     StepSummary& last = run.model.steps.back();
     EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr("fp32 twin"));
     last.backwards = 4;
-    last.coverage.outside = 2;
+    run.model.coverage.outside = 2;
     const std::string text = run_summary(run.model, run.judgement);
     EXPECT_THAT(text, HasSubstr("(sum of 4 backward() calls)"));
     EXPECT_THAT(text, Not(HasSubstr("fp32 twin")));
