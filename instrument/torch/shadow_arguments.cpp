@@ -25,7 +25,8 @@ constexpr const char* kOutside =
 }  // namespace
 
 // Data from outside is the program's own: a batch, loaded weights. A value that belongs to the graph of autograd, a
-// gradient, or a parameter that changed is computed, and the twin has not seen how. New memory that the op fills is not.
+// gradient, or a parameter that changed is computed, and the twin has not seen how. New memory that the op fills is
+// not.
 bool ShadowArguments::computed_outside(ShadowMap::Found found, const Argument& argument,
                                        const at::Tensor& t) const {
     if (argument.overwrite || t.numel() == 0 || t.dim() == 0 || found == ShadowMap::Found::lost) return false;
