@@ -99,6 +99,7 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
         shadow = found.shadow;
+        if (found.changed_source.defined()) call.outdated.push_back({t, found.changed_source});
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);
             // Writes of a whole tensor need no history. All other tensors start from the program's values.

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "instrument/torch/compat.hpp"
+#include "instrument/torch/coverage_counters.hpp"
 
 namespace mp::twin {
 
@@ -26,6 +28,8 @@ namespace mp::twin {
 // Safe from any thread: every public function takes the lock once. Everything here runs under TwinScope.
 class ShadowMap {
 public:
+    explicit ShadowMap(CoverageCounters& coverage) : coverage_(coverage) {}
+
     enum class Found : std::uint8_t {
         hit,
         unknown,  // the storage was never seen: its data came from outside the dispatcher
@@ -36,6 +40,7 @@ public:
     struct Lookup {
         at::Tensor shadow;  // defined on a hit
         Found found = Found::unknown;
+        at::Tensor changed_source{};  // of a cast, if it was written since (see is_cast_of)
     };
 
     // The shadow of a float, complex or integer tensor. An integer tensor whose twin does not differ is
@@ -46,6 +51,9 @@ public:
     // Takes over a result of a twin op as the shadow of a real result, which the real op has just written. Float memory
     // counts as written(); integer memory has no fingerprint, because ops that write it are not followed.
     void bind(const at::Tensor& real, const at::Tensor& shadow);
+    // `copy`, which has the layout of `source` and its own storage, was made by a cast that an fp32 run does not have:
+    // there the copy is the source. So a look-up outside a backward finds the shadow of the source as it is then.
+    void is_cast_of(const at::Tensor& copy, const at::Tensor& source);
     // Marks the storage as lost: it holds values that the twin does not have.
     void lose(const at::Tensor& real);
     // The storage will change unseen from now on: every look-up finds it stale.
@@ -67,6 +75,8 @@ public:
     std::uint64_t bytes();  // held by live shadows
 
 private:
+    using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
     struct Shadow {
         c10::weak_intrusive_ptr<c10::StorageImpl> storage;
         c10::Storage memory{};             // the flat buffer; none: lost
@@ -76,8 +86,11 @@ private:
         std::size_t real_bytes = 0;        // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
-        bool left = false;        // the storage changes unseen
-        Shadow* older = nullptr;  // by age of the storage's first shadow
+        bool left = false;                   // the storage changes unseen
+        std::uint64_t writes = 0;            // that were seen
+        std::optional<WeakTensor> source{};  // of a cast
+        std::uint64_t source_writes = 0;     // to its storage before the cast was made
+        Shadow* older = nullptr;             // by age of the storage's first shadow
         Shadow* newer = nullptr;
     };
 
@@ -93,9 +106,11 @@ private:
     static at::Tensor flat(const Shadow&);
     at::Tensor view(Shadow&, const at::Tensor& real);
     bool stale(const Shadow&, const at::Tensor& real) const;
+    at::Tensor follow_source(Shadow&, const at::Tensor& real);
     at::Tensor from_lanes(Shadow&, const at::Tensor& real);
     void sweep();
 
+    CoverageCounters& coverage_;
     std::mutex mutex_;
     std::unordered_map<const c10::StorageImpl*, Shadow> shadows_;
     Shadow* newest_ = nullptr;

@@ -59,6 +59,8 @@ private:
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     bool count_flips(const at::Tensor& real, const at::Tensor& twin);
     void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
+    void remember_cast(const Call&);
+    void report_outdated(const Call&);
     void measure_local(Call&, const Stack& results);
     void prepare_sample(Call&, Sample&);
     void look_at_targets(Call&) const;

@@ -152,6 +152,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_range(c);
     judge_updates(c);
     judge_reductions(c);
+    judge_copies(c);
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);
