@@ -76,6 +76,7 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
     try {
         auto running = std::make_unique<RunningNode>();
         running->place = place_of(a, state, node);
+        running->place.name = node.name();
         running->outer = state.node;
         state.node = &running->place;
         try {
