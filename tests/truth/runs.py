@@ -99,13 +99,13 @@ def run(command, folder, env):
 SERVERS = threading.local()  # a reference server for each thread of the suite
 
 
-def run_forked(command, folder):
-    """The same of `python script ...` without its import of torch, see reference_server.py."""
+def run_forked(command, folder, modules=()):
+    """The same of `python script ...` without its import of torch and `modules`, see reference_server.py."""
     os.makedirs(folder, exist_ok=True)
     if not hasattr(SERVERS, "process"):
         server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference_server.py")
-        SERVERS.process = subprocess.Popen([command[0], server], env=environment(), text=True, stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        SERVERS.process = subprocess.Popen([command[0], server, *modules], env=environment(), text=True,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     request = {"argv": command[1:], "cwd": folder, "timeout": TIMEOUT,
                "stdout": os.path.join(folder, "stdout"), "stderr": os.path.join(folder, "stderr")}
     SERVERS.process.stdin.write(json.dumps(request) + "\n")
