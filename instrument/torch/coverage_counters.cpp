@@ -52,6 +52,12 @@ void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) 
     notes_.say(trace::NoteKind::seed, std::string(op) + ": " + reason);
 }
 
+void CoverageCounters::decision(std::string_view op) {
+    notes_.say(trace::NoteKind::decision,
+               std::string(op) +
+                   ": the program reads its integers, so the twin uses the program's where they differ");
+}
+
 void CoverageCounters::leak(std::string_view op, double real, double twin) {
     add(leaks_, 1);
     const double distance = std::fabs(real - twin);

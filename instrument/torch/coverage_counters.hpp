@@ -31,6 +31,8 @@ public:
     enum class Seed : std::uint8_t { external, lost, stale };
     void seed(std::string_view op, Seed, std::uint64_t bytes);
     void flips(std::uint64_t elements) noexcept { add(flips_, elements); }
+    // Notes an op whose integers differ in the twin and which the program reads.
+    void decision(std::string_view op);
     void leak(std::string_view op, double real, double twin);
     // The same for a step that ended before the values were known.
     void leak(trace::StepRecord&, std::string_view op, double real, double twin);

@@ -77,6 +77,7 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
         if (a.control.follows()) a.gradient_sums.node_begins(state);
         auto running = std::make_unique<RunningNode>();
         running->place = place_of(a, state, node);
+        running->place.name = node.name();
         running->outer = state.node;
         state.node = &running->place;
         try {

@@ -168,7 +168,7 @@ void Twin::after_writes(Call& call) {
         else
             parts_.shadows.lose(pair.real);
     }
-    for (const Call::Pair& pair : call.written_integers) compare_integers(pair.real, pair.shadow);
+    for (const Call::Pair& pair : call.written_integers) keep_integers(call, pair.real, pair.shadow);
 }
 
 void Twin::lose_results(Call& call) {
@@ -209,7 +209,7 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
             parts_.shadows.written(real);
             return;
         }
-        return compare_integers(real, shadow);
+        return keep_integers(call, real, shadow);
     }
     if (!shadow.defined() || shadow.sizes() != real.sizes()) {
         parts_.shadows.lose(real);
@@ -233,15 +233,19 @@ bool Twin::count_flips(const at::Tensor& real, const at::Tensor& twin) {
     return true;
 }
 
-// Booleans that differ follow the twin. Indices follow the program, because they decide which samples, experts or
-// tokens the rest of the step uses; with free integers they follow the twin too.
-void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
-    if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes())
-        return;
+// Booleans that differ follow the twin, and so do integers that belong to other results. Other integers follow the
+// program, because they decide which samples, experts or tokens the rest of the step uses; the backward of the op that
+// made them reads the twin's. With free integers all of them follow the twin.
+void Twin::keep_integers(const Call& call, const at::Tensor& real, const at::Tensor& twin) {
+    using Readers = ShadowMap::Readers;
     if (rule_disabled("integer")) return;
-    if (!count_flips(real, shadow)) return;
-    if (real.scalar_type() == at::kBool || parts_.control.options().free_ints)
-        parts_.shadows.bind(real, shadow);
+    if (!twin.defined() || twin.scalar_type() != real.scalar_type() || twin.sizes() != real.sizes())
+        return parts_.shadows.bind_others(real, twin, call.info);
+    const bool own = call.info.traits.has(Trait::own_integers);
+    if (call.local && !(own && real.scalar_type() == at::kByte)) return;
+    if (!call.local && !count_flips(real, twin)) return;
+    const bool everyone = own || real.scalar_type() == at::kBool || parts_.control.options().free_ints;
+    parts_.shadows.bind_integers(real, twin, call.info, everyone ? Readers::everyone : Readers::own_backward);
 }
 
 void Twin::remember_cast(const Call& call) {
@@ -264,6 +268,7 @@ void Twin::report_outdated(const Call& call) {
 void Twin::measure_local(Call& call, const Stack& results) {
     const TwinScope scope;
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
+        if (has_plain_memory(real) && !carries_floats(real)) return keep_integers(call, real, twin);
         if (real.defined() && twin.defined() && has_plain_memory(real) && carries_floats(real) &&
             real.sizes() == twin.sizes() && !c10::isComplexType(real.scalar_type()))
             measure_result(parts_, thread_state().site, call.info, call, {real, {}, twin});

@@ -404,6 +404,7 @@ enum class NoteKind : std::uint8_t {
     policy,         // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
                     // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
     outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
+    decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
 };
 
 // Recorded once per (kind, text), then counted.
@@ -428,6 +429,6 @@ inline constexpr Mode last_of(Mode) { return Mode::trajectory; }
 inline constexpr TensorKind last_of(TensorKind) { return TensorKind::optimizer_state; }
 inline constexpr TensorRole last_of(TensorRole) { return TensorRole::checkpoint; }
 inline constexpr Phase last_of(Phase) { return Phase::optimizer; }
-inline constexpr NoteKind last_of(NoteKind) { return NoteKind::outdated_copy; }
+inline constexpr NoteKind last_of(NoteKind) { return NoteKind::decision; }
 
 }  // namespace mp::trace
