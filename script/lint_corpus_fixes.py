@@ -1,7 +1,8 @@
 """Public commits that repair a numeric fault: is it found before, and is mp-lint silent after?
 
 The list is testdata/corpus/fixes.toml. A pair is found when a finding of the parent stands within 3 lines of a changed
-place, and silent when the fix has no finding of that rule near the places that it changed.
+place, and silent when the fix has no finding of that rule near the places that it changed. It is "named" when the
+finding stands elsewhere and one of the places that it prints (the cast, the caller) is near such a place.
 """
 import json
 import os
@@ -71,7 +72,7 @@ def findings(args, folder, files):
         done = subprocess.run([args.mp_lint, "--no-cache", "--isolated", "--output", "json", *units, *more],
                               cwd=folder, capture_output=True, text=True, check=False)
         if done.stdout.lstrip().startswith("{"):
-            out += [f for f in json.loads(done.stdout)["findings"] if f["severity"] != "note" and f["file"] in files]
+            out += [f for f in json.loads(done.stdout)["findings"] if f["severity"] != "note"]
     return out
 
 
@@ -84,8 +85,9 @@ def python_of(folder):
     return files_with(folder, PYTHON_ENDS)
 
 
-def near(finding, ranges):
-    return any(first - SLACK <= finding["line"] <= last + SLACK for first, last in ranges)
+def near(place, touched, side):
+    ranges = touched.get(place.get("file"), ([], []))[side]
+    return any(first - SLACK <= place["line"] <= last + SLACK for first, last in ranges)
 
 
 def judge(args, fix):
@@ -97,14 +99,17 @@ def judge(args, fix):
     for commit, side in ((fix["parent"], 0), (fix["fix"], 1)):
         with tempfile.TemporaryDirectory() as tree:
             export(folder, commit, tree)
-            reports.append([f for f in findings(args, tree, touched)
-                            if near(f, touched[f["file"]][side])])
-    before, after = reports
-    if not before:
-        return "missed", []
-    left = {f["rule"] for f in after}
-    found = [f for f in before if f["rule"] not in left]
-    return ("found", found) if found else ("not silent", before)
+            for f in (all_of := findings(args, tree, touched)):
+                for note in f["notes"]:   # of a run on ".": absolute
+                    note["file"] = os.path.relpath(os.path.join(tree, note.get("file", "")), tree)
+            reports.append(([f for f in all_of if near(f, touched, side)],
+                            [f for f in all_of if any(near(note, touched, side) for note in f["notes"])]))
+    (before, named_before), (after, named_after) = reports
+    left = {f["rule"] for f in after + named_after}
+    for result, candidates in (("found", before), ("named", named_before)):
+        if found := [f for f in candidates if f["rule"] not in left]:
+            return result, found
+    return ("not silent", before + named_before) if before or named_before else ("missed", [])
 
 
 def fixes(args, root):

@@ -244,14 +244,14 @@ HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.fu
     for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
         if (!finder.may_be_cast(f, call)) return;
         const Symbol of_class = finder.class_of_cast(f, call);
-        if (of_class.empty() && !finder.is_cast(f, call)) return;
-        casts_.push_back({&f, call.span, cast_dtype(call), of_class, false});
-        if (!of_class.empty() && !parts_.contains(of_class)) parts_.emplace(of_class, parts_of(of_class));
+        if (of_class.empty()) return;
+        casts_.push_back({&f, call.span, cast_dtype(call), of_class});
+        if (!parts_.contains(of_class)) parts_.emplace(of_class, parts_of(of_class));
     });
     for (const Engine& engine : engines_of(context)) {
         const DType dtype = engine.weights ? engine.dtype : engine.buffer;
         if (engine.function && is_low_precision(dtype))
-            casts_.push_back({engine.function, engine.at, dtype, {}, true});
+            casts_.push_back({engine.function, engine.at, dtype, {}});
     }
 }
 
@@ -273,12 +273,11 @@ std::unordered_set<Symbol> HalfModels::parts_of(Symbol whole) const {
     return seen;
 }
 
-// A generic trainer gets the modules of its own package, an engine those below the folder of its script.
+// An engine gets the modules of its own package, and those below the folder of its script.
 bool HalfModels::may_get(const Cast& cast, const Function& method) {
     const std::string_view script = cast.function->span.file.str();
     const std::string_view folder = script.substr(0, script.rfind('/') + 1);
-    if (cast.engine && method.span.file.str().starts_with(folder)) return true;
-    return package_root(*cast.function) == package_root(method);
+    return method.span.file.str().starts_with(folder) || package_root(*cast.function) == package_root(method);
 }
 
 std::vector<Note> HalfModels::of(const Function& method) const {

@@ -32,8 +32,9 @@ class HalfModels {
 public:
     explicit HalfModels(const RuleContext&);
 
-    // Where a module becomes half that contains an object of the method's class, or may: one of unknown class in the
-    // same package. Empty: nowhere in the program.
+    // Where a module becomes half that contains an object of the method's class, or where an engine of the same
+    // package keeps all weights in half. A cast of a module whose class is not known says nothing about this one.
+    // Empty: nowhere in the program.
     std::vector<Note> of(const Function& method) const;
 
 private:
@@ -41,8 +42,7 @@ private:
         const Function* function = nullptr;
         SourceSpan at;
         DType dtype = DType::unknown;
-        Symbol of_class;  // of the module; empty: unknown
-        bool engine = false;
+        Symbol of_class;  // of the module; empty: an engine, which casts any
     };
     std::unordered_set<Symbol> parts_of(Symbol whole) const;
     static bool may_get(const Cast&, const Function& method);

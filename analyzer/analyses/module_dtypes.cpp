@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -191,6 +192,30 @@ const Call* member_of(const Function& f, const Operand& tensor) {
     return found;
 }
 
+bool is_display_of_modules(std::string_view name) {
+    return name == "list" || name == "tuple" || name == "torch.nn.ModuleList";
+}
+
+// The list of which the value is one item: `parts` for `m` of `for m in parts`.
+std::optional<Operand> list_of(const Function& f, const Operand& value) {
+    const Call* call = call_of(f, value);
+    if (call && call->name.str() == kNext && !call->args.empty()) return call->args.front();
+    const auto alias = std::ranges::find_if(
+        f.aliases, [&](const Alias& a) { return a.item && !a.of.empty() && a.name == value.name; });
+    if (call || value.param != kNone || alias == f.aliases.end()) return std::nullopt;
+    Operand list = attribute(alias->of);
+    for (std::size_t p = 0; p < f.params.size(); ++p)
+        if (f.params[p].name == alias->of) list = parameter(f, p);
+    for (std::size_t i = 0; i < f.calls.size(); ++i)
+        if (f.calls[i].result.name == alias->of) list.call = static_cast<std::int32_t>(i);
+    return list;
+}
+
+bool is_item_of(const Function& f, const Operand& value, const Operand& list) {
+    const auto found = list_of(f, value);
+    return found && is_same(*found, list);
+}
+
 constexpr std::array<std::string_view, 2> kDictionaries{"dict", "OrderedDict"};
 constexpr std::array<std::string_view, 3> kNamed{"named_parameters", "named_buffers", "state_dict"};
 
@@ -260,7 +285,10 @@ ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::s
     const std::size_t first = origin ? static_cast<std::size_t>(origin - f.calls.data()) + 1 : 0;
     ModuleDType found = last_event(f, module, first, before, left);
     if (found.known()) return found;
-    if (origin)
+    const auto list = list_of(f, module);
+    if (list)
+        found = state(f, *list, before, left - 1);
+    else if (origin)
         found = made_by(f, *origin, left - 1);
     else if (module.param != kNone)
         found = once(outside_, f, module, [&] { return of_parameter(f, module.param, left - 1); });
@@ -295,9 +323,10 @@ ModuleDType ModuleDTypes::last_event(const Function& f, const Operand& module, s
 ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Operand& module, int left) {
     if (call.args.empty()) return unknown();
     const std::string_view method = leaf(call.name.str());
-    if (call.kind == CallKind::method && is_cast_method(method) &&
-        is_same(receiver_of(f, call.args.front()), module))
-        return cast_by(f, call);
+    if (call.kind == CallKind::method && is_cast_method(method)) {
+        const Operand& object = receiver_of(f, call.args.front());
+        if (is_same(object, module) || is_item_of(f, object, module)) return cast_by(f, call);
+    }
     // p.data = p.data.float(), for p of the module's parameters
     if (call.kind == CallKind::method && is_cast_method(method) &&
         call.result.name.str().ends_with(".data")) {
@@ -372,6 +401,7 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     if (!origin.args.empty() && (method || (origin.callee.empty() && returns_first(name))))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
+    if (origin.kind == CallKind::constructor && is_display_of_modules(name)) return items_of(f, origin, left);
     if (const Item item = item_of(origin); item.held) {
         const Call* made = call_of(f, *item.held);
         const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
@@ -395,6 +425,17 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     if (origin.result.dtype == DType::unknown) return loaded_as(f, origin);
     return make(origin.result.dtype, true,
                 {{origin.span, "made in " + std::string(label(origin.result.dtype)) + " here"}});
+}
+
+// [part.half() for part in parts]: what is said of a list is true of each of its modules.
+ModuleDType ModuleDTypes::items_of(const Function& f, const Call& display, int left) {
+    ModuleDType common = unknown();
+    bool first = true;
+    for (const Operand& item : display.args) {
+        merge(common, state(f, item, static_cast<std::size_t>(index_of(f, display)), left), first);
+        first = false;
+    }
+    return common;
 }
 
 // from_pretrained(name, dtype=dtype), where another function decides the dtype.

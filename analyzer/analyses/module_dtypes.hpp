@@ -61,6 +61,7 @@ private:
     ModuleDType cast_by(const Function&, const Call&);
     ModuleDType after(const Function& callee, const Operand& module, int left);
     ModuleDType made_by(const Function&, const Call& origin, int left);
+    ModuleDType items_of(const Function&, const Call& display, int left);
     ModuleDType loaded_as(const Function&, const Call&);
     ModuleDType returned_by(const Function& callee, int left,
                             const std::function<const Operand*(const Operand&)>& part);

@@ -41,11 +41,17 @@ bool names_precision(std::string_view condition) {
     return std::ranges::any_of(kWords, [&](std::string_view word) { return mentions(condition, word); });
 }
 
-bool is_guard(const Function& f, std::uint32_t block) {
+bool tests_dtype(const Function& f, std::uint32_t block) {
     for (const Edge& edge : f.flow[block].to)
         if (names_precision(edge.condition.str())) return true;
     return std::ranges::any_of(f.calls,
                                [&](const Call& call) { return call.block == block && asks_for_dtype(call); });
+}
+
+// q.device.type == 'cuda', x.is_cuda, torch.cuda.is_available()
+bool tests_cuda(const Function& f, std::uint32_t block) {
+    return std::ranges::any_of(f.flow[block].to,
+                               [](const Edge& edge) { return mentions(edge.condition.str(), "cuda"); });
 }
 
 // Whether control gets from `from` to `to` without coming through `avoided`.
@@ -96,6 +102,7 @@ CodeKind code_kind(const RuleContext& context, Symbol file) {
 
 Severity severity_in(CodeKind kind, Severity severity) {
     if (kind == CodeKind::product) return severity;
+    if (kind == CodeKind::test) return Severity::note;
     return severity == Severity::error ? Severity::warning : Severity::note;
 }
 
@@ -112,18 +119,24 @@ bool describes_shapes(const Function& f) {
     });
 }
 
-bool is_dtype_guarded(const Function& f, std::uint32_t block) {
+// The block runs only on some sides of a branch that tests.
+static bool is_guarded(const Function& f, std::uint32_t block,
+                       bool (*tests)(const Function&, std::uint32_t)) {
     if (block >= f.flow.size()) return false;
     for (std::uint32_t b = 0; b < f.flow.size(); ++b) {
         std::vector<Edge> ways;
         for (const Edge& edge : f.flow[b].to)
             if (!edge.raises) ways.push_back(edge);
-        if (b == block || ways.size() < 2 || !is_guard(f, b)) continue;
+        if (b == block || ways.size() < 2 || !tests(f, b)) continue;
         const auto taken =
             std::ranges::count_if(ways, [&](const Edge& edge) { return reaches(f, edge.to, block, b); });
         if (taken > 0 && static_cast<std::size_t>(taken) < ways.size()) return true;
     }
     return false;
 }
+
+bool is_dtype_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_dtype); }
+
+bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_cuda); }
 
 }  // namespace mp::lint

@@ -18,7 +18,7 @@ CodeKind code_kind(std::string_view path);
 // The same of a file of the program: directories above the project do not count. To ask for one file again and
 // again, as loops over functions do, costs nothing.
 CodeKind code_kind(const RuleContext&, Symbol file);
-// One level lower in tests and benchmarks.
+// One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about.
 Severity severity_in(CodeKind, Severity);
 
 // Torch calls it with tensors that have shapes and no elements, when it traces a custom op:
@@ -28,5 +28,7 @@ bool describes_shapes(const Function&);
 // The block runs only on one side of a branch that tests for a floating dtype or for a precision flag: `if
 // x.dtype == torch.float16`, `if self.fp16`. The code in it was written for that side.
 bool is_dtype_guarded(const Function&, std::uint32_t block);
+// The same of a branch that tests for CUDA: `if x.is_cuda`.
+bool is_cuda_guarded(const Function&, std::uint32_t block);
 
 }  // namespace mp::lint

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <unordered_map>
 
 #include "clang/AST/ASTConsumer.h"
@@ -317,9 +318,7 @@ private:
     bool reached_the_tree_ = false;
 };
 
-}  // namespace
-
-Unit extract(const Invocation& invocation, const ExtractOptions& options) {
+Unit with_best_headers(const Invocation& invocation, const ExtractOptions& options) {
     Unit unit = Extraction(invocation, options).run();
     if (invocation.with_our_headers.empty() || !may_need_ours(unit, invocation.installed)) return unit;
     Unit ours = Extraction(invocation.with_our_headers.front(), options).run();
@@ -329,6 +328,37 @@ Unit extract(const Invocation& invocation, const ExtractOptions& options) {
     if (worse) return unit;
     if (unit.headers != ours.headers) ours.headers = Symbol("stubs instead of " + invocation.headers);
     return ours;
+}
+
+bool removes_half_operators(const std::string& argument) {
+    return argument.starts_with("-D__CUDA_NO_HALF") || argument.starts_with("-D__CUDA_NO_BFLOAT16");
+}
+
+// The same unit with the operators of CUDA's half types: many extensions are built with -U for the macros of torch that
+// remove them, and the flag stands in a setup.py or in a call of load(). nullopt when nothing removes them.
+std::optional<Invocation> with_half_operators(const Invocation& invocation) {
+    if (std::ranges::none_of(invocation.host, removes_half_operators)) return std::nullopt;
+    Invocation changed = invocation;
+    std::erase_if(changed.host, removes_half_operators);
+    std::erase_if(changed.device, removes_half_operators);
+    for (Invocation& other : changed.with_our_headers) {
+        std::erase_if(other.host, removes_half_operators);
+        std::erase_if(other.device, removes_half_operators);
+    }
+    return changed;
+}
+
+}  // namespace
+
+Unit extract(const Invocation& invocation, const ExtractOptions& options) {
+    Unit unit = with_best_headers(invocation, options);
+    if (unit.coverage.errors == 0) return unit;
+    const auto with_operators = with_half_operators(invocation);
+    if (!with_operators) return unit;
+    Unit other = with_best_headers(*with_operators, options);
+    const bool better = other.coverage.errors < unit.coverage.errors;
+    add_dependencies(better ? other : unit, better ? unit : other);
+    return better ? other : unit;
 }
 
 std::string extractor_version() {

@@ -162,7 +162,8 @@ void Terms::place_of(Term t, Place& out, unsigned depth) const {
         }
         out.element = true;
         const auto* field = dyn_cast<FieldDecl>(member->getMemberDecl());
-        if (!out.part && field && field->getType()->isPointerType()) out.part = field;
+        const bool holds = field && (field->getType()->isPointerType() || field->getType()->isArrayType());
+        if (!out.part && holds) out.part = field;
         out.field = isa<DeclRefExpr>(base.expr) ? field : nullptr;
         return member->isArrow() ? pointer_of(base, out, depth + 1) : place_of(base, out, depth + 1);
     }

@@ -54,8 +54,8 @@ struct Summand {
 struct Place {
     const clang::ValueDecl* base = nullptr;
     const Frame* frame = nullptr;  // frame of the function that declares `base`
-    // Tells apart the arrays that one base holds: the member `args.p`, or the local pointer that was loaded
-    // from a table of pointers.
+    // Tells apart the arrays that one base holds: the member `args.p` or `args.sizes`, or the local pointer that
+    // was loaded from a table of pointers.
     const clang::ValueDecl* part = nullptr;
     const clang::FieldDecl* field = nullptr;  // the member of `base` itself: `x` of v.x
     bool through_pointer = false;        // `base` is a pointer or reference parameter, or an unknown pointer

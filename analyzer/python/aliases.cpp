@@ -48,6 +48,8 @@ void Builder::note_alias(Node target, const Value& value, Node right) {
     const Symbol name = file_.names.of(target);
     if ((is_dotted(right) || is_constant_item(right)) && is_bound_once(name))
         f_.aliases.push_back({.name = name, .of = file_.names.dotted(right)});
+    else if (right.kind() == Kind::call && value.is.name.str().ends_with("{}") && is_bound_once(name))
+        f_.aliases.push_back({.name = name, .of = value.is.name});  // getattr(self, f"scaler{i}")
 }
 
 void Builder::note_items(Node target, Node container) {

@@ -106,6 +106,7 @@ private:
     Callee method_of(const Value& object, Node object_node, Symbol leaf);
     Callee method_of_class(Symbol type, Symbol leaf);
     std::optional<Value> eval_special(const Callee& callee, Node node, Node arguments);
+    std::optional<Value> eval_by_name(bool sets, Node arguments);
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);
     void add_argument(Node node, Symbol keyword, Call& call, std::vector<Value>& values);
     Operand operand(const Value& value, Node node);

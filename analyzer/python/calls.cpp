@@ -230,6 +230,36 @@ void Builder::eval_arguments(Node arguments, Call& call, std::vector<Value>& val
     }
 }
 
+// getattr(self, f"scaler{i}") and setattr(self, f"scaler{i}", x): one attribute stands for all that the text names.
+std::optional<Value> Builder::eval_by_name(bool sets, Node arguments) {
+    const Node object_node = arguments ? arguments.child(0) : Node{};
+    if (!object_node || object_node.kind() != Kind::identifier) return std::nullopt;
+    const std::string text = attribute_text(arguments.child(1));
+    const Value object = eval(object_node);
+    if (text.find("{}") == std::string::npos || !object.is_self || object.is.name.empty())
+        return std::nullopt;
+    const Symbol leaf(text), dotted = file_.names.join(object.is.name, leaf.str());
+    if (sets) {
+        Value value = eval(arguments.child(2));
+        name_result(value, dotted);
+        value.is.name = {};
+        set(slot_of(dotted), std::move(value));
+        if (f_.name.str().ends_with(".__init__")) of_self_.emplace_back(leaf, slot_of(dotted));
+        return Value{};
+    }
+    Value found;
+    const ClassInfo* type = object.object.empty() ? nullptr : file_.classes.find(object.object);
+    const AttributeInfo* attribute = type ? file_.classes.attribute(*type, leaf) : nullptr;
+    if (const Value* known = known_dotted(dotted))
+        found = *known;
+    else if (attribute && attribute->set)
+        found = attribute->value;
+    else if (!attribute)
+        return std::nullopt;
+    found.is.name = dotted;
+    return found;
+}
+
 // Calls of names that the language itself defines.
 std::optional<Value> Builder::eval_special(const Callee& callee, Node node, Node arguments) {
     const std::string_view name = callee.name.str();
@@ -255,6 +285,10 @@ std::optional<Value> Builder::eval_special(const Callee& callee, Node node, Node
         v.is.constant = Symbol(number_text(n->value, false));
         return v;
     }
+    const bool sets = name == "setattr";
+    if ((sets || name == "getattr") && arguments && arguments.child(sets ? 2 : 1) &&
+        !arguments.child(sets ? 3 : 2))
+        return eval_by_name(sets, arguments);
     if (callee.has_receiver && last_part(name) == "__enter__") {
         enter_by_hand(callee, node);
         return Value{};

@@ -39,6 +39,20 @@ private:
         if (node.kind() == Kind::for_statement) change(node.part(Part::left));
         if (node.kind() == Kind::as_pattern_target) change(node.child(0));
         if (node.kind() == Kind::call) register_buffer(node);
+        if (node.kind() == Kind::call) set_by_name(node);
+    }
+
+    // `setattr(self, f"scaler{i}", scaler)`
+    void set_by_name(Node call) {
+        const Node function = call.part(Part::function), arguments = call.part(Part::arguments);
+        if (function.kind() != Kind::identifier || function.text() != "setattr" || !arguments.child(2))
+            return;
+        const Node object = arguments.child(0);
+        const std::string name = attribute_text(arguments.child(1));
+        if (object.kind() != Kind::identifier || names_.of(object) != self_ || name.empty()) return;
+        AttributeInfo& it = into_.add_attribute(Symbol(name));
+        note_writer(it);
+        if (!is_init_) it.assigned.push_back(arguments.child(2));
     }
 
     void note_writer(AttributeInfo& it) const {

@@ -116,4 +116,23 @@ std::optional<std::string> string_content(Node string) {
     return std::string(text.substr(width, text.size() - 2 * width));
 }
 
+std::string attribute_text(Node string) {
+    if (!string || string.kind() != Kind::string) return {};
+    std::string_view text = string.text();
+    const std::size_t quote = text.find_first_of("'\"");
+    if (quote == std::string_view::npos || quote > 1 || text.size() < quote + 2) return {};
+    const bool formatted = quote == 1 && (text[0] == 'f' || text[0] == 'F');
+    if (quote == 1 && !formatted) return {};
+    text = text.substr(quote + 1, text.size() - quote - 2);
+    std::string out;
+    int depth = 0;
+    for (const char c : text) {
+        if (formatted && c == '{' && depth++ == 0) out += "{}";
+        const bool closes = formatted && c == '}';
+        if (depth == 0) out += c;
+        if (closes && depth > 0) --depth;
+    }
+    return out;
+}
+
 }  // namespace mp::lint::python

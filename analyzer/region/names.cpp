@@ -75,6 +75,15 @@ void Names::collect_functions(std::span<const Function* const> functions) {
             know(d.name);
         }
     }
+    forget_what_is_set(functions);
+}
+
+// `settings.DTYPE = torch.float32` in another file: which of the two values holds when is not known.
+void Names::forget_what_is_set(std::span<const Function* const> functions) {
+    for (const Function* f : functions)
+        for (const Setting& s : f->settings)
+            if (const std::uint32_t number = definition_number_.get(s.key); number != 0)
+                definitions_[number - 1] = {};
 }
 
 void Names::collect_aliases(std::span<const Function* const> functions) {

@@ -45,6 +45,7 @@ private:
     friend class NameFinder;
 
     void collect_functions(std::span<const Function* const> functions);
+    void forget_what_is_set(std::span<const Function* const> functions);
     void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);

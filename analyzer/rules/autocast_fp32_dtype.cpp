@@ -5,8 +5,8 @@
 //        the inputs of the ops of its list; in all others tensors that are half stay half.
 // Fix    enabled=False, and .float() on the inputs that must be fp32.
 // Silent enabled=False beside it; a dtype that is a variable; states restored from a variable; C++ that
-//        opens regions, but of other devices. A note where the device is CUDA, and where the code inside
-//        upcasts.
+//        opens regions, but of other devices. A note where the device is CUDA or tested to be, and where the
+//        code inside upcasts.
 // Tests  testdata/lint/MP106.md, tests/analyzer/rules/autocast_fp32_dtype_test.cpp
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/autocast_calls.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 
 #include "analyzer/region/autocast_api.hpp"
@@ -91,7 +92,9 @@ bool upcasts_inside(const Function& f, const Call& constructor) {
 Severity severity_of(const AutocastApi& api, const Function& f, const Call& call) {
     const auto region = autocast_call(call);
     const bool is_cuda = region ? region->device == "cuda" : api.classify(f, call).device == kCuda;
-    return is_cuda || (region && upcasts_inside(f, call)) ? Severity::note : Severity::warning;
+    return is_cuda || is_cuda_guarded(f, call.block) || (region && upcasts_inside(f, call))
+               ? Severity::note
+               : Severity::warning;
 }
 
 void check(const RuleContext& context, Findings& out) {

@@ -6,7 +6,7 @@
 //        become 0. Models trained in bf16 hold such values.
 // Fix    Stay in bf16 or go to fp32; where fp16 is needed, clamp first and check the loss.
 // Silent Values that are clamped first, and results that stay in [-1, 1] or sum to 1; checkpoints
-//        of which nothing is known and that are not trained.
+//        of which nothing is known and that are not trained. A note in a function that only converts.
 // Tests  testdata/lint/MP305.md, tests/analyzer/rules/bf16_to_fp16_test.cpp
 
 #include <algorithm>
@@ -64,10 +64,10 @@ std::string message_of(std::string_view what, const Operand& value) {
 }
 
 void emit_finding(const RuleContext& context, const Function& f, const SourceSpan& span, std::string message,
-                  std::vector<Note> notes, Findings& out) {
+                  std::vector<Note> notes, Findings& out, Severity severity = Severity::warning) {
     emit(context, f,
          {.rule = "MP305",
-          .severity = Severity::warning,
+          .severity = severity,
           .span = span,
           .message = std::move(message),
           .fix = "stay in bf16 or fp32, or clamp to the range of fp16 first",
@@ -91,13 +91,19 @@ void check_conversion(const RuleContext& context, TensorDTypes& dtypes, const Fu
                  std::move(is.chain), out);
 }
 
+// A function that does nothing else, of a table of conversions: who calls it wants this one.
+bool is_conversion(const Function& f) {
+    return f.casts.size() <= 2 && f.accumulations.empty() && f.updates.empty();
+}
+
 // __float2half(__bfloat162float(x))
 void check_cast(const RuleContext& context, const Function& f, const Cast& cast, Findings& out) {
     if (cast.to != DType::fp16) return;
     const bool has_inner = cast.inner >= 0 && static_cast<std::size_t>(cast.inner) < f.casts.size();
     const Cast& first = has_inner ? f.casts[static_cast<std::size_t>(cast.inner)] : cast;
     if (first.from != DType::bf16 || !first.source.constant.empty()) return;
-    emit_finding(context, f, cast.span, message_of("value", first.source), {}, out);
+    emit_finding(context, f, cast.span, message_of("value", first.source), {}, out,
+                 is_conversion(f) ? Severity::note : Severity::warning);
 }
 
 // ---- checkpoints

@@ -6,11 +6,15 @@
 // Fix    scaler.unscale_(optimizer) before the clip.
 // Silent After unscale_, in branches without a scaler, where the scale was read (to divide
 //        by hand), where the engine clips for itself. max_norm=inf measures and does not clip: a
-//        note.
+//        note. A warning where the backward is not seen.
 // Tests  testdata/lint/MP203.md, tests/analyzer/rules/clip_before_unscale_test.cpp
 
+#include <algorithm>
+
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -65,9 +69,41 @@ Finding finding_of(const RuleContext& context, const Violation& v) {
     return made;
 }
 
+// `update()` clips and steps through the scaler, and who calls backward is not seen: a library's trainer. The step
+// unscales only because nothing did before, so the clip saw scaled gradients.
+void check_update(const RuleContext& context, const Protocol& protocol, const Function& f, Findings& out) {
+    const EventMask here = protocol.mask(f);
+    const EventMask wanted = mask_of(EventKind::clip) | mask_of(EventKind::scaler_step);
+    if ((here & wanted) != wanted || (here & mask_of(EventKind::backward))) return;
+    const auto find = [&](const Call* from, EventKind kind) {
+        return std::find_if(from, f.calls.data() + f.calls.size(),
+                            [&](const Call& c) { return protocol.roles().event(f, c).kind == kind; });
+    };
+    const Call* const end = f.calls.data() + f.calls.size();
+    const Call* const clip = find(f.calls.data(), EventKind::clip);
+    const Call* const step = find(clip, EventKind::scaler_step);
+    if (clip == end || step == end || only_measures(*clip) || !reaches(f, clip->block, step->block)) return;
+    emit(context, f,
+         {.rule = "MP203",
+          .severity = Severity::warning,
+          .span = clip->span,
+          .message = "gradients are clipped before the scaler's step, which unscales them: no code of the "
+                     "program calls unscale_",
+          .fix = "call unscale_ of the scaler with the optimizer before the clip",
+          .notes = {{step->span, "the scaler steps here"}},
+          .function = {}},
+         out);
+}
+
 void check(const RuleContext& context, Findings& out) {
     for (const Violation& v : violations_of(context, Defect::clip_scaled))
         emit(context, *v.at.function, finding_of(context, v), out);
+    const Protocol& protocol = protocol_of(context);
+    const auto functions = context.program.functions();
+    if (std::ranges::any_of(functions, [&](const Function* f) { return unscales(protocol, *f); })) return;
+    for (const Function* f : functions)
+        if (is_python(*f) && context.program.callers(f->usr).empty())
+            check_update(context, protocol, *f, out);
 }
 
 }  // namespace

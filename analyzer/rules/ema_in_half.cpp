@@ -6,16 +6,21 @@
 //        d = 1 - 2^-8 even a difference as large as the weight is lost; fp16 has 11.
 // Fix    Keep the average in fp32.
 // Silent An average in fp32; a decay below the threshold; a decay that is not known, unless the update
-//        is compiled code, where the default of the formula is a mean over thousands of steps.
+//        is compiled code, where the default of the formula is a mean over thousands of steps. A decay that is a
+//        default, which a caller or an option can change, is a warning.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
 #include <cmath>
+#include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
+#include "analyzer/region/calls.hpp"
+#include "analyzer/region/classes.hpp"
+#include "analyzer/region/object_classes.hpp"
 #include "analyzer/rules/rule.hpp"
 
 namespace mp::lint {
@@ -29,25 +34,14 @@ struct Average {
     const Operand* target = nullptr;
     double weight = 0;
     bool is_list = false;  // torch._foreach_...
+    bool assumed = false;  // the decay is a default that a caller or an option can change
 };
 
-// ema.lerp_(new, 1 - decay)
-Average interpolation(const Call& call) {
-    if (call.op.name() != "lerp" || !call.in_place || call.args.empty()) return {};
-    const Operand* weight = argument(call, 1, "weight");
-    const auto value = weight ? number_of(*weight) : std::nullopt;
-    return value ? Average{.target = &call.args[0], .weight = *value} : Average{};
-}
-
-// ema.mul_(decay).add_(new, alpha=1 - decay), and of squares with addcmul_
-Average scaled_sum(const Function& f, const Call& call) {
-    const bool adds = call.op.name() == "add" || call.op.name() == "addcmul";
-    if (!adds || !call.in_place || call.args.empty()) return {};
-    const Call* scaled = call_of(f, call.args[0]);
-    if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
-    const auto decay = number_of(scaled->args[1]);
-    return decay ? Average{.target = &scaled->args[0], .weight = 1 - *decay} : Average{};
-}
+// A decay, or the weight of the new value.
+struct Factor {
+    std::optional<double> value;
+    bool assumed = false;
+};
 
 // `ema` of `ema.data`
 std::string_view tensor_named(const Operand& o) {
@@ -56,66 +50,141 @@ std::string_view tensor_named(const Operand& o) {
     return name;
 }
 
-// What `decay * target` multiplies with.
-std::optional<double> factor_of(const Function& f, const Operand& term, std::string_view target) {
-    const Call* product = call_of(f, term);
-    if (!product || product->op.name() != "mul" || product->args.size() != 2 || target.empty()) return {};
-    for (const std::size_t i : {0u, 1u})
-        if (tensor_named(product->args[i]) == target) return number_of(product->args[1 - i]);
-    return {};
-}
+// The updates of running averages, in the forms in which programs write them.
+class Averages {
+public:
+    explicit Averages(const RuleContext& context)
+        : program_(context.program), classes_(classes_of(context)) {}
 
-// decay * ema + (1 - decay) * new, written into ema
-Average weighted_sum(const Function& f, const Call& sum, const Operand& target) {
-    if (sum.op.name() != "add" || sum.in_place || sum.args.size() != 2) return {};
-    for (const Operand& term : sum.args)
-        if (const auto decay = factor_of(f, term, tensor_named(target)))
-            return {.target = &target, .weight = 1 - *decay};
-    return {};
-}
-
-// ema.copy_(decay * ema + (1 - decay) * new), and ema.data = decay * ema.data + ...
-Average stored_sum(const Function& f, const Call& call) {
-    if (call.op.name() == "copy" && call.in_place && call.args.size() >= 2) {
-        const Call* sum = call_of(f, call.args[1]);
-        return sum ? weighted_sum(f, *sum, call.args[0]) : Average{};
+    Average of(const Function& f, const Call& call) const {
+        Average found = interpolation(f, call);
+        if (!found.target) found = scaled_sum(f, call);
+        if (!found.target) found = stored_sum(f, call);
+        if (!found.target) found = foreach_form(f, call);
+        return found;
     }
-    if (!call.result.name.str().ends_with(".data")) return {};
-    for (const Operand& term : call.args) {
+
+private:
+    static constexpr int kFarthest = 4;  // parameters, attributes and complements on the way to a number
+
+    // Of a parameter: what its callers pass or leave to the default, and of these the one that keeps most.
+    Factor factor(const Function& f, const Operand& operand, bool keeps, int left = kFarthest) const {
+        if (const auto value = number_of(operand)) return {value, operand.assumed};
+        if (left == 0) return {};
+        const Call* call = call_of(f, operand);
+        if (call && call->op.name() == "sub" && call->args.size() == 2 && number_of(call->args[0]) == 1.0) {
+            const Factor rest = factor(f, call->args[1], !keeps, left - 1);
+            return {rest.value ? std::optional(1 - *rest.value) : std::nullopt, rest.assumed};
+        }
+        if (is_attribute_of_self(operand) && !f.parent_class.empty()) {
+            const auto [init, value] = classes_.kept(f.parent_class, operand.name);
+            const Factor kept = value ? factor(*init, *value, keeps, left - 1) : Factor{};
+            return {kept.value, true};
+        }
+        return passed(f, operand.param, keeps);
+    }
+
+    Factor passed(const Function& f, std::int32_t param, bool keeps) const {
+        Factor found{.value = std::nullopt, .assumed = true};
+        if (param == kNone || static_cast<std::size_t>(param) >= f.params.size()) return found;
+        Operand otherwise;
+        otherwise.constant = f.params[static_cast<std::size_t>(param)].constant;
+        const auto add = [&](const Operand* given) {
+            const auto value = given ? number_of(*given) : std::nullopt;
+            if (!value || *value <= 0 || *value >= 1) return;
+            if (!found.value || (*value > *found.value) == keeps) found.value = value;
+        };
+        const auto callers = program_.callers(f.usr);
+        if (callers.empty()) add(&otherwise);
+        for (const Call* call : callers) {
+            const Operand* given = argument_for(*call, f, param);
+            add(given || has_unpacked(*call) ? given : &otherwise);
+        }
+        return found;
+    }
+
+    Average average(const Function& f, const Operand& target, const Operand& operand, bool keeps,
+                    bool is_list = false) const {
+        const Factor found = factor(f, operand, keeps);
+        if (!found.value) return {};
+        return {.target = &target,
+                .weight = keeps ? 1 - *found.value : *found.value,
+                .is_list = is_list,
+                .assumed = found.assumed};
+    }
+
+    // ema.lerp_(new, 1 - decay)
+    Average interpolation(const Function& f, const Call& call) const {
+        if (call.op.name() != "lerp" || !call.in_place || call.args.empty()) return {};
+        const Operand* weight = argument(call, 1, "weight");
+        return weight ? average(f, call.args[0], *weight, false) : Average{};
+    }
+
+    // ema.mul_(decay).add_(new, alpha=1 - decay), and of squares with addcmul_
+    Average scaled_sum(const Function& f, const Call& call) const {
+        const bool adds = call.op.name() == "add" || call.op.name() == "addcmul";
+        if (!adds || !call.in_place || call.args.empty()) return {};
+        const Call* scaled = call_of(f, call.args[0]);
+        if (!scaled || scaled->op.name() != "mul" || !scaled->in_place || scaled->args.size() < 2) return {};
+        return average(f, scaled->args[0], scaled->args[1], true);
+    }
+
+    // What `decay * target` multiplies with.
+    static const Operand* factor_beside(const Function& f, const Operand& term, std::string_view target) {
         const Call* product = call_of(f, term);
-        if (!product) continue;
-        for (const Operand& factor : product->args)
-            if (factor.name == call.result.name) return weighted_sum(f, call, factor);
+        if (!product || product->op.name() != "mul" || product->args.size() != 2 || target.empty())
+            return nullptr;
+        for (const std::size_t i : {0u, 1u})
+            if (tensor_named(product->args[i]) == target) return &product->args[1 - i];
+        return nullptr;
     }
-    return {};
-}
 
-// torch._foreach_lerp_(emas, news, 1 - decay); torch._foreach_mul_(emas, decay) before torch._foreach_add_(emas, ...)
-Average foreach_form(const Function& f, const Call& call) {
-    if (call.args.size() < 2) return {};
-    const std::string_view name = leaf(call.name.str());
-    if (name == "_foreach_lerp_" && call.args.size() >= 3) {
-        const auto weight = number_of(call.args[2]);
-        return weight ? Average{.target = &call.args[0], .weight = *weight, .is_list = true} : Average{};
+    // decay * ema + (1 - decay) * new, written into ema
+    Average weighted_sum(const Function& f, const Call& sum, const Operand& target) const {
+        if (sum.op.name() != "add" || sum.in_place || sum.args.size() != 2) return {};
+        for (const Operand& term : sum.args) {
+            const Operand* decay = factor_beside(f, term, tensor_named(target));
+            const Average found = decay ? average(f, target, *decay, true) : Average{};
+            if (found.target) return found;
+        }
+        return {};
     }
-    if (name != "_foreach_add_" && name != "_foreach_addcmul_") return {};
-    for (const Call* before = &call; before-- != f.calls.data();) {
-        const bool scales = leaf(before->name.str()) == "_foreach_mul_" && before->args.size() >= 2 &&
-                            same_value(before->args[0], call.args[0]);
-        if (!scales) continue;
-        const auto decay = number_of(before->args[1]);
-        return decay ? Average{.target = &call.args[0], .weight = 1 - *decay, .is_list = true} : Average{};
-    }
-    return {};
-}
 
-Average average_of(const Function& f, const Call& call) {
-    Average found = interpolation(call);
-    if (!found.target) found = scaled_sum(f, call);
-    if (!found.target) found = stored_sum(f, call);
-    if (!found.target) found = foreach_form(f, call);
-    return found;
-}
+    // ema.copy_(decay * ema + (1 - decay) * new), and ema.data = decay * ema.data + ...
+    Average stored_sum(const Function& f, const Call& call) const {
+        if (call.op.name() == "copy" && call.in_place && call.args.size() >= 2) {
+            const Call* sum = call_of(f, call.args[1]);
+            return sum ? weighted_sum(f, *sum, call.args[0]) : Average{};
+        }
+        if (!call.result.name.str().ends_with(".data")) return {};
+        for (const Operand& term : call.args) {
+            const Call* product = call_of(f, term);
+            if (!product) continue;
+            for (const Operand& part : product->args)
+                if (part.name == call.result.name) return weighted_sum(f, call, part);
+        }
+        return {};
+    }
+
+    // torch._foreach_lerp_(emas, news, 1 - decay); torch._foreach_mul_(emas, decay) before
+    // torch._foreach_add_(emas, ...)
+    Average foreach_form(const Function& f, const Call& call) const {
+        if (call.args.size() < 2) return {};
+        const std::string_view name = leaf(call.name.str());
+        if (name == "_foreach_lerp_" && call.args.size() >= 3)
+            return average(f, call.args[0], call.args[2], false, true);
+        if (name != "_foreach_add_" && name != "_foreach_addcmul_") return {};
+        for (const Call* before = &call; before-- != f.calls.data();) {
+            const bool scales = leaf(before->name.str()) == "_foreach_mul_" && before->args.size() >= 2 &&
+                                same_value(before->args[0], call.args[0]);
+            if (scales) return average(f, call.args[0], before->args[1], true, true);
+        }
+        return {};
+    }
+
+    const Program& program_;
+    const Classes& classes_;
+};
 
 // `v` of v = state["exp_avg_sq"], after state["exp_avg_sq"] = torch.zeros_like(p, dtype=torch.bfloat16)
 const Operand* stored_entry(const Function& f, const Operand& value) {
@@ -160,14 +229,14 @@ TensorDType dtype_of(ModuleDTypes& modules, const Function& f, const Average& av
     return modules.of_tensor(f, entry ? *entry : *average.target, call);
 }
 
-void check_update(const RuleContext& context, ModuleDTypes& modules, const Function& f, const Call& call,
-                  Findings& out) {
+void check_update(const RuleContext& context, const Averages& averages, ModuleDTypes& modules,
+                  const Function& f, const Call& call, Findings& out) {
     if (!is_python(f)) return;
-    const Average average = average_of(f, call);
+    const Average average = averages.of(f, call);
     if (!average.target || average.weight <= 0 || average.weight >= smallest_weight(DType::bf16)) return;
     const TensorDType found = dtype_of(modules, f, average, call);
     if (!is_low_precision(found.dtype) || average.weight >= smallest_weight(found.dtype)) return;
-    report(context, f, call.span, found.dtype, found.proven, found.chain, out);
+    report(context, f, call.span, found.dtype, found.proven && !average.assumed, found.chain, out);
 }
 
 bool is_averaged_model(std::string_view name) { return name == "torch.optim.swa_utils.AveragedModel"; }
@@ -189,9 +258,10 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
     ModuleDTypes modules(context);
+    const Averages averages(context);
     for_each_call_or_op(
         context.program, may_average_lists, may_average,
-        [&](const Function& f, const Call& call) { check_update(context, modules, f, call, out); });
+        [&](const Function& f, const Call& call) { check_update(context, averages, modules, f, call, out); });
     for_each_call(context.program, is_averaged_model, [&](const Function& f, const Call& call) {
         check_averaged_model(context, modules, f, call, out);
     });

@@ -182,6 +182,8 @@ private:
         if (need == Need::mild || (context_.inference && !region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
+        // A library function that one of its callers gives half, or may.
+        if (is_python(f) && !region && !low.is.proven) return Severity::note;
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
         // In a region only a dtype that the code itself gives is certain; autocast's own is a
         // setting.

@@ -7,9 +7,11 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        is a tree whose steps add in float. Sums of squares are MP405's, which knows their worse
+//        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are MP405's, which knows their worse
 //        range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
+
+#include <algorithm>
 
 #include "analyzer/analyses/accumulators.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -37,11 +39,27 @@ std::uint64_t terms(const Accumulation& a) {
     return a.trips < 63 ? std::uint64_t{1} << a.trips : 0;
 }
 
-Severity severity_of(const RuleContext& context, const Accumulation& a) {
+bool is_pointer(const Operand& value) { return value.shape == Shape::pointer && !value.name.empty(); }
+
+// Host code that launches layer after layer: `norm(y, x); matmul(y, ...); add(x, y)`. Other calls of the loop take all
+// that the addition takes, so what is added is computed from the total: x = x + f(x) is no sum of independent terms.
+bool is_residual(const Function& f, const Accumulation& a) {
+    if (a.form != AccumulateForm::call || f.kind != FunctionKind::host) return false;
+    const auto adds = std::ranges::find_if(f.calls, [&](const Call& call) { return call.span == a.span; });
+    if (adds == f.calls.end() || std::ranges::none_of(adds->args, is_pointer)) return false;
+    return std::ranges::all_of(adds->args, [&](const Operand& value) {
+        return !is_pointer(value) || std::ranges::any_of(f.calls, [&](const Call& other) {
+            return other.callee != adds->callee && other.loop_depth >= adds->loop_depth &&
+                   std::ranges::any_of(other.args, [&](const Operand& o) { return o.name == value.name; });
+        });
+    });
+}
+
+Severity severity_of(const RuleContext& context, const Function& f, const Accumulation& a) {
     const bool tree = a.form == AccumulateForm::tree;
     const std::uint64_t n = terms(a);
     if (context.inference || (n != 0 && n <= (tree ? kFewTermsOfATree : kFewTerms))) return Severity::note;
-    if (tree && is_wide(a.element)) return Severity::note;
+    if ((tree && is_wide(a.element)) || is_residual(f, a)) return Severity::note;
     // How often a method is called on one object is not known.
     if (a.form == AccumulateForm::member) return Severity::warning;
     return error_if_proven(a.dtype);
@@ -74,7 +92,7 @@ void check_python(const RuleContext& context, Findings& out) {
         known.dtype = a.dtype;
         emit(context, *a.function,
              {.rule = "MP401",
-              .severity = severity_of(context, known),
+              .severity = severity_of(context, *a.function, known),
               .span = known.span,
               .message = message_of(known),
               .fix = "keep the accumulator in fp32 and convert once, after the loop",
@@ -90,7 +108,7 @@ void check(const RuleContext& context, Findings& out) {
         if (is_python(f) || !is_sum(a)) return;
         emit(context, f,
              {.rule = "MP401",
-              .severity = severity_of(context, a),
+              .severity = severity_of(context, f, a),
               .span = a.span,
               .message = message_of(a),
               .fix = a.form == AccumulateForm::tree

@@ -3,7 +3,8 @@
 // What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
 //        copy of the weight, stochastic rounding or compensation keeps what the rounding loses. In
 //        Python: an optimizer of torch or of the program over parameters that are half, a Trainer that is
-//        given a half model, or an engine that is told to keep them so ("bf16-true").
+//        given a half model, or an engine that is told to keep them so ("bf16-true"); an adapter that is
+//        added to a half module, or whose layers are cast.
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).
@@ -22,6 +23,7 @@
 #include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
@@ -287,6 +289,105 @@ private:
     Findings& out_;
 };
 
+// Adapters (peft): what is trained are the few weights that they add, and those are half when the module was cast before
+// it got them, or when their layers are cast.
+class Adapters {
+public:
+    Adapters(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
+
+    static bool may_matter(std::string_view name) {
+        constexpr std::array<std::string_view, 4> kNames{"add_adapter", "to", "half", "bfloat16"};
+        return any_of(leaf(name), kNames);
+    }
+
+    void look_at(const Function& f, const Call& call) {
+        if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return;
+        if (code_kind(context_, f.span.file) == CodeKind::test) return;
+        if (leaf(call.name.str()) == "add_adapter")
+            added(f, call);
+        else if (is_low_precision(call.result.dtype) && is_of_adapter(f, call))
+            report(f, call.span, "adapter layers are cast to " + std::string(label(call.result.dtype)),
+                   call.result.dtype, {});
+    }
+
+private:
+    // unet.to(device, dtype=weight_dtype); unet.add_adapter(...): the adapter takes the dtype of the weights.
+    void added(const Function& f, const Call& adds) {
+        const Call* cast = nullptr;
+        for (const Call& call : f.calls) {
+            if (&call == &adds) break;
+            const bool same = !call.args.empty() && same_value(call.args.front(), adds.args.front());
+            if (same && call.kind == CallKind::method && is_cast(call)) cast = &call;
+        }
+        if (!cast || is_wide(cast->result.dtype) || !trains(f) || upcasts(f, adds)) return;
+        const DType dtype = cast->result.dtype;
+        const bool known = is_low_precision(dtype);
+        const std::string where =
+            known ? "in " + std::string(label(dtype)) : "in the dtype that a setting gives the module";
+        report(f, adds.span, "the adapter is made " + where, known ? dtype : DType::lowp,
+               {{cast->span, "the module is cast here"}});
+    }
+
+    static bool is_cast(const Call& call) {
+        if (is_float(call.result.dtype)) return true;
+        return leaf(call.name.str()) == "to" && std::ranges::any_of(call.args, [](const Operand& o) {
+                   return o.shape == Shape::dtype || o.keyword.str() == "dtype";
+               });
+    }
+
+    static bool trains(const Function& f) {
+        return std::ranges::any_of(f.calls,
+                                   [](const Call& call) { return leaf(call.name.str()) == "backward"; });
+    }
+
+    // cast_training_params(unet); param.data = param.to(torch.float32); unet.float(), before the training
+    static bool upcasts(const Function& f, const Call& adds) {
+        const Call* const end = f.calls.data() + f.calls.size();
+        const Call* const training =
+            std::find_if(&adds, end, [](const Call& call) { return leaf(call.name.str()) == "backward"; });
+        return std::any_of(&adds, training, [&](const Call& call) {
+            if (leaf(call.name.str()).find("cast_training_params") != std::string_view::npos) return true;
+            if (!is_wide(call.result.dtype) || call.args.empty()) return false;
+            return call.result.name.str().ends_with(".data") ||
+                   (call.kind == CallKind::method && same_value(call.args.front(), adds.args.front()));
+        });
+    }
+
+    // Behind `if isinstance(module, LoraLayer)`, on the side where it holds.
+    static bool is_of_adapter(const Function& f, const Call& cast) {
+        constexpr std::array<std::string_view, 2> kLayers{"BaseTunerLayer", "LoraLayer"};
+        return std::ranges::any_of(f.calls, [&](const Call& test) {
+            if (test.name.str() != "isinstance" || test.args.size() != 2 || test.block >= f.flow.size())
+                return false;
+            if (!same_value(test.args[0], cast.args.front())) return false;
+            if (!any_of(leaf(test.args[1].constant.str()), kLayers)) return false;
+            bool holds = false, fails = false;
+            for (const Edge& edge : f.flow[test.block].to)
+                if (!edge.raises) (edge.when ? holds : fails) |= reaches(f, edge.to, cast.block, test.block);
+            return holds && !fails;
+        });
+    }
+
+    void report(const Function& f, const SourceSpan& at, std::string what, DType dtype,
+                std::vector<Note> notes) {
+        emit(context_, f,
+             {.rule = "MP501",
+              .severity = Severity::warning,
+              .span = at,
+              .message = std::move(what) +
+                         ": its weights are trained without fp32 master weights, and a step "
+                         "below " +
+                         lost_below(dtype) + " of a weight rounds away",
+              .fix = "cast what is trained to fp32: p.data = p.data.float() for each p with requires_grad",
+              .notes = std::move(notes),
+              .function = {}},
+             out_);
+    }
+
+    const RuleContext& context_;
+    Findings& out_;
+};
+
 // Trainer(precision="bf16-true"): the weights themselves are half, and so are their updates.
 void check_engine(const RuleContext& context, const Engine& e, Findings& out) {
     const bool direct = e.kind == EngineKind::lightning || e.kind == EngineKind::fabric;
@@ -320,6 +421,9 @@ void check_trainings(const RuleContext& context, Findings& out) {
             trainings.optimizer(f, call, own.is_optimizer(call.name.str()));
     });
     for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
+    Adapters adapters(context, out);
+    for_each_call(context.program, Adapters::may_matter,
+                  [&](const Function& f, const Call& call) { adapters.look_at(f, call); });
 }
 
 void check(const RuleContext& context, Findings& out) {

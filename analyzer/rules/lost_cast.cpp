@@ -1,16 +1,21 @@
 // MP606 lost-cast
 //
 // What   In a loop over the parameters, buffers or state of a module, one of them is cast and the
-//        result is dropped: `p = p.float()`, or `p.data.half()` alone.
+//        result is dropped: `p = p.float()`, `p.data.half()` alone, or `p.to_(dtype)`, which no tensor has.
+//        Also a statement that casts any other tensor and does nothing else: `grad_output.half()`.
 // Why    A cast of a tensor makes a new tensor. The assignment binds the variable of the loop, and the
 //        module keeps its tensor in the old dtype, although the code reads as if it were cast.
 // Fix    p.data = p.data.float(), or module.float(); for a state, state[name] = value.float().
 // Silent A result that is read afterwards; modules, which a cast changes in place; casts to a dtype
-//        that is not known.
+//        that is not known; values that may be modules.
 // Tests  testdata/lint/MP606.md, tests/analyzer/rules/lost_cast_test.cpp
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
 
+#include "analyzer/analyses/autograd_classes.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -19,7 +24,8 @@ namespace mp::lint {
 namespace {
 
 bool may_cast(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kCasts{"to", "type", "half", "float", "bfloat16", "double"};
+    constexpr std::array<std::string_view, 7> kCasts{"to",    "to_",      "type",  "half",
+                                                     "float", "bfloat16", "double"};
     return any_of(leaf(name), kCasts);
 }
 
@@ -58,27 +64,51 @@ bool lists_tensors(const Function& f, const Call& listing) {
     return false;
 }
 
-void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
-    if (!call.unused || !is_python(f) || call.args.empty()) return;
+// The arguments of an autograd.Function's own methods, behind ctx, are tensors when they are cast.
+bool is_autograd_argument(const Function& f, const Operand& value, const std::set<Symbol>& autograd) {
+    return value.param > 0 && autograd.contains(f.parent_class);
+}
+
+// `x.half()` as a statement of its own, for a value that cannot be a module.
+std::optional<Held> statement_of(const Function& f, const Call& call, const std::set<Symbol>& autograd) {
+    const Operand& value = call.args.front();
+    if (!call.result.name.empty() || call.kind != CallKind::method) return std::nullopt;
+    if (value.shape != Shape::tensor && !is_autograd_argument(f, value, autograd)) return std::nullopt;
+    const bool moves = leaf(call.name.str()) == "to" && std::ranges::none_of(call.args, [](const Operand& o) {
+                           return o.shape == Shape::dtype;
+                       });
+    if (value.name.empty() || moves) return std::nullopt;
+    return Held{.what = "the variable keeps its tensor", .fix = "bind the result: x = x.to(...)"};
+}
+
+void check_cast(const RuleContext& context, const Function& f, const Call& call,
+                const std::set<Symbol>& autograd, Findings& out) {
+    const bool no_method = leaf(call.name.str()) == "to_";
+    if ((!call.unused && !no_method) || !is_python(f) || call.args.empty()) return;
     const DType dtype = cast_to(call);
-    const Call* listing = is_float(dtype) ? listing_of(f, call.args.front()) : nullptr;
-    if (!listing || !lists_tensors(f, *listing)) return;
-    const Held held = held_by(*listing);
+    if (!is_float(dtype) && !no_method) return;
+    const Call* listing = listing_of(f, call.args.front());
+    const bool listed = listing && lists_tensors(f, *listing);
+    const auto held = listed ? std::optional(held_by(*listing)) : statement_of(f, call, autograd);
+    if (!held || (no_method && !listed)) return;
     emit(context, f,
          {.rule = "MP606",
           .severity = Severity::error,
           .span = call.span,
-          .message = "nothing reads the tensor that this cast to " + std::string(label(dtype)) +
-                     " makes: " + std::string(held.what) + " as it is",
-          .fix = std::string(held.fix),
+          .message = no_method ? "a tensor has no method to_(): " + std::string(held->what) + " as it is"
+                               : "nothing reads the tensor that this cast to " + std::string(label(dtype)) +
+                                     " makes: " + std::string(held->what) + " as it is",
+          .fix = std::string(held->fix),
           .notes = {},
           .function = {}},
          out);
 }
 
 void check(const RuleContext& context, Findings& out) {
+    std::set<Symbol> autograd;
+    for (const AutogradClass& known : autograd_classes(context.program)) autograd.insert(known.name);
     for_each_call(context.program, may_cast,
-                  [&](const Function& f, const Call& call) { check_cast(context, f, call, out); });
+                  [&](const Function& f, const Call& call) { check_cast(context, f, call, autograd, out); });
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // Silent Upcasts; functions that ask for the autocast state first, or that custom_fwd decorates;
 //        gradient-free scopes; tests, which compare precisions; casts
 //        whose result goes straight to a raw pointer (a custom kernel that autocast does not know);
-//        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random.
+//        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
+//        where a caller or a flag decides whether the region is open.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
 
 #include <algorithm>
@@ -79,8 +80,9 @@ constexpr const char* kDropIt = "drop the cast; autocast casts the inputs of the
 
 void report(const RuleContext& context, const Function& f, const Call& cast, const Context& region,
             std::string message, std::vector<Edit> edits, Findings& out, const char* fix = kDropIt) {
+    // Where only some caller opens the region, or only under a flag, the cast may be what the other callers need.
     Finding finding{.rule = "MP101",
-                    .severity = Severity::warning,
+                    .severity = region.proven ? Severity::warning : Severity::note,
                     .span = cast.span,
                     .message = std::move(message),
                     .fix = fix,

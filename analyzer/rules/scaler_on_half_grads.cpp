@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -51,7 +52,8 @@ bool is_trainer(std::string_view name) {
 }
 
 // Trainer(model=<fp16>, args=TrainingArguments(fp16=True))
-void check_trainer(const RuleContext& context, const Function& f, const Call& c, Findings& out) {
+void check_trainer(const RuleContext& context, ModuleDTypes& modules, const Function& f, const Call& c,
+                   Findings& out) {
     if (c.kind != CallKind::constructor) return;
     const Operand* model = argument(c, 0, "model");
     const Operand* settings = argument(c, 1, "args");
@@ -59,6 +61,9 @@ void check_trainer(const RuleContext& context, const Function& f, const Call& c,
     const Call* made = call_of(f, *settings);
     if (!made || !is_true(keyword_argument(*made, "fp16"))) return;
     if (context.program.dtype_of(f, *model).dtype != DType::fp16) return;
+    // What wraps it since (get_peft_model) may train weights of its own.
+    const ModuleDType now = modules.of_module(f, *model, c);
+    if (now.dtype != DType::unknown && now.dtype != DType::fp16) return;
     emit(context, f,
          {.rule = "MP207",
           .severity = Severity::error,
@@ -72,8 +77,9 @@ void check_trainer(const RuleContext& context, const Function& f, const Call& c,
 }
 
 void check(const RuleContext& context, Findings& out) {
+    ModuleDTypes modules(context);
     for_each_call(context.program, is_trainer, [&](const Function& f, const Call& c) {
-        if (f.kind == FunctionKind::python) check_trainer(context, f, c, out);
+        if (f.kind == FunctionKind::python) check_trainer(context, modules, f, c, out);
     });
     const Protocol& protocol = protocol_of(context);
     const EventMask steps = mask_of(EventKind::scaler_step) | mask_of(EventKind::unscale);

@@ -33,6 +33,8 @@ inline constexpr Weight kReductionOverflow{1.1};
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
 inline constexpr Weight kIntroducedError{0, 1}, kRoundingBias{0, 1}, kAmplifiedError{0, 1};
+// The loss is above its twin's. x: by how much, as a share of the twin's, 1 at most.
+inline constexpr Weight kLossDeparture{0, 1};
 // x: the share of the magnitude that is lost.
 inline constexpr Weight kFlushToZero{0, 1};
 // Standstill, in the order in which the model is hurt. x: the share of the updates that is lost.

@@ -230,6 +230,9 @@ struct OpRecord {
     // Largest relative L2 to the twin among the float inputs of a call whose inherited error is large (PROP
     // above a tenth); 0: no such call. If it is far below PROP, this op amplified the error.
     double input_error = 0;
+    // Largest ratio of PROP to the inputs' relative L2 among the same calls: how much an op amplifies the error of its
+    // inputs, whatever that error is. 0: no such call.
+    double amplification = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -276,6 +279,7 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"loc_nonfinite", sum}.in(loc), &R::loc_nonfinite);
     v(Field{"prop_error_squares", sum}.in(loc), &R::prop_error_squares);
     v(Field{"input_error", largest}.in(loc).since(1), &R::input_error);
+    v(Field{"amplification", largest}.in(loc).since(2), &R::amplification);
     v(Field{"exponents", sum}.since(1), &R::exponents);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);

@@ -18,7 +18,7 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
 }
 
 TEST(PythonCode, SeverityIsLowerThere) {
-    EXPECT_EQ(severity_in(CodeKind::test, Severity::error), Severity::warning);
+    EXPECT_EQ(severity_in(CodeKind::test, Severity::error), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::test, Severity::warning), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::error), Severity::warning);
     EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::warning), Severity::note);
@@ -41,7 +41,7 @@ TEST(PythonCode, EveryRuleReportsLowerInTests) {
         "    call 5:3 torch.Tensor.sum kind=method op=sum args=[{tensor name=x} {fp16 dtype "
         "constant=torch.float16}]\n";
     EXPECT_THAT(lint("MP411", {"unit a.py" + sum}), ElementsAre("error 5"));
-    EXPECT_THAT(lint("MP411", {"unit tests/a.py" + sum}), ElementsAre("warning 5"));
+    EXPECT_THAT(lint("MP411", {"unit tests/a.py" + sum}), ElementsAre("note 5"));
 }
 
 TEST(PythonCode, CodeThatDescribesShapesHasNoFindings) {
