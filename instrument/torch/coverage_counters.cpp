@@ -40,6 +40,15 @@ void CoverageCounters::regrouped(std::string_view layer, std::string_view why) {
                                                   ": " + std::string(why));
 }
 
+void CoverageCounters::outside(std::string_view where, std::uint64_t bytes) {
+    add(outside_, 1);
+    if (control_.twin_active() && !control_.local()) {
+        add(unshadowed_, 1);
+        add(unshadowed_bytes_, bytes);
+    }
+    notes_.say(trace::NoteKind::not_observed, where);
+}
+
 void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) {
     add(seeds_, 1);
     add(seeded_bytes_, bytes);
@@ -91,6 +100,7 @@ void CoverageCounters::take(trace::StepRecord& step) {
     c.seeded_bytes = reset(seeded_bytes_);
     c.external = reset(external_);
     c.stale = reset(stale_);
+    c.outside = reset(outside_);
     c.flips = reset(flips_);
     c.leaks = reset(leaks_);
     c.regrouped = reset(regrouped_);

@@ -37,7 +37,7 @@ struct Parts {
     Notes notes{recording, now};
     CollectiveRecords collectives;
     Faults faults{control, notes, collectives};
-    CoverageCounters coverage{notes, now};
+    CoverageCounters coverage{control, notes, now};
     Layers layers;
     Sources sources{layers};
     CallPaths call_paths{layers};

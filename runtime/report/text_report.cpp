@@ -31,7 +31,7 @@ std::string number(double value) {
 Row row_of(const StepPlace& place) {
     const StepRow& s = *place.row;
     const Rank rank = place.process->process.rank;
-    const LossRecord* loss = s.loss();
+    const std::optional<LossRecord> loss = s.loss();
     return {std::to_string(s.step.value),
             rank.known() ? std::to_string(rank.value) : "-",
             std::to_string(s.optimizer),

@@ -30,9 +30,9 @@ struct ProcessRecord {
     std::int64_t pid = 0;
     std::int64_t started_unix_ns = 0;
     std::string host;
-    std::string job;        // Slurm job or torchelastic run id; empty: none
-    std::string launcher;   // "torchrun", "srun", "openmpi", "mpich"; empty: none
-    std::string program;    // argv[0] of the process; arguments are never stored
+    std::string job;       // Slurm job or torchelastic run id; empty: none
+    std::string launcher;  // "torchrun", "srun", "openmpi", "mpich"; empty: none
+    std::string program;   // the executable, or the script that Python runs; other arguments are never stored
     std::string framework;  // "torch 2.11.0"
     std::string adapter;    // version of the adapter that recorded
     Mode mode = Mode::watch;
@@ -334,6 +334,7 @@ struct Coverage {
     std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
     std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
     std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
 };
 
 template <class V>
@@ -355,6 +356,7 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"failed", sum}, &R::failed);
     v(Field{"regrouped", sum}.since(2), &R::regrouped);
     v(Field{"relaid", sum}.since(2), &R::relaid);
+    v(Field{"outside", sum}.since(2), &R::outside);
 }
 
 struct StepRecord {
@@ -394,15 +396,16 @@ constexpr void fields(V&& v, Of<StepRecord>) {
 }
 
 enum class NoteKind : std::uint8_t {
-    not_observed,   // an op or a region that the twin does not follow; `text` names it and the reason
-    seed,           // where a history was lost after the first step
-    leak,           // an op through which a value that differs from the twin's left the dispatcher
-    disarmed,       // an internal fault stopped a source; the program continued
-    lossy,          // records were dropped: the queue or the disk was full
-    memory,         // the memory forecast of a twin
-    end,            // the process ended in an orderly way; count is its number of steps
-    policy,         // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
-                    // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    not_observed,  // an op or a region that the twin does not follow; `text` names it and the reason
+    seed,          // where a history was lost after the first step
+    leak,          // an op through which a value that differs from the twin's left the dispatcher
+    disarmed,      // an internal fault stopped a source; the program continued
+    lossy,         // records were dropped: the queue or the disk was full
+    memory,        // the memory forecast of a twin
+    end,     // the process ended by itself; count is its number of steps, `text` the exception that ended
+             // it, empty: none
+    policy,  // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
+             // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
     outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
     decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
 };
