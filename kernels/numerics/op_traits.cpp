@@ -37,6 +37,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "norm",
     "rounds_twice",
     "fused",
+    "whole_layer",
     "writes_constants",
     "arithmetic",
     "domain",

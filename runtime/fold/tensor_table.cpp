@@ -49,6 +49,7 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     keep_last(state, r, step);
     if (r.compared) keep_worst(s.worst, s.worst_at, relative_l2(r), here);
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
+    s.mastered += r.mastered;
     if (r.meant_to_move) {
         s.meant_to_move += r.meant_to_move;
         s.unmoved += r.unmoved;
@@ -117,6 +118,7 @@ void TensorTable::merge_state(State& into, const State& other) {
     s.unmoved += o.unmoved;
     s.below_half_ulp += o.below_half_ulp;
     for (std::size_t i = 0; i < into.moved.size(); ++i) into.moved[i].add(other.moved[i]);
+    s.mastered += o.mastered;
     s.samples += o.samples;
     s.frozen += o.frozen;
     keep_earliest(s.first_stagnant, o.first_stagnant);
