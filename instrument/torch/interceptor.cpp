@@ -67,8 +67,10 @@ public:
         ThreadState& state = thread_state();
         // Only measurements need the site of an op.
         if (twin || sampled || op_log()) site_ = state.site = site_of(adapter, info, forward_);
-        if (!twin && sampled)
+        if (!twin && sampled) {
             arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
+            look_at_targets();
+        }
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
             adapter.collectives.count(describe_collective(info, op, stack));
@@ -81,8 +83,12 @@ public:
     void done(const Stack& stack) const {
         const std::size_t results = op_.schema().returns().size();
         adapter_.coverage.op(census_dtype(stack, results, first_));
+        if (site_.phase != Phase::forward && site_.phase != Phase::backward && adapter_.ledger.sampled())
+            for (std::size_t i = 0; i < results; ++i)
+                for_each_tensor(stack[stack.size() - results + i],
+                                [&](const at::Tensor& t) { adapter_.masters.saw(t); });
         if (!arguments_.empty() && info_.rule != Rule::collective)
-            watch_results(adapter_, site_, info_, arguments_, stack, results);
+            watch_results(adapter_, site_, info_, arguments_, stack, results, targets_were_finite_);
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -92,6 +98,14 @@ public:
     }
 
 private:
+    // An op did not make a non-finite value that existed before it.
+    void look_at_targets() {
+        for (std::size_t i = 0; i < arguments_.size(); ++i)
+            if (info_.arguments[i].write && !info_.arguments[i].overwrite)
+                for_each_tensor(arguments_[i],
+                                [&](const at::Tensor& t) { targets_were_finite_ &= !any_nonfinite(t); });
+    }
+
     void report_writes(const Stack& stack) const {
         const std::size_t count = info_.arguments.size();
         for (std::size_t i = 0; i < count; ++i)
@@ -115,6 +129,7 @@ private:
     at::ScalarType first_;
     Site site_;
     std::vector<IValue> arguments_;  // kept only if they are measured afterwards
+    bool targets_were_finite_ = true;
 };
 
 class Kernel final : public c10::OperatorKernel {

@@ -23,7 +23,7 @@ void glance_at_result(Parts&, const Site&, const OpInfo&, const Call&, const at:
                       const at::Tensor& twin);
 // Without a twin: one-sided statistics of the results on top of the stack.
 void watch_results(Parts&, const Site&, const OpInfo&, const std::vector<IValue>& arguments, const Stack&,
-                   std::size_t results);
+                   std::size_t results, bool targets_were_finite);
 // Called when a layer of this thread ends. Measures its last result. Does nothing while there is no twin.
 void layer_ends(Parts&, LayerId) noexcept;
 

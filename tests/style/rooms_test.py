@@ -32,7 +32,7 @@ LAYERS = {
     "instrument/torch": """
         collective_records compat control current_step device end_summary pool site test_hooks
         op_info recording safetensors tensors thread_state
-        call cuda_device late_cpu layers notes shadow_map work
+        call cuda_device late_cpu layers masters notes shadow_map work
         call_path collectives coverage_counters devices faults
         shadow_arguments sources
         ledger
