@@ -56,7 +56,7 @@ double share_of_error(const Case& c, const OpRecord& op) {
 
 bool is_judged(const OpRecord& op) {
     return is_low_precision(op.dtype) && op.loc_compared >= kFewest && op.loc_squares > 0 &&
-           !near_subnormal(op) && (!is_fill(op.op) || may_add_by_index(op.op));
+           !near_subnormal(op) && !is_whole_layer(op.op) && (!is_fill(op.op) || may_add_by_index(op.op));
 }
 
 // Stochastic rounding costs about two floors instead of one, and its errors cancel.

@@ -147,6 +147,8 @@ struct TensorRecord {
     double wanted_squares = 0;
     double moved_dot = 0;
     std::uint64_t hash = 0;  // XXH3-64 of the real bytes, on sampled steps; 0: not taken
+    // Elements that are the rounding of an fp32 master. The effect of the step is then that on the master, or absent.
+    std::uint64_t mastered = 0;
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
 
@@ -177,6 +179,7 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
     v(Field{"wanted_squares", sum}.since(1), &R::wanted_squares);
     v(Field{"moved_dot", sum}.since(1), &R::moved_dot);
     v(Field{"hash", agree}.since(1), &R::hash);
+    v(Field{"mastered", sum}.since(2), &R::mastered);
 }
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float
@@ -358,6 +361,9 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"relaid", sum}.since(2), &R::relaid);
     v(Field{"outside", sum}.since(2), &R::outside);
 }
+
+// The optimizer of a record that belongs to no step: what was seen after the last one.
+inline constexpr std::int32_t kNoOptimizer = -1;
 
 struct StepRecord {
     Step step;                   // k-th step() of the first optimizer seen, from 0

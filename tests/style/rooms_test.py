@@ -32,7 +32,7 @@ LAYERS = {
     "instrument/torch": """
         collective_records compat control current_step device end_summary pool site test_hooks
         op_info recording safetensors tensors thread_state
-        call cast_graph cuda_device late_cpu layers notes work
+        call cast_graph cuda_device late_cpu layers masters notes work
         call_path collectives coverage_counters devices faults
         shadow_map
         shadow_arguments sources

@@ -52,6 +52,8 @@ TEST(OpTraits, RecordedNamesShareTheTraitsOfTheirBase) {
     // base_name() drops "native_" and "_forward" of these, as it does where the table is read.
     for (const char* op : {"aten::_native_multi_head_attention", "aten::_flash_attention_forward"})
         EXPECT_TRUE(traits_of_recorded(op).has(Trait::fused)) << op;
+    for (const char* op : {"aten::_transformer_encoder_layer_fwd", "aten::mkldnn_rnn_layer"})
+        EXPECT_TRUE(traits_of_recorded(op).has(Trait::whole_layer)) << op;
 }
 
 // Fails for a word after the bar that is not a trait, and for a trait that the head does not define.

@@ -113,6 +113,7 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         t.wanted_squares = 1e-9;
         t.moved_dot = 8e-10;
         t.hash = 0xfedcba9876543210u + n;
+        t.mastered = 1000;
         s.tensors.push_back(t);
     }
     s.sampled = number % 2 == 1;
