@@ -281,14 +281,15 @@ void Twin::measure_local(Call& call, const Stack& results) {
     for (const Call::Pair& pair : call.written_floats) compare(pair.real, pair.shadow);
 }
 
-// An op did not make a non-finite value that existed before it. fp32 targets are searched in sampled steps only.
+// An op did not make a non-finite value that existed before it. fp32 targets are searched in sampled steps, and where a
+// domain makes the results worth a look in every step: a sum over ranks that overflowed is divided afterwards.
 void Twin::look_at_targets(Call& call) const {
-    const bool sampled = parts_.ledger.sampled();
+    const bool any_dtype = parts_.ledger.sampled() || call.info.traits.has(Trait::domain);
     for (std::size_t i = 0; i < call.real.size() && call.target_was_finite; ++i) {
         const Argument& argument = call.info.arguments[i];
         if (!argument.write || argument.overwrite) continue;
         for_each_tensor(call.real[i], [&](const at::Tensor& t) {
-            if (!has_plain_memory(t) || !(sampled || is_low_precision(t.scalar_type()))) return;
+            if (!has_plain_memory(t) || !(any_dtype || is_low_precision(t.scalar_type()))) return;
             if (!parts_.late.serves(t))
                 call.target_was_finite &= !any_nonfinite(t);
             else if (const TensorStats* const stats = parts_.late.statistics(t))

@@ -28,7 +28,7 @@ def train(model, optimizer, steps=4, call=None, micro=1):
         total = 0.0
         for k in range(micro):
             x, y = torch.randn(8, 16), torch.randint(0, 4, (8,))
-            loss = torch.nn.functional.cross_entropy((call or model)(x), y) / micro
+            loss = torch.nn.functional.cross_entropy((model if call is None else call)(x), y) / micro
             loss.backward()
             total += loss.item()
         optimizer.step()
@@ -102,7 +102,7 @@ class TracedRun(unittest.TestCase):
         return json.loads(done.stdout)
 
     def steps(self, optimizer=0):
-        return [s["step"] for s in self.report()["steps"] if s["optimizer"] == optimizer]
+        return [s["step"] for s in self.report()["steps"] for r in s["ranks"] if r["optimizer"] == optimizer]
 
 
 class NotSeen(TracedRun):
@@ -174,7 +174,7 @@ class Steps(TracedRun):
 
     def test_micro_batches_have_one_loss(self):
         done = self.trace(PLAIN + "print(train(model, optimizer, micro=4))\n")
-        self.assertAlmostEqual(self.report()["steps"][-1]["loss"], float(done.stdout), 6)
+        self.assertAlmostEqual(self.report()["steps"][-1]["ranks"][0]["loss"], float(done.stdout), 6)
         self.assertIn("(sum of 4 backward() calls)", done.stderr)
 
     def test_two_optimizers_that_alternate_are_one_training(self):
