@@ -12,6 +12,7 @@ namespace mp::twin {
 namespace {
 
 Adapter* g_adapter = nullptr;  // set once, before the first op is intercepted
+std::atomic<bool> g_forked{false};
 
 void before_fork() { g_adapter->pool.lock(); }
 
@@ -23,11 +24,14 @@ void after_fork_in_child() {
     g_adapter->pool.unlock();
     g_adapter->control.after_fork_in_child();
     g_adapter->recording.after_fork_in_child();
+    g_forked = true;
 }
 
 }  // namespace
 
 Adapter* adapter() noexcept { return g_adapter; }
+
+bool take_forked() noexcept { return g_forked.exchange(false); }
 
 Adapter& start_adapter(trace::Options options, trace::Identity identity, bool has_python) {
     g_adapter = new Adapter(std::move(options), std::move(identity), has_python);
@@ -35,19 +39,20 @@ Adapter& start_adapter(trace::Options options, trace::Identity identity, bool ha
     return *g_adapter;
 }
 
-void Adapter::finish() {
+void Adapter::finish(std::string_view how) {
     if (!control.armed() || finished_.exchange(true)) return;
-    if (!control.has_python()) inferred_clock.finish();
+    if (inferred_clock.runs()) inferred_clock.finish();
     if (!recording.is_open()) return;
     clock.finish();
     say_memory_at_end(*this);
     save_state(*this);
     const std::int64_t steps = recording.steps();
-    recording.note({trace::NoteKind::end, Step{now.number}, "", static_cast<std::uint64_t>(steps)});
+    recording.note(
+        {trace::NoteKind::end, Step{now.number}, std::string(how), static_cast<std::uint64_t>(steps)});
     recording.flush();
     const trace::Options& options = control.options();
     if (!options.quiet && steps > 0 && control.identity().rank.value <= 0)
-        print_summary(options.tool, options.run_dir);
+        print_summary(options.tool, recording.directory());
 }
 
 }  // namespace mp::twin

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <string_view>
 
+#include "instrument/torch/gradient_sums.hpp"
 #include "instrument/torch/inferred_clock.hpp"
 #include "instrument/torch/parts.hpp"
 #include "instrument/torch/step_clock.hpp"
@@ -17,9 +19,11 @@ struct Adapter final : Parts {
     StepClock clock{*this};
     InferredClock inferred_clock{*this, clock};
     Twin twin{*this};
+    GradientSums gradient_sums{*this};
 
     // Called once, at the end of the program. Saves the requested state, closes the recording and prints the summary.
-    void finish();
+    // `how`: the exception that ends the program; empty: it ends in an orderly way.
+    void finish(std::string_view how = {});
 
 private:
     std::atomic<bool> finished_{false};
@@ -27,6 +31,9 @@ private:
 
 // Null until attached. For callers that torch or libc calls through a plain function; all others hold a reference.
 Adapter* adapter() noexcept;
+
+// Whether this process is the child of a fork that a traced process made; true once, for the line that says so.
+bool take_forked() noexcept;
 
 // Makes the adapter of this process and registers fork handlers, so that a child of the process is not traced.
 Adapter& start_adapter(trace::Options, trace::Identity, bool has_python);

@@ -15,6 +15,15 @@ bool lists(const trace::Options& options, Rank rank) {
 Control::Control(trace::Options options, trace::Identity identity, bool has_python)
     : options_(std::move(options)), identity_(std::move(identity)), has_python_(has_python) {}
 
+void Control::learn_rank(std::int32_t rank, std::int32_t local_rank, std::int32_t world_size) {
+    const std::lock_guard lock(mutex_);
+    if (identity_.rank.known() || rank < 0) return;
+    identity_.launcher = "torch.distributed";
+    identity_.rank = Rank{rank};
+    identity_.local_rank = local_rank;
+    identity_.world_size = world_size;
+}
+
 void Control::begin_step(bool with_twin) {
     const std::lock_guard lock(mutex_);
     twin_active_ = armed() && with_twin;

@@ -11,7 +11,8 @@ namespace mp::twin {
 // Whether the user listed this rank; without a list every rank is listed.
 bool lists(const trace::Options&, Rank);
 
-// The options of this process and whether it is still traced. The options and the identity never change. The
+// The options of this process and whether it is still traced. The options never change, the identity only before the
+// recording is opened. The
 // switches are read on every op without a lock; `mutex_` orders their rare changes. Once disarmed, a process stays so.
 class Control {
 public:
@@ -19,8 +20,14 @@ public:
 
     const trace::Options& options() const { return options_; }
     const trace::Identity& identity() const { return identity_; }
+    // The rank in torch.distributed, for a process that no launcher gave a rank.
+    void learn_rank(std::int32_t rank, std::int32_t local_rank, std::int32_t world_size);
     bool has_python() const { return has_python_; }
     bool local() const { return options_.mode == trace::Mode::local; }
+    // Whether the mode has a twin with a history, in some steps at least.
+    bool follows() const {
+        return options_.mode == trace::Mode::step || options_.mode == trace::Mode::trajectory;
+    }
     bool is_listed() const { return lists(options_, identity_.rank); }
 
     // Whether ops are watched at all.
@@ -40,7 +47,7 @@ public:
 
 private:
     const trace::Options options_;
-    const trace::Identity identity_;
+    trace::Identity identity_;
     const bool has_python_;
     std::mutex mutex_;
     std::atomic<bool> armed_{true};

@@ -33,6 +33,22 @@ void CoverageCounters::failed(std::string_view op, std::string_view what, std::u
     unshadowed(op, "the twin's op failed: " + std::string(what), bytes);
 }
 
+void CoverageCounters::regrouped(std::string_view layer, std::string_view why) {
+    add(regrouped_, 1);
+    notes_.say(trace::NoteKind::not_observed, "order of a sum of gradients in " +
+                                                  (layer.empty() ? "an unnamed layer" : std::string(layer)) +
+                                                  ": " + std::string(why));
+}
+
+void CoverageCounters::outside(std::string_view where, std::uint64_t bytes) {
+    add(outside_, 1);
+    if (control_.twin_active() && !control_.local()) {
+        add(unshadowed_, 1);
+        add(unshadowed_bytes_, bytes);
+    }
+    notes_.say(trace::NoteKind::not_observed, where);
+}
+
 void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) {
     add(seeds_, 1);
     add(seeded_bytes_, bytes);
@@ -84,8 +100,11 @@ void CoverageCounters::take(trace::StepRecord& step) {
     c.seeded_bytes = reset(seeded_bytes_);
     c.external = reset(external_);
     c.stale = reset(stale_);
+    c.outside = reset(outside_);
     c.flips = reset(flips_);
     c.leaks = reset(leaks_);
+    c.regrouped = reset(regrouped_);
+    c.relaid = reset(relaid_);
     c.worst_leak = worst_leak_.exchange(0, std::memory_order_relaxed);
 }
 

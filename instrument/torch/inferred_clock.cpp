@@ -17,6 +17,8 @@ bool InferredClock::step_is_over() const {
 
 void InferredClock::forward_op(const Stack& arguments, std::size_t count) {
     if (step_is_over()) end_step();
+    // In Python an optimizer and the names of the parameters may still come, so only gradients show what is trained.
+    if (parts_.control.has_python()) return;
     for (std::size_t i = arguments.size() - count; i < arguments.size(); ++i)
         for_each_tensor(arguments[i], [&](const at::Tensor& t) {
             if (t.requires_grad() && t.is_leaf()) parts_.parameters.add_leaf(t);

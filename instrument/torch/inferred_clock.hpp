@@ -8,7 +8,8 @@
 
 namespace mp::twin {
 
-// The step clock of programs without Python, which have no hooks on optimizers. A step is over when a forward op that
+// The step clock of programs that step without an optimizer of torch.optim, whose hooks the shim has: programs without
+// Python, and loops in Python that update their parameters themselves. A step is over when a forward op that
 // records gradients follows a backward(), and between them parameters were written or gradients cleared. If neither
 // happened, another micro-step begins. A step that changes no weight counts as skipped.
 //
@@ -17,6 +18,10 @@ namespace mp::twin {
 class InferredClock {
 public:
     InferredClock(Parts& parts, StepClock& clock) : parts_(parts), clock_(clock) {}
+
+    // Whether steps are inferred: until an optimizer of torch.optim is made. In C++ that is never seen.
+    bool runs() const noexcept { return runs_.load(std::memory_order_relaxed); }
+    void leave_to_optimizers() noexcept { runs_ = false; }
 
     // `gradient`: of the root. A value other than 1 is the loss scale.
     void begin_backward(const at::Tensor& gradient);
@@ -35,6 +40,7 @@ private:
     Parts& parts_;
     StepClock& clock_;
     std::mutex mutex_;
+    std::atomic<bool> runs_{true};
     std::atomic<bool> declares_steps_{false};
     std::atomic<bool> backward_seen_{false};
     std::atomic<bool> parameter_written_{false};  // since the backward

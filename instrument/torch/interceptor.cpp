@@ -67,13 +67,15 @@ public:
         ThreadState& state = thread_state();
         // Only measurements need the site of an op.
         if (twin || sampled || op_log()) site_ = state.site = site_of(adapter, info, forward_);
-        if (!twin && sampled)
+        if (!twin && sampled) {
             arguments_.assign(stack.end() - static_cast<std::ptrdiff_t>(info.arguments.size()), stack.end());
+            target_was_finite_ = !info.writes || targets_are_finite(adapter, info, arguments_);
+        }
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
             adapter.collectives.count(describe_collective(info, op, stack));
         }
-        if (adapter.control.has_python() || state.autograd_depth > 0) return;
+        if (!adapter.inferred_clock.runs() || state.autograd_depth > 0) return;
         if (forward_) adapter.inferred_clock.forward_op(stack, info.arguments.size());
         if (info.writes) report_writes(stack);
     }
@@ -82,7 +84,7 @@ public:
         const std::size_t results = op_.schema().returns().size();
         adapter_.coverage.op(census_dtype(stack, results, first_));
         if (!arguments_.empty() && info_.rule != Rule::collective)
-            watch_results(adapter_, site_, info_, arguments_, stack, results);
+            watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
         if (std::FILE* const log = op_log()) write_op_log(log);
         if (!forward_ || results == 0) return;
         const IValue& value = stack[stack.size() - results];
@@ -115,6 +117,7 @@ private:
     at::ScalarType first_;
     Site site_;
     std::vector<IValue> arguments_;  // kept only if they are measured afterwards
+    bool target_was_finite_ = true;
 };
 
 class Kernel final : public c10::OperatorKernel {

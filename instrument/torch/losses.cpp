@@ -72,7 +72,9 @@ void Losses::record(const at::Tensor& root) {
     const at::Tensor loss = loss_of(root);
     trace::LossRecord record;
     record.dtype = dtype_of(loss.scalar_type());
-    record.has_twin = control_.twin_active() && !control_.local();
+    // A loss that was computed outside the dispatcher has no twin.
+    record.has_twin = control_.twin_active() && !control_.local() && has_plain_memory(loss) &&
+                      shadows_.find(loss).shadow.defined();
     const at::Tensor twin = record.has_twin ? shadows_.value(loss) : at::Tensor();
     const bool late = late_.serves(loss);
     if (!late) {

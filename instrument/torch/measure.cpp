@@ -215,8 +215,11 @@ bool measures_exponents(const Ledger& ledger, const at::Tensor& t) {
 
 // Without a twin: an op that makes a non-finite result from finite inputs is an origin, unless it places constants.
 template <typename InputsOf>
-Verdict judge_watched(const OpInfo& op, const TensorStats& stats, const InputsOf& inputs_of) {
-    if (stats.nonfinite() == 0 || places_constants(op) || !is_origin(op, stats, {}, false)) return {};
+Verdict judge_watched(const OpInfo& op, const TensorStats& stats, bool target_was_finite,
+                      const InputsOf& inputs_of) {
+    if (stats.nonfinite() == 0 || !target_was_finite || places_constants(op) ||
+        !is_origin(op, stats, {}, false))
+        return {};
     const Inputs inputs = inputs_of();
     return inputs.finite ? Verdict{0, 0, inputs} : Verdict{};
 }
@@ -342,8 +345,20 @@ void glance_at_result(Parts& parts, const Site& site, const OpInfo& op, const Ca
         *boundary = {c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr()), &op, site, late};
 }
 
+bool targets_are_finite(Parts& parts, const OpInfo& op, const std::vector<IValue>& arguments) {
+    const TwinScope scope;
+    bool finite = true;
+    for (std::size_t i = 0; i < arguments.size() && finite; ++i)
+        if (op.arguments[i].write && !op.arguments[i].overwrite)
+            for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+                if (has_plain_memory(t) && carries_floats(t) && !parts.late.serves(t))
+                    finite &= !any_nonfinite(t);
+            });
+    return finite;
+}
+
 void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::vector<IValue>& arguments,
-                   const Stack& stack, std::size_t results) {
+                   bool target_was_finite, const Stack& stack, std::size_t results) {
     const TwinScope scope;
     std::shared_ptr<const LateInputs> inputs;
     const auto watch_late = [&](const at::Tensor& t) {
@@ -352,9 +367,10 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
         if (!op.writes) parts.late.remember(t, stats);
         if (!inputs) inputs = measure_inputs_late(parts.late, op, arguments);
         fill_later(parts, site, op, t.scalar_type(),
-                   [&op, ordinal = site.ordinal, stats, inputs](trace::OpRecord& r) {
-                       put_outcome(r, ordinal, {*stats, {}, {}, {}, false, false, nullptr},
-                                   judge_watched(op, *stats, [&] { return inputs->inputs(); }));
+                   [&op, ordinal = site.ordinal, stats, inputs, target_was_finite](trace::OpRecord& r) {
+                       put_outcome(
+                           r, ordinal, {*stats, {}, {}, {}, false, false, nullptr},
+                           judge_watched(op, *stats, target_was_finite, [&] { return inputs->inputs(); }));
                    });
     };
     const auto watch = [&](const at::Tensor& t) {
@@ -362,7 +378,8 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
         cpu::TensorView view;
         TensorStats stats;
         if (t.numel() == 0 || !view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
-        const Verdict verdict = judge_watched(op, stats, [&] { return inputs_of(op, arguments); });
+        const Verdict verdict =
+            judge_watched(op, stats, target_was_finite, [&] { return inputs_of(op, arguments); });
         parts.ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
             put_outcome(r, site.ordinal, {stats, {}, {}, {}, false, false, nullptr}, verdict);
         });

@@ -21,9 +21,12 @@ void measure_result(Parts&, const Site&, const OpInfo&, const Call&, const Measu
 // result of a layer until the layer ends.
 void glance_at_result(Parts&, const Site&, const OpInfo&, const Call&, const at::Tensor& real,
                       const at::Tensor& twin);
-// Without a twin: one-sided statistics of the results on top of the stack.
-void watch_results(Parts&, const Site&, const OpInfo&, const std::vector<IValue>& arguments, const Stack&,
-                   std::size_t results);
+// Without a twin: one-sided statistics of the results on top of the stack. `target_was_finite`: what the op changes in
+// place was finite before it, so that a value of its own making is non-finite.
+void watch_results(Parts&, const Site&, const OpInfo&, const std::vector<IValue>& arguments,
+                   bool target_was_finite, const Stack&, std::size_t results);
+// Whether what the op is about to change in place is finite. A device is not waited for: true.
+bool targets_are_finite(Parts&, const OpInfo&, const std::vector<IValue>& arguments);
 // Called when a layer of this thread ends. Measures its last result. Does nothing while there is no twin.
 void layer_ends(Parts&, LayerId) noexcept;
 

@@ -34,6 +34,15 @@ NodePlace accumulating(Parts& parts, const ThreadState& state) {
     return place;
 }
 
+// Registers the leaf whose gradient is accumulated.
+void leaf_of_node([[maybe_unused]] Parts& parts) {
+#if MP_TORCH_AT_LEAST(2, 1)
+    const auto node = torch::autograd::get_current_node();
+    const auto* const accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+    if (accumulate && accumulate->variable.defined()) parts.parameters.add_leaf(accumulate->variable);
+#endif
+}
+
 // Places are looked up only in steps that measure where ops run.
 NodePlace place_of(Parts& parts, ThreadState& state, const at::RecordFunction& node) {
     NodePlace place;
@@ -61,7 +70,7 @@ void look_for_root(Adapter& a, ThreadState& state, const at::RecordFunction& nod
     const Internal internal;
     const auto root = a.losses.made_by(sequence);
     if (!root) return;
-    if (!a.control.has_python()) {
+    if (a.inferred_clock.runs()) {
         const bool has_gradient = !node.inputs().empty() && node.inputs()[0].isTensor();
         a.inferred_clock.begin_backward(has_gradient ? node.inputs()[0].toTensor() : at::Tensor());
     }
@@ -74,12 +83,14 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
     Adapter& a = *adapter();
     if (!a.control.armed()) return nullptr;
     try {
+        if (a.control.follows()) a.gradient_sums.node_begins(state);
         auto running = std::make_unique<RunningNode>();
         running->place = place_of(a, state, node);
         running->place.name = node.name();
         running->outer = state.node;
         state.node = &running->place;
         try {
+            if (node.seqNr() < 0 && a.inferred_clock.runs() && a.control.has_python()) leaf_of_node(a);
             look_for_root(a, state, node);
         } catch (const std::exception& e) {
             a.faults.internal("autograd observer", e.what());

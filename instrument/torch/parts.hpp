@@ -37,13 +37,13 @@ struct Parts {
     Notes notes{recording, now};
     CollectiveRecords collectives;
     Faults faults{control, notes, collectives};
-    CoverageCounters coverage{notes, now};
+    CoverageCounters coverage{control, notes, now};
     Layers layers;
     Sources sources{layers};
     CallPaths call_paths{layers};
     Ledger ledger{layers, sources};
     Late late{make_device()};
-    ShadowMap shadows;
+    ShadowMap shadows{coverage};
     Losses losses{control, shadows, late};
     Parameters parameters{layers, late,
                           !control.options().save_twin.empty() || !control.options().save_real.empty()};

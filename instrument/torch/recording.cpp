@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <utility>
 
 #include "kernels/base/version.hpp"
+#include "runtime/trace/job_directory.hpp"
 
 namespace mp::twin {
 namespace {
@@ -21,10 +23,25 @@ std::int64_t unix_ns() {
         .count();
 }
 
-std::string program_name() {
+std::string executable() {
     char path[4096];
     const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
+
+// The name that the user knows: of the script or module that Python runs, else of the executable. Other arguments are
+// never read out.
+std::string program_name(bool has_python) {
+    if (!has_python) return executable();
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::string word;
+    for (bool value = true; std::getline(file, word, '\0'); value = word == "-W" || word == "-X") {
+        if (value) continue;  // the interpreter, or the value of an option
+        if (word == "-m" && std::getline(file, word, '\0')) return "python -m " + word;
+        if (word == "-c" || word == "-") return "python " + word;
+        if (word.empty() || word[0] != '-') return word.substr(word.rfind('/') + 1);
+    }
+    return executable();
 }
 
 trace::ProcessRecord describe_process(const Control& control) {
@@ -39,7 +56,7 @@ trace::ProcessRecord describe_process(const Control& control) {
     process.host = identity.host;
     process.job = identity.job;
     process.launcher = identity.launcher;
-    process.program = program_name();
+    process.program = program_name(control.has_python());
     process.framework = "torch " TORCH_VERSION;
     process.adapter = "mp-trace " + std::string(kVersion);
     process.mode = control.options().mode;
@@ -56,7 +73,8 @@ bool Recording::open() {
     tried_ = true;
     if (!control_.is_listed()) return false;
     const trace::Options& options = control_.options();
-    auto opened = trace::Recorder::open(options.run_dir, trace::recording_name(control_.identity()),
+    directory_ = trace::job_directory(options.run_dir, control_.identity());
+    auto opened = trace::Recorder::open(directory_, trace::recording_name(control_.identity()),
                                         {.file_bytes = options.budget, .queue_bytes = 16u << 20});
     if (!opened) {
         if (!options.quiet)

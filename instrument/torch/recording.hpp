@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "instrument/torch/control.hpp"
 #include "runtime/trace/recorder.hpp"
@@ -23,6 +24,8 @@ public:
     // Does nothing while there is no file.
     void step(const trace::StepRecord&);
     void note(const trace::NoteRecord&);
+    // Where the file is: the run directory, or that of this job below it.
+    const std::string& directory() const noexcept { return directory_; }
     std::int64_t steps() const noexcept { return steps_; }
     // Waits until everything is written, 2 s at most.
     void flush();
@@ -32,6 +35,7 @@ private:
     const Control& control_;
     std::mutex mutex_;
     bool tried_ = false;
+    std::string directory_;
     std::unique_ptr<trace::Recorder> owned_;
     std::atomic<trace::Recorder*> recorder_{nullptr};  // owned_, once it is ready
     std::atomic<std::int64_t> steps_{0};

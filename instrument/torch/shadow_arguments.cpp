@@ -45,7 +45,24 @@ IValue low_precision_to_fp32(const IValue& dtype) {
     return IValue(static_cast<std::int64_t>(twin_dtype(type)));
 }
 
+constexpr const char* kOutside =
+    "reads a value that the program computed outside the dispatcher (a custom kernel, numpy, ctypes)";
+
 }  // namespace
+
+// Data from outside is the program's own: a batch, loaded weights. A value that belongs to the graph of autograd, a
+// gradient, or a parameter that changed is computed, and the twin has not seen how. New memory that the op fills is not.
+bool ShadowArguments::computed_outside(ShadowMap::Found found, const Argument& argument,
+                                       const at::Tensor& t) const {
+    if (argument.overwrite || t.numel() == 0 || t.dim() == 0 || found == ShadowMap::Found::lost) return false;
+    if (argument.write && found == ShadowMap::Found::unknown) return false;
+    const bool in_backward = thread_state().node && !at::GradMode::is_enabled();
+    const bool of_graph = t.requires_grad() && !t.is_leaf();
+    if (found == ShadowMap::Found::stale)
+        return in_backward || of_graph || (t.requires_grad() && now_.number > 0);
+    // Mode step forgets all values between steps.
+    return (in_backward || of_graph) && control_.options().mode != trace::Mode::step;
+}
 
 void ShadowArguments::prepare(Call& call) {
     if (rule_disabled("prepare") || (rule_disabled("after_two") && now_.number > 1))
@@ -125,6 +142,7 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
         shadow = found.shadow;
+        if (found.changed_source.defined()) call.outdated.push_back({t, found.changed_source});
         if (found.decider) coverage_.decision(found.decider->name);
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);
@@ -133,6 +151,8 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
                              : found.found == Found::lost ? Seed::lost
                                                           : Seed::external;
             if (!argument.overwrite && t.numel() > 0) coverage_.seed(call.info.name, why, bytes_of(t));
+            if (computed_outside(found.found, argument, t))
+                coverage_.outside(call.info.name + ": " + kOutside, bytes_of(t));
             shadows_.written(t);
         }
     }

@@ -68,6 +68,13 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
            a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+// Whether the strides differ in a dimension that has several elements.
+bool has_other_order(const at::Tensor& a, const at::Tensor& b) {
+    for (std::int64_t d = 0; d < a.dim(); ++d)
+        if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return true;
+    return false;
+}
+
 }  // namespace
 
 struct ShadowMap::Offer {
@@ -78,7 +85,7 @@ struct ShadowMap::Offer {
     c10::Storage values;  // the twin's choice, laid out as the shadow
 };
 
-ShadowMap::ShadowMap() = default;
+ShadowMap::ShadowMap(CoverageCounters& coverage) : coverage_(coverage) {}
 ShadowMap::~ShadowMap() = default;
 
 ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
@@ -104,6 +111,8 @@ ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
     }
     Shadow& made = it->second;
     made.real_bytes = storage_bytes(real);
+    ++made.writes;
+    made.source.reset();
     made.fingerprint_known = false;
     made.view.reset();
     made.maker = nullptr;
@@ -197,7 +206,35 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
         // The memory is now read as another type. For integers the real values are used.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    return {view(*shadow, real), Found::hit, nullptr, decider};
+    const at::Tensor source = shadow->source ? follow_source(*shadow, real) : at::Tensor();
+    return {.shadow = view(*shadow, real), .found = Found::hit, .decider = decider, .changed_source = source};
+}
+
+void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
+    const std::lock_guard lock(mutex_);
+    Shadow* const from = entry(source);
+    Shadow* const made = entry(copy);
+    if (!from || !made || !made->memory) return;
+    made->source.emplace(source.getIntrusivePtr());
+    made->source_writes = from->writes;
+}
+
+// Returns the source if it was written. A backward reads the values of its forward, whoever wrote the source since.
+at::Tensor ShadowMap::follow_source(Shadow& copy, const at::Tensor& real) {
+    auto held = copy.source->lock();
+    if (!held) {
+        copy.source.reset();
+        return {};
+    }
+    const at::Tensor source(std::move(held));
+    if (thread_state().autograd_depth > 0 ||
+        static_cast<std::size_t>(source.numel()) * component_bytes(real.scalar_type()) != copy.real_bytes)
+        return {};
+    Shadow* const from = entry(source);
+    if (!from || !from->memory || from->writes == copy.source_writes) return {};
+    copy.source_writes = from->writes;
+    flat(copy).as_strided(source.sizes(), source.strides(), 0).copy_(view(*from, source));
+    return source;
 }
 
 ShadowMap::Lookup ShadowMap::look_up_integers(Shadow& shadow, const at::Tensor& real) {
@@ -244,6 +281,7 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
         if (carries_floats(real)) set_fingerprint(made, real, false);
         return;
     }
+    if (carries_floats(real) && has_other_order(real, shadow)) coverage_.relaid();
     const Lookup found = look_up(real);
     (found.shadow.defined() ? found.shadow : seed_locked(real, true)).copy_(shadow);
     Shadow* const filled = carries_floats(real) ? entry(real) : nullptr;
@@ -321,7 +359,11 @@ void ShadowMap::lose_floats(const at::Tensor& real) {
 bool ShadowMap::written(const at::Tensor& real, bool later) {
     const std::lock_guard lock(mutex_);
     Shadow* const shadow = entry(real);
-    if (shadow) set_fingerprint(*shadow, real, later);
+    if (shadow) {
+        ++shadow->writes;
+        shadow->source.reset();
+        set_fingerprint(*shadow, real, later);
+    }
     return shadow && shadow->memory;
 }
 

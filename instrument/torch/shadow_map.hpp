@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "instrument/torch/compat.hpp"
+#include "instrument/torch/coverage_counters.hpp"
 
 namespace mp::twin {
 
@@ -29,7 +31,7 @@ struct OpInfo;
 // Safe from any thread: every public function takes the lock once. Everything here runs under TwinScope.
 class ShadowMap {
 public:
-    ShadowMap();
+    explicit ShadowMap(CoverageCounters&);
     ~ShadowMap();
 
     enum class Found : std::uint8_t {
@@ -45,6 +47,7 @@ public:
         Found found = Found::unknown;
         const OpInfo* maker = nullptr;    // of integers that differ in the twin: the op whose result they are
         const OpInfo* decider = nullptr;  // the program decides by the indices of this op, as was just found
+        at::Tensor changed_source{};      // of a cast, if it was written since (see is_cast_of)
     };
 
     // The shadow of a float, complex or integer tensor. An integer tensor whose twin does not differ is
@@ -55,6 +58,9 @@ public:
     // Takes over a result of a twin op as the shadow of a real result, which the real op has just written. Float memory
     // counts as written(); integer memory has no fingerprint, because ops that write it are not followed.
     void bind(const at::Tensor& real, const at::Tensor& shadow);
+    // `copy`, which has the layout of `source` and its own storage, was made by a cast that an fp32 run does not have:
+    // there the copy is the source. So a look-up outside a backward finds the shadow of the source as it is then.
+    void is_cast_of(const at::Tensor& copy, const at::Tensor& source);
     // Who reads the twin's integers; the others read the program's.
     enum class Readers : std::uint8_t { everyone, own_backward, nobody };
     // As bind(), for integers that differ in the twin.
@@ -94,6 +100,8 @@ public:
     std::uint64_t bytes();  // held by live shadows
 
 private:
+    using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
     struct Offer;
     struct Shadow {
         c10::weak_intrusive_ptr<c10::StorageImpl> storage;
@@ -104,8 +112,11 @@ private:
         std::size_t real_bytes = 0;        // of the storage when the shadow was made
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
-        bool left = false;              // the storage changes unseen
-        const OpInfo* maker = nullptr;  // of integers; `readers` and the next two as well
+        bool left = false;                   // the storage changes unseen
+        std::uint64_t writes = 0;            // that were seen
+        std::optional<WeakTensor> source{};  // of a cast
+        std::uint64_t source_writes = 0;     // to its storage before the cast was made
+        const OpInfo* maker = nullptr;       // of integers; `readers` and the next two as well
         Readers readers = Readers::everyone;
         bool other_size = false;
         at::Tensor other{};
@@ -128,9 +139,11 @@ private:
     static at::Tensor flat(const Shadow&);
     at::Tensor view(Shadow&, const at::Tensor& real);
     bool stale(const Shadow&, const at::Tensor& real) const;
+    at::Tensor follow_source(Shadow&, const at::Tensor& real);
     at::Tensor from_lanes(Shadow&, const at::Tensor& real);
     void sweep();
 
+    CoverageCounters& coverage_;
     std::mutex mutex_;
     std::unordered_map<const c10::StorageImpl*, Shadow> shadows_;
     Shadow* newest_ = nullptr;

@@ -4,9 +4,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "instrument/torch/adapter.hpp"
 #include "instrument/torch/measure.hpp"
+#include "instrument/torch/tensors.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -44,7 +46,16 @@ void state(std::string name, const at::Tensor& t) {
     guarded("state", [&](Adapter& a) { a.parameters.add(trace::TensorKind::optimizer_state, name, t); });
 }
 
+// The ranks of a fork train unseen; without this line the run would only be empty.
+void say_forked(const Adapter& a) {
+    if (!a.control.options().quiet)
+        std::fprintf(stderr,
+                     "mp-trace: a process that was forked after torch was imported trains: it is not traced; "
+                     "start it with the method spawn\n");
+}
+
 void before_step(std::int64_t) {
+    if (take_forked()) say_forked(*adapter());
     guarded("before_step", [&](Adapter& a) { a.clock.before_step(); });
 }
 
@@ -62,8 +73,33 @@ void note(std::string kind, std::string text) {
     });
 }
 
-void finish() {
-    guarded("finish", [](Adapter& a) { a.finish(); });
+void finish(std::string how) {
+    guarded("finish", [&](Adapter& a) { a.finish(how); });
+}
+
+// Values that code outside the dispatcher has written: the twin has no history of them.
+void outside(const std::vector<at::Tensor>& values, std::string where) {
+    guarded("outside", [&](Adapter& a) {
+        const TwinScope scope;
+        for (const at::Tensor& t : values) {
+            if (!t.defined() || !carries_floats(t)) continue;
+            a.coverage.outside(where, bytes_of(t));
+            if (t.numel() == 1 && c10::isFloatingType(t.scalar_type())) a.losses.candidate(t);
+            if (a.control.twin_active() && !a.control.local() && has_plain_memory(t)) a.shadows.lose(t);
+        }
+    });
+}
+
+void world(std::int64_t rank, std::int64_t local_rank, std::int64_t size) {
+    guarded("world", [&](Adapter& a) {
+        if (a.recording.is_open()) return;
+        a.control.learn_rank(static_cast<std::int32_t>(rank), static_cast<std::int32_t>(local_rank),
+                             static_cast<std::int32_t>(size));
+    });
+}
+
+void optimizer_made() {
+    guarded("optimizer_made", [](Adapter& a) { a.inferred_clock.leave_to_optimizers(); });
 }
 
 void internal_begin() { ++thread_state().depth; }
@@ -123,7 +159,10 @@ TORCH_LIBRARY(mptrace, m) {
     m.def("place(str role, str layer, str dtype, int tensors, int elements) -> ()", &place);
     m.def("disarm(str reason) -> ()", &disarm);
     m.def("note(str kind, str text) -> ()", &note);
-    m.def("finish() -> ()", &finish);
+    m.def("finish(str how) -> ()", &finish);
+    m.def("outside(Tensor[] values, str where) -> ()", &outside);
+    m.def("world(int rank, int local_rank, int size) -> ()", &world);
+    m.def("optimizer_made() -> ()", &optimizer_made);
     m.def("internal_begin() -> ()", &internal_begin);
     m.def("internal_end() -> ()", &internal_end);
     m.def("shadow(Tensor t) -> Tensor", &shadow);

@@ -1,5 +1,6 @@
 #include "instrument/torch/step_clock.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -86,7 +87,9 @@ void StepClock::end_step_locked(std::int64_t optimizer, bool skipped, double sca
         parts_.collectives.finish_now();
     }
     trace::StepRecord step;
-    step.step = Step{parts_.now.number};
+    // The first optimizer steps first in an iteration, so the step of another one belongs to the step before.
+    step.step =
+        Step{optimizer == 0 ? parts_.now.number.load() : std::max<std::int64_t>(parts_.now.number - 1, 0)};
     step.optimizer = static_cast<std::int32_t>(optimizer);
     step.skipped = skipped;
     step.has_loss_scale = scale >= 0;

@@ -1,5 +1,7 @@
 #include "instrument/torch/twin.hpp"
 
+#include <ATen/autocast_mode.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -19,6 +21,23 @@ bool only_views(const Call& call, const Stack& stack, std::size_t results) {
         for_each_tensor(stack[stack.size() - results + i],
                         [&](const at::Tensor& t) { all &= shares_memory(call, t); });
     return all;
+}
+
+// Whether this is a cast of a weight whose result autocast keeps until its outermost region ends. Then later ops read
+// it instead of the weight. While autocast runs an op, its dispatch key is excluded. Called outside a TwinScope.
+bool is_kept_by_autocast(const Call& call) {
+    if (call.info.base != "copy" || rule_disabled("cast_source")) return false;
+    const at::Tensor& copy = call.real[0].toTensor();
+    const at::Tensor& source = call.real[1].toTensor();
+    if (!has_plain_memory(source) || !has_plain_memory(copy)) return false;
+    if (source.scalar_type() != at::kFloat || !is_low_precision(copy.scalar_type())) return false;
+    if (!source.requires_grad() || !source.is_leaf() || source.is_view()) return false;
+    const auto key = source.is_cpu() ? c10::DispatchKey::AutocastCPU : c10::DispatchKey::AutocastCUDA;
+    if (!at::autocast::is_autocast_cache_enabled() || !c10::impl::tls_is_dispatch_key_excluded(key))
+        return false;
+    const int regions = at::autocast::increment_nesting() - 1;
+    at::autocast::decrement_nesting();
+    return regions > 0 && copy.strides() == source.strides() && copy.storage_offset() == 0;
 }
 
 // The first line of a torch error: the rest is a C++ stack trace.
@@ -47,6 +66,7 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
     try {
         take_arguments(call);
         follow(call);
+        if (!call.outdated.empty()) report_outdated(call);
     } catch (const std::exception& e) {
         if (call.state == Call::Real::running) throw;
         parts_.faults.internal(info.name, first_line(e));
@@ -228,6 +248,23 @@ void Twin::keep_integers(const Call& call, const at::Tensor& real, const at::Ten
     parts_.shadows.bind_integers(real, twin, call.info, everyone ? Readers::everyone : Readers::own_backward);
 }
 
+void Twin::remember_cast(const Call& call) {
+    parts_.shadows.is_cast_of(call.real[0].toTensor(), call.real[1].toTensor());
+}
+
+// A copy is outdated only if the weight would be cast to other bits now: sharded weights are written again with the
+// same values.
+void Twin::report_outdated(const Call& call) {
+    const TwinScope scope;
+    for (const auto& [copy, source, apart] : call.outdated) {
+        const at::Tensor whole = copy.as_strided(source.sizes(), source.strides(), 0);
+        if (at::equal(whole, source.detach().to(copy.scalar_type()))) continue;
+        const LayerId owner = parts_.parameters.layer_of(source);
+        parts_.notes.say(trace::NoteKind::outdated_copy,
+                         parts_.layers.name(owner ? owner : thread_state().site.layer));
+    }
+}
+
 void Twin::measure_local(Call& call, const Stack& results) {
     const TwinScope scope;
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
@@ -304,6 +341,7 @@ void Twin::generic(Call& call) {
         if (sampled) prepare_sample(call, sample);
     }
     run_real(call);
+    const bool kept = is_kept_by_autocast(call);
     const TwinScope scope;
     if (!call.info.writes) {
         if (only_views(call, *call.stack, results)) return;
@@ -320,6 +358,7 @@ void Twin::generic(Call& call) {
     if (call.local) return measure_local(call, shadow);
     bind_results(call, shadow);
     after_writes(call);
+    if (kept) remember_cast(call);
     parts_.coverage.shadowed(bytes);
     measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;

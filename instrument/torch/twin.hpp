@@ -59,6 +59,8 @@ private:
     void bind_result(Call&, const IValue& real, const IValue& shadow);
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     bool count_flips(const at::Tensor& real, const at::Tensor& twin);
+    void remember_cast(const Call&);
+    void report_outdated(const Call&);
     void keep_integers(const Call&, const at::Tensor& real, const at::Tensor& twin);
     void measure_local(Call&, const Stack& results);
     void prepare_sample(Call&, Sample&);

@@ -25,6 +25,7 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     StepSummary& m = into.summary;
     const StepSummary& o = other.summary;
     m.wall_ns = std::max(m.wall_ns, o.wall_ns);
+    m.backwards = std::max(m.backwards, o.backwards);
     m.sampled = m.sampled || o.sampled;
     merge_fields(m.coverage, o.coverage);
     if (o.has_loss_scale && (!m.has_loss_scale || scale_order(other.scale_rank, o.loss_scale) <

@@ -16,7 +16,7 @@ void Partial::begin(std::uint64_t tables_room) {
     facts_ = {};
     file_notes_.clear();
     wall_ns_ = 0;
-    any_step_ = false;
+    first_step_ = {};
     tables_.reset();
     if (options_.tables) tables_.emplace(tables_room);
 }
@@ -28,7 +28,7 @@ void Partial::process(const ProcessRecord& p) {
 }
 
 void Partial::note(const NoteRecord& n) {
-    if (n.kind == NoteKind::end) facts_.facts.ended = true;
+    if (n.kind == NoteKind::end) facts_.facts.ended = true, facts_.facts.ended_by = n.text;
     if (n.kind == NoteKind::policy && policies_.size() < kMaxNotes) policies_.emplace(n.text, true);
     const auto [at, fresh] = file_notes_.try_emplace({n.kind, n.text}, n);
     if (!fresh) at->second.count = n.count;  // the number so far
@@ -87,8 +87,8 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     ++f.steps;
     f.last_step = std::max(f.last_step, s.step);
     if (__builtin_add_overflow(wall_ns_, s.wall_ns, &wall_ns_)) wall_ns_ = 0;
-    coverage_.add(s.coverage, !any_step_);
-    any_step_ = true;
+    if (!first_step_.known()) first_step_ = s.step;
+    coverage_.add(s.coverage, s.step == first_step_);
     if (tables_) tables_->step(rows, list);
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
     if (ops) ops_.add(*ops, names_, list, rank_);
@@ -116,12 +116,14 @@ Partial::StepState Partial::state_of(const StepRecord& s) const {
         state.gradient_error.add(t.error_squares);
         state.gradient_twin.add(t.twin_squares);
     }
-    if (s.losses.empty()) return state;
+    m.backwards = static_cast<std::int32_t>(std::min<std::size_t>(s.losses.size(), 1u << 30));
+    const std::optional<LossRecord> loss = loss_of(s.losses);
+    if (!loss) return state;
     state.losses = 1;
-    state.loss.add(s.losses.back().real);
-    if (!s.losses.back().has_twin) return state;
+    state.loss.add(loss->real);
+    if (!loss->has_twin) return state;
     state.twins = 1;
-    state.twin_loss.add(s.losses.back().twin);
+    state.twin_loss.add(loss->twin);
     return state;
 }
 

@@ -117,7 +117,7 @@ private:
     RankState facts_;
     std::map<NoteKey, NoteRecord> file_notes_;
     std::int64_t wall_ns_ = 0;
-    bool any_step_ = false;
+    Step first_step_;
     std::optional<TableMaker> tables_;
 };
 

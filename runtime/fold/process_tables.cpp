@@ -12,6 +12,17 @@ constexpr std::size_t kMapNode = 32;
 
 }  // namespace
 
+std::optional<LossRecord> loss_of(const std::vector<LossRecord>& losses) {
+    if (losses.empty()) return std::nullopt;
+    LossRecord sum = losses.back();
+    for (std::size_t i = 0; i + 1 < losses.size(); ++i) {
+        sum.real += losses[i].real;
+        sum.twin += losses[i].twin;
+        sum.has_twin = sum.has_twin && losses[i].has_twin;
+    }
+    return sum;
+}
+
 void CoverageSum::add(const Coverage& c, bool first_of_recording) {
     merge_fields(sum, c);
     if (first_of_recording) return;
@@ -59,7 +70,7 @@ bool TableMaker::add(std::size_t row, const TensorRecord& r, std::string name, S
 
 void TableMaker::step(const StepRows& rows, const NameList& names) {
     const StepRecord& s = rows.record;
-    made_->coverage.add(s.coverage, made_->counts.steps == 0);
+    made_->coverage.add(s.coverage, made_->counts.steps == 0 || s.step == made_->counts.first_step);
     made_->counts.add(s);
     bool whole = fits(sizeof(StepRow) + s.losses.size() * sizeof(LossRecord));
     if (whole) {

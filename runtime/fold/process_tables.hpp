@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,14 +17,19 @@
 namespace mp::trace {
 
 struct CoverageSum {
-    Coverage sum;                            // worst_leak is the largest
-    std::uint64_t seeds_after_first = 0;     // of steps after the first one of their recording
+    Coverage sum;  // worst_leak is the largest
+    std::uint64_t seeds_after_first =
+        0;  // of steps after the first one of their recording, whichever optimizer
     std::uint64_t external_after_first = 0;  // of those; where all are, no history was lost
 
     // After an elastic restart a recording begins at a later step, and its first step still seeds all shadows.
     void add(const Coverage&, bool first_of_recording);
     void merge(const CoverageSum&);
 };
+
+// The loss of a step: the sum over its backward passes, because that is what the step's gradient belongs to. With
+// gradient accumulation, where each micro-batch is divided by their number, it is their mean. Nothing: none was seen.
+std::optional<LossRecord> loss_of(const std::vector<LossRecord>&);
 
 // What a report lists of one StepRecord.
 struct StepRow {
@@ -35,8 +41,8 @@ struct StepRow {
     std::uint64_t seeds = 0, external = 0;
     std::vector<LossRecord> losses;
 
-    // The last root of the step: its only one, or that of the last micro-step. Null: none was seen.
-    const LossRecord* loss() const { return losses.empty() ? nullptr : &losses.back(); }
+    // Null: no root was seen.
+    std::optional<LossRecord> loss() const { return loss_of(losses); }
 };
 
 // One tensor of one process over all steps.

@@ -28,7 +28,8 @@ struct StepSummary {
     int ranks = 0;    // that recorded it, in any attempt; each counts once
     int skipped = 0;  // ranks that skipped it
     bool has_loss = false, has_twin = false, has_loss_scale = false;
-    double loss = 0;  // mean over ranks, of each rank's last root
+    double loss = 0;             // mean over ranks; of a rank, the sum over its backward passes
+    std::int32_t backwards = 0;  // on the rank that has most
     double twin_loss = 0;
     double loss_scale = 0;  // of the lowest rank
     // Relative L2 of all gradients together against the twin's; -1: not compared.
@@ -147,6 +148,8 @@ struct RankFacts {
     std::int64_t steps = 0;
     Step last_step;
     bool ended = false;          // it said so; else it was killed, or is still running
+    std::string ended_by;        // the exception that ended it; empty: none
+    bool running = false;        // it is known to be alive; only the summary at the end of a run asks
     std::uint64_t problems = 0;  // places that could not be read
     std::uint64_t lost_records = 0;
     std::vector<std::string> first_problems;

@@ -25,6 +25,8 @@ inline constexpr Weight kSharedNan{1.45};
 inline constexpr Weight kLostLoss{1.4};
 // Ranks disagree, after a value left a format or for a reason that has a finding of its own.
 inline constexpr Weight kRanksDisagree{1.3};
+// The forward does not see the updates of weights.
+inline constexpr Weight kOutdatedCopies{1.25};
 // Steps are lost, and a lower loss scale does not bring them back. x: the step; the earlier one first.
 inline constexpr Weight kSkipCause{1.2, -1e-9};
 // A sum over ranks left the format: that step is lost, where no skip says so.

@@ -62,6 +62,18 @@ std::string step_list(const std::vector<Step>& steps) {
 
 namespace {
 
+// While GradScaler looks for its scale, a sum over ranks that overflows shows that the scale is too high. Once a step
+// was taken at that scale, the reduction is the narrowest place of the run.
+void name_reductions(const RunModel& model, std::vector<SkipVerdict>& skips) {
+    double proven = 0;  // the highest scale of a step that was taken before
+    auto step = model.steps.begin();
+    for (SkipVerdict& v : skips) {
+        for (; step != model.steps.end() && step->step < v.step; ++step)
+            if (step->has_loss_scale && step->skipped == 0) proven = std::max(proven, step->loss_scale);
+        if (v.scale_helps && proven >= v.loss_scale) v.cause = SkipCause::reduction_overflow;
+    }
+}
+
 int rank_of(Phase phase) {
     switch (phase) {
         case Phase::data:
@@ -140,6 +152,7 @@ void sort_findings(std::vector<Finding>& findings) {
 Judgement judge(const RunModel& model, const Limits& limits, const std::vector<std::string>& policies) {
     Judgement out;
     for (const SkipFacts& facts : model.skips) out.skips.push_back(verdict_of(facts));
+    name_reductions(model, out.skips);
     if (model.step_count > 0)
         out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);
     out.ladder = ladder_of(model);
@@ -152,6 +165,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_range(c);
     judge_updates(c);
     judge_reductions(c);
+    judge_copies(c);
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);

@@ -23,6 +23,8 @@ constexpr RuleInfo kRules[] = {
     {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
     {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},
     {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
+    {"MPT061", "outdated-copy", "autocast's copy of a weight is read after the weight was updated",
+     Needs::twin},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

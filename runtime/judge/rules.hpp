@@ -50,6 +50,7 @@ void judge_departure(Case&);  // MPT020, of out.loss. After the rules that find 
 void judge_range(Case&);                                     // MPT030, MPT031
 void judge_updates(Case&);                                   // MPT040
 void judge_reductions(Case&);                                // MPT050, MPT051
+void judge_copies(Case&);                                    // MPT061
 void judge_coverage(Case&);                                  // inconclusive, not_run
 
 }  // namespace mp::trace

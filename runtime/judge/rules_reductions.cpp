@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
@@ -104,6 +106,57 @@ void judge_replicas(Case& c) {
     c.out.findings.push_back(std::move(f));
 }
 
+std::string process_text(const RankFacts& r) {
+    return r.process.rank.known() ? "rank " + std::to_string(r.process.rank.value)
+                                  : "process " + std::to_string(r.process.pid);
+}
+
+// Adds "rank 1, rank 3: what they have in common" for the processes that `has` selects.
+template <typename Has>
+void judge_ends(Case& c, const std::string& common, const Has& has) {
+    constexpr std::size_t kMost = 8;
+    std::string who;
+    std::size_t count = 0;
+    for (const RankFacts& r : c.model.ranks) {
+        if (!has(r) || ++count > kMost) continue;
+        who += (who.empty() ? "" : ", ") + process_text(r);
+        if (r.last_step.known()) who += " (step " + std::to_string(r.last_step.value) + ")";
+    }
+    if (count > kMost) who += " and " + std::to_string(count - kMost) + " more";
+    if (count > 0) c.out.inconclusive.push_back(common + who);
+}
+
+// A run that did not come to its end is not a run without findings. After a restart only the last attempt counts.
+void judge_ends(Case& c) {
+    std::map<Rank, std::int32_t> attempts;
+    std::set<std::string> exceptions;
+    for (const RankFacts& r : c.model.ranks) {
+        std::int32_t& last = attempts[r.process.rank];
+        last = std::max(last, r.process.restart);
+        if (!r.ended_by.empty()) exceptions.insert(r.ended_by);
+    }
+    const auto is_last = [&](const RankFacts& r) {
+        return !r.process.rank.known() || r.process.restart == attempts[r.process.rank];
+    };
+    for (const std::string& e : exceptions)
+        judge_ends(c, "ended by " + shown(e) + ": ",
+                   [&](const RankFacts& r) { return r.ended_by == e && is_last(r); });
+    judge_ends(c, "killed, crashed or still running: ", [&](const RankFacts& r) {
+        return !r.ended && !r.running && is_last(r);
+    });
+}
+
+void judge_outside(Case& c) {
+    const std::uint64_t outside = c.model.coverage.outside;
+    if (outside == 0) return;
+    const bool compiled = std::ranges::any_of(c.model.notes, [](const RunModel::Note& n) {
+        return n.kind == NoteKind::not_observed && n.text.starts_with("torch.compile:");
+    });
+    c.out.inconclusive.push_back(
+        counted(outside, "value") + " came from code that is not observed" +
+        (compiled ? " (torch.compile): run with --eager to observe it" : " (custom kernels, numpy, ctypes)"));
+}
+
 void judge_observed(Case& c) {
     const RunModel& m = c.model;
     auto& out = c.out.inconclusive;
@@ -121,6 +174,8 @@ void judge_observed(Case& c) {
     for (const RankFacts& r : m.ranks) problems += r.problems, lost += r.lost_records;
     if (problems > 0) out.push_back("recordings are damaged in " + counted(problems, "place"));
     if (lost > 0) out.push_back(counted(lost, "record") + " were dropped while recording");
+    judge_ends(c);
+    judge_outside(c);
     const std::uint64_t asked = m.coverage.shadowed + m.coverage.unshadowed;
     if (!has_twin(m) || asked == 0) return;
     const double share = static_cast<double>(m.coverage.shadowed) / static_cast<double>(asked);

@@ -21,7 +21,7 @@ constexpr std::int64_t kWarmUpSteps = 100;
 constexpr double kUsualFirstScale = 65536;  // of GradScaler; DeepSpeed starts at 2^32, 16 halvings higher
 
 bool by_the_scale(const SkipVerdict& v) {
-    return v.cause == SkipCause::scale_too_high || v.cause == SkipCause::unknown;
+    return v.cause == SkipCause::scale_too_high || v.cause == SkipCause::unknown || v.scale_helps;
 }
 
 std::size_t usual_halvings(const Case& c) {
@@ -62,6 +62,24 @@ std::pair<std::size_t, Step> longest_run(const std::vector<const SkipVerdict*>& 
     return best;
 }
 
+std::string advice_for(const SkipVerdict& v) {
+    const std::string layer = v.layer.empty() ? "the op that made it" : shown(v.layer);
+    switch (v.cause) {
+        case SkipCause::forward_overflow:
+            return "run " + layer + " in fp32 or bf16; lowering the loss scale does not help";
+        case SkipCause::reduction_overflow:
+            return "reduce in fp32, or divide by the number of ranks before the sum";
+        case SkipCause::invalid_op:
+            return "guard the operation (eps, clamp): fp32 does not cure it";
+        case SkipCause::bad_data:
+            return "look at the batch of this step: its values are not finite";
+        case SkipCause::scale_too_high:
+        case SkipCause::unknown:
+            break;
+    }
+    return "record this step with --mode trajectory to see where it begins";
+}
+
 void judge_rate(Case& c, const std::vector<const SkipVerdict*>& skips) {
     const auto steps = static_cast<double>(c.model.step_count);
     // At least one is free: a growing scale is meant to overflow now and then.
@@ -85,7 +103,11 @@ void judge_rate(Case& c, const std::vector<const SkipVerdict*>& skips) {
         f.message +=
             ", " + std::to_string(consecutive) + " in a row from step " + std::to_string(since.value);
     f.message += "; " + first.why;
-    f.advice = "let the loss scale grow more slowly (growth_interval), or start it lower";
+    const auto reduction = std::ranges::find(skips, SkipCause::reduction_overflow,
+                                             [](const SkipVerdict* v) { return v->cause; });
+    f.advice = reduction != skips.end()
+                   ? advice_for(**reduction)
+                   : "let the loss scale grow more slowly (growth_interval), or start it lower";
     f.importance = importance::kSkippedSteps(c.out.samples_lost);
     c.out.findings.push_back(std::move(f));
 }
@@ -118,24 +140,6 @@ void judge_scale(Case& c) {
     f.advice = "see what skips the steps: a scale that only falls is rarely the cause";
     f.importance = importance::kScaleCollapse();
     c.out.findings.push_back(std::move(f));
-}
-
-std::string advice_for(const SkipVerdict& v) {
-    const std::string layer = v.layer.empty() ? "the op that made it" : shown(v.layer);
-    switch (v.cause) {
-        case SkipCause::forward_overflow:
-            return "run " + layer + " in fp32 or bf16; lowering the loss scale does not help";
-        case SkipCause::reduction_overflow:
-            return "reduce in fp32, or divide by the number of ranks before the sum";
-        case SkipCause::invalid_op:
-            return "guard the operation (eps, clamp): fp32 does not cure it";
-        case SkipCause::bad_data:
-            return "look at the batch of this step: its values are not finite";
-        case SkipCause::scale_too_high:
-        case SkipCause::unknown:
-            break;
-    }
-    return "record this step with --mode trajectory to see where it begins";
 }
 
 Phase phase_of(const RunModel& model, Step step) {

@@ -127,15 +127,32 @@ void judge_origin(const SkipFacts& facts, SkipVerdict& v) {
     judge_forward(facts, v);
 }
 
+// " of the gradients of fc1.weight, fc2.weight and 3 more"
+std::string summed(const SkipFacts& facts) {
+    constexpr std::size_t kMost = 2;
+    std::vector<std::string> names;
+    for (const auto& g : facts.gradients) {
+        if (g.nonfinite > 0 && g.nonfinite_twin == 0) names.push_back(shown(g.name));
+    }
+    if (names.empty()) return {};
+    std::string out = names.size() == 1 ? " of the gradient of " : " of the gradients of ";
+    for (std::size_t i = 0; i < names.size() && i < kMost; ++i) out += (i ? ", " : "") + names[i];
+    return names.size() > kMost ? out + " and " + std::to_string(names.size() - kMost) + " more" : out;
+}
+
 // A sum over n ranks is at most n times the largest value, so a loss scale divided by n prevents the overflow.
 void judge_reduction(const SkipFacts& facts, SkipVerdict& v) {
     const std::size_t ranks = std::max<std::size_t>(facts.skipped_by.size() + facts.stepped_by.size(), 1);
     const double fits = facts.loss_scale / std::exp2(std::ceil(std::log2(static_cast<double>(ranks))));
+    v.op = facts.reduction_op;
+    v.layer = v.parameter.substr(0, v.parameter.rfind('.') == std::string::npos ? 0 : v.parameter.rfind('.'));
     std::string why = (facts.reduction_op.empty() ? std::string("a reduction") : shown(facts.reduction_op)) +
-                      " made " + counted(facts.reductions_made_nonfinite, "non-finite value") +
+                      summed(facts) + " made " +
+                      counted(facts.reductions_made_nonfinite, "non-finite value") +
                       " from inputs that are finite on every rank";
     if (!facts.has_scale || !(fits >= 1) || !std::isfinite(fits))
         return settle(v, SkipCause::reduction_overflow, std::move(why));
+    v.scale_helps = true;
     settle(v, SkipCause::scale_too_high,
            why + " at loss scale " + figure(facts.loss_scale) + "; a sum over " + counted(ranks, "rank") +
                " fits at scale " + figure(fits));

@@ -12,7 +12,7 @@ enum class SkipCause : std::uint8_t {
     unknown,             // nothing non-finite was observed
     scale_too_high,      // finite at a lower loss scale; normal for GradScaler
     forward_overflow,    // a forward value left the format; the loss scale cannot help
-    reduction_overflow,  // local gradients are finite, their sum is not
+    reduction_overflow,  // local gradients are finite, their sum is not, at a scale that steps were taken at
     invalid_op,          // 0/0, inf-inf, log of a negative ...: the twin has it too
     bad_data,            // the inputs were not finite
 };
@@ -26,7 +26,8 @@ struct SkipVerdict {
     Rank rank;
     double loss_scale = 0;
     bool ranks_disagree = false;
-    std::string why;  // one sentence with the figures
+    bool scale_helps = false;  // a sum over ranks overflowed that fits at a lower loss scale
+    std::string why;           // one sentence with the figures
 };
 
 SkipVerdict verdict_of(const SkipFacts&);

@@ -112,7 +112,11 @@ std::string library_in(const std::string& directory) {
 }  // namespace
 
 std::string version_in(std::string_view text) {
-    const std::size_t name = text.find("__version__");
+    // Not the first one: torch names it in __all__ too.
+    constexpr std::string_view kName = "__version__";
+    std::size_t name = text.find(kName);
+    while (name != std::string_view::npos && name > 0 && text[name - 1] != '\n')
+        name = text.find(kName, name + kName.size());
     if (name == std::string_view::npos) return {};
     text = text.substr(name, text.find('\n', name) - name);
     const std::size_t open = text.find_first_of("'\"");

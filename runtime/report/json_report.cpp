@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,7 @@ Json rank_of(const RankFacts& r) {
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Null: there is none.
-void put_loss(Json& into, const LossRecord* loss) {
+void put_loss(Json& into, const std::optional<LossRecord>& loss) {
     for (const auto& [key, value] :
          {std::pair<std::string, const double*>{"loss", loss ? &loss->real : nullptr},
           {"twin_loss", loss && loss->has_twin ? &loss->twin : nullptr}}) {
@@ -46,7 +47,7 @@ Json step_entry(const StepPlace& place) {
         Json one;
         one["micro_step"] = l.micro_step;
         one["dtype"] = name_of(l.dtype);
-        put_loss(one, &l);
+        put_loss(one, l);
         losses.push_back(std::move(one));
     }
     entry["losses"] = std::move(losses);

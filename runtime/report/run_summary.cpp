@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
+constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
 
 std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
@@ -46,7 +47,7 @@ std::string skips_line(const Judgement& judgement) {
 std::string cause_line(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
     const Finding& f = judgement.findings[0];
-    return "  first cause      " + shown_short(headline_of(model, judgement), 240) + " [" +
+    return "  first cause      " + shown_short(headline_of(model, judgement), kWhole) + " [" +
            shown_short(f.rule, 12) + "]";
 }
 
@@ -83,24 +84,17 @@ std::string policy_line(const Judgement& judgement) {
     return more ? out + " (and " + std::to_string(more) + " more)" : out;
 }
 
-// The parts that were not observed: ranks without a recording or an end, and ops that the twin did not follow.
-std::string unknown_line(const RunModel& model) {
-    std::vector<std::int64_t> missing, open;
-    for (const Rank r : model.missing) missing.push_back(r.value);
-    for (const RankFacts& r : model.ranks) {
-        if (!r.ended && r.process.rank.known()) open.push_back(r.process.rank.value);
-    }
-    std::string out;
-    const auto add = [&](const std::string& text) {
-        out += (out.empty() ? "  not known        " : " · ") + text;
-    };
-    if (!missing.empty()) add("nothing of rank " + ranges_text(missing));
-    if (!open.empty()) add("rank " + ranges_text(open) + " did not say that it ended");
-    if (!model.unreadable.empty()) add(std::to_string(model.unreadable.size()) + " files not readable");
+// Why the gate will not pass this run, and the share that the twin did not follow.
+std::vector<std::string> unknown_lines(const RunModel& model, const Judgement& judgement) {
+    constexpr std::size_t kMost = 3;
+    std::vector<std::string> lines;
+    const auto add = [&](const std::string& text) { lines.push_back("  not known        " + text); };
+    for (std::size_t i = 0; i < judgement.inconclusive.size() && i < kMost; ++i)
+        add(shown_short(judgement.inconclusive[i], 200));
     const double followed = fraction_of_ops(model.coverage);
-    if (followed >= 0 && model.coverage.unshadowed > 0)
+    if (lines.empty() && followed >= 0 && model.coverage.unshadowed > 0)
         add(percent(1 - followed) + " of float ops not followed");
-    return out;
+    return lines;
 }
 
 }  // namespace
@@ -109,10 +103,13 @@ std::string run_summary(const RunModel& model, const Judgement& judgement) {
     // The last line is never omitted, because it names the command that shows the rest.
     const std::string directory = shown_short(model.directory, 300);
     std::vector<std::string> lines{first_line(model, judgement)};
-    for (std::string& line : std::vector<std::string>{
-             cause_line(model, judgement), overflow_line(judgement.first_overflow), skips_line(judgement),
-             diverging_line(judgement), policy_line(judgement), unknown_line(model)}) {
-        if (!line.empty() && lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));
+    for (std::string& line :
+         std::vector<std::string>{cause_line(model, judgement), overflow_line(judgement.first_overflow),
+                                  skips_line(judgement), diverging_line(judgement), policy_line(judgement)}) {
+        if (!line.empty()) lines.push_back(std::move(line));
+    }
+    for (std::string& line : unknown_lines(model, judgement)) {
+        if (lines.size() + 1 < kMaxLines) lines.push_back(std::move(line));
     }
     lines.push_back("next: mp-trace report " + directory + " --html report.html");
     std::string out;

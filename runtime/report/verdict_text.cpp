@@ -13,6 +13,7 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kMaxFindings = 12, kMaxScales = 12, kMaxSkips = 12, kMaxRanges = 8;
+constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
 
 std::string upper(std::string_view text) {
     std::string out(text);
@@ -55,7 +56,7 @@ std::string agreement_text(const LossAgreement& a) {
 
 std::string strip_text(const RunModel& model, const Judgement& judgement) {
     std::string out = upper(name_of(outcome_of(judgement))) + "  " +
-                      shown_short(headline_of(model, judgement), 300) + "\n      " +
+                      shown_short(headline_of(model, judgement), kWhole) + "\n      " +
                       counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
     const double followed = fraction_of_ops(model.coverage);
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
@@ -87,7 +88,7 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
     }
     if (!f.confirmed_by.empty())
         out += indent + "also found by mp-lint: " + shown_short(f.confirmed_by[0]) + "\n";
-    if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, 300) + "\n";
+    if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, kWhole) + "\n";
     return out;
 }
 
@@ -104,7 +105,7 @@ std::string findings_text(const Judgement& judgement) {
     for (std::size_t i = 0; i < all.size() && i < kMaxFindings; ++i) {
         const Finding& f = *all[i];
         out += "  " + std::string(name_of(f.severity)) + "  " + shown_short(f.rule + " " + f.name) + "  " +
-               where_text(f) + "\n           " + shown_short(f.message, 300) + "\n";
+               where_text(f) + "\n           " + shown_short(f.message, kWhole) + "\n";
     }
     if (all.size() > kMaxFindings)
         out += "  and " + std::to_string(all.size() - kMaxFindings) + " more: --json has all\n";
@@ -152,7 +153,7 @@ std::string skips_text(const RunModel& model, const Judgement& judgement) {
             if (!part->empty()) out += "  " + shown_short(*part, 80);
         }
         if (s.ranks_disagree) out += "  (the ranks disagree)";
-        out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, 300) + "\n";
+        out += s.why.empty() ? "\n" : "\n           " + shown_short(s.why, kWhole) + "\n";
     }
     if (judgement.skips.size() > kMaxSkips)
         out += "  and " + std::to_string(judgement.skips.size() - kMaxSkips) +
@@ -187,6 +188,9 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
         std::find_if(model.steps.rbegin(), model.steps.rend(), [](const auto& s) { return s.has_loss; });
     if (last == model.steps.rend()) return {};
     std::string out = "loss " + figure(last->loss);
+    if (last->backwards > 1) out += " (sum of " + counted(last->backwards, "backward() call") + ")";
+    // The twin starts anew at each value that was not observed, so its loss would be the run's own.
+    if (model.coverage.outside > 0) return out;
     if (last->has_twin) out += ", fp32 twin " + figure(last->twin_loss);
     const std::string agreement = agreement_text(judgement.loss);
     return agreement.empty() ? out : out + ": it " + agreement;

@@ -313,6 +313,16 @@ Result<std::vector<std::string>> recordings_in(const std::string& directory) {
     return paths;
 }
 
+std::vector<std::string> jobs_in(const std::string& directory) {
+    std::vector<std::string> jobs{directory};
+    for (int number = 2;; ++number) {
+        std::string job = directory + (directory.ends_with('/') ? "" : "/") + "job." + std::to_string(number);
+        struct stat info{};
+        if (::stat(job.c_str(), &info) != 0) return jobs;
+        jobs.push_back(std::move(job));
+    }
+}
+
 bool precedes(const ProcessRecord& p, std::string_view path, const ProcessRecord& q, std::string_view other) {
     // Recordings without a rank come last.
     return std::make_tuple(!p.rank.known(), p.rank.value, p.restart, std::string_view(p.host), p.pid, path) <

@@ -70,6 +70,9 @@ private:
 };
 
 // Paths of the files in a directory that are named as recordings, sorted.
+// The directories of the jobs that one command started: the run directory, then job.2, job.3 ... below it
+// (job_directory.hpp). At least the directory itself.
+std::vector<std::string> jobs_in(const std::string& directory);
 Result<std::vector<std::string>> recordings_in(const std::string& directory);
 // The order of recordings in a run.
 bool precedes(const ProcessRecord&, std::string_view path, const ProcessRecord&, std::string_view other_path);

@@ -30,9 +30,9 @@ struct ProcessRecord {
     std::int64_t pid = 0;
     std::int64_t started_unix_ns = 0;
     std::string host;
-    std::string job;        // Slurm job or torchelastic run id; empty: none
-    std::string launcher;   // "torchrun", "srun", "openmpi", "mpich"; empty: none
-    std::string program;    // argv[0] of the process; arguments are never stored
+    std::string job;       // Slurm job or torchelastic run id; empty: none
+    std::string launcher;  // "torchrun", "srun", "openmpi", "mpich"; empty: none
+    std::string program;   // the executable, or the script that Python runs; other arguments are never stored
     std::string framework;  // "torch 2.11.0"
     std::string adapter;    // version of the adapter that recorded
     Mode mode = Mode::watch;
@@ -326,12 +326,15 @@ struct Coverage {
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;  // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
-    std::uint64_t external = 0;  // seeds with data from outside the dispatcher (numpy, torch.tensor)
-    std::uint64_t stale = 0;     // seeds after a write that bypassed the dispatcher
-    std::uint64_t flips = 0;     // integer or boolean results that differ in the twin
-    std::uint64_t leaks = 0;     // values that left through .item() while they differed from the twin's
-    double worst_leak = 0;       // largest |real - twin| among them
-    std::uint64_t failed = 0;    // shadow ops that threw; part of unshadowed
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t stale = 0;      // seeds after a write that bypassed the dispatcher
+    std::uint64_t flips = 0;      // integer or boolean results that differ in the twin
+    std::uint64_t leaks = 0;      // values that left through .item() while they differed from the twin's
+    double worst_leak = 0;        // largest |real - twin| among them
+    std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
+    std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
+    std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
 };
 
 template <class V>
@@ -351,6 +354,9 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"leaks", sum}, &R::leaks);
     v(Field{"worst_leak", largest}, &R::worst_leak);
     v(Field{"failed", sum}, &R::failed);
+    v(Field{"regrouped", sum}.since(2), &R::regrouped);
+    v(Field{"relaid", sum}.since(2), &R::relaid);
+    v(Field{"outside", sum}.since(2), &R::outside);
 }
 
 struct StepRecord {
@@ -396,9 +402,11 @@ enum class NoteKind : std::uint8_t {
     disarmed,      // an internal fault stopped a source; the program continued
     lossy,         // records were dropped: the queue or the disk was full
     memory,        // the memory forecast of a twin
-    end,           // the process ended in an orderly way; count is its number of steps
-    policy,        // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
-                   // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    end,     // the process ended by itself; count is its number of steps, `text` the exception that ended
+             // it, empty: none
+    policy,  // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
+             // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
     decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
 };
 

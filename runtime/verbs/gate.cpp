@@ -69,12 +69,34 @@ std::string today() {
                      static_cast<unsigned>(date.tm_mday));
 }
 
-std::string written(std::string_view format, const GateResult& result, const std::string& run, bool color) {
-    if (format == "json") return gate_json(result, run);
-    if (format == "junit") return gate_junit(result, run);
-    if (format == "sarif") return gate_sarif(result, run);
-    if (format == "github") return gate_github(result, run);
-    return gate_text(result, color);
+// One of the jobs that the command started.
+struct Job {
+    std::string directory;
+    bool trained = false;
+    GateResult result;
+};
+
+// A launcher may record a collective or a backward of its own. If any job trained, only such jobs count.
+void keep_trained(std::vector<Job>& jobs) {
+    if (std::ranges::any_of(jobs, &Job::trained))
+        std::erase_if(jobs, [](const Job& j) { return !j.trained; });
+}
+
+// Failed is worse than inconclusive.
+int worse(int one, int other) { return one == 1 || other == 1 ? 1 : std::max(one, other); }
+
+std::string written(const Output& output, const std::vector<Job>& jobs, bool color) {
+    const Job& first = jobs.front();
+    if (output.format == "json") return gate_json(first.result, first.directory);
+    if (output.format == "junit") return gate_junit(first.result, first.directory);
+    if (output.format == "sarif") return gate_sarif(first.result, first.directory);
+    if (output.format == "github") return gate_github(first.result, first.directory);
+    std::string out;
+    for (const Job& job : jobs) {
+        if (jobs.size() > 1) out += (out.empty() ? "" : "\n") + shown(job.directory) + "\n";
+        out += gate_text(job.result, color);
+    }
+    return out;
 }
 
 }  // namespace
@@ -89,19 +111,27 @@ Result<GateRun> run_gate(const GateRequest& request) {
     policies.insert(policies.end(), request.policies.begin(), request.policies.end());
     const auto lint = read_lint_files(request.lint);
     if (!lint) return lint.error();
-    Result<RunModel> model = timed("fold", [&] { return fold_run(request.directory); });
-    if (!model) return model.error();
-    timed("symbols", [&] { launch::resolve_sources(*model); });
-    count_run(*model);
-    const Judgement judgement = timed("judge", [&] { return judge(*model, rules->limits, policies); });
-    const GateResult result = gate(judgement, *rules, *lint, today(), request.strict);
+    std::vector<Job> jobs;
+    for (const std::string& directory : jobs_in(request.directory)) {
+        Result<RunModel> model = timed("fold", [&] { return fold_run(directory); });
+        if (!model) return model.error();
+        timed("symbols", [&] { launch::resolve_sources(*model); });
+        count_run(*model);
+        const Judgement judgement = timed("judge", [&] { return judge(*model, rules->limits, policies); });
+        jobs.push_back(
+            {directory, model->step_count > 0, gate(judgement, *rules, *lint, today(), request.strict)});
+    }
+    keep_trained(jobs);
     GateRun out;
-    out.exit = exit_code(result);
-    for (const Output& o : *outputs)
-        out.texts.emplace_back(o.file, timed("render", [&] {
-                                   return written(o.format, result, request.directory,
-                                                  request.color && o.file.empty());
-                               }));
+    for (const Job& job : jobs) out.exit = worse(out.exit, exit_code(job.result));
+    for (const Output& o : *outputs) {
+        if (jobs.size() > 1 && o.format != "text")
+            return Error{"--output " + std::string(o.format) + ": " + mp::trace::quoted(request.directory) +
+                             " holds " + std::to_string(jobs.size()) + " jobs",
+                         "one at a time: mp-trace gate " + jobs.back().directory};
+        out.texts.emplace_back(
+            o.file, timed("render", [&] { return written(o, jobs, request.color && o.file.empty()); }));
+    }
     return out;
 }
 

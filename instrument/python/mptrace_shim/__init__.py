@@ -7,51 +7,9 @@ Nothing here raises into the program, draws from a generator or changes a result
 import os
 import sys
 
+from . import imports as _imports
 from . import options as _options
 from . import say as _say
-
-
-class TorchFinder:
-    """Lets the other finders find torch, and calls `after(torch)` when its loader is done.
-
-    Only the loader's exec_module is replaced, for one call: the module keeps its own loader and spec.
-    """
-
-    def __init__(self, before, after):
-        self._before = before
-        self._after = after
-        self._asking = False
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self._asking:
-            return None
-        self._asking = True
-        try:
-            for finder in list(sys.meta_path):
-                find = getattr(finder, "find_spec", None)
-                spec = find(name, path, target) if find and finder is not self else None
-                if spec is not None:
-                    self._wrap(spec.loader)
-                    return spec
-        finally:
-            self._asking = False
-        return None
-
-    def _wrap(self, loader):
-        try:
-            original = loader.exec_module
-
-            def exec_module(module):
-                del loader.exec_module
-                _say.guarded("before torch", self._before)
-                original(module)  # if it fails, the next import calls this again
-                if self in sys.meta_path:
-                    sys.meta_path.remove(self)
-                _say.guarded("after torch", self._after, module)
-
-            loader.exec_module = exec_module
-        except AttributeError as error:
-            _say.once("the loader of torch", error)
 
 
 def _before_torch(options):
@@ -76,4 +34,5 @@ def start():
     if "torch" in sys.modules:  # imported by a .pth file
         _say.guarded("after torch", _after_torch, options, sys.modules["torch"])
         return
-    sys.meta_path.insert(0, TorchFinder(lambda: _before_torch(options), lambda torch: _after_torch(options, torch)))
+    sys.meta_path.insert(0, _imports.Finder("torch", lambda: _before_torch(options),
+                                           lambda torch: _after_torch(options, torch)))

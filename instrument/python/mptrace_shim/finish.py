@@ -1,26 +1,57 @@
-"""Ends the recording of a process: at exit, and where multiprocessing leaves by os._exit."""
+"""Ends the recording of a process: at exit, and where the process leaves by os._exit.
+
+The end of the recording says how the program ended: "" in an orderly way, else the exception that ended it.
+"""
 import functools
 import os
 import sys
+import threading
 
 from . import say
 
 _ops = None
+_armed_in = None  # pid
 _finished = None  # the pid that has finished; a forked child finishes separately
+on_finish = []    # called once the recording has ended
 
 
 def arm(ops):
-    global _ops
-    _ops = ops
+    global _ops, _armed_in
+    _ops, _armed_in = ops, os.getpid()
     say.guarded("multiprocessing", _arm_children)
+    say.guarded("os._exit", _arm_exit)
 
 
-def at_exit():
+def at_exit(how=None):
     global _finished
     if _ops is None or _finished == os.getpid():
         return
     _finished = os.getpid()
-    say.guarded("finish", _ops.finish)
+    say.guarded("finish", _ops.finish, _uncaught() if how is None else how)
+    for stop in on_finish:
+        say.guarded("finish", stop)
+
+
+def _uncaught():
+    """The name of the exception that ends the program, "" without one."""
+    if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+        return ""  # an interactive session continues after an exception
+    error = getattr(sys, "last_value", None)
+    return type(error).__name__ if error is not None else ""
+
+
+def _arm_exit():
+    original = os._exit
+
+    @functools.wraps(original)
+    def leave(*arguments, **named):
+        # A status other than 0 may come from a watchdog while the main thread hangs: then nothing may wait.
+        good = not any(arguments) and not any(named.values())
+        if good and os.getpid() == _armed_in and threading.current_thread() is threading.main_thread():
+            at_exit("")
+        original(*arguments, **named)
+
+    os._exit = leave
 
 
 def _arm_children():
@@ -32,10 +63,12 @@ def _arm_children():
 
     @functools.wraps(original)
     def bootstrap(self, *arguments, **named):
+        status = None
         try:
-            return original(self, *arguments, **named)
+            status = original(self, *arguments, **named)
+            return status
         finally:
-            at_exit()
+            at_exit(f"exit status {status}" if status else "")
 
     process.BaseProcess._bootstrap = say.unseen(bootstrap)
     if process.parent_process() is not None and "multiprocessing.util" in sys.modules:

@@ -1,6 +1,6 @@
 """Installs all wrappers once torch is imported and an adapter is attached."""
-from . import (checkpoints, compiled, finish, modules, names, ops as adapter, optimizers, policies, say, scalers,
-               scopes, workers)
+from . import (checkpoints, compiled, finish, modules, names, ops as adapter, optimizers, policies, ranks, say,
+               scalers, scopes, workers)
 
 
 def _preload_is_here():
@@ -23,7 +23,10 @@ def install(torch, options):
     say.guarded("DataLoader workers", workers.install, torch, ops)
     if options.mode == "off":
         return
-    _install_all(torch, options, ops, names.Names(torch, ops))
+    say.guarded("rank", ranks.install, torch, ops)
+    known = names.Names(torch, ops)
+    _install_all(torch, options, ops, known)
+    finish.on_finish.append(known.layers.stop)
 
 
 def _install_all(torch, options, ops, known):

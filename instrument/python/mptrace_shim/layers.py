@@ -74,6 +74,11 @@ class Layers:
             self._set(module, text, text + ".")
         self._tell_source(module)
 
+    def stop(self):
+        """Forgets all modules without a call: Python clears our globals before it frees the program's modules."""
+        self.roots.clear()
+        self._alive.clear()
+
     # ---- roots
 
     def _add_root(self, module):

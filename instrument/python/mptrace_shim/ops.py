@@ -5,8 +5,9 @@ import os
 _TENSOR_OPS = ("loss", "parameter", "buffer", "state")
 _PLAIN_OPS = ("before_step", "after_step", "layer_push", "layer_pop", "disarm", "finish")
 # An adapter may lack these.
-_OPTIONAL_TENSOR_OPS = ("gradient",)
-_OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save", "source", "policy", "place")
+_OPTIONAL_TENSOR_OPS = ("gradient", "outside")
+_OPTIONAL_OPS = ("note", "internal_begin", "internal_end", "save", "source", "policy", "place", "world",
+                 "optimizer_made")
 
 
 class _Hidden:

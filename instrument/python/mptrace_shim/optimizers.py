@@ -14,6 +14,7 @@ from . import say
 _PATCHERS = ("_patch_step_function", "_hook_for_profile")  # torch 2.x, 1.x
 _MARK = "_mptrace_counts"
 _SCOPE = "(optimizer)"
+_MOST_TRAININGS = 8  # that are noted: some programs make an optimizer for each step
 
 
 class _Running(threading.local):
@@ -43,14 +44,37 @@ class Steps:
         self.on_closure = []  # called with each closure that is passed to a step()
         self._numbers = weakref.WeakKeyDictionary()  # in order of the first step
         self._next = itertools.count()
+        self._made = weakref.WeakKeyDictionary()  # optimizer -> how many steps had ended when it was made
+        self._ended = 0  # steps of all optimizers
+        self._began = 0  # how many had ended when this training began
+        self._steps = 0  # of the first optimizer of each training
+        self._trainings = 1
         self._first = True
         self.running = _Running()
         self.off = False
 
+    def made(self, optimizer):
+        self._ops.optimizer_made()
+        self._made[optimizer] = self._ended
+
     def number(self, optimizer):
         if optimizer not in self._numbers:
-            self._numbers[optimizer] = next(self._next)
+            if self._made.get(optimizer, 0) > self._began:
+                self._begin_training()
+                self._numbers[optimizer] = 0
+            else:
+                self._numbers[optimizer] = next(self._next)
         return self._numbers[optimizer]
+
+    def _begin_training(self):
+        """An optimizer that was made after the first step of this training counts the steps from now on."""
+        self._began = self._ended
+        for other in [o for o, number in self._numbers.items() if number == 0]:
+            self._numbers[other] = next(self._next)
+        self._trainings += 1
+        if self._trainings <= _MOST_TRAININGS:
+            self._ops.note("not_observed", f"a new optimizer counts the steps from step {self._steps} on: "
+                                           f"training {self._trainings} of this process")
 
     def fault(self, error):
         say.once("optimizers", error)
@@ -96,6 +120,8 @@ class Steps:
         self._end(step.number, True, scale)
 
     def _end(self, number, skipped, scale):
+        self._ended += 1
+        self._steps += number == 0
         first, self._first = self._first, False
         for told in self.on_first if first else ():
             told()
@@ -196,6 +222,7 @@ def install(torch, ops, names, scopes):
         result = original(self, *arguments, **named)
         say.guarded("optimizers", steps.wrap_class, type(self))
         say.guarded("optimizers", names.layers.optimizer_made, self)
+        say.guarded("optimizers", steps.made, self)
         return result
 
     setattr(base, patcher, say.unseen(patch))

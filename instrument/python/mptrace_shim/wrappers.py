@@ -3,13 +3,19 @@
 The name of a layer is "blocks.2.fc2" whether or not its block is sharded, checkpointed or compiled.
 """
 
-# Attribute names under which torch's wrappers store the wrapped module. Other classes do not use these
+# Attribute names under which wrappers store the wrapped module. Other classes do not use these
 # names.
-_PARTS = frozenset(("_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_orig_mod"))
+_PARTS = frozenset(("_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_orig_mod",
+                    "_forward_module"))  # the last one: Lightning Fabric's
 # These store it as "module", a name that other classes use too.
 _PARALLEL = frozenset(("DistributedDataParallel", "DataParallel"))
+_ENGINES = frozenset(("DeepSpeedEngine", "Float16Module", "FP16Module"))  # of DeepSpeed and Megatron
 # fully_shard() makes a class ("FSDPBlock", FSDPModule, Block) for each wrapped class.
 _SHARDED = frozenset(("FSDPModule", "ReplicateModule"))
+
+
+def _holds_module(module):
+    return is_a(module, _PARALLEL) or type(module).__name__ in _ENGINES
 
 
 def is_a(module, names):
@@ -18,7 +24,7 @@ def is_a(module, names):
 
 def holds_as_part(module, key):
     """Whether `module` is a wrapper of its part `key`."""
-    return key in _PARTS or (key == "module" and is_a(module, _PARALLEL))
+    return key in _PARTS or (key == "module" and _holds_module(module))
 
 
 def wrapped(module):
@@ -60,7 +66,7 @@ def named_modules(module, path="", seen=None):
 def cleaner(root):
     """A function that removes wrappers from names as root.named_parameters() returns them."""
     parallel = {f"{path}.module" if path else "module" for path, module in root.named_modules()
-                if is_a(module, _PARALLEL)}
+                if _holds_module(module)}
 
     def clean(name):
         parts = name.split(".")

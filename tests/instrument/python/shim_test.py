@@ -133,10 +133,9 @@ class Scenarios(ScenarioRuns):
         self.assertEqual(kinds[-2:], ["after_step"] * 2)  # nothing new after the first
         self.assertEqual(len(self.of("zero", "state")), len(NAMES) * 3)
 
-    def test_compiled_regions_are_noted(self):
+    def test_a_backend_that_runs_the_ops_is_not_noted(self):
         texts = [call[2] for call in self.of("compiled", "note")]
-        self.assertEqual(texts[0], "torch.compile(Net): compiled regions are not observed")
-        self.assertEqual(len(texts), 3)  # module.compile() names the same class
+        self.assertEqual([text for text in texts if "compile" in text], [])
 
 
 class Processes(Shim):

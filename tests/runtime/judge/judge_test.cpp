@@ -38,6 +38,33 @@ TEST(Judge, WhatKeepsAVerdictFromBeingGiven) {
     EXPECT_TRUE(judge(m).inconclusive.empty()) << "without a twin there is nothing to cover";
 }
 
+// A process that was killed, or ended by an exception, did not say what the rest of its run would have been.
+TEST(Coverage, ARunThatDidNotEndIsInconclusive) {
+    RunModel m = test::healthy();
+    m.ranks[0].ended = false;
+    EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre(HasSubstr("killed, crashed or still running")));
+    m.ranks[0].running = true;
+    EXPECT_TRUE(judge(m).inconclusive.empty());
+    m.ranks[0].ended = true;
+    m.ranks[0].ended_by = "ValueError";
+    m.ranks[0].process.rank = Rank{0};
+    EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre("ended by ValueError: rank 0 (step 7)"));
+    m.ranks.push_back(m.ranks[0]);
+    m.ranks[1].process.restart = 1;
+    m.ranks[1].ended_by.clear();
+    EXPECT_TRUE(judge(m).inconclusive.empty()) << "the second attempt came to its end";
+}
+
+TEST(Coverage, ValuesFromOutsideAreInconclusive) {
+    RunModel m = test::healthy();
+    m.coverage.outside = 3;
+    EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre(HasSubstr("custom kernels")));
+    RunModel::Note note;
+    note.text = "torch.compile: a.py:3 ran compiled code";
+    m.notes.push_back(note);
+    EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre(HasSubstr("--eager")));
+}
+
 TEST(Judge, RulesWithoutMeasuresAreNotRun) {
     RunModel m = healthy();
     auto why = [](const Judgement& j, std::string_view id) {

@@ -63,6 +63,7 @@ inline RunModel healthy() {
                        .steps = 8,
                        .last_step = Step{7},
                        .ended = true,
+                       .ended_by = {},
                        .first_problems = {},
                        .tables = {}});
     m.ranks[0].process.framework = "torch 2.11.0+cpu";

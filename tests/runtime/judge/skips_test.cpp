@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/judge/judge.hpp"
+#include "tests/runtime/judge/models.hpp"
+
 namespace mp::trace {
 namespace {
 
@@ -147,6 +150,46 @@ TEST(SkipVerdict, ReductionsOfFiniteInputs) {
     o = origin(Phase::optimizer, 90'000);
     o.layer = "(clipping)";
     EXPECT_EQ(verdict_of(facts(o)).cause, SkipCause::reduction_overflow) << "a norm's sum of squares";
+}
+
+// A skip while GradScaler looks for its scale shows that the scale is too high. Once a step was taken at that scale,
+// the sum over ranks is the narrowest place.
+TEST(SkipVerdict, AReductionAtAScaleThatSteppedBeforeIsTheCause) {
+    SkipFacts f = facts();
+    f.reductions_made_nonfinite = 12;
+    f.reduction_op = "all_reduce";
+    f.loss_scale = 1024;
+    f.step = Step{5};
+    RunModel m = test::healthy();
+    m.skips = {f};
+    for (StepSummary& s : m.steps) {
+        s.has_loss_scale = true;
+        s.loss_scale = s.step < f.step ? 1024 : 512;
+        s.skipped = s.step == f.step;
+    }
+    EXPECT_EQ(judge(m).skips[0].cause, SkipCause::reduction_overflow);
+    EXPECT_THAT(judge(m).findings, testing::IsEmpty()) << "one skip is within the limits";
+    for (StepSummary& s : m.steps) s.loss_scale = s.step < f.step ? 512 : 1024;
+    EXPECT_EQ(judge(m).skips[0].cause, SkipCause::scale_too_high);
+}
+
+TEST(SkipVerdict, ManyReductionsThatOverflowAdviseTheirCure) {
+    RunModel m = test::healthy();
+    m.step_count = 1000;
+    for (int k = 200; k < 220; k += 4) {
+        SkipFacts f = facts();
+        f.reductions_made_nonfinite = 12;
+        f.reduction_op = "reduce_scatter";
+        f.loss_scale = 1024;
+        f.step = Step{k};
+        m.skips.push_back(f);
+    }
+    for (StepSummary& s : m.steps) s.has_loss_scale = true, s.loss_scale = 1024;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u);
+    EXPECT_EQ(j.findings[0].rule, "MPT002");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("reduce_scatter made 12 non-finite values"));
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("reduce in fp32"));
 }
 
 TEST(SkipVerdict, BadData) {

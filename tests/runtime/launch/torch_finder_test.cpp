@@ -42,6 +42,7 @@ TEST(ListLines, GiveThePathOfTorch) {
 TEST(Version, IsReadWithoutImporting) {
     EXPECT_EQ(version_in("from x import y\n__version__ = '2.11.0+cu130'\n"), "2.11.0+cu130");
     EXPECT_EQ(version_in("__version__ = \"1.13\"\n"), "1.13");
+    EXPECT_EQ(version_in("__all__ = ['__version__', 'debug']\n__version__ = '2.11.0'\n"), "2.11.0");
     for (const char* text : {"", "__version__", "__version__ = 1\n", "__version__ = '2\n'"})
         EXPECT_EQ(version_in(text), "") << text;
 }

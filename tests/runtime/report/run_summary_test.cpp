@@ -65,10 +65,40 @@ TEST(RunSummary, CountsOneRankAsOne) {
 }
 
 TEST(RunSummary, NamesTheRanksItDoesNotKnowAbout) {
-    const test::Judged run = test::watched_run();
+    test::Judged run = test::watched_run();
+    run.judgement = judge(run.model);
     const std::string text = run_summary(run.model, run.judgement);
-    EXPECT_THAT(text, HasSubstr("nothing of rank 2-3"));
-    EXPECT_THAT(text, HasSubstr("rank 1 did not say that it ended"));
+    EXPECT_THAT(text, HasSubstr("2 ranks left no recording: 2, 3"));
+    EXPECT_THAT(text, HasSubstr("killed, crashed or still running: rank 1"));
+}
+
+TEST(RunSummary, SaysNothingOfARankThatIsStillEnding) {
+    test::Judged run = test::watched_run();
+    for (RankFacts& r : run.model.ranks) r.running = !r.ended;
+    run.judgement = judge(run.model);
+    EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("killed, crashed")));
+}
+
+TEST(RunSummary, JoinsMicroBatchesAndShowsNoTwinOfWhatItDidNotSee) {
+    test::Judged run = test::clean_run();
+    StepSummary& last = run.model.steps.back();
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr("fp32 twin"));
+    last.backwards = 4;
+    run.model.coverage.outside = 2;
+    const std::string text = run_summary(run.model, run.judgement);
+    EXPECT_THAT(text, HasSubstr("(sum of 4 backward() calls)"));
+    EXPECT_THAT(text, Not(HasSubstr("fp32 twin")));
+}
+
+TEST(RunSummary, CutsNoFinding) {
+    test::Judged run = test::clean_run();
+    const std::string message(500, 'x');
+    Finding f;
+    f.rule = "MPT001";
+    f.severity = Severity::error;
+    f.message = message + " end";
+    run.judgement.findings.insert(run.judgement.findings.begin(), f);
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr(f.message));
 }
 
 TEST(RunSummary, ASoundRunIsShort) {

@@ -9,10 +9,11 @@ import sys
 SCHEMAS = ("loss(Tensor root, Tensor loss) -> ()", "parameter(str name, Tensor p) -> ()",
            "buffer(str name, Tensor b) -> ()", "state(str name, Tensor t) -> ()", "before_step(int optimizer) -> ()",
            "after_step(int optimizer, bool skipped, float scale) -> ()", "layer_push(str name) -> ()",
-           "layer_pop() -> ()", "disarm(str reason) -> ()", "finish() -> ()", "note(str kind, str text) -> ()",
+           "layer_pop() -> ()", "disarm(str reason) -> ()", "finish(str how) -> ()", "note(str kind, str text) -> ()",
            "gradient(str name, Tensor g) -> ()", "source(str layer, str where) -> ()", "policy(str text) -> ()",
            "place(str role, str layer, str dtype, int tensors, int elements) -> ()",
-           "internal_begin() -> ()", "internal_end() -> ()")
+           "internal_begin() -> ()", "internal_end() -> ()", "outside(Tensor[] values, str where) -> ()",
+           "world(int rank, int local_rank, int size) -> ()")
 
 print("the user's sitecustomize", flush=True) if os.environ.get("STUB_SAYS") else None
 

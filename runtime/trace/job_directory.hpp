@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/trace/identity.hpp"
+
+namespace mp::trace {
+
+// The directory for the recording of a process, below the run directory. One command may start several jobs (a sweep,
+// a shell script): the first one records into the run directory itself, later ones into job.2, job.3 ... below it.
+//
+// Ranks of one launch share a directory. A rank that is already taken in it belongs to the next launch, unless the
+// launcher counts restarts. A process without a rank is a job by itself. The files `job` (which launch owns the
+// directory) and `r0.c0` (a rank is taken) are symbolic links, because their text appears at once. Where links cannot
+// be made, all processes share the run directory.
+std::string job_directory(const std::string& run_directory, const Identity&);
+
+}  // namespace mp::trace

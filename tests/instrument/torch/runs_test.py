@@ -1,0 +1,274 @@
+"""What a user's runs are: what was seen of them, how they ended, their steps, ranks, losses and jobs.
+
+    MP_TRACE=build/release/bin/mp-trace runs_test.py [PYTHON]      PYTHON has torch 2; default .venv's
+
+Each bad program has a good twin beside it that must pass.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TRACE = os.path.abspath(os.environ["MP_TRACE"])
+PYTHON = os.path.join(ROOT, ".venv/bin/python")
+if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
+    PYTHON = os.path.abspath(sys.argv.pop(1))
+
+HEAD = """
+import os, sys, torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+def model_of(): return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+def train(model, optimizer, steps=4, call=None, micro=1):
+    for i in range(steps):
+        total = 0.0
+        for k in range(micro):
+            x, y = torch.randn(8, 16), torch.randint(0, 4, (8,))
+            loss = torch.nn.functional.cross_entropy((call or model)(x), y) / micro
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        optimizer.zero_grad()
+    return total
+"""
+PLAIN = HEAD + """
+model = model_of()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+train(model, optimizer)
+"""
+# One fp16 product overflows; a clamp hides it from the loss.
+OVERFLOWS = HEAD + """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(16, 32), torch.nn.Linear(32, 4)
+    def forward(self, x):
+        h = torch.relu(self.a(x)).to(torch.float16) * 60000.0 * 4.0
+        return self.b(torch.clamp(h.float(), max=10.0))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+"""
+# A custom kernel: numpy computes behind autograd's back.
+CUSTOM = HEAD + """
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.from_numpy(x.detach().numpy() * 2)
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+train(model, optimizer, call=lambda x: model(CALL))
+"""
+
+
+def has_torch():
+    probe = [PYTHON, "-c", "import torch, sys; sys.exit(torch.__version__ < '2')"]
+    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch 2")
+class TracedRun(unittest.TestCase):
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="mp-runs-")
+        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("MP_TRACE", "TORCH")) and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"))
+        self.run_directory = os.path.join(self.top, "run")
+
+    def trace(self, text, *words, mode="trajectory", options=(), command=()):
+        path = os.path.join(self.top, "train.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        shutil.rmtree(self.run_directory, ignore_errors=True)
+        command = command or [PYTHON, path, *words]
+        return subprocess.run([TRACE, "--mode", mode, *options, "--no-build", "-o", self.run_directory, "--", *command],
+                              capture_output=True, text=True, env=self.env, cwd=self.top, timeout=300)
+
+    def gate(self):
+        done = subprocess.run([TRACE, "gate", self.run_directory], capture_output=True, text=True, env=self.env,
+                              cwd=self.top, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def report(self, directory=None):
+        done = subprocess.run([TRACE, "report", directory or self.run_directory, "--json", "-"], capture_output=True,
+                              text=True, env=self.env, cwd=self.top, timeout=120)
+        return json.loads(done.stdout)
+
+    def steps(self, optimizer=0):
+        return [s["step"] for s in self.report()["steps"] if s["optimizer"] == optimizer]
+
+
+class NotSeen(TracedRun):
+    """No PASS over what was not seen."""
+
+    def test_compiled_code_is_inconclusive_and_eager_finds_the_overflow(self):
+        compiled = OVERFLOWS + "train(model, optimizer, call=torch.compile(model))\n"
+        for mode in ("trajectory", "watch"):
+            done = self.trace(compiled, mode=mode)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("--eager"), 2, "at the start and at the end: " + done.stderr)
+            self.assertNotIn("fp32 twin 2", done.stderr)
+            status, text = self.gate()
+            self.assertEqual(status, 3, text)
+            self.assertIn("--eager", text)
+        self.trace(compiled, options=["--eager"])
+        status, text = self.gate()
+        self.assertEqual(status, 1, text)
+        self.assertIn("MPT001", text)
+
+    def test_compiled_code_that_is_seen_or_never_ran_passes(self):
+        for call in ("torch.compile(model, backend='aot_eager')", "[model, torch.compile(model)][0]"):
+            done = self.trace(PLAIN + f"train(model, optimizer, call={call})\n")
+            status, text = self.gate()
+            self.assertEqual(status, 0, text + done.stderr)
+            self.assertNotIn("eager", done.stderr)
+
+    def test_a_compiled_optimizer_is_inconclusive(self):
+        done = self.trace(HEAD + "model = model_of()\n"
+                          "optimizer = torch.optim.SGD(model.parameters(), 1e-3, foreach=True)\n"
+                          "run = torch.compile(optimizer.step)\n"
+                          "for i in range(3):\n"
+                          "    model(torch.randn(8, 16)).square().mean().backward()\n    run()\n"
+                          "    optimizer.zero_grad()\ntrain(model, optimizer)\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.gate()[0], 3)
+
+    def test_a_custom_kernel_is_inconclusive_and_a_batch_of_numpy_is_not(self):
+        self.trace(CUSTOM.replace("CALL", "Double.apply(x.requires_grad_())"))
+        status, text = self.gate()
+        self.assertEqual(status, 3, text)
+        self.assertIn("custom kernels", text)
+        self.trace(CUSTOM.replace("CALL", "torch.from_numpy(x.numpy() * 2)"))
+        self.assertEqual(self.gate()[0], 0)
+
+
+class Ends(TracedRun):
+
+    def test_a_run_that_crashed_or_was_killed_does_not_pass(self):
+        for end, said in (("raise ValueError('x')", "ended by ValueError"),
+                          ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
+                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "killed, crashed")):
+            self.trace(PLAIN + end + "\n")
+            status, text = self.gate()
+            self.assertEqual(status, 3, end + text)
+            self.assertIn(said, text)
+
+    def test_a_run_that_ends_by_itself_passes_and_has_the_last_line(self):
+        for end in ("", "sys.exit(0)", "os._exit(0)", "import atexit; atexit.register(print, 'bye')"):
+            done = self.trace(PLAIN + end + "\n")
+            self.assertEqual((done.returncode, self.gate()[0]), (0, 0), done.stderr)
+            self.assertRegex(done.stderr.splitlines()[-1], r"^mp-trace: next: mp-trace report ")
+            self.assertNotIn("Exception ignored", done.stderr)
+            self.assertNotIn("not known", done.stderr)
+
+
+class Steps(TracedRun):
+    """Steps, losses, ranks and jobs are the user's own."""
+
+    def test_micro_batches_have_one_loss(self):
+        done = self.trace(PLAIN + "print(train(model, optimizer, micro=4))\n")
+        self.assertAlmostEqual(self.report()["steps"][-1]["loss"], float(done.stdout), 6)
+        self.assertIn("(sum of 4 backward() calls)", done.stderr)
+
+    def test_two_optimizers_that_alternate_are_one_training(self):
+        self.trace(HEAD + "G, D = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)\n"
+                   "g, d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())\n"
+                   "for i in range(5):\n"
+                   "    fake = G(torch.randn(8, 4))\n"
+                   "    d.zero_grad(); (D(torch.randn(8, 8)).mean() - D(fake.detach()).mean()).backward(); d.step()\n"
+                   "    g.zero_grad(); D(fake).mean().backward(); g.step()\n")
+        self.assertEqual((self.steps(0), self.steps(1)), ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4]))
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_a_second_training_in_the_process_is_counted(self):
+        self.trace(HEAD + "for lr in (0.1, 0.01):\n    model = model_of()\n"
+                   "    train(model, torch.optim.SGD(model.parameters(), lr), 3)\n")
+        self.assertEqual(self.steps(), list(range(6)))
+
+    def test_a_loop_without_an_optimizer_has_steps(self):
+        done = self.trace(HEAD + "w = torch.randn(8, 1, requires_grad=True)\n"
+                          "for i in range(5):\n"
+                          "    (torch.randn(16, 8) @ w).square().mean().backward()\n"
+                          "    with torch.no_grad():\n        w -= 0.05 * w.grad\n        w.grad.zero_()\n")
+        self.assertEqual(self.steps(), [0, 1, 2, 3, 4], done.stderr)
+        self.assertIn("mp-trace: 5 steps, 1 rank", done.stderr)
+
+    def test_each_job_of_a_script_is_a_run(self):
+        bad = OVERFLOWS + "train(model, optimizer)\n"
+        with open(os.path.join(self.top, "bad.py"), "w", encoding="utf-8") as f:
+            f.write(bad)
+        done = self.trace(PLAIN, command=["sh", "-c", f"{PYTHON} train.py; {PYTHON} bad.py; {PYTHON} train.py"])
+        self.assertEqual(done.stderr.count("4 steps, 1 rank"), 3, done.stderr)
+        status, text = self.gate()
+        self.assertEqual(status, 1, text)
+        self.assertEqual([line for line in text.splitlines() if line.startswith(self.run_directory)],
+                         [self.run_directory + job for job in ("", "/job.2", "/job.3")])
+
+    def test_spawned_ranks_are_one_job_with_one_summary(self):
+        done = self.trace(HEAD + "import torch.distributed as dist, torch.multiprocessing as mp\n"
+                          "def main(rank):\n"
+                          "    dist.init_process_group('gloo', init_method=sys.argv[1], rank=rank, world_size=2)\n"
+                          "    model = torch.nn.parallel.DistributedDataParallel(model_of())\n"
+                          "    train(model, torch.optim.SGD(model.parameters(), 1e-2))\n"
+                          "    dist.destroy_process_group()\n"
+                          "if __name__ == '__main__':\n    mp.spawn(main, nprocs=2)\n",
+                          f"file://{self.top}/store")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("mp-trace: next:"), 1, done.stderr)
+        self.assertIn("4 steps, 2 ranks", done.stderr)
+        self.assertNotIn("not known", done.stderr)
+        self.assertEqual(self.gate()[0], 0)
+
+
+HOOK = HEAD + """
+import torch.distributed as dist, torch.multiprocessing as mp
+def main(rank):
+    dist.init_process_group('gloo', init_method=sys.argv[1], rank=rank, world_size=2)
+    model = model_of()
+    net = torch.nn.parallel.DistributedDataParallel(model)
+    def bad(state, bucket):
+        sums = bucket.buffer().to(torch.float16)
+        work = dist.all_reduce(sums, async_op=True).get_future()
+        return work.then(lambda done: bucket.buffer().copy_(done.value()[0]).div_(2))
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+    net.register_comm_hook(None, dict(bad=bad, good=fp16_compress_hook)[sys.argv[2]])
+    optimizer = torch.optim.SGD(model.parameters(), 1e-6)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1000)
+    for i in range(8):
+        optimizer.zero_grad()
+        loss = net(torch.randn(5, 16)).mean() * (80000.0 if i == 5 else 200.0)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    dist.destroy_process_group()
+if __name__ == '__main__':
+    mp.spawn(main, nprocs=2)
+"""
+
+
+class Reductions(TracedRun):
+    """Where an overflow began."""
+
+    def test_a_sum_over_ranks_that_overflows_is_the_cause(self):
+        done = self.trace(HOOK, f"file://{self.top}/store", "bad")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [skip] = self.report()["skips"]
+        self.assertEqual((skip["step"], skip["cause"], skip["op"]), (5, "reduction overflow", "all_reduce"))
+        self.assertRegex(skip["why"], r"^all_reduce of the gradients? of .*2\.bias.* made \d+ non-finite values? from "
+                                      r"inputs that are finite on every rank")
+
+    def test_a_sum_that_is_divided_first_is_not(self):
+        self.trace(HOOK, f"file://{self.top}/store", "good")
+        self.assertEqual(self.report()["skips"], [])
+        self.assertEqual(self.gate()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
