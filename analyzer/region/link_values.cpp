@@ -47,11 +47,15 @@ public:
         : units_(units), names_(names), values_(units, names, std::move(callers)) {}
 
     void run(const std::vector<std::pair<const Function*, Call*>>& open) {
-        for_each_function([&](Function& f) { unfold_partials(f); });
+        std::vector<Function*> open_functions;
+        for_each_function([&](Function& f) {
+            unfold_partials(f);
+            open_functions.push_back(&f);
+        });
         for (int round = 0; round < kRounds; ++round) {
-            bool any = false;
-            for_each_function([&](Function& f) { any |= fill(f); });
-            if (!any) break;
+            any_change_ = false;
+            std::erase_if(open_functions, [this](Function* f) { return !fill(*f); });
+            if (!any_change_) break;
             values_.forget();
         }
         for (const auto& [f, call] : open) connect(*f, *call);
@@ -100,8 +104,16 @@ private:
         return true;
     }
 
-    // True if anything changed.
+    // What the operand stands for, if that is known. Otherwise the function is visited once more.
+    Values::Known ask(const Function& f, const Operand& o) {
+        const Values::Known known = values_.of(f, o);
+        has_unanswered_ |= !known.is_known();
+        return known;
+    }
+
+    // True if a later round can find more.
     bool fill(Function& f) {
+        has_unanswered_ = false;
         std::vector<bool> changed;
         std::unordered_map<Symbol, const Operand*> made;  // results that a name holds
         const auto follow = [&](Operand& o) {
@@ -114,7 +126,7 @@ private:
             bool now = false;
             for (std::size_t i = 0; i < call.args.size(); ++i) {
                 now |= follow(call.args[i]);
-                if (may_be_read(f, call, i)) now |= write(&call, call.args[i], values_.of(f, call.args[i]));
+                if (may_be_read(f, call, i)) now |= write(&call, call.args[i], ask(f, call.args[i]));
             }
             // `total += x`, where `total` was made with such a dtype.
             if (call.in_place && !made.empty() && !call.args.empty() && call.args[0].call == kNone)
@@ -130,13 +142,13 @@ private:
             if (!is_new && entry->second && entry->second->dtype != call.result.dtype)
                 entry->second = nullptr;
         }
-        if (!any && f.returned.empty()) return false;
         for (Operand& o : f.returned) {
             any |= follow(o);
-            if (is_open(o) && !o.refers.empty()) any |= write(nullptr, o, values_.of(f, o));
+            if (is_open(o) && !o.refers.empty()) any |= write(nullptr, o, ask(f, o));
         }
         if (!changed.empty()) finish(f, follow);
-        return any;
+        any_change_ |= any;
+        return has_unanswered_;
     }
 
     // The result of a library's call from its operands.
@@ -239,6 +251,8 @@ private:
     std::vector<Unit>& units_;
     const Names& names_;
     Values values_;
+    bool any_change_ = false;      // in this round
+    bool has_unanswered_ = false;  // the function that is being filled
 };
 
 }  // namespace

@@ -49,6 +49,10 @@ bool has_dtype(const Operand& o) {
            (o.shape == Shape::dtype || o.shape == Shape::tensor || o.shape == Shape::other);
 }
 
+bool is_self(const Function& f, std::int32_t param) {
+    return param == 0 && !f.parent_class.empty() && !f.params.empty() && f.params[0].name.str() == "self";
+}
+
 Values::Known known_of(const Operand& o) { return {o.dtype, o.shape, o.constant, o.assumed}; }
 
 Values::Known common(const Values::Known& a, const Values::Known& b) {
@@ -113,7 +117,7 @@ Values::Known Values::of(const Function& f, const Operand& o) {
 
 Values::Known Values::find(const Function& f, const Operand& o) {
     if (!o.refers.empty()) {
-        const Known found = of_place(place_of(f, o.refers.str()));
+        const Known found = of_place(place_of(f, o.refers));
         return found.is_known() ? found : dtype_of_tensor(f, o.refers.str());
     }
     if (const Call* call = call_of(f, o)) return of_call(f, *call);
@@ -142,43 +146,35 @@ Values::Known Values::of_place(const Place& place) {
 }
 
 // "#2.dtype" and "@3.dtype" are about a parameter and a call of the function; other names are qualified.
-Values::Place Values::place_of(const Function& f, std::string_view refers) {
-    if (refers.starts_with('#') || refers.starts_with('@')) {
-        std::int32_t at = kNone;
-        const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + refers.size(), at);
-        if (error != std::errc{}) return {};
-        Operand root;
-        (refers.front() == '#' ? root.param : root.call) = at;
-        std::string_view rest(end, refers.data() + refers.size());
-        Object object = object_of(f, root);
-        while (rest.starts_with('.')) {
-            rest.remove_prefix(1);
-            const std::string_view part = rest.substr(0, rest.find('.'));
-            rest.remove_prefix(part.size());
-            const Place place = member(object, part);
-            if (rest.empty() || !place.operand) return place;
-            object = object_of(*place.function, *place.operand);
-            object.assumed |= place.assumed;
-        }
-        return {};
-    }
+Values::Place Values::place_of(const Function& f, Symbol refers) {
+    const std::string_view text = refers.str();
+    if (!text.starts_with('#') && !text.starts_with('@')) return place_named(f, text);
+    if (!is_self(f, 0) || !text.starts_with("#0.")) return place_in(f, text);
+    // Methods read the same attributes of their class again and again.
+    const auto [entry, is_new] = of_self_.try_emplace(std::uint64_t{f.parent_class.id()} << 32 | refers.id());
+    Place& kept = entry->second;  // stays in its place while others are added
+    if (is_new) kept = place_in(f, text);
+    return kept;
+}
+
+Values::Place Values::place_in(const Function& f, std::string_view refers) {
+    Operand root;
+    std::int32_t& at = refers.front() == '#' ? root.param : root.call;
+    const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + refers.size(), at);
+    if (error != std::errc{}) return {};
+    return member_of_members(object_of(f, root), std::string_view(end, refers.data() + refers.size()));
+}
+
+Values::Place Values::place_named(const Function& f, std::string_view refers) {
     std::string_view name = refers;
     for (int parts = 0; parts <= kMostParts && !name.empty(); ++parts) {
         const Reading read = finder_.read(Symbol(name), package_of(f));
-        std::string_view rest = refers.substr(name.size());
+        const std::string_view rest = refers.substr(name.size());
         if (read.bound.definition) {
-            Place place{read.bound.function, &read.bound.definition->value,
-                        read.bound.definition->value.assumed};
+            const Place place{read.bound.function, &read.bound.definition->value,
+                              read.bound.definition->value.assumed};
             if (rest.empty() || rest == ".value") return place;  // `.value` of a member of an enumeration
-            while (rest.starts_with('.') && place.operand) {
-                rest.remove_prefix(1);
-                const std::string_view part = rest.substr(0, rest.find('.'));
-                rest.remove_prefix(part.size());
-                Object object = object_of(*place.function, *place.operand);
-                object.assumed |= place.assumed;
-                place = member(object, part);
-            }
-            return place;
+            return member_of_members(object_at(place), rest);
         }
         if (read.function && rest.empty() && read.function->returned.size() == 1)  // a property
             return {read.function, &read.function->returned.front(), false};
@@ -190,13 +186,32 @@ Values::Place Values::place_of(const Function& f, std::string_view refers) {
     return {};
 }
 
+// ".model.dtype" of an object.
+Values::Place Values::member_of_members(Object object, std::string_view path) {
+    while (path.starts_with('.')) {
+        path.remove_prefix(1);
+        const std::string_view part = path.substr(0, path.find('.'));
+        path.remove_prefix(part.size());
+        const Place place = member(object, part);
+        if (path.empty() || !place.operand) return place;
+        object = object_at(place);
+    }
+    return {};
+}
+
+Values::Object Values::object_at(const Place& place) {
+    Object object = object_of(*place.function, *place.operand);
+    object.assumed |= place.assumed;
+    return object;
+}
+
 // The object that an operand is, through names, results and the callers of a parameter.
 Values::Object Values::object_of(const Function& f, const Operand& o, int depth) {
     if (depth > kDeepest) return {};
     if (!o.refers.empty()) {
         if (places_ >= kDeepest) return {};  // names that refer to each other
         ++places_;
-        const Place place = place_of(f, o.refers.str());
+        const Place place = place_of(f, o.refers);
         Object object = place.operand ? object_of(*place.function, *place.operand, depth + 1) : Object{};
         --places_;
         object.assumed |= place.assumed;
@@ -213,8 +228,7 @@ Values::Object Values::object_of(const Function& f, const Operand& o, int depth)
 
 // What the callers of a function pass.
 Values::Object Values::object_passed(const Function& f, const Operand& o, int depth) {
-    if (o.param == 0 && !f.parent_class.empty() && !f.params.empty() && f.params[0].name.str() == "self")
-        return {.function = nullptr, .made = nullptr, .type = f.parent_class};
+    if (is_self(f, o.param)) return {.function = nullptr, .made = nullptr, .type = f.parent_class};
     Object common;
     bool first = true;
     for (const Caller& caller : callers_.get(f.usr)) {
@@ -411,7 +425,7 @@ bool Values::add_callees(const Function& f, const Operand& o, std::vector<Candid
             out.push_back({read.function ? read.function->usr : read.in_class, false});
             return true;
         }
-        const Place place = place_of(f, o.refers.str());
+        const Place place = place_of(f, o.refers);
         return place.operand && add_callees(*place.function, *place.operand, out, depth + 1);
     }
     if (const Call* call = call_of(f, o)) {
@@ -462,7 +476,7 @@ bool Values::add_items(const Function& f, const Operand& container, std::vector<
             const Reading read = finder_.read(held->refers, package_of(f));
             if (read.bound.definition) add_registered(read.bound.definition->name, out);
         }
-        const Place place = place_of(f, held->refers.str());
+        const Place place = place_of(f, held->refers);
         in = place.function, held = place.operand;
     } else if (is_attribute_of_self(*held) && held->call == kNone && !f.parent_class.empty()) {
         const auto kept = names_.classes().kept(f.parent_class, held->name);

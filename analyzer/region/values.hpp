@@ -36,11 +36,8 @@ public:
     Known of(const Function&, const Operand&);
     // Empty when one of them is not known.
     std::vector<Candidate> callees(const Function&, const Operand&);
-    // Drops the answers, after facts have changed.
-    void forget() {
-        known_.clear();
-        objects_.clear();
-    }
+    // Drops the answers, after dtypes and constants have changed. Objects and places do not depend on them.
+    void forget() { known_.clear(); }
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
 
@@ -68,13 +65,17 @@ private:
     Known of_parameter(const Function&, std::int32_t param);
     Known of_place(const Place&);
     static Known named(std::string_view text);
-    Place place_of(const Function&, std::string_view refers);
+    Place place_of(const Function&, Symbol refers);
+    Place place_in(const Function&, std::string_view refers);
+    Place place_named(const Function&, std::string_view refers);
     Place argument_or_default(const Function&, const Call&, const Function& callee, std::int32_t param);
     Place default_of(const Function&, std::int32_t param);
     Object object_of(const Function&, const Operand&, int depth = 0);
     Object object_passed(const Function&, const Operand&, int depth);
     Object object_made(const Function&, const Call&, int depth);
+    Object object_at(const Place&);
     Place member(const Object&, std::string_view leaf);
+    Place member_of_members(Object, std::string_view path);
     Place member_of_class(const Object&, std::string_view leaf);
     Place option(const Object&, std::string_view leaf);
     const Operand* keep(Operand);
@@ -95,7 +96,8 @@ private:
     std::unordered_map<Symbol, std::vector<Candidate>> registered_;                       // by container
     std::unordered_map<FactKey, Known, FactKeyHash> known_;
     std::unordered_map<FactKey, Object, FactKeyHash> objects_;
-    int places_ = 0;  // being looked for
+    std::unordered_map<std::uint64_t, Place> of_self_;  // by class and name
+    int places_ = 0;                                    // being looked for
     std::deque<Operand> made_;
     int depth_ = 0;
 };

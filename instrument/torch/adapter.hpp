@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "instrument/torch/gradient_sums.hpp"
 #include "instrument/torch/inferred_clock.hpp"
 #include "instrument/torch/parts.hpp"
 #include "instrument/torch/step_clock.hpp"
@@ -17,6 +18,7 @@ struct Adapter final : Parts {
     StepClock clock{*this};
     InferredClock inferred_clock{*this, clock};
     Twin twin{*this};
+    GradientSums gradient_sums{*this};
 
     // Called once, at the end of the program. Saves the requested state, closes the recording and prints the summary.
     void finish();

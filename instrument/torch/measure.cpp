@@ -112,11 +112,12 @@ Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
     return inputs;
 }
 
-// Whether this call made a non-finite value from finite ones and fp32 would not have made it.
+// Whether this call may have made a non-finite value that is not there on purpose. The twin may have it too: the judge
+// knows what became of the losses.
 bool is_origin(const OpInfo& op, const TensorStats& stats, const Divergence& cum, bool has_twin) {
     if (places_constants(op)) return has_twin && cum.nonfinite_real > 0;
     if (!has_twin) return stats.nan > 0 || is_arithmetic(op);
-    return cum.nonfinite_real > 0 || stats.nan > 0 || is_arithmetic(op);
+    return cum.nonfinite_real > 0 || stats.nan > 0 || is_arithmetic(op) || op.traits.has(Trait::domain);
 }
 
 bool comparable(const at::Tensor& a, const at::Tensor& b) {
@@ -178,6 +179,7 @@ bool may_be_origin(const OpInfo& op, const Outcome& o, bool target_was_finite) {
 // What an outcome says together with the op's inputs.
 struct Verdict {
     double input_error = 0;
+    double amplification = 0;
     std::optional<Inputs> origin;  // the inputs, if the op made the first non-finite value
 };
 
@@ -188,6 +190,7 @@ Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const 
     Verdict verdict;
     const double inherited = o.has_local && o.has_twin ? relative_l2(o.prop) : 0;
     if (inherited > kLargeError && std::isfinite(inherited)) verdict.input_error = error_of();
+    if (verdict.input_error > 0) verdict.amplification = inherited / verdict.input_error;
     if (!may_be_origin(op, o, target_was_finite)) return verdict;
     const Inputs inputs = inputs_of();
     // A NaN that the twin has too does not come from an overflow. -inf * 0 can make it, as 0 / 0 can.
@@ -202,6 +205,7 @@ void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, co
     if (o.has_twin) put_total(r, o.cum);
     if (o.has_local) put_local(r, o.loc, o.prop);
     r.input_error = std::max(r.input_error, verdict.input_error);
+    r.amplification = std::max(r.amplification, verdict.amplification);
     if (verdict.origin) put_origin(r, ordinal, *verdict.origin);
 }
 
@@ -214,7 +218,7 @@ template <typename InputsOf>
 Verdict judge_watched(const OpInfo& op, const TensorStats& stats, const InputsOf& inputs_of) {
     if (stats.nonfinite() == 0 || places_constants(op) || !is_origin(op, stats, {}, false)) return {};
     const Inputs inputs = inputs_of();
-    return inputs.finite ? Verdict{0, inputs} : Verdict{};
+    return inputs.finite ? Verdict{0, 0, inputs} : Verdict{};
 }
 
 // Figures of a device that are not there yet.

@@ -43,7 +43,7 @@ struct Parts {
     CallPaths call_paths{layers};
     Ledger ledger{layers, sources};
     Late late{make_device()};
-    ShadowMap shadows;
+    ShadowMap shadows{coverage};
     Losses losses{control, shadows, late};
     Parameters parameters{layers, late,
                           !control.options().save_twin.empty() || !control.options().save_real.empty()};

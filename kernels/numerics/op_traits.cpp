@@ -46,6 +46,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "overwrites",
     "hidden_stats",
     "by_index",
+    "own_integers",
     "no_twin",
     "leaks",
     "in_place",

@@ -48,6 +48,7 @@ enum class Trait : std::uint8_t {
     overwrites,
     hidden_stats,
     by_index,
+    own_integers,
     no_twin,
     leaks,
     in_place,

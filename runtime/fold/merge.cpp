@@ -35,6 +35,8 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     }
     into.loss.add(other.loss);
     into.twin_loss.add(other.twin_loss);
+    into.gradient_error.add(other.gradient_error);
+    into.gradient_twin.add(other.gradient_twin);
     into.losses += other.losses;
     into.twins += other.twins;
 }

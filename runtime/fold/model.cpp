@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "runtime/fold/intervals.hpp"
@@ -15,6 +16,8 @@ StepSummary Partial::summary_of(const StepState& state) {
     m.has_twin = state.twins > 0;
     if (m.has_loss) m.loss = state.loss.value() / static_cast<double>(state.losses);
     if (m.has_twin) m.twin_loss = state.twin_loss.value() / static_cast<double>(state.twins);
+    if (const double twin = state.gradient_twin.value(); twin > 0)
+        m.gradient_error = std::sqrt(state.gradient_error.value() / twin);
     return m;
 }
 

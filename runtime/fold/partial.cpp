@@ -94,7 +94,7 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     if (ops) ops_.add(*ops, names_, list, rank_);
     if (ops) add_exponents(*ops, list);
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
-        tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step);
+        tensors_.add(i, s.tensors[i], names_.id(rows.tensors[i], list), rank_, s.step, s.sampled);
     for (const CollectiveRecord& c : s.collectives) add(c, s.step);
     add_places(rows, list);
     for (const DTypeCount& d : s.dtypes) ops_by_dtype_[d.dtype] += d.ops;
@@ -111,6 +111,11 @@ Partial::StepState Partial::state_of(const StepRecord& s) const {
     m.has_loss_scale = s.has_loss_scale;
     m.loss_scale = s.loss_scale;
     state.scale_rank = rank_;
+    for (const TensorRecord& t : s.tensors) {
+        if (t.kind != TensorKind::gradient || t.compared == 0) continue;
+        state.gradient_error.add(t.error_squares);
+        state.gradient_twin.add(t.twin_squares);
+    }
     if (s.losses.empty()) return state;
     state.losses = 1;
     state.loss.add(s.losses.back().real);

@@ -50,7 +50,7 @@ private:
     struct StepState {
         std::int32_t restart = 0;
         StepSummary summary;
-        ExactSum loss, twin_loss;
+        ExactSum loss, twin_loss, gradient_error, gradient_twin;  // of gradients: squares
         std::uint64_t losses = 0, twins = 0;
         Rank scale_rank;
     };

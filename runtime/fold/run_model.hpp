@@ -30,7 +30,9 @@ struct StepSummary {
     bool has_loss = false, has_twin = false, has_loss_scale = false;
     double loss = 0;  // mean over ranks, of each rank's last root
     double twin_loss = 0;
-    double loss_scale = 0;     // of the lowest rank
+    double loss_scale = 0;  // of the lowest rank
+    // Relative L2 of all gradients together against the twin's; -1: not compared.
+    double gradient_error = -1;
     std::int64_t wall_ns = 0;  // the slowest rank
     bool sampled = false;
     Coverage coverage;  // summed
@@ -76,6 +78,8 @@ struct TensorSum {
     Place first_nonfinite;
     std::uint64_t meant_to_move = 0, unmoved = 0, below_half_ulp = 0;
     double wanted_squares = 0, moved_dot = 0;
+    // Over sampled steps, as the sums of OpRecord are.
+    double sampled_error_squares = 0, sampled_twin_squares = 0;
     std::uint64_t samples = 0;  // records with meant_to_move > 0
     std::uint64_t frozen = 0;   // of those, nothing moved at all
     Step first_stagnant;        // first sample with more than half of its elements unmoved; unknown: none

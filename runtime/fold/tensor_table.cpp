@@ -36,7 +36,8 @@ void TensorTable::keep_last(State& state, const TensorRecord& r, Step step) {
 }
 
 // Tensors come in the same order in most steps and recordings.
-void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name, Rank rank, Step step) {
+void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name, Rank rank, Step step,
+                      bool sampled) {
     if (row >= hints_.size() || states_[hints_[row]].name != name ||
         states_[hints_[row]].sum.kind != r.kind) {
         const std::uint32_t slot = slot_of(r.kind, name);
@@ -48,6 +49,10 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     const Place here{rank, step};
     keep_last(state, r, step);
     if (r.compared) keep_worst(s.worst, s.worst_at, relative_l2(r), here);
+    if (sampled && r.compared) {
+        state.sampled[0].add(r.error_squares);
+        state.sampled[1].add(r.twin_squares);
+    }
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
     if (r.meant_to_move) {
         s.meant_to_move += r.meant_to_move;
@@ -116,7 +121,10 @@ void TensorTable::merge_state(State& into, const State& other) {
     s.meant_to_move += o.meant_to_move;
     s.unmoved += o.unmoved;
     s.below_half_ulp += o.below_half_ulp;
-    for (std::size_t i = 0; i < into.moved.size(); ++i) into.moved[i].add(other.moved[i]);
+    for (std::size_t i = 0; i < into.moved.size(); ++i) {
+        into.moved[i].add(other.moved[i]);
+        into.sampled[i].add(other.sampled[i]);
+    }
     s.samples += o.samples;
     s.frozen += o.frozen;
     keep_earliest(s.first_stagnant, o.first_stagnant);
@@ -136,6 +144,8 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
             t.last.*kDoubleSums<TensorRecord>[i] = state.last[i].value();
         t.wanted_squares = state.moved[0].value();
         t.moved_dot = state.moved[1].value();
+        t.sampled_error_squares = state.sampled[0].value();
+        t.sampled_twin_squares = state.sampled[1].value();
         // One mismatch a step; of several sizes the lowest rank names it.
         for (std::size_t i = 0; i < state.hashes.size();) {
             const std::int64_t step = state.hashes[i].step;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxHashedSteps = 256;
 class TensorTable {
 public:
     // The row-th tensor of a step.
-    void add(std::size_t row, const TensorRecord&, std::uint32_t name, Rank, Step);
+    void add(std::size_t row, const TensorRecord&, std::uint32_t name, Rank, Step, bool sampled);
     void merge(const TensorTable&, Interner&, const Interner& others);
     void put(RunModel&, const Interner&) const;
 
@@ -39,7 +39,7 @@ private:
         TensorSum sum;
         std::uint32_t name = 0;
         std::array<ExactSum, kDoubleSums<TensorRecord>.size()> last;
-        std::array<ExactSum, 2> moved;
+        std::array<ExactSum, 2> moved, sampled;
         std::vector<Hashes> hashes;  // by step, then elements
         std::size_t next_hash = 0;   // where the one of the step after is looked for
     };

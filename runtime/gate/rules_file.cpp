@@ -135,7 +135,10 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
              {"coverage-ops", real(kShare, limits.coverage_ops)},
              {"absorbed", real(kShare, limits.absorbed)},
              {"amplified-warn", real(kShare, limits.amplified_warn)},
-             {"amplified-fail", real(kShare, limits.amplified_fail)}});
+             {"amplified-fail", real(kShare, limits.amplified_fail)},
+             {"loss-warn", real(kRate, limits.loss_warn)},
+             {"loss-fail", real(kRate, limits.loss_fail)},
+             {"update-share", real(kShare, limits.update_share)}});
     if (r.error) return;
     if (limits.loc_warn_phi > limits.loc_fail_phi)
         r.fail(key.source(), "loc-warn-phi is above loc-fail-phi", "a warning comes before a failure");
@@ -143,6 +146,8 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
         r.fail(key.source(), "stagnation-warn is above stagnation-fail", "a warning comes before a failure");
     if (limits.amplified_warn > limits.amplified_fail)
         r.fail(key.source(), "amplified-warn is above amplified-fail", "a warning comes before a failure");
+    if (limits.loss_warn > limits.loss_fail)
+        r.fail(key.source(), "loss-warn is above loss-fail", "a warning comes before a failure");
 }
 
 bool check_rule(Reader& r, const toml::source_region& at, std::string_view id) {

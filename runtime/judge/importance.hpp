@@ -25,6 +25,8 @@ inline constexpr Weight kSharedNan{1.45};
 inline constexpr Weight kLostLoss{1.4};
 // Ranks disagree, after a value left a format or for a reason that has a finding of its own.
 inline constexpr Weight kRanksDisagree{1.3};
+// The forward does not see the updates of weights.
+inline constexpr Weight kOutdatedCopies{1.25};
 // Steps are lost, and a lower loss scale does not bring them back. x: the step; the earlier one first.
 inline constexpr Weight kSkipCause{1.2, -1e-9};
 // A sum over ranks left the format: that step is lost, where no skip says so.
@@ -33,6 +35,8 @@ inline constexpr Weight kReductionOverflow{1.1};
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
 inline constexpr Weight kIntroducedError{0, 1}, kRoundingBias{0, 1}, kAmplifiedError{0, 1};
+// The loss is above its twin's. x: by how much, as a share of the twin's, 1 at most.
+inline constexpr Weight kLossDeparture{0, 1};
 // x: the share of the magnitude that is lost.
 inline constexpr Weight kFlushToZero{0, 1};
 // Standstill, in the order in which the model is hurt. x: the share of the updates that is lost.

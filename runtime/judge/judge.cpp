@@ -144,6 +144,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
         out.samples_lost = static_cast<double>(model.skipped_steps) / static_cast<double>(model.step_count);
     out.ladder = ladder_of(model);
     out.first_overflow = first_overflow_of(model, out.skips);
+    out.loss = agreement_of(model, limits);
     Case c{model, limits, out};
     judge_skips(c, judge_nonfinite(c));
     judge_ops(c, judge_sums(c));
@@ -151,6 +152,8 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_range(c);
     judge_updates(c);
     judge_reductions(c);
+    judge_copies(c);
+    judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);
     sort_findings(out.findings);

@@ -27,6 +27,9 @@ struct Limits {
     double absorbed = 0.1;  // MPT012: share of a running sum's addends that are absorbed
     // MPT013, relative L2 of the inherited error: the error of one rounding to two significant bits, and to one.
     double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
+    double loss_warn = 0.1,
+           loss_fail = 0.25;    // MPT020: by how much the loss is above its twin's, as a share of it
+    double update_share = 0.5;  // MPT010: share of the gradients' error that a kernel must explain
 };
 
 // One (layer, op, phase) as the divergence ladder shows it, in one-rounding floors of its dtype.
@@ -51,6 +54,24 @@ struct FirstOverflow {
     double input_amax = 0, twin_amax = 0;
 };
 
+// Whether the program's loss is the loss of its fp32 twin, over the last quarter of the steps with both (at least 3).
+struct LossAgreement {
+    enum class Answer : std::uint8_t {
+        not_compared,
+        agrees,
+        scattered,  // further apart, with either sign: two runs that went different ways
+        above,      // of the twin's, in nearly all of these steps
+        below,
+        lost,          // not finite, and the twin's is
+        lost_in_both,  // neither is finite
+        lost_in_twin,
+    } answer = Answer::not_compared;
+    std::uint64_t steps = 0;    // that were compared
+    double loss = 0, twin = 0;  // means over them
+    double apart = 0;  // (loss - twin) / |twin|; as a share of the twin's span where a loss is not positive
+    Step begins;  // of above and below: from here on nearly all steps are at least a quarter as far apart
+};
+
 // One checked sentence: "the reduction runs in fp32", true or not, or not observed.
 struct Check {
     enum class Answer : std::uint8_t { yes, no, not_observed } answer = Answer::not_observed;
@@ -64,6 +85,7 @@ struct Judgement {
     std::vector<Rung> ladder;       // along depth: forward, then backward, then optimizer
     std::vector<SkipVerdict> skips;
     FirstOverflow first_overflow;
+    LossAgreement loss;
     std::vector<Check> checks;              // of declared and found policies
     double samples_lost = 0;                // share of steps skipped
     std::vector<std::string> inconclusive;  // why a verdict cannot be given: coverage, missing ranks

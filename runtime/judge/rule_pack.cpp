@@ -14,12 +14,17 @@ constexpr RuleInfo kRules[] = {
     {"MPT011", "rounding-bias", "an op's rounding errors do not cancel", Needs::local},
     {"MPT012", "swallowed-addends", "a running sum swallows its addends", Needs::nothing},
     {"MPT013", "amplified-error", "an op makes a large error out of near-clean inputs", Needs::local},
+    {"MPT020", "loss-departure", "the loss departs from its fp32 twin", Needs::twin},
+    {"MPT023", "kernel-error", "a kernel of this torch introduces more error than its roundings cost",
+     Needs::local},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
     {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
     {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},
     {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
+    {"MPT061", "outdated-copy", "autocast's copy of a weight is read after the weight was updated",
+     Needs::twin},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

@@ -33,6 +33,10 @@ bool shared_with_twin(const OpSum&, const RunModel&);
 // Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 
+LossAgreement agreement_of(const RunModel&, const Limits&);
+// Whether no matrix product follows in forward: the op belongs to the criterion, or to the end of the model.
+bool near_the_loss(const OpRecord&, const RunModel&);
+
 using OpPlace = std::tuple<std::string, std::string, Phase>;  // layer, op, phase
 
 // What one rule needs of another is its result.
@@ -42,9 +46,11 @@ void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
+void judge_departure(Case&);  // MPT020, of out.loss. After the rules that find causes
 void judge_range(Case&);                                     // MPT030, MPT031
 void judge_updates(Case&);                                   // MPT040
 void judge_reductions(Case&);                                // MPT050, MPT051
+void judge_copies(Case&);                                    // MPT061
 void judge_coverage(Case&);                                  // inconclusive, not_run
 
 }  // namespace mp::trace

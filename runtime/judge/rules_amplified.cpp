@@ -1,6 +1,7 @@
 // MPT013: an op that turns a small error of its inputs into a large one. Each op may round
 // correctly and the result may still be wrong: the cosine of an angle of 600 that is off by 0.2 %, a difference of two
-// close values.
+// close values. Near the loss such an op is harmless as long as the loss agrees with the twin's: in every good fit the
+// prediction and the target nearly cancel. MPT020 judges it there.
 
 #include <algorithm>
 #include <map>
@@ -59,8 +60,10 @@ Finding amplified(const Case& c, const std::vector<const OpSum*>& ops) {
 
 void judge_amplified(Case& c) {
     std::map<std::string, std::vector<const OpSum*>> layers;
+    const bool has_loss = c.out.loss.answer != LossAgreement::Answer::not_compared;
     for (const OpSum& sum : c.model.ops) {
-        if (amplifies(sum.total, c.limits.amplified_warn)) layers[sum.total.layer].push_back(&sum);
+        if (!amplifies(sum.total, c.limits.amplified_warn)) continue;
+        if (!has_loss || !near_the_loss(sum.total, c.model)) layers[sum.total.layer].push_back(&sum);
     }
     for (const auto& [layer, ops] : layers) c.out.findings.push_back(amplified(c, ops));
 }

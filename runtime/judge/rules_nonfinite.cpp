@@ -27,10 +27,14 @@ bool lost_in_both(const StepSummary& s) {
 
 enum class Shared : std::uint8_t { no, harmless, lost };
 
-// Whether the twin has the NaN too, and whether the losses of both are lost in that step or the next one. Unused
-// padding may be NaN, so a shared NaN alone is harmless. If the step was not kept, the NaN is judged as not shared.
+std::uint64_t nonfinite_of(const OpRecord& op) { return op.nan + op.pos_inf + op.neg_inf; }
+
+// Whether the twin has the non-finite values too, and whether the losses of both are lost in that step or the next one.
+// Unused padding may be NaN and the logarithm of a mask is -inf, so a shared value alone is harmless. If the step was
+// not kept, the value is judged as not shared.
 Shared share_of(const OpSum& sum, const RunModel& m) {
-    if (!has_twin(m) || sum.at_origin.nan == 0 || sum.at_origin.nonfinite_real > 0) return Shared::no;
+    if (!has_twin(m) || nonfinite_of(sum.at_origin) == 0 || sum.at_origin.nonfinite_real > 0)
+        return Shared::no;
     const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
     if (at == m.steps.end() || !at->has_twin) return Shared::no;
     if (lost_in_both(*at)) return Shared::lost;
@@ -39,21 +43,39 @@ Shared share_of(const OpSum& sum, const RunModel& m) {
     return sum.at_origin.compared > 0 ? Shared::harmless : Shared::no;
 }
 
+std::string what_of(const OpRecord& op) {
+    return op.nan > 0 ? counted(op.nan, "NaN") : counted(op.pos_inf + op.neg_inf, "infinite value");
+}
+
+// What makes an op give such a value in every format, and the usual cure.
+std::string guard_for(const OpSum& sum) {
+    const std::string name = base_name(sum.total.op);
+    if (name.starts_with("log"))
+        return "it is the logarithm of 0 or of a negative: clamp its input from below";
+    if (name.find("exp") != std::string::npos || name == "cosh" || name == "sinh")
+        return "it overflows fp32 too: subtract the largest value before it, or use logsumexp or softmax";
+    if (sum.total.phase == Phase::backward)
+        return "the derivative is infinite there, as that of a root at 0 is: add an epsilon under the root, "
+               "or "
+               "keep the values away from 0";
+    if (name == "mean" || name.starts_with("var") || name.starts_with("std"))
+        return "it has too few values: guard against empty or single-element inputs";
+    if (name == "div" || name == "reciprocal") return "it divides by 0: clamp the divisor from below";
+    return "guard it against 0 / 0, the root of a negative, and infinities";
+}
+
 Finding shared_nan(const OpSum& sum) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     const OpRecord& op = sum.at_origin;
     f.rank = sum.first_origin.rank;
     f.step = sum.first_origin.step;
-    f.message =
-        (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") + shown(base_name(sum.total.op)) +
-        " gave " + counted(op.nan, "NaN") + " of " + figure(static_cast<double>(op.elements)) + " in " +
-        std::string(name_of(sum.total.dtype)) +
-        " out of inputs without one, and the loss is lost; the fp32 twin has it too: precision is not the "
-        "cause";
-    f.advice = "look at the data of step " + std::to_string(f.step.value) + " and guard " +
-               shown(base_name(sum.total.op)) +
-               " against 0 / 0, the root or logarithm of a negative, and infinities";
-    f.value = static_cast<double>(op.nan);
+    f.message = (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") +
+                shown(base_name(sum.total.op)) + " gave " + what_of(op) + " of " +
+                figure(static_cast<double>(op.elements)) + " in " + std::string(name_of(sum.total.dtype)) +
+                (op.nan > 0 ? " out of inputs without one" : " out of finite inputs") +
+                ", and the loss is lost; also in fp32: the twin has it too, so precision is not the cause";
+    f.advice = guard_for(sum) + "; look at the data of step " + std::to_string(f.step.value);
+    f.value = static_cast<double>(nonfinite_of(op));
     f.importance = importance::kSharedNan();
     return f;
 }
@@ -61,7 +83,7 @@ Finding shared_nan(const OpSum& sum) {
 std::string what_happened(const OpSum& sum) {
     const OpRecord& op = sum.at_origin;
     const bool only_nan = op.nan > 0 && op.pos_inf + op.neg_inf == 0;
-    const std::uint64_t bad = op.nonfinite_real > 0 ? op.nonfinite_real : op.nan + op.pos_inf + op.neg_inf;
+    const std::uint64_t bad = op.nonfinite_real > 0 ? op.nonfinite_real : nonfinite_of(op);
     std::string out =
         (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") + shown(base_name(sum.total.op)) +
         " gave " + counted(bad, only_nan ? "NaN" : "non-finite value") + " of " +

@@ -1,5 +1,5 @@
-// MPT010, MPT011, MPT012: the error that an op itself introduces. Only results in 16 bits and less are judged, because
-// in fp32 the order of a sum differs between kernels, and TF32 is a choice.
+// MPT010, MPT011, MPT012, MPT023: the error that an op itself introduces. Only results in 16 bits and less are judged,
+// because in fp32 the order of a sum differs between kernels, and TF32 is a choice.
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/judge/importance.hpp"
+#include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
 
@@ -24,6 +25,7 @@ constexpr std::uint64_t kFewestForBias = 4096;
 constexpr double kBiasSigmas = 6;                 // metrics.md 5.2: z > 6
 constexpr double kOneRoundingAtMost = 1 / 0.425;  // one rounding errs by u at most, 2.35 floors
 constexpr double kConcentrated = 1.0 / 256;       // mean square over largest square; Gaussian: above 1/36
+constexpr double kShareOfDeparture = 0.1;  // of the gradients' error, where the loss departs from its twin's
 constexpr std::size_t kNamedLayers = 3;
 constexpr double kLongChain = 16;          // additions a step from which on a sum is a running sum
 constexpr double kChainWithoutProof = 64;  // the same, when neither bias nor divergence was measured
@@ -76,6 +78,66 @@ bool few_values(const OpRecord& op) {
     return one_magnitude(op) || spread < kConcentrated * static_cast<double>(op.loc_compared);
 }
 
+// Autograd chooses the formulas of backward, and kernels of torch compute them: their error is not the program's. The
+// backward of indexing has no formula of its own, it adds by index.
+bool is_kernel_of_torch(const OpRecord& op) {
+    return op.op.starts_with("aten::") &&
+           (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
+}
+
+// By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
+std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
+    std::map<std::string_view, std::uint64_t> ends;
+    for (const OpSum& s : m.ops) {
+        if (s.total.phase == Phase::backward)
+            ends[s.total.layer] = std::max(ends[s.total.layer], s.total.first);
+    }
+    return ends;
+}
+
+std::string_view owner_of(const TensorSum& t) {
+    const std::size_t dot = t.name.rfind('.');
+    return std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
+}
+
+bool is_compared_gradient(const TensorSum& t) {
+    return t.kind == TensorKind::gradient && t.sampled_twin_squares > 0;
+}
+
+// The share of the gradients' error (squares, over sampled steps) that the op explains: of the gradients of its layer,
+// or of those that are computed after it if its layer has none, at most what its own relative error makes of each. 1
+// without gradients of a twin.
+double share_of_update(const RunModel& m, const OpRecord& op) {
+    const bool owns = std::ranges::any_of(
+        m.tensors, [&](const TensorSum& t) { return is_compared_gradient(t) && owner_of(t) == op.layer; });
+    const auto ends = owns ? std::map<std::string_view, std::uint64_t>{} : ends_of_backward(m);
+    const auto behind = [&](std::string_view layer) {
+        if (owns) return layer == op.layer;
+        const auto end = ends.find(layer);
+        return end == ends.end() || end->second >= op.first;
+    };
+    const double error = relative(op.loc_error_squares, op.loc_squares);
+    double explained = 0, all = 0;
+    for (const TensorSum& t : m.tensors) {
+        if (!is_compared_gradient(t)) continue;
+        all += t.sampled_error_squares;
+        if (behind(owner_of(t)))
+            explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
+    }
+    return all > 0 ? explained / all : 1;
+}
+
+// A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
+// most of it, or a good part if the loss is no longer the fp32 loss.
+Severity severity_of_kernel(const Case& c, const OpRecord& op) {
+    const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
+    const double material = departs ? kShareOfDeparture : c.limits.update_share;
+    const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
+    return large && share_of_update(c.model, op) >= std::min(material, c.limits.update_share)
+               ? Severity::error
+               : Severity::note;
+}
+
 struct Introduced {
     const OpSum* sum = nullptr;
     double floors = 0, floor = 0, limit = 0;
@@ -91,6 +153,7 @@ std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
+    if (is_kernel_of_torch(op)) return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op)};
     const bool fails = floors > fail;
     return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
 }
@@ -126,6 +189,25 @@ Step first_step_above(const RunModel& model, const OpSum& sum, double limit) {
     return cell == row->cells.end() ? worst : Step{cell - row->cells.begin()};
 }
 
+std::string torch_of(const RunModel& m) {
+    const bool known = !m.ranks.empty() && !m.ranks[0].process.framework.empty();
+    return known ? shown(m.ranks[0].process.framework) : "torch";
+}
+
+// What a kernel costs without harm to the update: about torch, not about the program.
+void make_kernel_note(const Case& c, Finding& f, const Introduced& worst) {
+    const OpRecord& op = worst.sum->total;
+    const std::string name = shown(base_name(op.op));
+    f.rule = "MPT023";
+    f.name = rule_called(f.rule)->name;
+    f.message = "the kernel of " + torch_of(c.model) + " on this device for " + name + " " +
+                std::string(name_of(op.phase)) + " in " + std::string(name_of(op.dtype)) + " introduces " +
+                phi(worst.floors) + ", " + percent(relative(op.loc_error_squares, op.loc_squares)) +
+                " of its results; its roundings cost " + phi(worst.floor) + others_text(f.more_layers);
+    f.advice = "the program does not cause it, and it explains no material part of the update's error; " +
+               name + " with fp32 inputs does not have it";
+}
+
 // One op in several layers gives one finding. It names the worst layer and lists the others.
 Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) {
     const Introduced& worst = *std::ranges::max_element(
@@ -148,6 +230,10 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
                 others_text(f.more_layers);
     if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
     f.advice = advice_for(op);
+    if (f.severity == Severity::note)
+        make_kernel_note(c, f, worst);
+    else if (is_kernel_of_torch(op))
+        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
     return f;
 }
 
@@ -261,13 +347,15 @@ std::set<OpPlace> judge_sums(Case& c) {
 }
 
 void judge_ops(Case& c, const std::set<OpPlace>& swallowing) {
-    std::map<std::tuple<std::string, Phase, DType>, std::vector<Introduced>> groups;
+    // Notes about kernels are apart from findings.
+    std::map<std::tuple<std::string, Phase, DType, bool>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (!is_judged(op) || swallowing.contains(place_of(op))) continue;
         if (const auto introduced = introduced_by(c, sum))
-            groups[{op.op, op.phase, op.dtype}].push_back(*introduced);
-        else
+            groups[{op.op, op.phase, op.dtype, introduced->severity == Severity::note}].push_back(
+                *introduced);
+        else if (!is_kernel_of_torch(op))
             judge_bias(c, sum);
     }
     for (const auto& [key, group] : groups) c.out.findings.push_back(introduced_finding(c, group));

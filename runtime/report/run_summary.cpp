@@ -15,14 +15,9 @@ namespace {
 constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
 
-std::string first_line(const RunModel& model) {
+std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
-    for (auto s = model.steps.rbegin(); s != model.steps.rend(); ++s) {
-        if (!s->has_loss) continue;
-        out += " · loss " + figure(s->loss);
-        if (s->has_twin) out += ", fp32 twin " + figure(s->twin_loss);
-        break;
-    }
+    if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += " · " + loss;
     if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
     return out;
 }
@@ -57,8 +52,14 @@ std::string cause_line(const RunModel& model, const Judgement& judgement) {
 
 std::string diverging_line(const Judgement& judgement) {
     const Rung* worst = nullptr;
+    // What a kernel of torch costs is not what the program does.
+    const auto is_kernel = [&](const Rung& r) {
+        return std::ranges::any_of(judgement.findings, [&](const Finding& f) {
+            return f.rule == "MPT023" && f.op == r.op && f.phase == r.phase;
+        });
+    };
     for (const Rung& r : judgement.ladder) {
-        if (r.introduced >= 0 && (!worst || r.introduced > worst->introduced)) worst = &r;
+        if (r.introduced >= 0 && !is_kernel(r) && (!worst || r.introduced > worst->introduced)) worst = &r;
     }
     // An error of about one floor is the normal cost of the format.
     if (!worst || worst->introduced < Limits{}.loc_warn_phi) return {};
@@ -107,7 +108,7 @@ std::string unknown_line(const RunModel& model) {
 std::string run_summary(const RunModel& model, const Judgement& judgement) {
     // The last line is never omitted, because it names the command that shows the rest.
     const std::string directory = shown_short(model.directory, 300);
-    std::vector<std::string> lines{first_line(model)};
+    std::vector<std::string> lines{first_line(model, judgement)};
     for (std::string& line : std::vector<std::string>{
              cause_line(model, judgement), overflow_line(judgement.first_overflow), skips_line(judgement),
              diverging_line(judgement), policy_line(judgement), unknown_line(model)}) {

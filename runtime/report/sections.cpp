@@ -9,6 +9,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/fold/parts.hpp"
+#include "runtime/report/verdict_text.hpp"
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
@@ -183,6 +184,7 @@ Json verdict_section(const RunModel& model, const Judgement& judgement) {
     Json out;
     out["result"] = name_of(outcome_of(judgement));
     out["headline"] = headline_of(model, judgement);
+    out["loss"] = loss_text(model, judgement);
     out["errors"] = counts[Severity::error];
     out["warnings"] = counts[Severity::warning];
     out["notes"] = counts[Severity::note];

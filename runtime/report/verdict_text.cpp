@@ -20,6 +20,39 @@ std::string upper(std::string_view text) {
     return out;
 }
 
+// "+0.12 %"
+std::string signed_percent(double share) {
+    if (std::fabs(share) < 1e-4) return "within 0.01 %";
+    return (share < 0 ? "-" : "+") + percent(std::fabs(share));
+}
+
+std::string agreement_text(const LossAgreement& a) {
+    using Answer = LossAgreement::Answer;
+    const std::string last = " over the last " + counted(a.steps, "step");
+    const std::string times =
+        a.twin > 0 && a.loss > 0 ? figure(std::round(100 * a.loss / a.twin) / 100) + " times" : "not";
+    const std::string from =
+        a.begins.known() ? ", apart from step " + std::to_string(a.begins.value) + " on" : "";
+    switch (a.answer) {
+        case Answer::agrees:
+            return "is the fp32 loss (" + signed_percent(a.apart) + last + ")";
+        case Answer::scattered:
+            return "scatters around the fp32 loss (" + signed_percent(a.apart) + last + ")";
+        case Answer::above:
+        case Answer::below:
+            return "is " + times + " the fp32 loss" + last + from;
+        case Answer::lost:
+            return "is lost, the fp32 loss is not";
+        case Answer::lost_in_both:
+            return "is lost, also in fp32";
+        case Answer::lost_in_twin:
+            return "is finite, the fp32 loss is not";
+        case Answer::not_compared:
+            break;
+    }
+    return {};
+}
+
 std::string strip_text(const RunModel& model, const Judgement& judgement) {
     std::string out = upper(name_of(outcome_of(judgement))) + "  " +
                       shown_short(headline_of(model, judgement), 300) + "\n      " +
@@ -28,6 +61,7 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
     if (followed >= 0) out += ", twin of " + percent(followed) + " of the float ops";
     if (model.skipped_steps) out += ", " + std::to_string(model.skipped_steps) + " skipped";
     out += "\n";
+    if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += "      " + loss + "\n";
     for (const std::string& why : judgement.inconclusive)
         out += "      inconclusive: " + shown_short(why) + "\n";
     return out;
@@ -57,18 +91,32 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
     return out;
 }
 
+// What kernels of torch cost stands apart from what the program does.
+bool is_about_a_kernel(const Finding& f) { return f.severity == Severity::note && f.rule == "MPT023"; }
+
 std::string findings_text(const Judgement& judgement) {
-    if (judgement.findings.size() < 2) return {};
+    std::vector<const Finding*> all;
+    for (const Finding& f : judgement.findings) {
+        if (!is_about_a_kernel(f)) all.push_back(&f);
+    }
+    if (all.size() < 2) return {};
     std::string out = "\nfindings\n";
-    for (std::size_t i = 0; i < judgement.findings.size() && i < kMaxFindings; ++i) {
-        const Finding& f = judgement.findings[i];
+    for (std::size_t i = 0; i < all.size() && i < kMaxFindings; ++i) {
+        const Finding& f = *all[i];
         out += "  " + std::string(name_of(f.severity)) + "  " + shown_short(f.rule + " " + f.name) + "  " +
                where_text(f) + "\n           " + shown_short(f.message, 300) + "\n";
     }
-    if (judgement.findings.size() > kMaxFindings)
-        out +=
-            "  and " + std::to_string(judgement.findings.size() - kMaxFindings) + " more: --json has all\n";
+    if (all.size() > kMaxFindings)
+        out += "  and " + std::to_string(all.size() - kMaxFindings) + " more: --json has all\n";
     return out;
+}
+
+std::string kernels_text(const Judgement& judgement) {
+    std::string out;
+    for (const Finding& f : judgement.findings) {
+        if (is_about_a_kernel(f)) out += "  " + shown_short(f.message, 300) + "\n";
+    }
+    return out.empty() ? out : "\nkernels of this torch on this device, not of the program\n" + out;
 }
 
 // "65536 from step 0, 32768 from 17, ... 4096 from 36"
@@ -131,7 +179,17 @@ std::string checks_text(const Judgement& judgement) {
 
 std::string verdict_text(const RunModel& model, const Judgement& judgement) {
     return strip_text(model, judgement) + cause_text(model, judgement) + findings_text(judgement) +
-           skips_text(model, judgement) + checks_text(judgement);
+           skips_text(model, judgement) + kernels_text(judgement) + checks_text(judgement);
+}
+
+std::string loss_text(const RunModel& model, const Judgement& judgement) {
+    const auto last =
+        std::find_if(model.steps.rbegin(), model.steps.rend(), [](const auto& s) { return s.has_loss; });
+    if (last == model.steps.rend()) return {};
+    std::string out = "loss " + figure(last->loss);
+    if (last->has_twin) out += ", fp32 twin " + figure(last->twin_loss);
+    const std::string agreement = agreement_text(judgement.loss);
+    return agreement.empty() ? out : out + ": it " + agreement;
 }
 
 std::string phi_text(double value) { return value < 0 ? "not measured" : phi(value); }

@@ -230,6 +230,9 @@ struct OpRecord {
     // Largest relative L2 to the twin among the float inputs of a call whose inherited error is large (PROP
     // above a tenth); 0: no such call. If it is far below PROP, this op amplified the error.
     double input_error = 0;
+    // Largest ratio of PROP to the inputs' relative L2 among the same calls: how much an op amplifies the error of its
+    // inputs, whatever that error is. 0: no such call.
+    double amplification = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -276,6 +279,7 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"loc_nonfinite", sum}.in(loc), &R::loc_nonfinite);
     v(Field{"prop_error_squares", sum}.in(loc), &R::prop_error_squares);
     v(Field{"input_error", largest}.in(loc).since(1), &R::input_error);
+    v(Field{"amplification", largest}.in(loc).since(2), &R::amplification);
     v(Field{"exponents", sum}.since(1), &R::exponents);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
@@ -322,12 +326,14 @@ struct Coverage {
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;  // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
-    std::uint64_t external = 0;  // seeds with data from outside the dispatcher (numpy, torch.tensor)
-    std::uint64_t stale = 0;     // seeds after a write that bypassed the dispatcher
-    std::uint64_t flips = 0;     // integer or boolean results that differ in the twin
-    std::uint64_t leaks = 0;     // values that left through .item() while they differed from the twin's
-    double worst_leak = 0;       // largest |real - twin| among them
-    std::uint64_t failed = 0;    // shadow ops that threw; part of unshadowed
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t stale = 0;      // seeds after a write that bypassed the dispatcher
+    std::uint64_t flips = 0;      // integer or boolean results that differ in the twin
+    std::uint64_t leaks = 0;      // values that left through .item() while they differed from the twin's
+    double worst_leak = 0;        // largest |real - twin| among them
+    std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
+    std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
+    std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
 };
 
 template <class V>
@@ -347,6 +353,8 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"leaks", sum}, &R::leaks);
     v(Field{"worst_leak", largest}, &R::worst_leak);
     v(Field{"failed", sum}, &R::failed);
+    v(Field{"regrouped", sum}.since(2), &R::regrouped);
+    v(Field{"relaid", sum}.since(2), &R::relaid);
 }
 
 struct StepRecord {
@@ -386,15 +394,17 @@ constexpr void fields(V&& v, Of<StepRecord>) {
 }
 
 enum class NoteKind : std::uint8_t {
-    not_observed,  // an op or a region that the twin does not follow; `text` names it and the reason
-    seed,          // where a history was lost after the first step
-    leak,          // an op through which a value that differs from the twin's left the dispatcher
-    disarmed,      // an internal fault stopped a source; the program continued
-    lossy,         // records were dropped: the queue or the disk was full
-    memory,        // the memory forecast of a twin
-    end,           // the process ended in an orderly way; count is its number of steps
-    policy,        // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
-                   // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    not_observed,   // an op or a region that the twin does not follow; `text` names it and the reason
+    seed,           // where a history was lost after the first step
+    leak,           // an op through which a value that differs from the twin's left the dispatcher
+    disarmed,       // an internal fault stopped a source; the program continued
+    lossy,          // records were dropped: the queue or the disk was full
+    memory,         // the memory forecast of a twin
+    end,            // the process ended in an orderly way; count is its number of steps
+    policy,         // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
+                    // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
+    decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
 };
 
 // Recorded once per (kind, text), then counted.
@@ -419,6 +429,6 @@ inline constexpr Mode last_of(Mode) { return Mode::trajectory; }
 inline constexpr TensorKind last_of(TensorKind) { return TensorKind::optimizer_state; }
 inline constexpr TensorRole last_of(TensorRole) { return TensorRole::checkpoint; }
 inline constexpr Phase last_of(Phase) { return Phase::optimizer; }
-inline constexpr NoteKind last_of(NoteKind) { return NoteKind::policy; }
+inline constexpr NoteKind last_of(NoteKind) { return NoteKind::decision; }
 
 }  // namespace mp::trace

@@ -1,8 +1,9 @@
 """Runs scripts in forks of one Python that has imported torch, because that import dominates a short run.
 
-Started by runs.py for the untraced runs of one process. Requests and answers are JSON lines; a script sees what
-`python script arguments` would show it. No thread runs before the fork.
+Started by runs.py for the untraced runs of one process; its arguments are further modules to import. Requests and
+answers are JSON lines; a script sees what `python script arguments` would show it. No thread runs before the fork.
 """
+import importlib
 import json
 import os
 import runpy
@@ -47,6 +48,8 @@ def wait(pid, timeout):
 
 
 def main():
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     answers = os.fdopen(os.dup(1), "w")
     requests = os.fdopen(os.dup(0), "r")
     for line in iter(requests.readline, ""):

@@ -8,6 +8,7 @@ function drawStrip() {
   at("headline").textContent = verdict.headline;
   const lost = trust.missing_total ? trust.missing_total + " of " + (run.world ?? run.ranks) + " ranks missing" : "";
   at("facts").textContent = list([
+    verdict.loss,
     trust.coverage.ops === null ? "no twin" : "coverage " + percent(trust.coverage.ops) + " of ops",
     plural(run.ranks, "rank"), lost,
     plural(run.steps, "step") + (run.skipped ? ", " + run.skipped + " skipped" : ""),
@@ -131,15 +132,21 @@ function drawNoCause(body) {
 
 function drawFindings() {
   const body = at("findings-body");
-  if (!data.findings.length) {
-    body.append(el("p", "None."));
-    return;
+  const kernels = data.findings.filter((f) => f.rule === "MPT023" && f.severity === "note");
+  const findings = data.findings.filter((f) => !kernels.includes(f));
+  body.append(findings.length ? findingsTable(findings, "Findings") : el("p", "None."));
+  if (kernels.length) {
+    body.append(el("h3", "Kernels of this torch on this device, not of the program"));
+    body.append(findingsTable(kernels, "Kernels"));
   }
-  const rows = data.findings.map((f) => [
+  if (data.findings_total > data.findings.length)
+    body.append(el("p.soft", "The first " + data.findings.length + " of " + data.findings_total + "; --json has all."));
+}
+
+function findingsTable(findings, name) {
+  const rows = findings.map((f) => [
     ["severity." + f.severity, f.severity], el("span", el("span.mono", f.rule), " " + f.name),
     el("span", ...whereOf(f, "")), el("span", f.message), el("span", f.advice),
     el("span", ...f.confirmed_by.map((text) => named(text, 60)))]);
-  body.append(scrolling(table(["", "rule", "where", "what", "change", "mp-lint"], rows, "Findings"), "Findings"));
-  if (data.findings_total > data.findings.length)
-    body.append(el("p.soft", "The first " + data.findings.length + " of " + data.findings_total + "; --json has all."));
+  return scrolling(table(["", "rule", "where", "what", "change", "mp-lint"], rows, name), name);
 }

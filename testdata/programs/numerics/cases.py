@@ -589,12 +589,79 @@ def variance(run):
     value("loss", loss)
 
 
+class SquaredError(nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, y, target):
+        return ((y.to(self.dtype) - target.to(self.dtype)) ** 2).mean()
+
+
+class Thermometer(nn.Module):
+    """Temperatures in kelvin, as the distance from their mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.head = nn.Linear(16, 32), nn.Linear(32, 1)
+
+    def forward(self, x):
+        return 300 + self.head(torch.tanh(self.hidden(x))).float()
+
+
+def cancel(run):
+    """Numbers near 300 that bf16 holds in steps of 2; their differences are near 1."""
+    model, criterion = Thermometer(), SquaredError(run.bug_type(BF16))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for step in range(run.steps):
+        x = run.normal(128, 16)
+        with run.autocast():
+            y = model(x)
+        loss = criterion(y, 300 + x[:, :4].mean(1, keepdim=True) * 2)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run.report(step, loss)
+    value("loss", loss.detach())
+
+
+class Surprise(nn.Module):
+    """The negative logarithm of each label's share of the weights that are allowed."""
+
+    def __init__(self, guarded):
+        super().__init__()
+        self.guarded = guarded
+
+    def forward(self, scores, allowed, labels):
+        weights = scores.float().softmax(-1) * allowed
+        share = (weights / weights.sum(-1, keepdim=True)).gather(1, labels[:, None])
+        return -(share.clamp(min=1e-6) if self.guarded else share).log().mean()
+
+
+def log_zero(run):
+    """At step 3 a label is not among the allowed ones: log(0), in fp32 as in bf16. No bug of precision."""
+    model, criterion = nn.Linear(16, 8), Surprise(not run.buggy)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for step in range(run.steps):
+        x, allowed, labels = run.normal(32, 16), torch.ones(32, 8), run.integers(8, 32)
+        if step == 3:
+            allowed[5, labels[5]] = 0
+        with run.autocast():
+            scores = model(x)
+        loss = criterion(scores, allowed, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run.report(step, loss)
+    value("weight", model.weight.detach().abs().sum())
+
+
 CASES = {
     "t5-ff": t5_ff, "mask-fill": mask_fill, "qk-overflow": qk_overflow, "adam-eps": adam_eps,
     "weight-decay": weight_decay, "ema": ema, "rope": rope, "running-sum": running_sum,
     "embedding-gradient": embedding_gradient, "micro-steps": micro_steps, "norm-squared": norm_squared,
     "loss-scale": loss_scale, "softmax-rows": softmax_rows,
-    "empty-mean": empty_mean, "variance": variance, **ranks.CASES,
+    "empty-mean": empty_mean, "variance": variance, "cancel": cancel, "log-zero": log_zero, **ranks.CASES,
 }
 
 

@@ -34,6 +34,7 @@ TEST(OpTraits, ALineGivesItsTraitsToEverySpelling) {
 TEST(OpTraits, NamesOfTheDispatcherAreNoSpellings) {
     EXPECT_TRUE(traits_of("_foreach_add").has(Trait::sum_step));
     EXPECT_FALSE(op_from_spelling("torch._foreach_add").known());
+    EXPECT_TRUE(traits_of("mkldnn_rnn_layer").has(Trait::own_integers));
 }
 
 TEST(OpTraits, CollectivesAreApart) {

@@ -168,6 +168,22 @@ TEST(Judge, MPT051ReplicasOnlyUnderDDP) {
     EXPECT_EQ(find(judge(m), "MPT051"), nullptr);
 }
 
+TEST(Judge, MPT061CopiesThatOutliveTheirSource) {
+    RunModel m = healthy();
+    EXPECT_EQ(find(judge(m), "MPT061"), nullptr);
+    m.notes.push_back({NoteKind::outdated_copy, "blocks.1.fc", 1, 1, Step{2}});
+    m.notes.push_back({NoteKind::outdated_copy, "head", 1, 1, Step{1}});
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT061");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "head");
+    EXPECT_EQ(f.step, Step{1});
+    EXPECT_THAT(f.message, HasSubstr("2 layers"));
+    EXPECT_THAT(f.advice, HasSubstr("once per step"));
+}
+
 TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
     RunModel m = healthy();
     m.tensors[0].hash_mismatches = 8;

@@ -41,6 +41,51 @@ TEST(VerdictText, WithoutFindingsItPasses) {
     EXPECT_THAT(text, Not(HasSubstr("loss scale")));
 }
 
+TEST(VerdictText, SaysWhetherTheLossIsTheFp32Loss) {
+    test::Judged run = test::clean_run();
+    StepSummary& last = run.model.steps.back();
+    last.loss = 2.31, last.twin_loss = 2.3;
+    LossAgreement& loss = run.judgement.loss;
+    loss = {.answer = LossAgreement::Answer::agrees,
+            .steps = 15,
+            .loss = 2.31,
+            .twin = 2.3,
+            .apart = 0.0043,
+            .begins = {}};
+    EXPECT_THAT(
+        verdict_text(run.model, run.judgement),
+        HasSubstr(
+            "\n      loss 2.31, fp32 twin 2.3: it is the fp32 loss (+0.43 % over the last 15 steps)\n"));
+    loss.apart = -1e-6;
+    EXPECT_THAT(loss_text(run.model, run.judgement), HasSubstr("(within 0.01 % over the last 15 steps)"));
+    loss.answer = LossAgreement::Answer::above;
+    loss.loss = 5.06;
+    loss.begins = Step{40};
+    EXPECT_THAT(loss_text(run.model, run.judgement),
+                HasSubstr("it is 2.2 times the fp32 loss over the last 15 steps, apart from step 40 on"));
+    loss.answer = LossAgreement::Answer::lost_in_both;
+    EXPECT_THAT(loss_text(run.model, run.judgement), HasSubstr("it is lost, also in fp32"));
+    loss.answer = LossAgreement::Answer::not_compared;
+    last.has_twin = false;
+    EXPECT_EQ(loss_text(run.model, run.judgement), "loss 2.31");
+    EXPECT_EQ(loss_text({}, {}), "");
+}
+
+TEST(VerdictText, KernelsOfTorchStandApart) {
+    test::Judged run = test::clean_run();
+    Finding note;
+    note.rule = "MPT023";
+    note.severity = Severity::note;
+    note.message = "the kernel introduces 9.0 φ";
+    run.judgement.findings = {note, note};
+    const std::string text = verdict_text(run.model, run.judgement);
+    EXPECT_THAT(text, StartsWith("PASS"));
+    EXPECT_THAT(
+        text,
+        HasSubstr("\nkernels of this torch on this device, not of the program\n  the kernel introduces"));
+    EXPECT_THAT(text, Not(HasSubstr("\nfindings\n")));
+}
+
 TEST(VerdictText, TooLittleObservedIsNoPass) {
     const test::Judged run = test::watched_run();
     EXPECT_THAT(verdict_text(run.model, run.judgement),

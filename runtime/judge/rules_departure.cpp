@@ -1,0 +1,239 @@
+// MPT020: the loss of the run is above the loss of its fp32 twin, and stays there. Two sound runs that differ by
+// roundings go different ways after some time, but neither is better than the other. A departure is a finding if it has
+// one sign, and an error if an op explains it: one that turns a single rounding of its inputs, or its own rounding,
+// into an error as large as the departure. Most often that is the criterion, which subtracts nearly equal values.
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+#include <utility>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/divergence.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::size_t kFewestSteps = 6, kFewestInWindow = 3;
+constexpr double kOneSided = 0.9;             // share of the window's steps that have the sign of the mean
+constexpr double kLargeGradientError = 0.25;  // of all gradients together; sound 16-bit runs stay below
+constexpr double kUnexplained = 1;            // without a cause the loss must be twice the twin's ...
+constexpr double kUnexplainedSpan = 1e-3;     // ... and the gap this share of what the twin's loss moved
+
+using Answer = LossAgreement::Answer;
+
+std::vector<const StepSummary*> compared_steps(const RunModel& m) {
+    std::vector<const StepSummary*> out;
+    for (const StepSummary& s : m.steps) {
+        if (s.has_loss && s.has_twin && s.skipped == 0) out.push_back(&s);
+    }
+    return out;
+}
+
+Answer lost_as(const StepSummary& s) {
+    if (std::isfinite(s.loss)) return std::isfinite(s.twin_loss) ? Answer::agrees : Answer::lost_in_twin;
+    return std::isfinite(s.twin_loss) ? Answer::lost : Answer::lost_in_both;
+}
+
+double span_of(const std::vector<const StepSummary*>& steps) {
+    const auto [low, high] = std::ranges::minmax(steps, {}, &StepSummary::twin_loss);
+    return high->twin_loss - low->twin_loss;
+}
+
+// How far a step's loss is above its twin's: as a share of `scale`, or of the twin's loss if `scale` is 0.
+double apart_in(const StepSummary& s, double scale) {
+    return (s.loss - s.twin_loss) / (scale > 0 ? scale : s.twin_loss);
+}
+
+// The first step from which on nearly all steps are apart with the same sign, and by a quarter of it.
+Step beginning(const std::vector<const StepSummary*>& steps, double apart, double scale) {
+    std::size_t far = 0;
+    Step first;
+    for (std::size_t n = 1; n <= steps.size(); ++n) {
+        const StepSummary& s = *steps[steps.size() - n];
+        if (apart_in(s, scale) / apart < 0.25) continue;
+        ++far;
+        if (static_cast<double>(far) >= kOneSided * static_cast<double>(n)) first = s.step;
+    }
+    return first;
+}
+
+// The relative error that one rounding of the op's inputs, or of its own results, leaves in its results.
+double cost_of_rounding(const OpRecord& op, const RunModel& m) {
+    DType rounded = op.dtype;
+    // The inputs of an fp32 result have the format of most 16-bit ops, if they were rounded.
+    std::uint64_t most = 0;
+    for (const auto& [dtype, ops] : m.ops_by_dtype) {
+        if (!is_low_precision(op.dtype) && is_low_precision(dtype) && ops > most) rounded = dtype, most = ops;
+    }
+    if (!is_low_precision(rounded)) return 0;
+    return std::max(op.amplification * one_rounding_floor(rounded),
+                    relative(op.loc_error_squares, op.loc_squares));
+}
+
+struct Cause {
+    const OpSum* sum = nullptr;
+    double error = 0;
+};
+
+// The op that one rounding damages most, near the loss if there is one: what comes before is averaged by the products
+// after it. A squared difference turns a relative error e into a departure of e * e, a plain one into e, so e must be
+// at least half of the departure.
+Cause cause_of(const RunModel& m, double apart) {
+    Cause worst;
+    bool worst_is_near = false;
+    for (const OpSum& sum : m.ops) {
+        const OpRecord& op = sum.total;
+        if (op.phase != Phase::forward || op.loc_compared == 0) continue;
+        const double error = std::min(cost_of_rounding(op, m), 1.0);
+        if (error < std::min(apart, 1.0) / 2) continue;
+        const bool near = near_the_loss(op, m);
+        if (std::pair(near, error) <= std::pair(worst_is_near, worst.error)) continue;
+        worst = {&sum, error};
+        worst_is_near = near;
+    }
+    return worst;
+}
+
+// The same in backward, for gradients that are off from the first compared step on, when the weights still agree: the
+// first op whose results are as wrong as the gradients, if one rounding explains half of that.
+Cause cause_in_backward(const RunModel& m) {
+    const auto first = std::ranges::find_if(m.steps, [](const auto& s) { return s.gradient_error >= 0; });
+    if (first == m.steps.end() || first->gradient_error < kLargeGradientError) return {};
+    const double wanted = std::min(first->gradient_error, 1.0) / 2;
+    Cause found;
+    for (const OpSum& sum : m.ops) {
+        const OpRecord& op = sum.total;
+        if (op.phase != Phase::backward || relative(op.error_squares, op.twin_squares) < wanted) continue;
+        const double error = std::min(cost_of_rounding(op, m), 1.0);
+        if (error >= wanted && (!found.sum || op.first < found.sum->total.first)) found = {&sum, error};
+    }
+    return found;
+}
+
+// Whether decisions or values of the run steer the twin, so that it may not be the fp32 run. Numbers that leave through
+// .item() do not count: every program that prints its loss has them.
+bool twin_is_steered(const RunModel& m) { return m.coverage.flips > 0 || m.seeds_after_first > 0; }
+
+bool is_cause(const Finding& f) {
+    return f.severity == Severity::error && f.rule != "MPT002" && f.rule != "MPT003" && f.rule != "MPT060";
+}
+
+std::string how_far(const LossAgreement& a) {
+    std::string out =
+        "the loss ends at " + figure(a.loss) + " where the fp32 twin's ends at " + figure(a.twin);
+    if (a.twin > 0) out += ", " + figure(std::round(10 * a.loss / a.twin) / 10) + " times as high";
+    if (a.begins.known()) out += "; it departs from step " + std::to_string(a.begins.value) + " on";
+    return out;
+}
+
+void explain(Finding& f, const RunModel& m, const Cause& cause) {
+    const OpRecord& op = cause.sum->total;
+    const std::string name = shown(base_name(op.op)), dtype(name_of(op.dtype));
+    const bool cancels = is_sum_step(op.op) && op.amplification > 1;
+    const bool criterion = near_the_loss(op, m);
+    f.message += cancels ? "; " + name + " subtracts nearly equal values" : "; " + name;
+    f.message += op.phase == Phase::backward ? " of backward" : "";
+    f.message += " in " + dtype + (criterion ? " near the loss" : "") + (cancels ? ", where" : ":");
+    if (op.amplification > 1)
+        f.message += " an error of its inputs grows " + figure(std::round(op.amplification)) +
+                     "-fold: one rounding of them costs " + percent(cause.error);
+    else
+        f.message += " its own rounding costs " + percent(cause.error);
+    if (!criterion) {
+        f.advice = "compute " + name + " and its inputs in fp32";
+    } else if (is_low_precision(op.dtype)) {
+        f.advice =
+            "compute the criterion in fp32, from the layer that makes its inputs on; or rewrite it so that "
+            "nothing large cancels";
+    } else {
+        f.advice = "the criterion is in fp32, but its inputs were rounded: run the last layer in fp32 too";
+    }
+}
+
+}  // namespace
+
+bool near_the_loss(const OpRecord& op, const RunModel& m) {
+    return op.phase == Phase::forward && std::ranges::none_of(m.ops, [&](const OpSum& s) {
+               return s.total.phase == Phase::forward && s.total.first > op.first &&
+                      is_matrix_product(s.total.op);
+           });
+}
+
+LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
+    LossAgreement out;
+    // A skipped step may be the one that lost the loss.
+    const auto last = std::ranges::find_if(m.steps.rbegin(), m.steps.rend(),
+                                           [](const StepSummary& s) { return s.has_loss && s.has_twin; });
+    if (last != m.steps.rend() && lost_as(*last) != Answer::agrees) {
+        out.answer = lost_as(*last);
+        return out;
+    }
+    const auto steps = compared_steps(m);
+    if (steps.empty()) return out;
+    const std::size_t window = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
+    double real = 0, twin = 0;
+    for (std::size_t i = steps.size() - window; i < steps.size(); ++i) {
+        const StepSummary& s = *steps[i];
+        if (const Answer answer = lost_as(s); answer != Answer::agrees) out.answer = answer;
+        real += s.loss / static_cast<double>(window);
+        twin += s.twin_loss / static_cast<double>(window);
+    }
+    out.steps = window;
+    out.loss = real;
+    out.twin = twin;
+    if (out.answer != Answer::not_compared) return out;
+    const bool positive = std::ranges::all_of(steps, [](const StepSummary* s) { return s->twin_loss > 0; });
+    const double scale = positive ? 0 : span_of(steps);
+    if (positive || scale > 0) out.apart = (real - twin) / (positive ? twin : scale);
+    out.answer = Answer::agrees;
+    if (std::fabs(out.apart) < limits.loss_warn) return out;
+    const auto same =
+        std::ranges::count_if(steps | std::views::drop(steps.size() - window),
+                              [&](const auto* s) { return (s->loss - s->twin_loss) * (real - twin) > 0; });
+    out.answer = Answer::scattered;
+    if (static_cast<double>(same) < kOneSided * static_cast<double>(window)) return out;
+    out.answer = real > twin ? Answer::above : Answer::below;
+    out.begins = beginning(steps, out.apart, scale);
+    return out;
+}
+
+void judge_departure(Case& c) {
+    const LossAgreement& a = c.out.loss;
+    const auto steps = compared_steps(c.model);
+    // What another rule found as an error explains it already.
+    if (a.answer != Answer::above || steps.size() < kFewestSteps ||
+        std::ranges::any_of(c.out.findings, is_cause))
+        return;
+    Cause cause = cause_of(c.model, a.apart);
+    if (!cause.sum) cause = cause_in_backward(c.model);
+    if (!cause.sum) {
+        const bool large = a.apart >= kUnexplained && a.loss - a.twin >= kUnexplainedSpan * span_of(steps);
+        if (!large || twin_is_steered(c.model)) return;
+    }
+    const bool low = cause.sum && is_low_precision(cause.sum->total.dtype);
+    const bool fails = low && a.apart >= c.limits.loss_fail;
+    if (cause.sum && !low && a.apart < c.limits.loss_fail) return;
+    const Severity severity = fails ? Severity::error : Severity::warning;
+    Finding f = cause.sum ? finding_at("MPT020", severity, cause.sum->total) : finding("MPT020", severity);
+    f.step = a.begins;
+    f.value = a.apart;
+    f.limit = fails || !low ? c.limits.loss_fail : c.limits.loss_warn;
+    f.unit = "share";
+    f.importance = importance::kLossDeparture(std::min(a.apart, 1.0));
+    f.message = how_far(a);
+    if (cause.sum) {
+        explain(f, c.model, cause);
+    } else {
+        f.layer = "(loss)";
+        f.message += "; no single op explains it";
+        f.advice = "run blocks in fp32, one after another, from the loss on, until the two agree";
+    }
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace mp::trace

@@ -1,0 +1,165 @@
+// The loss against its twin's: runs whose loss departs from it, and sound ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/judge/judge.hpp"
+#include "tests/runtime/judge/models.hpp"
+
+namespace mp::trace {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+using Answer = LossAgreement::Answer;
+
+// 40 steps whose twin learns; from step 20 on the loss is `times` as high.
+RunModel departing(double times) {
+    RunModel m = healthy();
+    m.steps.clear();
+    m.step_count = 40;
+    for (int k = 0; k < 40; ++k) {
+        StepSummary s;
+        s.step = Step{k};
+        s.ranks = 1;
+        s.has_loss = s.has_twin = true;
+        s.twin_loss = 4 * std::exp(-k / 10.0);
+        s.loss = s.twin_loss * (k < 20 ? 1 + 1e-3 * (k % 2 ? 1 : -1) : times);
+        m.steps.push_back(s);
+    }
+    m.ops_by_dtype = {{DType::fp32, 900}, {DType::bf16, 100}};
+    return m;
+}
+
+OpSum difference(DType dtype, double amplification, std::uint64_t first = 9) {
+    OpSum s = op_sum("criterion", "aten::sub", Phase::forward, dtype, 0.1, first);
+    s.total.loc_error_squares = 0;
+    s.total.amplification = amplification;
+    s.total.input_error = 0.02;
+    return s;
+}
+
+TEST(JudgeDeparture, MPT020ACriterionThatCancels) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::bf16, 400));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT020");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "criterion");
+    EXPECT_EQ(f.op, "aten::sub");
+    EXPECT_EQ(f.step, Step{20});
+    EXPECT_THAT(f.message, HasSubstr("2.2 times as high"));
+    EXPECT_THAT(f.message, HasSubstr("sub subtracts nearly equal values in bf16 near the loss"));
+    EXPECT_THAT(f.advice, HasSubstr("criterion in fp32"));
+    EXPECT_EQ(j.loss.answer, Answer::above);
+}
+
+TEST(JudgeDeparture, AnOpBeforeAMatrixProductIsNotTheCriterion) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::bf16, 400, 2));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("sub and its inputs in fp32"));
+    m.ops.push_back(difference(DType::bf16, 380, 9));
+    EXPECT_THAT(judge(m).findings.at(0).advice, HasSubstr("criterion in fp32")) << "nearer to the loss";
+}
+
+TEST(JudgeDeparture, ACriterionInFp32IsAWarning) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::fp32, 400));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].severity, Severity::warning);
+    EXPECT_THAT(j.findings[0].advice, HasSubstr("last layer in fp32"));
+}
+
+TEST(JudgeDeparture, NothingThatExplainsIt) {
+    RunModel m = departing(1.8);
+    EXPECT_EQ(text_of(judge(m)), "") << "two sound runs may part so far";
+    m.ops.push_back(difference(DType::bf16, 20));
+    EXPECT_EQ(text_of(judge(m)), "") << "one rounding costs 3 %";
+    for (StepSummary& s : m.steps)
+        if (s.step.value >= 20) s.twin_loss = 1, s.loss = 2.5;
+    ASSERT_NE(find(judge(m), "MPT020"), nullptr);
+    EXPECT_EQ(find(judge(m), "MPT020")->severity, Severity::warning) << "far apart";
+    m.coverage.flips = 1;
+    EXPECT_EQ(text_of(judge(m)), "") << "the run's decisions steer the twin";
+}
+
+TEST(JudgeDeparture, ACauseInBackward) {
+    RunModel m = departing(2.2);
+    OpSum s = op_sum("head", "aten::mul", Phase::backward, DType::bf16, 1, 5);
+    s.total.amplification = 300;
+    s.total.error_squares = 0.5 * 0.5 * s.total.twin_squares;
+    m.ops.push_back(s);
+    EXPECT_EQ(text_of(judge(m)).find("head"), std::string::npos) << "the gradients agree";
+    m.steps.front().gradient_error = 0.5;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "head");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("mul of backward in bf16"));
+}
+
+TEST(JudgeDeparture, SilentWhereAnotherFindingExplainsIt) {
+    RunModel m = departing(2.2);
+    m.ops.push_back(difference(DType::bf16, 400));
+    m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
+    const Judgement j = judge(m);
+    EXPECT_EQ(find(j, "MPT020"), nullptr);
+    EXPECT_NE(find(j, "MPT010"), nullptr);
+}
+
+TEST(JudgeDeparture, SoundRuns) {
+    RunModel m = departing(1.05);
+    m.ops.push_back(difference(DType::bf16, 400));
+    EXPECT_EQ(text_of(judge(m)), "");
+    EXPECT_EQ(judge(m).loss.answer, Answer::agrees);
+    m = departing(1);
+    m.ops.push_back(difference(DType::bf16, 400));
+    for (StepSummary& s : m.steps) s.loss *= s.step.value % 3 == 0 ? 0.5 : 2;
+    EXPECT_EQ(text_of(judge(m)), "") << "either sign";
+    EXPECT_EQ(judge(m).loss.answer, Answer::scattered);
+    m = departing(0.5);
+    m.ops.push_back(difference(DType::bf16, 400));
+    EXPECT_EQ(text_of(judge(m)), "");
+    EXPECT_EQ(judge(m).loss.answer, Answer::below);
+    m.steps.clear();
+    EXPECT_EQ(judge(m).loss.answer, Answer::not_compared);
+}
+
+TEST(JudgeDeparture, LossesThatAreNotFinite) {
+    RunModel m = departing(1);
+    m.steps.back().loss = NAN;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost);
+    m.steps.back().skipped = 1;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost) << "skipped, because the loss is lost";
+    m.steps.back().twin_loss = NAN;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost_in_both);
+    m.steps.back().loss = 1;
+    EXPECT_EQ(judge(m).loss.answer, Answer::lost_in_twin);
+}
+
+TEST(JudgeDeparture, ALossBelowZeroIsComparedWithItsSpan) {
+    RunModel m = departing(1);
+    for (StepSummary& s : m.steps) s.twin_loss -= 3.9, s.loss = s.twin_loss + 0.1;
+    EXPECT_EQ(judge(m).loss.answer, Answer::agrees) << "0.1 of a span of 3.9";
+}
+
+TEST(JudgeDeparture, NearTheLossMPT013IsLeftToTheLoss) {
+    RunModel m = healthy();
+    OpSum s = difference(DType::bf16, 100);
+    s.total.prop_error_squares = 0.3 * 0.3 * s.total.loc_squares;
+    s.total.input_error = 0.003;
+    m.ops.push_back(s);
+    EXPECT_EQ(text_of(judge(m)), "") << "the loss agrees: a good fit";
+    for (StepSummary& each : m.steps) each.has_twin = false;
+    EXPECT_NE(find(judge(m), "MPT013"), nullptr) << "no loss to tell";
+}
+
+}  // namespace
+}  // namespace mp::trace

@@ -1,0 +1,115 @@
+"""Runs the programs of public/list.txt untraced and under mp-trace; one JSON line for each in a results file.
+
+    public.py --mp-trace BIN --checkouts DIR --results FILE [--limit N] [--only PATTERN]
+    public.py --results FILE --out docs/evaluation.md
+
+DIR has a checkout of each repository at its commit, in a folder of the repository's name. Nothing of them is kept here.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path += [os.path.join(ROOT, "tests", "truth"), os.path.dirname(HERE)]
+import runs  # noqa: E402
+import score  # noqa: E402
+
+DTYPES = ("fp32", "fp16", "bf16")
+ITERATIONS = {True: 1000, False: 100}  # GRIST's search, and the programs as they are
+PRELOADED = ("torch._dynamo", "torchvision")
+runs.TIMEOUT = 150
+
+
+def programs():
+    with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
+        named = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")]
+    for dtype in DTYPES:
+        random.Random(20261123).shuffle(named)
+        for group, repository, commit, path, arguments in named:
+            yield {"key": f"{path}/{dtype}", "group": group, "repository": repository, "commit": commit, "path": path,
+                   "dtype": dtype, "arguments": arguments.split()}
+
+
+def command(options, program, more=()):
+    checkout = os.path.join(os.path.abspath(options.checkouts), program["repository"].split("/")[1])
+    return [options.python, os.path.join(HERE, "subject.py"), checkout, program["path"], "--dtype", program["dtype"],
+            "--iterations", str(ITERATIONS["_grist" in program["path"]]), *more, "--", *program["arguments"]]
+
+
+def measure(options, program, work):
+    line = {**program, "ran": False}
+    plain = runs.run_forked(command(options, program), os.path.join(work, "plain"), PRELOADED)
+    if plain[0] != 0:
+        return line | {"why": f"{plain[0]}: {runs.tail(plain[2])}"}
+    folder = os.path.join(work, "truth")
+    runs.run_forked(command(options, program, ["--truth", os.path.join(folder, "first.json")]), folder, PRELOADED)
+    first = None
+    if os.path.exists(os.path.join(folder, "first.json")):
+        with open(os.path.join(folder, "first.json"), encoding="utf-8") as f:
+            first = json.load(f)
+    folder = os.path.join(work, "traced")
+    done = runs.run([options.mp_trace, "--mode", "trajectory", "-o", os.path.join(folder, "trace"), "--no-build", "--",
+                     *command(options, program)], folder, runs.environment())
+    told = subprocess.run([options.mp_trace, "report", "trace", "--json", "-"], cwd=folder, capture_output=True)
+    gate = subprocess.run([options.mp_trace, "gate", "trace"], cwd=folder, capture_output=True)
+    ended = [out.decode(errors="replace").strip().rsplit("\n", 1)[-1][:100] for out in (plain[1], done[1])]
+    line |= {"ran": True, "truth": first, "gate": gate.returncode, "ended": ended[0],
+             "transparent": plain[0] == done[0] and ended[0] == ended[1]}  # the other lines have times in them
+    if told.returncode:
+        return line | {"verdict": "no report", "findings": []}
+    report = json.loads(told.stdout)
+    return line | score.of_report(report, {"ran": [], "all": []}) | {"named": named(first, report["findings"])}
+
+
+def named(first, findings):
+    """Where the true place (op, and a line of the program if the op has one) is in the list of findings; 0: nowhere."""
+    if first is None:
+        return None
+    lines = set(first["lines"])
+    for place, finding in enumerate((f for f in findings if f["severity"] != "note"), 1):
+        source = os.path.basename(finding.get("source") or "")
+        if finding["op"] == first["op"] and (not lines or source in lines):
+            return place
+    return 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mp-trace", default="")
+    parser.add_argument("--python", default=os.path.join(ROOT, "build", "zoo-venv", "bin", "python"))
+    parser.add_argument("--checkouts", default="")
+    parser.add_argument("--results", required=True)
+    parser.add_argument("--limit", type=int, default=1_000_000)
+    parser.add_argument("--only", default="*", help="pattern of PATH/DTYPE")
+    parser.add_argument("--out", default="")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    done = [] if not os.path.exists(options.results) else [json.loads(x) for x in open(options.results, encoding="utf-8")]
+    if options.out:
+        import tables
+        tables.write_public(options.out, done)
+        return 0
+    options.mp_trace = os.path.abspath(options.mp_trace)
+    ready = {line["key"] for line in done}
+    left = [p for p in programs() if p["key"] not in ready and fnmatch.fnmatchcase(p["key"], options.only)]
+    for program in left[:options.limit]:
+        with tempfile.TemporaryDirectory(prefix="mp-public-") as work:
+            line = measure(options, program, work)
+        with open(options.results, "a", encoding="utf-8") as f:
+            f.write(json.dumps(line) + "\n")
+        print(line["key"], line.get("why") or f"truth {line['truth']} named {line.get('named')} {line['verdict']} "
+              + "; ".join(f"{x['rule']} {x.get('op')} {x.get('source')}" for x in line["findings"][:3]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

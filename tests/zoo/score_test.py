@@ -1,0 +1,101 @@
+"""The scoring of the zoo: its order, its marks, its counters, and the places of mutants and public bugs."""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [HERE, os.path.join(HERE, "public")]
+import mutants  # noqa: E402
+import public  # noqa: E402
+import score  # noqa: E402
+import tables  # noqa: E402
+import zoo  # noqa: E402
+
+NAMES = [f"g\tp.py\tname{i}\n" for i in range(40)] + ["engines\tengines.py\taccelerate\n", "# a comment\n"]
+
+
+def finding(rule="MPT010", severity="error", layer="a.b", op="aten::mm", phase="backward"):
+    return {"rule": rule, "severity": severity, "layer": layer, "op": op, "phase": phase}
+
+
+def line(**more):
+    return {"key": "llama/bf16-pure", "group": "g", "regime": "bf16-pure", "mode": "trajectory", "ran": True, "exact": True,
+            "transparent": True, "faults": [], "steps_right": True, "layers": "3/3", "layers_strange": [], "losses": "5/5",
+            "twin": {"parameters": "3/3"}, "counters": {}, "findings": [], "verdict": "pass"} | more
+
+
+class Order(unittest.TestCase):
+    def test_each_round_has_every_program_once(self):
+        order = list(zoo.in_order(NAMES))
+        self.assertEqual(len(order), 4 * 40 + 1)
+        self.assertEqual(len({p.name for p in order[:41]}), 41)
+        self.assertEqual(len({p.key for p in order}), len(order))
+        self.assertEqual(order, list(zoo.in_order(NAMES)))
+        self.assertNotEqual([p.name for p in order[:41]], [n.split("\t")[2].strip() for n in NAMES[:41]])
+
+    def test_regimes_only_where_the_library_has_them(self):
+        self.assertEqual({p.regime for p in zoo.in_order(NAMES) if p.name == "accelerate"}, {"bf16-autocast"})
+
+
+class Marks(unittest.TestCase):
+    MARKS = [{"key": "*/bf16-pure", "rule": "MPT040", "true": True, "why": "no master weights"},
+             {"rule": "MPT010", "op": "aten::mm", "phase": "backward", "true": False, "why": "a kernel"}]
+
+    def test_a_finding_without_a_mark_is_unread(self):
+        self.assertIsNone(score.mark_of(line(), finding("MPT001"), self.MARKS))
+        self.assertIsNone(score.mark_of(line(), finding(phase="forward"), self.MARKS))
+        self.assertIsNone(score.mark_of(line(key="llama/fp16-scaler"), finding("MPT040"), self.MARKS))
+
+    def test_counts_by_severity_and_mark(self):
+        found = line(findings=[finding(), finding("MPT040", "warning"), finding("MPT001")])
+        self.assertEqual(score.counts(found, self.MARKS),
+                         {("error", "false"): 1, ("warning", "true"): 1, ("error", "unread"): 1})
+
+    def test_the_table_counts_false_errors(self):
+        row = tables.zoo_row("g", [line(findings=[finding()]), line(), line(ran=False)], self.MARKS)
+        self.assertEqual(row[1], "2/3")
+        self.assertEqual(row[-3:], ["0 + 1", "0 + 0", "1/2"])
+
+
+class Report(unittest.TestCase):
+    def test_lost_is_what_had_a_history(self):
+        report = {"coverage": {"ops": 5, "seeds_after_step_0": 3, "external_after_step_0": 1, "flips": 2}, "steps": [1, 2],
+                  "layers": [{"layer": "a"}, {"layer": "(data)"}, {"layer": "CrossEntropyLoss"}, {"layer": "odd"}],
+                  "notes": [], "verdict": {"result": "pass", "headline": "", "inconclusive": []},
+                  "findings": [finding(severity="note"), finding()]}
+        part = score.of_report(report, {"ran": ["", "a", "b"], "all": ["", "a", "b"]})
+        self.assertEqual(part["counters"]["lost"], 2)
+        self.assertEqual((part["layers"], part["layers_missing"], part["layers_strange"]), ("1/2", ["b"], ["odd"]))
+        self.assertEqual(len(part["findings"]), 1)
+        self.assertEqual(score.explained(part), {"flips": 2, "lost": 2})
+
+    def test_layers(self):
+        self.assertTrue(score.layers_right(line()))
+        self.assertFalse(score.layers_right(line(layers="2/3")))
+        self.assertFalse(score.layers_right(line(layers_strange=["odd"])))
+
+
+class Places(unittest.TestCase):
+    def test_of_a_mutant(self):
+        mutant = {"kind": "cast", "layer": "a.b"}
+        for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
+                                   ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
+            self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))
+
+    def test_only_what_the_good_twin_does_not_say(self):
+        mutant = {"kind": "cast", "layer": "a.b"}
+        usual, own = finding(layer="a"), finding(layer="a.b", phase="forward")
+        found = mutants.judged(mutant, {"findings": [usual, finding("MPT013", layer="z"), own]}, {"findings": [usual]})
+        self.assertEqual((found["found"], found["place"]), (True, 2))
+        self.assertFalse(mutants.judged(mutant, {"findings": [usual]}, {"findings": [usual]})["found"])
+
+    def test_of_a_public_bug(self):
+        first = {"op": "aten::log", "lines": ["main.py:7", "main.py:12"]}
+        other, right = finding() | {"source": "main.py:12"}, finding(op="aten::log") | {"source": "/x/main.py:12"}
+        self.assertEqual(public.named(first, [other, right]), 2)
+        self.assertEqual(public.named(first, [finding(op="aten::log") | {"source": "main.py:13"}]), 0)
+        self.assertIsNone(public.named(None, [right]))
+
+
+if __name__ == "__main__":
+    unittest.main()
