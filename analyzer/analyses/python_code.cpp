@@ -74,6 +74,9 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 3> kBenchmarks{"benchmarks", "benchmark", "bench"};
+    constexpr std::array<std::string_view, 9> kCopies{"third_party", "third-party", "thirdparty",
+                                                      "3rdparty",    "3rd_party",   "3rd-party",
+                                                      "3rd",         "vendor",      "vendored"};
     const auto in_any = [path](std::span<const std::string_view> folders) {
         return std::ranges::any_of(folders, [path](std::string_view f) { return has_component(path, f); });
     };
@@ -81,7 +84,8 @@ CodeKind code_kind(std::string_view path) {
     const std::string_view stem = file.substr(0, file.find('.'));
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
-    if (stem.starts_with("bench_") || stem.starts_with("benchmark") || in_any(kBenchmarks))
+    if (in_any(kCopies)) return CodeKind::vendored;
+    if (stem == "bench" || stem.starts_with("bench_") || stem.starts_with("benchmark") || in_any(kBenchmarks))
         return CodeKind::benchmark;
     return CodeKind::product;
 }
@@ -102,7 +106,7 @@ CodeKind code_kind(const RuleContext& context, Symbol file) {
 
 Severity severity_in(CodeKind kind, Severity severity) {
     if (kind == CodeKind::product) return severity;
-    if (kind == CodeKind::test) return Severity::note;
+    if (kind == CodeKind::test || kind == CodeKind::vendored) return Severity::note;
     return severity == Severity::error ? Severity::warning : Severity::note;
 }
 

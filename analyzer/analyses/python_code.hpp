@@ -12,13 +12,14 @@
 
 namespace mp::lint {
 
-// Tests compare precisions on purpose, benchmarks run without a training to protect.
-enum class CodeKind : std::uint8_t { product, test, benchmark };
+// Tests compare precisions on purpose, benchmarks run without a training to protect, and a copy of another project
+// (third_party/cutlass) is mended there.
+enum class CodeKind : std::uint8_t { product, test, benchmark, vendored };
 CodeKind code_kind(std::string_view path);
 // The same of a file of the program: directories above the project do not count. To ask for one file again and
 // again, as loops over functions do, costs nothing.
 CodeKind code_kind(const RuleContext&, Symbol file);
-// One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about.
+// One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about, and in copies.
 Severity severity_in(CodeKind, Severity);
 
 // Torch calls it with tensors that have shapes and no elements, when it traces a custom op:

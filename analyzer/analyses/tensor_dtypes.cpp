@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/region/calls.hpp"
@@ -84,7 +85,9 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     if (found.dtype != DType::unknown) {
         const Call* made = operand.dtype == DType::unknown ? call_of(f, operand) : nullptr;
         const bool assumed = operand.assumed || (made && made->result.assumed);
-        return {.dtype = found.dtype, .proven = !assumed, .chain = std::move(found.chain)};
+        const bool from_test = std::ranges::any_of(
+            found.chain, [&](const Note& note) { return is_test(note.span.file) && !is_test(f.span.file); });
+        return {.dtype = found.dtype, .proven = !assumed && !from_test, .chain = std::move(found.chain)};
     }
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
@@ -212,6 +215,8 @@ TensorDType TensorDTypes::of_returned(const Function& callee, Find find) {
 }
 
 // Any known caller that passes half makes it half there; proven only when all agree.
+bool TensorDTypes::is_test(Symbol file) const { return code_kind(context_, file) == CodeKind::test; }
+
 TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
     return once(&f, param, [&] {
         TensorDType low = unknown();
@@ -220,6 +225,8 @@ TensorDType TensorDTypes::of_parameter(const Function& f, std::int32_t param) {
             const Function* caller = context_.program.owner(*call);
             const Operand* argument = argument_for(*call, f, param);
             TensorDType found = caller && argument ? of(*caller, *argument) : unknown();
+            // What only a test passes says little about the program.
+            found.proven = found.proven && (!is_test(call->span.file) || is_test(f.span.file));
             agree = agree && (first || found.dtype == low.dtype);
             if (first || (is_low_precision(found.dtype) && !is_low_precision(low.dtype))) {
                 low = std::move(found);

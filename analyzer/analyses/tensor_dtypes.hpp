@@ -35,6 +35,7 @@ private:
     TensorDType of_item(const Function&, const Item&);
     TensorDType of_module_operand(const Function&, const Operand& module);
     TensorDType of_parameter(const Function&, std::int32_t param);
+    bool is_test(Symbol file) const;
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
 
     // Answers are kept, and one that is being looked for is unknown: recursion in the program ends

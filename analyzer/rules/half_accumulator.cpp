@@ -7,8 +7,8 @@
 // Fix    Accumulate in float and convert once, when the result is stored.
 // Silent Float accumulators with a half store at the end; max, min and products; templates that are
 //        only instantiated with float. Few terms are a note: 32 in sequence, or a tree over 16; so
-//        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are MP405's, which knows their worse
-//        range.
+//        is a tree whose steps add in float, and a residual connection per layer. Sums of squares are
+//        MP405's, which knows their worse range.
 // Tests  testdata/lint/MP401.md, tests/analyzer/rules/half_accumulator_test.cpp
 
 #include <algorithm>

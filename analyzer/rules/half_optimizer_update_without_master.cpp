@@ -289,8 +289,8 @@ private:
     Findings& out_;
 };
 
-// Adapters (peft): what is trained are the few weights that they add, and those are half when the module was cast before
-// it got them, or when their layers are cast.
+// Adapters (peft): what is trained are the few weights that they add. Those are half when the module was cast
+// before it got them, or when their layers are cast.
 class Adapters {
 public:
     Adapters(const RuleContext& context, Findings& out) : context_(context), out_(out) {}

@@ -36,7 +36,14 @@ std::uint64_t bound_of(const Cast& from) {
     return 0;
 }
 
+// __half_as_ushort(h): the bits of a number, which no count is.
+bool is_bits(const Operand& source) {
+    return naming(source).find("_as_ushort") != std::string_view::npos ||
+           naming(source).find("_as_short") != std::string_view::npos;
+}
+
 std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
+    if (is_bits(from.source)) return Severity::note;
     const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
     if (bound != 0 && bound < first) return std::nullopt;
     const bool counts =

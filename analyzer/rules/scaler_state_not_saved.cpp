@@ -6,11 +6,12 @@
 //        the run is not the one that was stopped.
 // Fix    scaler.state_dict() in the checkpoint, scaler.load_state_dict() where it is read.
 // Silent Programs that save the scaler's state anywhere, engines that do. A note for scalers that
-//        depend on a flag.
+//        depend on a flag, and where nothing loads the optimizer's state.
 // Tests  testdata/lint/MP210.md, tests/analyzer/rules/scaler_state_not_saved_test.cpp
 
 #include <algorithm>
 
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/protocol.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -31,6 +32,9 @@ bool is_of_scaler(const Protocol& protocol, const Function& f, const Call& call)
     return !call.args.empty() &&
            (protocol.roles().is_scaler(f, call) || mentions(key_of(call.args[0]).str(), "scaler"));
 }
+
+// optimizer.state_dict()["param_groups"]: for the progress bar, not for the checkpoint.
+bool reads_one_entry(const Call& call) { return last_part(call.name.str()) == "__getitem__"; }
 
 // What the files of one program do with states.
 struct States {
@@ -80,14 +84,17 @@ const MadeScaler* scaler_of(const RuleContext& context, const Function& f) {
 void check_saves(const RuleContext& context, const Function& f, Findings& out) {
     const Protocol& protocol = protocol_of(context);
     const auto state = std::ranges::find_if(f.calls, [&](const Call& c) {
-        return c.kind == CallKind::method && gives_state(c.name.str()) && protocol.roles().is_optimizer(f, c);
+        return c.kind == CallKind::method && gives_state(c.name.str()) &&
+               protocol.roles().is_optimizer(f, c) && !consumer(f, c, reads_one_entry);
     });
     if (state == f.calls.end()) return;
     const MadeScaler* scaler = scaler_of(context, f);
-    if (!scaler || states_of(context, protocol.files_near(f)).saves_scaler) return;
+    const States states = states_of(context, protocol.files_near(f));
+    if (!scaler || states.saves_scaler) return;
+    const bool matters = scaler->enabled.always == Switch::on && states.loads_optimizer;
     emit(context, f,
          {.rule = "MP210",
-          .severity = scaler->enabled.always == Switch::on ? Severity::warning : Severity::note,
+          .severity = matters ? Severity::warning : Severity::note,
           .span = state->span,
           .message = "the checkpoint holds the optimizer's state but not the scaler's: a restart begins "
                      "with the first loss scale",

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "instrument/torch/gradient_sums.hpp"
 #include "instrument/torch/inferred_clock.hpp"
 #include "instrument/torch/parts.hpp"
 #include "instrument/torch/step_clock.hpp"
@@ -18,6 +19,7 @@ struct Adapter final : Parts {
     StepClock clock{*this};
     InferredClock inferred_clock{*this, clock};
     Twin twin{*this};
+    GradientSums gradient_sums{*this};
 
     // Called once, at the end of the program. Saves the requested state, closes the recording and prints the summary.
     // `how`: the exception that ends the program; empty: it ends in an orderly way.

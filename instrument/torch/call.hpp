@@ -37,6 +37,7 @@ struct Call {
     };
     std::vector<Pair> written_floats;
     std::vector<Pair> written_integers;  // shadow: a copy that the twin's op writes
+    std::vector<Pair> outdated;          // casts whose source (in place of a shadow) was written since
 };
 
 // Whether a tensor's memory is that of an argument.

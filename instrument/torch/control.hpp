@@ -24,6 +24,10 @@ public:
     void learn_rank(std::int32_t rank, std::int32_t local_rank, std::int32_t world_size);
     bool has_python() const { return has_python_; }
     bool local() const { return options_.mode == trace::Mode::local; }
+    // Whether the mode has a twin with a history, in some steps at least.
+    bool follows() const {
+        return options_.mode == trace::Mode::step || options_.mode == trace::Mode::trajectory;
+    }
     bool is_listed() const { return lists(options_, identity_.rank); }
 
     // Whether ops are watched at all.

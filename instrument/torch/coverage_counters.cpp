@@ -33,6 +33,13 @@ void CoverageCounters::failed(std::string_view op, std::string_view what, std::u
     unshadowed(op, "the twin's op failed: " + std::string(what), bytes);
 }
 
+void CoverageCounters::regrouped(std::string_view layer, std::string_view why) {
+    add(regrouped_, 1);
+    notes_.say(trace::NoteKind::not_observed, "order of a sum of gradients in " +
+                                                  (layer.empty() ? "an unnamed layer" : std::string(layer)) +
+                                                  ": " + std::string(why));
+}
+
 void CoverageCounters::outside(std::string_view where, std::uint64_t bytes) {
     add(outside_, 1);
     if (control_.twin_active() && !control_.local()) {
@@ -52,6 +59,12 @@ void CoverageCounters::seed(std::string_view op, Seed why, std::uint64_t bytes) 
                          : why == Seed::lost ? "the twin's history was lost"
                                              : "data from outside the dispatcher";
     notes_.say(trace::NoteKind::seed, std::string(op) + ": " + reason);
+}
+
+void CoverageCounters::decision(std::string_view op) {
+    notes_.say(trace::NoteKind::decision,
+               std::string(op) +
+                   ": the program reads its integers, so the twin uses the program's where they differ");
 }
 
 void CoverageCounters::leak(std::string_view op, double real, double twin) {
@@ -90,6 +103,8 @@ void CoverageCounters::take(trace::StepRecord& step) {
     c.outside = reset(outside_);
     c.flips = reset(flips_);
     c.leaks = reset(leaks_);
+    c.regrouped = reset(regrouped_);
+    c.relaid = reset(relaid_);
     c.worst_leak = worst_leak_.exchange(0, std::memory_order_relaxed);
 }
 

@@ -27,11 +27,16 @@ public:
     // These also note the op and the reason.
     void unshadowed(std::string_view op, std::string_view why, std::uint64_t bytes);
     void failed(std::string_view op, std::string_view what, std::uint64_t bytes);
+    // A sum of gradients that an fp32 run groups otherwise.
+    void regrouped(std::string_view layer, std::string_view why);
+    void relaid() noexcept { add(relaid_, 1); }
     // A value that the program computed where no op was seen. `where` names the code.
     void outside(std::string_view where, std::uint64_t bytes);
     enum class Seed : std::uint8_t { external, lost, stale };
     void seed(std::string_view op, Seed, std::uint64_t bytes);
     void flips(std::uint64_t elements) noexcept { add(flips_, elements); }
+    // Notes an op whose integers differ in the twin and which the program reads.
+    void decision(std::string_view op);
     void leak(std::string_view op, double real, double twin);
     // The same for a step that ended before the values were known.
     void leak(trace::StepRecord&, std::string_view op, double real, double twin);
@@ -51,6 +56,7 @@ private:
     std::array<Counter, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> by_dtype_{};
     Counter shadowed_{0}, shadowed_bytes_{0}, unshadowed_{0}, unshadowed_bytes_{0}, failed_{0};
     Counter seeds_{0}, seeded_bytes_{0}, external_{0}, stale_{0}, flips_{0}, leaks_{0}, outside_{0};
+    Counter regrouped_{0}, relaid_{0};
     std::atomic<double> worst_leak_{0};  // a NaN stays
 };
 

@@ -83,6 +83,10 @@ public:
     void done(const Stack& stack) const {
         const std::size_t results = op_.schema().returns().size();
         adapter_.coverage.op(census_dtype(stack, results, first_));
+        if (site_.phase != Phase::forward && site_.phase != Phase::backward && adapter_.ledger.sampled())
+            for (std::size_t i = 0; i < results; ++i)
+                for_each_tensor(stack[stack.size() - results + i],
+                                [&](const at::Tensor& t) { adapter_.masters.saw(t); });
         if (!arguments_.empty() && info_.rule != Rule::collective)
             watch_results(adapter_, site_, info_, arguments_, target_was_finite_, stack, results);
         if (std::FILE* const log = op_log()) write_op_log(log);

@@ -83,8 +83,10 @@ std::unique_ptr<at::ObserverContext> node_begins(const at::RecordFunction& node)
     Adapter& a = *adapter();
     if (!a.control.armed()) return nullptr;
     try {
+        if (a.control.follows()) a.gradient_sums.node_begins(state);
         auto running = std::make_unique<RunningNode>();
         running->place = place_of(a, state, node);
+        running->place.name = node.name();
         running->outer = state.node;
         state.node = &running->place;
         try {

@@ -71,12 +71,32 @@ void put(trace::TensorRecord& r, const TensorStats& stats, const Divergence& d) 
     r.twin_abs = d.abs_y;
 }
 
-void put(trace::TensorRecord& record, const cpu::Standstill& still) {
+// Without a twin it is not known how far an element should have moved.
+void put(trace::TensorRecord& record, const cpu::Standstill& still, bool has_twin) {
     record.meant_to_move = still.meant_to_move;
     record.unmoved = still.unmoved;
-    record.below_half_ulp = still.below_half_ulp;
-    record.wanted_squares = still.wanted_squares;
-    record.moved_dot = still.moved_dot;
+    record.below_half_ulp = has_twin ? still.below_half_ulp : 0;
+    record.wanted_squares = has_twin ? still.wanted_squares : 0;
+    record.moved_dot = has_twin ? still.moved_dot : 0;
+}
+
+// Values before and after, wanted values before and after. The twin's update is the wanted one. Without a twin the
+// gradient, `twin_before`, shows which elements should move.
+template <typename Measure>
+void with_update(const at::Tensor& before, const at::Tensor& twin_before, const at::Tensor& after,
+                 const at::Tensor& twin, const Measure& measure) {
+    if (twin.defined()) return measure(before, after, twin_before, twin);
+    const at::Tensor zero = at::zeros({}, twin_before.options()).expand(twin_before.sizes());
+    measure(before, after, zero, twin_before);
+}
+
+std::optional<cpu::Standstill> standstill_of(const std::array<at::Tensor, 4>& four) {
+    cpu::TensorView views[4];
+    for (std::size_t i = 0; i < 4; ++i)
+        if (!view_for_kernels(four[i], views[i])) return std::nullopt;
+    cpu::Standstill still;
+    if (!cpu::standstill(views[0], views[1], views[2], views[3], still)) return std::nullopt;
+    return still;
 }
 
 }  // namespace
@@ -155,11 +175,17 @@ LayerId Parameters::layer_of(const at::Tensor& t) const {
     return it == owners_.end() ? 0 : it->second;
 }
 
+bool Parameters::is_parameter(const at::Tensor& t) const {
+    const std::lock_guard lock(mutex_);
+    return owners_.count(t.unsafeGetTensorImpl()) != 0;
+}
+
 std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::TensorKind wanted,
-                                                     bool hashed) const {
+                                                     bool hashed) {
     const TwinScope scope;
     const std::lock_guard lock(mutex_);
     std::vector<trace::TensorRecord> records;
+    std::vector<at::Tensor> measured_tensors;
     const auto measure_one = [&](trace::TensorKind kind, const std::string& name, const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
         at::Tensor twin;
@@ -178,6 +204,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
             kind == trace::TensorKind::parameter)
             record.hash = XXH3_64bits(t.data_ptr(), static_cast<std::size_t>(t.numel()) * t.element_size());
         records.push_back(std::move(record));
+        measured_tensors.push_back(t);
     };
     for (const Live& l : live()) {
         if (l.kind == wanted) measure_one(l.kind, l.name, l.tensor);
@@ -185,6 +212,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
         const at::Tensor gradient = gradient_of(l.tensor);
         if (gradient.defined()) measure_one(trace::TensorKind::gradient, l.name, gradient);
     }
+    if (wanted == trace::TensorKind::parameter) follow_masters(records, measured_tensors, shadows);
     return records;
 }
 
@@ -192,7 +220,10 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
 void Parameters::keep_values(ShadowMap* shadows) {
     const TwinScope scope;
     const std::lock_guard lock(mutex_);
-    for (const Live& l : live()) {
+    const std::vector<Live> all = live();
+    find_masters(all);
+    keep_masters(all, shadows);
+    for (const Live& l : all) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (!trained && l.kind != trace::TensorKind::optimizer_state) continue;
         if (shadows)
@@ -204,7 +235,14 @@ void Parameters::keep_values(ShadowMap* shadows) {
 
 void Parameters::forget_values() {
     const std::lock_guard lock(mutex_);
-    kept_.clear();
+    for (auto it = kept_.begin(); it != kept_.end();) {
+        Kept& kept = it->second;
+        const bool stays = kept.waits && !kept.waited;
+        kept.waited = stays;
+        it = stays ? std::next(it) : kept_.erase(it);
+    }
+    for (auto& [name, masters] : mastered_)
+        for (Master& master : masters) master.before.reset(), master.twin_before.reset();
 }
 
 // Averages of weights change between steps, but not in an optimizer.
@@ -225,20 +263,12 @@ void Parameters::keep(const Live& l, const at::Tensor& wanted) {
                       Kept{l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
 }
 
-// The twin's update is the wanted one. Without a twin the gradient only shows which elements should move.
-template <typename Measure>
-void Parameters::measure_standstill(const trace::TensorRecord& record, const at::Tensor& real,
-                                    const at::Tensor& twin, const Measure& measure) const {
+Parameters::Kept* Parameters::kept(const trace::TensorRecord& record) {
     const auto found = kept_.find(kind_prefix(record.kind) + record.name);
-    if (found == kept_.end()) return;
-    const Kept& kept = found->second;
-    if (twin.defined()) return measure(kept.before, real, kept.twin_before, twin);
-    const at::Tensor zero = at::zeros({}, kept.twin_before.options()).expand(kept.twin_before.sizes());
-    measure(kept.before, real, zero, kept.twin_before);
+    return found == kept_.end() ? nullptr : &found->second;
 }
 
-bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t,
-                             const at::Tensor& shadow) const {
+bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t, const at::Tensor& shadow) {
     // A device without kernels: its tensors are copied.
     const at::Tensor real = t.detach().cpu(), twin = shadow.defined() ? shadow.detach().cpu() : shadow;
     cpu::TensorView x, y;
@@ -251,32 +281,166 @@ bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t,
         return false;
     }
     put(record, stats, d);
-    measure_standstill(record, real, twin, [&](const auto&... tensors) {
-        const std::array<at::Tensor, 4> four{tensors...};
-        cpu::TensorView views[4];
-        for (std::size_t i = 0; i < 4; ++i)
-            if (!view_for_kernels(four[i], views[i])) return;
-        cpu::Standstill still;
-        if (cpu::standstill(views[0], views[1], views[2], views[3], still)) put(record, still);
+    Kept* const was = kept(record);
+    if (!was) return true;
+    with_update(was->before, was->twin_before, real, twin, [&](const auto&... tensors) {
+        const std::optional<cpu::Standstill> still = standstill_of({tensors...});
+        if (!still) return;
+        // What is written after the optimizer's step, such as a master's working copy, moves until the next measure.
+        was->waits = !was->waited &&
+                     (twin.defined() ? still->meant_to_move == 0 : still->unmoved == still->meant_to_move);
+        if (!was->waits) put(record, *still, twin.defined());
     });
     return true;
 }
 
 bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::Tensor& real,
-                                  const at::Tensor& twin) const {
+                                  const at::Tensor& twin) {
     const TensorStats* const stats = late_.statistics(real);
     const Divergence* const divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
     if (!stats || (twin.defined() && !divergence)) return false;
     const cpu::Standstill* still = nullptr;
-    measure_standstill(record, real, twin,
-                       [&](const auto&... tensors) { still = late_.standstill(tensors...); });
+    if (const Kept* const was = kept(record))
+        with_update(was->before, was->twin_before, real, twin,
+                    [&](const auto&... tensors) { still = late_.standstill(tensors...); });
     late_.then([kind = record.kind, name = record.name, stats, divergence, still](LateStep& step) {
         trace::TensorRecord* const known = step.tensor(kind, name);
         if (!known) return;
         put(*known, *stats, divergence ? *divergence : Divergence{});
-        if (still) put(*known, *still);
+        if (still) put(*known, *still, divergence != nullptr);
     });
     return true;
+}
+
+// Searches for the masters of all parameters once, then for those of parameters that stagnated without one.
+void Parameters::find_masters(const std::vector<Live>& all) {
+    std::vector<at::Tensor> low;
+    std::vector<const std::string*> names;
+    for (const Live& l : all) {
+        if (l.kind == trace::TensorKind::parameter || l.kind == trace::TensorKind::optimizer_state)
+            masters_.saw(l.tensor);
+        if (l.kind != trace::TensorKind::parameter || !Masters::can_have_one(l.tensor)) continue;
+        const auto known = mastered_.find(l.name);
+        if (known == mastered_.end() ? searched_ && suspects_.count(l.name) == 0
+                                     : holds(known->second, l.tensor))
+            continue;
+        if (refuted_.count(l.name)) continue;
+        low.push_back(l.tensor);
+        names.push_back(&l.name);
+    }
+    searched_ = true;
+    const auto found = masters_.find(low, true);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        std::vector<Master>& masters = mastered_[*names[i]];
+        // What is made anew in every step and has moved before stays under suspicion.
+        const bool moved =
+            std::any_of(masters.begin(), masters.end(), [](const Master& m) { return m.moved; });
+        masters.clear();
+        for (const Masters::Slice& slice : found[i]) masters.push_back({slice, moved});
+        if (masters.empty()) mastered_.erase(*names[i]);
+    }
+}
+
+// Whether a master that an optimizer moves still has the bits.
+bool Parameters::holds(const std::vector<Master>& masters, const at::Tensor& low) {
+    return std::any_of(masters.begin(), masters.end(), [&](const Master& master) {
+        const at::Tensor wide = master.slice.wide(), own = master.slice.of(low);
+        return master.moved && wide.defined() && own.defined() && Masters::rounds_to(wide, own);
+    });
+}
+
+void Parameters::keep_masters(const std::vector<Live>& all, ShadowMap* shadows) {
+    for (const Live& l : all) {
+        const auto known = l.kind == trace::TensorKind::parameter ? mastered_.find(l.name) : mastered_.end();
+        if (known == mastered_.end()) continue;
+        std::vector<Master>& masters = known->second;
+        const bool moved = masters.front().moved;
+        const auto is_none = [&](const Master& m) {
+            const at::Tensor wide = m.slice.wide(), own = m.slice.of(l.tensor);
+            return !wide.defined() || !own.defined() || (m.moved && !Masters::carries_more(wide, own));
+        };
+        masters.erase(std::remove_if(masters.begin(), masters.end(), is_none), masters.end());
+        if (masters.empty()) {  // its bits went back to those of the 16-bit weights
+            if (moved) refuted_.insert(l.name);
+            mastered_.erase(known);
+            continue;
+        }
+        for (Master& master : masters) {
+            const at::Tensor wide = master.slice.wide();
+            master.before = wide.clone();
+            // The first update of an exact copy arrives whether or not the copy lives on, and so tells nothing.
+            if (!shadows || !Masters::carries_more(wide, master.slice.of(l.tensor))) continue;
+            const at::Tensor twin = shadows->find(wide).shadow;
+            if (twin.defined()) master.twin_before = twin.clone();
+        }
+    }
+}
+
+void Parameters::follow_masters(std::vector<trace::TensorRecord>& records,
+                                const std::vector<at::Tensor>& measured, ShadowMap* shadows) {
+    std::vector<at::Tensor> low;
+    std::vector<trace::TensorRecord*> sought;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        trace::TensorRecord& r = records[i];
+        const auto known = mastered_.find(r.name);
+        if (known != mastered_.end() && follow_master(r, known->second, shadows)) continue;
+        if (r.unmoved <= r.meant_to_move / 4 || refuted_.count(r.name) || !Masters::can_have_one(measured[i]))
+            continue;
+        suspects_.insert(r.name);
+        low.push_back(measured[i]);
+        sought.push_back(&r);
+    }
+    const auto found = masters_.find(low, false);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        trace::TensorRecord& r = *sought[i];
+        const auto known = mastered_.find(r.name);
+        // A copy that did not move in this step is no master.
+        const auto fresh = std::find_if(found[i].begin(), found[i].end(), [&](const Masters::Slice& slice) {
+            return known == mastered_.end() ||
+                   std::none_of(known->second.begin(), known->second.end(), [&](const Master& m) {
+                       const at::Tensor wide = m.slice.wide();
+                       return wide.defined() && wide.data_ptr() == slice.wide().data_ptr();
+                   });
+        });
+        if (fresh != found[i].end()) {
+            Master master{*fresh, true};
+            if (known != mastered_.end()) {
+                master.before = known->second.front().before;
+                master.twin_before = known->second.front().twin_before;
+            }
+            put_master_figures(r, master, fresh->wide(), shadows);
+            mastered_[r.name] = {std::move(master)};
+        } else if (several_ranks_ && !mastered_.empty() && known == mastered_.end()) {
+            put(r, {}, false);  // another rank may hold its master
+        }
+    }
+}
+
+// Whether the record now has the figures of a master. What no optimizer has moved is none: a copy of the first weights
+// may lie about.
+bool Parameters::follow_master(trace::TensorRecord& r, std::vector<Master>& masters, ShadowMap* shadows) {
+    for (Master& master : masters) {
+        const at::Tensor wide = master.slice.wide();
+        if (!wide.defined()) continue;
+        if (master.before.defined()) master.moved |= !at::equal(wide, master.before);
+        if (!master.moved) continue;
+        put_master_figures(r, master, wide, shadows);
+        if (&master != &masters.front()) std::swap(master, masters.front());
+        masters.resize(1, masters.front());
+        return true;
+    }
+    return false;
+}
+
+void Parameters::put_master_figures(trace::TensorRecord& r, const Master& master, const at::Tensor& wide,
+                                    ShadowMap* shadows) {
+    put(r, {}, false);
+    r.mastered = static_cast<std::uint64_t>(master.slice.length());
+    if (!shadows || !master.twin_before.defined() || master.before.sizes() != wide.sizes()) return;
+    const at::Tensor twin = shadows->find(wide).shadow;
+    if (!twin.defined()) return;
+    if (const auto still = standstill_of({master.before, wide, master.twin_before, twin}))
+        put(r, *still, true);
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {

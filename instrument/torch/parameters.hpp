@@ -11,6 +11,7 @@
 #include "instrument/torch/compat.hpp"
 #include "instrument/torch/late.hpp"
 #include "instrument/torch/layers.hpp"
+#include "instrument/torch/masters.hpp"
 #include "instrument/torch/safetensors.hpp"
 #include "instrument/torch/shadow_map.hpp"
 #include "runtime/trace/records.hpp"
@@ -22,11 +23,12 @@ namespace mp::twin {
 // then, because most programs free their model before they exit.
 //
 // Safe from any thread: every public function takes the lock. Ops that run under it are ours (TwinScope). They take
-// no other lock of the adapter except those of the shadow map and of Late.
+// no other lock of the adapter except those of the shadow map, of Masters and of Late.
 class Parameters {
 public:
-    // `keep`: holds the tensors until the program ends.
-    Parameters(Layers& layers, Late& late, bool keep) : layers_(layers), late_(late), keep_(keep) {}
+    // `keep`: holds the tensors until the program ends. `several_ranks`: others may hold the masters of a parameter.
+    Parameters(Layers& layers, Masters& masters, Late& late, bool keep, bool several_ranks)
+        : layers_(layers), masters_(masters), late_(late), keep_(keep), several_ranks_(several_ranks) {}
 
     void add(trace::TensorKind, std::string_view name, const at::Tensor&);
     // For programs without Python: leaf tensors get names in order of their first use.
@@ -39,15 +41,17 @@ public:
 
     std::uint64_t elements() const;  // of the parameters
     // Tensors of one kind, against their twins if a shadow map is given. `hashed`: with a hash of the bytes.
-    std::vector<trace::TensorRecord> measure(ShadowMap*, trace::TensorKind, bool hashed) const;
+    std::vector<trace::TensorRecord> measure(ShadowMap*, trace::TensorKind, bool hashed);
     // Copies the 16-bit (or smaller) values that a step may move, until forget_values(). measure() then finds how much
     // did not move.
     void keep_values(ShadowMap*);
     // The same for tensors that no optimizer moves, from the end of one step to that of the next.
     void keep_untrained(ShadowMap&);
+    // Values that did not move at all stay for one more measure(): they may be written after the optimizer's step.
     void forget_values();
     // The module that owns a parameter; 0: unknown.
     LayerId layer_of(const at::Tensor&) const;
+    bool is_parameter(const at::Tensor&) const;
     std::vector<trace::DTypePlace> places() const;
     // "NAME", "grad/NAME", "optim/NAME.key" in fp32: the twin's values, or the real ones if `shadows` is null.
     std::vector<NamedTensor> values(ShadowMap* shadows) const;
@@ -67,27 +71,48 @@ private:
 
     struct Kept {
         at::Tensor before, twin_before;
+        bool waits = false;  // nothing moved, so the values stay for one more measure()
+        bool waited = false;
+    };
+    // A parameter's fp32 master. Its additional bits prove it one: an exact copy may be made anew in every step.
+    struct Master {
+        Masters::Slice slice;
+        bool moved = false;  // an optimizer has moved it
+        at::Tensor before{}, twin_before{};
     };
 
     void add_locked(trace::TensorKind, std::string_view name, const at::Tensor&);
     std::vector<Live> live() const;
     void keep(const Live&, const at::Tensor& wanted);
-    template <typename Measure>
-    void measure_standstill(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin,
-                            const Measure&) const;
+    static bool holds(const std::vector<Master>&, const at::Tensor& low);
+    void find_masters(const std::vector<Live>&);
+    void keep_masters(const std::vector<Live>&, ShadowMap*);
+    // Replaces the figures of working copies by those of their masters.
+    void follow_masters(std::vector<trace::TensorRecord>&, const std::vector<at::Tensor>& measured,
+                        ShadowMap*);
+    static bool follow_master(trace::TensorRecord&, std::vector<Master>&, ShadowMap*);
+    static void put_master_figures(trace::TensorRecord&, const Master&, const at::Tensor& wide, ShadowMap*);
+    Kept* kept(const trace::TensorRecord&);
     // The record of one tensor; false if it has none. On a device the figures come when the step is complete.
-    bool put_figures(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
-    bool put_figures_late(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin) const;
+    bool put_figures(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin);
+    bool put_figures_late(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin);
 
     Layers& layers_;
+    Masters& masters_;
     Late& late_;
     const bool keep_;
+    const bool several_ranks_;
     mutable std::mutex mutex_;
     std::vector<Named> named_;
     std::unordered_map<std::string, std::size_t> by_name_;  // kind prefix + name
     std::unordered_set<const c10::StorageImpl*> leaves_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
     std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
+    // By name of the parameter. Several may have its bits; the one that an optimizer moves is its master.
+    std::unordered_map<std::string, std::vector<Master>> mastered_;
+    std::unordered_set<std::string> suspects_;  // parameters that stagnated and have no known master
+    std::unordered_set<std::string> refuted_;   // parameters whose fp32 copy is made anew in every step
+    bool searched_ = false;                     // for the masters of all parameters
 };
 
 }  // namespace mp::twin

@@ -13,6 +13,7 @@
 #include "instrument/torch/layers.hpp"
 #include "instrument/torch/ledger.hpp"
 #include "instrument/torch/losses.hpp"
+#include "instrument/torch/masters.hpp"
 #include "instrument/torch/notes.hpp"
 #include "instrument/torch/parameters.hpp"
 #include "instrument/torch/pool.hpp"
@@ -24,8 +25,8 @@ namespace mp::twin {
 
 // The state of the adapter of a process, one object per kind of data. A part refers only to parts above it, and each
 // is safe from any thread by itself. The locks of the parts are leaves: no part calls another one under its own lock,
-// with three exceptions, all downwards. Parameters ask the shadow map, the shadow map takes blocks from the pool, and
-// CallPaths interns names of layers.
+// with three exceptions, all downwards. Parameters ask the shadow map and Masters, the shadow map takes blocks from the
+// pool, and CallPaths interns names of layers.
 struct Parts {
     Parts(trace::Options options, trace::Identity identity, bool has_python)
         : control(std::move(options), std::move(identity), has_python) {}
@@ -43,10 +44,12 @@ struct Parts {
     CallPaths call_paths{layers};
     Ledger ledger{layers, sources};
     Late late{make_device()};
-    ShadowMap shadows;
+    ShadowMap shadows{coverage};
     Losses losses{control, shadows, late};
-    Parameters parameters{layers, late,
-                          !control.options().save_twin.empty() || !control.options().save_real.empty()};
+    Masters masters;
+    Parameters parameters{layers, masters, late,
+                          !control.options().save_twin.empty() || !control.options().save_real.empty(),
+                          control.identity().world_size > 1};
 };
 
 }  // namespace mp::twin

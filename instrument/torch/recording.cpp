@@ -90,7 +90,7 @@ bool Recording::open() {
 void Recording::step(const trace::StepRecord& record) {
     if (!open()) return;
     owned_->step(record);
-    ++steps_;
+    steps_ += record.optimizer != trace::kNoOptimizer;
 }
 
 void Recording::note(const trace::NoteRecord& record) {

@@ -34,6 +34,14 @@ at::Generator generator_of(const Call& call) {
     return at::globalContext().defaultGenerator(device);
 }
 
+// How many autograd nodes the op has made: they keep what their backward reads.
+std::size_t nodes_made(const Call& call) {
+    bool gradients = false;
+    for (const IValue& value : call.real)
+        for_each_tensor(value, [&](const at::Tensor& t) { gradients |= t.requires_grad(); });
+    return gradients && at::GradMode::is_enabled() ? 1 : 0;
+}
+
 // get_state and set_state require the caller to hold the generator's lock.
 at::Tensor state_of(at::Generator& generator) {
     const std::lock_guard<std::mutex> lock(generator.mutex());
@@ -134,8 +142,25 @@ void Twin::follow_real(Call& call) {
     }
 }
 
-// Values picked by indices: by default the program's indices pick from the twin's values, so that both runs use the
-// same tokens and experts. With free integers the twin uses its own indices.
+// The values at the program's indices.
+at::Tensor Twin::picked(const Call& call) {
+    const at::Tensor input = call.shadow[0].toTensor();
+    at::Tensor indices = result(call, 1).toTensor();
+    if (call.info.base.find("pool") != std::string::npos) {
+        const std::int64_t spatial = call.info.base.find("3d") != std::string::npos ? 3 : 2;
+        return input.flatten(-spatial).gather(-1, indices.flatten(-spatial)).view(indices.sizes());
+    }
+    if (input.dim() == 0) return input.clone();
+    const IValue* const dim_value = argument(call, "dim");
+    const std::int64_t dim = dim_value && dim_value->isInt() ? dim_value->toInt() : -1;
+    const bool dropped = indices.dim() < input.dim();
+    const at::Tensor values = input.gather(dim, dropped ? indices.unsqueeze(dim) : indices);
+    return dropped ? values.squeeze(dim) : values;
+}
+
+// Values chosen by indices. Where the program can read the indices, they pick from the twin's values too, so that both
+// runs use the same tokens and experts. Where it cannot, as in max_pool2d or x.max(1)[0], the twin chooses for itself.
+// Which of the two it is shows when the values are read first. With free integers the twin always chooses.
 void Twin::by_index(Call& call) {
     const bool pairs = call.op.schema().returns().size() == 2 && !call.info.writes;
     if (parts_.control.local() || parts_.control.options().free_ints || !pairs || rule_disabled("locked"))
@@ -147,29 +172,20 @@ void Twin::by_index(Call& call) {
         lose_results(call);
         return parts_.coverage.unshadowed(call.info.name, call.why_not, bytes);
     }
+    Stack own;
+    if (!run_shadow(call, own)) return;
     try {
         const TwinScope scope;
-        const at::Tensor input = call.shadow[0].toTensor();
-        at::Tensor indices = result(call, 1).toTensor();
-        at::Tensor values;
-        if (call.info.base.find("pool") != std::string::npos) {
-            const std::int64_t spatial = call.info.base.find("3d") != std::string::npos ? 3 : 2;
-            values = input.flatten(-spatial).gather(-1, indices.flatten(-spatial)).view(indices.sizes());
-        } else {
-            const IValue* dim_value = argument(call, "dim");
-            const std::int64_t dim = dim_value && dim_value->isInt() ? dim_value->toInt() : -1;
-            const bool dropped = indices.dim() < input.dim();
-            if (dropped) indices = indices.unsqueeze(dim);
-            values = input.dim() == 0 ? input.clone() : input.gather(dim, indices);
-            if (dropped) values = values.squeeze(dim);
-        }
-        bind_tensor(call, result(call, 0).toTensor(), values);
-        // Runs the twin's own choice only to count that it differs.
-        Stack own(call.shadow.begin(), call.shadow.end());
-        call.op.callBoxed(&own);
+        const at::Tensor values = result(call, 0).toTensor(), indices = result(call, 1).toTensor();
         const at::Tensor chosen = own[1].toTensor();
-        const at::Tensor real_indices = result(call, 1).toTensor();
-        if (chosen.sizes() == real_indices.sizes()) count_flips(real_indices, chosen);
+        if (chosen.sizes() != indices.sizes() || !carries_floats(values) || !count_flips(indices, chosen)) {
+            bind_results(call, own);
+        } else {
+            bind_tensor(call, values, picked(call));
+            if (!rule_disabled("choice"))
+                parts_.shadows.offer(values, indices,
+                                     {own[0].toTensor(), chosen, call.info, nodes_made(call)});
+        }
         parts_.coverage.shadowed(bytes);
     } catch (const std::exception& e) {
         parts_.coverage.failed(call.info.name, e.what(), bytes);

@@ -17,8 +17,15 @@ bool has_local(const Call& call) {
 }
 
 bool changes_in_place(const OpInfo& info) {
-    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "lerp", "addcmul", "addcdiv"};
+    static constexpr std::string_view kNames[] = {"add",  "sub",     "mul",    "_foreach_mul",
+                                                  "lerp", "addcmul", "addcdiv"};
     return std::find(std::begin(kNames), std::end(kNames), info.base) != std::end(kNames);
+}
+
+// In an optimizer a product decays weights or averages, which are told apart: only weights are counted.
+bool counts_absorption(const Parts& parts, const OpInfo& info, const Site& site, const at::Tensor& target) {
+    if (site.phase != Phase::optimizer || (info.base != "mul" && info.base != "_foreach_mul")) return true;
+    return parts.parameters.is_parameter(target);
 }
 
 bool is_sum(const OpInfo& info) { return !info.writes && (info.base == "add" || info.base == "sub"); }
@@ -85,7 +92,7 @@ void Sample::finish(Call& call, const Stack& results) {
     const Site& site = thread_state().site;
     for (const Target& t : targets_)
         for (const Call::Pair& pair : call.written_floats)
-            if (pair.real.is_same(t.real))
+            if (pair.real.is_same(t.real) && counts_absorption(parts_, call.info, site, t.real))
                 measure_absorption(parts_, site, call.info, t.before, t.real, t.twin_before, pair.shadow);
 }
 

@@ -1,5 +1,6 @@
 #include "instrument/torch/shadow_arguments.hpp"
 
+#include <cctype>
 #include <stdexcept>
 
 #include "instrument/torch/tensors.hpp"
@@ -11,6 +12,31 @@ namespace {
 
 bool is_wrapped_number(const at::Tensor& t) {
     return t.unsafeGetTensorImpl()->is_wrapped_number() && !rule_disabled("wrapped_number");
+}
+
+// Whether the name of an autograd node is that of an op's backward: "MaxPool2DWithIndicesBackward0" of
+// "max_pool2d_with_indices".
+bool names_backward_of(std::string_view node, std::string_view base) {
+    std::size_t at = 0;
+    for (const char c : base) {
+        if (c == '_') continue;
+        if (at == node.size() || std::tolower(static_cast<unsigned char>(node[at])) != c) return false;
+        ++at;
+    }
+    return node.substr(at).starts_with("Backward");
+}
+
+// Whether an op that runs now belongs to the backward of `maker`.
+bool in_backward_of(const OpInfo& maker, const OpInfo& op) {
+    if (rule_disabled("own_backward")) return false;
+    const NodePlace* const node = thread_state().node;
+    return (node && names_backward_of(node->name, maker.base)) || op.base == maker.base + "_backward";
+}
+
+// Bytes without a meaning of their own, laid out for the dtype of the op that filled them.
+bool is_workspace(const ShadowMap::Lookup& found) {
+    return found.shadow.defined() && found.shadow.scalar_type() == at::kByte &&
+           found.maker->traits.has(Trait::own_integers);
 }
 
 IValue low_precision_to_fp32(const IValue& dtype) {
@@ -117,6 +143,8 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     } else {
         const ShadowMap::Lookup found = shadows_.find(t);
         shadow = found.shadow;
+        if (found.changed_source.defined()) call.outdated.push_back({t, found.changed_source});
+        if (found.decider) coverage_.decision(found.decider->name);
         if (!shadow.defined()) {
             shadow = shadows_.seed(t, argument.overwrite);
             // Writes of a whole tensor need no history. All other tensors start from the program's values.
@@ -133,14 +161,37 @@ at::Tensor ShadowArguments::shadow_of_float(Call& call, const Argument& argument
     return shadow;
 }
 
+// The twin's op made other integers than the program's. Its own backward reads them, as an fp32 run would; the fp32 op
+// on real inputs reads the real ones where it can. For every other op they are a decision of the program.
+at::Tensor ShadowArguments::own_integers(Call& call, const at::Tensor& t, const ShadowMap::Lookup& found) {
+    const bool same_size = found.shadow.defined() && found.shadow.sizes() == t.sizes() &&
+                           found.shadow.scalar_type() == t.scalar_type();
+    const bool reads_own =
+        found.maker->traits.has(Trait::own_integers) || in_backward_of(*found.maker, call.info);
+    if (found.shadow.defined() && reads_own && !(same_size && call.local)) return found.shadow;
+    if (same_size) {
+        if (!call.local) coverage_.decision(found.maker->name);
+        return t;
+    }
+    // A kernel that reads the program's would run over their end.
+    call.possible = false;
+    call.why_not = "an integer argument has another size in fp32";
+    return t;
+}
+
 at::Tensor ShadowArguments::shadow_of_integer(Call& call, const Argument& argument, const at::Tensor& t) {
     if (call.bytes && t.scalar_type() == at::kByte) {
         if (argument.write) call.written_floats.push_back({t, t});
         return shadows_.lanes(t, true);
     }
-    if (call.local) return argument.write ? t.clone() : t;
     const ShadowMap::Lookup found = shadows_.find(t);
+    if (argument.write && found.maker && found.found != ShadowMap::Found::hit)
+        shadows_.forget_integers(t);
+    else if (found.found == ShadowMap::Found::own)
+        return own_integers(call, t, found);
+    if (call.local) return argument.write ? t.clone() : is_workspace(found) ? found.shadow : t;
     if (argument.real_mask && !control_.options().free_ints) return t;
+    if (found.maker && !found.shadow.defined()) coverage_.decision(found.maker->name);
     if (found.shadow.defined()) {
         if (argument.write) call.written_integers.push_back({t, found.shadow});
         return found.shadow;

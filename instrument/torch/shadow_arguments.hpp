@@ -25,6 +25,7 @@ private:
     at::Tensor convert_tensor(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_float(Call&, const Argument&, const at::Tensor&);
     at::Tensor shadow_of_integer(Call&, const Argument&, const at::Tensor&);
+    at::Tensor own_integers(Call&, const at::Tensor&, const ShadowMap::Lookup&);
     bool moves_floats_as_bytes(const Call&);
     bool computed_outside(ShadowMap::Found, const Argument&, const at::Tensor&) const;
 

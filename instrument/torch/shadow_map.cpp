@@ -68,7 +68,25 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
            a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
+// Whether the strides differ in a dimension that has several elements.
+bool has_other_order(const at::Tensor& a, const at::Tensor& b) {
+    for (std::int64_t d = 0; d < a.dim(); ++d)
+        if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return true;
+    return false;
+}
+
 }  // namespace
+
+struct ShadowMap::Offer {
+    c10::weak_intrusive_ptr<c10::TensorImpl> indices;
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // of the indices
+    std::size_t saved;
+    const OpInfo* maker;
+    c10::Storage values;  // the twin's choice, laid out as the shadow
+};
+
+ShadowMap::ShadowMap(CoverageCounters& coverage) : coverage_(coverage) {}
+ShadowMap::~ShadowMap() = default;
 
 ShadowMap::Shadow* ShadowMap::entry(const at::Tensor& real) {
     const auto it = shadows_.find(real.storage().unsafeGetStorageImpl());
@@ -91,10 +109,16 @@ ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
         if (newest_) newest_->newer = &it->second;
         newest_ = &it->second;
     }
-    it->second.real_bytes = storage_bytes(real);
-    it->second.fingerprint_known = false;
-    it->second.view.reset();
-    return it->second;
+    Shadow& made = it->second;
+    made.real_bytes = storage_bytes(real);
+    ++made.writes;
+    made.source.reset();
+    made.fingerprint_known = false;
+    made.view.reset();
+    made.maker = nullptr;
+    made.other.reset();
+    made.offer.reset();
+    return made;
 }
 
 void ShadowMap::lose(Shadow& shadow) {
@@ -166,6 +190,8 @@ ShadowMap::Lookup ShadowMap::find(const at::Tensor& real) {
 ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
     Shadow* shadow = entry(real);
     if (!shadow) return {};
+    if (shadow->maker) return look_up_integers(*shadow, real);
+    const OpInfo* const decider = shadow->offer ? settle(*shadow) : nullptr;
     if (!shadow->memory) return {{}, shadow->left ? Found::stale : Found::lost};
     if (shadow->left || stale(*shadow, real)) {
         lose(*shadow);
@@ -180,7 +206,44 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
         // The memory is now read as another type. For integers the real values are used.
         return {{}, is_float ? Found::lost : Found::unknown};
     }
-    return {view(*shadow, real), Found::hit};
+    const at::Tensor source = shadow->source ? follow_source(*shadow, real) : at::Tensor();
+    return {.shadow = view(*shadow, real), .found = Found::hit, .decider = decider, .changed_source = source};
+}
+
+void ShadowMap::is_cast_of(const at::Tensor& copy, const at::Tensor& source) {
+    const std::lock_guard lock(mutex_);
+    Shadow* const from = entry(source);
+    Shadow* const made = entry(copy);
+    if (!from || !made || !made->memory) return;
+    made->source.emplace(source.getIntrusivePtr());
+    made->source_writes = from->writes;
+}
+
+// Returns the source if it was written. A backward reads the values of its forward, whoever wrote the source since.
+at::Tensor ShadowMap::follow_source(Shadow& copy, const at::Tensor& real) {
+    auto held = copy.source->lock();
+    if (!held) {
+        copy.source.reset();
+        return {};
+    }
+    const at::Tensor source(std::move(held));
+    if (thread_state().autograd_depth > 0 ||
+        static_cast<std::size_t>(source.numel()) * component_bytes(real.scalar_type()) != copy.real_bytes)
+        return {};
+    Shadow* const from = entry(source);
+    if (!from || !from->memory || from->writes == copy.source_writes) return {};
+    copy.source_writes = from->writes;
+    flat(copy).as_strided(source.sizes(), source.strides(), 0).copy_(view(*from, source));
+    return source;
+}
+
+ShadowMap::Lookup ShadowMap::look_up_integers(Shadow& shadow, const at::Tensor& real) {
+    if (real.scalar_type() != shadow.type) return {};  // read as another type: the real values are used
+    if (shadow.other_size)
+        return {covers_storage(real) ? shadow.other : at::Tensor(), Found::own, shadow.maker};
+    if (shadow.readers == Readers::nobody) return {{}, Found::unknown, shadow.maker};
+    const Found found = shadow.readers == Readers::everyone ? Found::hit : Found::own;
+    return {view(shadow, real), found, shadow.maker};
 }
 
 at::Tensor ShadowMap::seed(const at::Tensor& real, bool overwritten) {
@@ -218,10 +281,61 @@ void ShadowMap::bind(const at::Tensor& real, const at::Tensor& shadow) {
         if (carries_floats(real)) set_fingerprint(made, real, false);
         return;
     }
+    if (carries_floats(real) && has_other_order(real, shadow)) coverage_.relaid();
     const Lookup found = look_up(real);
     (found.shadow.defined() ? found.shadow : seed_locked(real, true)).copy_(shadow);
     Shadow* const filled = carries_floats(real) ? entry(real) : nullptr;
     if (filled) set_fingerprint(*filled, real, false);
+}
+
+void ShadowMap::bind_integers(const at::Tensor& real, const at::Tensor& twin, const OpInfo& maker,
+                              Readers readers) {
+    bind(real, twin);
+    const std::lock_guard lock(mutex_);
+    Shadow& shadow = *entry(real);
+    shadow.maker = &maker;
+    shadow.readers = readers;
+    shadow.other_size = false;
+}
+
+void ShadowMap::bind_others(const at::Tensor& real, const at::Tensor& twin, const OpInfo& maker) {
+    const std::lock_guard lock(mutex_);
+    Shadow& shadow = make(real);
+    lose(shadow);
+    shadow.type = real.scalar_type();
+    shadow.maker = &maker;
+    shadow.other_size = true;
+    shadow.other = twin;
+}
+
+void ShadowMap::offer(const at::Tensor& values, const at::Tensor& indices, const Choice& choice) {
+    bind_integers(indices, choice.indices, choice.maker, Readers::nobody);
+    const std::lock_guard lock(mutex_);
+    Shadow* const shadow = entry(values);
+    if (!shadow || !shadow->memory || !covers_storage(values)) return;
+    const at::Tensor own = allocate(values, shadow->type, shadow->real_bytes / shadow->lane_bytes);
+    view_like(values, own.storage(), twin_dtype(values.scalar_type())).copy_(choice.values);
+    const auto storage =
+        c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(indices.storage().unsafeGetStorageImpl());
+    shadow->offer = std::make_unique<Offer>(Offer{
+        c10::weak_intrusive_ptr<c10::TensorImpl>(indices.getIntrusivePtr()),
+        c10::weak_intrusive_ptr<c10::StorageImpl>(storage), choice.saved, &choice.maker, own.storage()});
+}
+
+const OpInfo* ShadowMap::settle(Shadow& values) {
+    const std::unique_ptr<Offer> offer = std::move(values.offer);
+    if (is_held(offer->indices, offer->saved)) return offer->maker;
+    values.memory = offer->values;
+    values.view.reset();
+    const auto indices = shadows_.find(offer->storage._unsafe_get_target());
+    if (indices != shadows_.end() && indices->second.maker == offer->maker)
+        indices->second.readers = Readers::own_backward;
+    return nullptr;
+}
+
+void ShadowMap::forget_integers(const at::Tensor& real) {
+    const std::lock_guard lock(mutex_);
+    if (Shadow* const shadow = entry(real)) erase(*shadow);
 }
 
 void ShadowMap::lose(const at::Tensor& real) {
@@ -245,7 +359,11 @@ void ShadowMap::lose_floats(const at::Tensor& real) {
 bool ShadowMap::written(const at::Tensor& real, bool later) {
     const std::lock_guard lock(mutex_);
     Shadow* const shadow = entry(real);
-    if (shadow) set_fingerprint(*shadow, real, later);
+    if (shadow) {
+        ++shadow->writes;
+        shadow->source.reset();
+        set_fingerprint(*shadow, real, later);
+    }
     return shadow && shadow->memory;
 }
 

@@ -19,11 +19,12 @@ struct Site {
     std::uint64_t address = 0;  // of the call in a C++ program; 0: unknown
 };
 
-// The layer of an autograd node.
+// An autograd node that runs, and its layer.
 struct NodePlace {
     LayerId layer = 0;
     bool guessed = false;
     std::size_t layer_depth = 0;  // of this thread's layers when the node began
+    const char* name = "";        // "MaxPool2DWithIndicesBackward0"; valid while the node runs
 };
 
 }  // namespace mp::twin

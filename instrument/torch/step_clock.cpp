@@ -65,6 +65,13 @@ void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double 
 void StepClock::finish() {
     const std::lock_guard lock(mutex_);
     parts_.late.finish([this](trace::StepRecord& complete) { write(complete); });
+    // Checkpoints after the last step, in a record of no optimizer.
+    trace::StepRecord rest;
+    rest.places = tensors_.take_checkpoints();
+    if (rest.places.empty()) return;
+    rest.step = Step{std::max<std::int64_t>(parts_.now.number - 1, 0)};
+    rest.optimizer = trace::kNoOptimizer;
+    parts_.recording.step(rest);
 }
 
 void StepClock::write(trace::StepRecord& step) {

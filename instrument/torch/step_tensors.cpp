@@ -69,12 +69,13 @@ void StepTensors::place(trace::DTypePlace place) {
     checkpoints_.push_back(std::move(place));
 }
 
+std::vector<trace::DTypePlace> StepTensors::take_checkpoints() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(checkpoints_, {});
+}
+
 void StepTensors::take_places(trace::StepRecord& step) {
-    std::vector<trace::DTypePlace> checkpoints;
-    {
-        const std::lock_guard lock(mutex_);
-        checkpoints.swap(checkpoints_);
-    }
+    std::vector<trace::DTypePlace> checkpoints = take_checkpoints();
     if (!step.sampled && checkpoints.empty()) return;
     step.places = parts_.parameters.places();
     append(step.places, std::move(checkpoints));

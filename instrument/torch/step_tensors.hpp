@@ -35,6 +35,8 @@ public:
 
     // Adds a dtype that the adapter cannot see itself: that of a checkpoint's tensors.
     void place(trace::DTypePlace);
+    // The places of checkpoints since the last record. Empty if there are none.
+    std::vector<trace::DTypePlace> take_checkpoints();
     // The dtypes of named tensors and checkpoints, as they are now.
     void take_places(trace::StepRecord&);
     // Adds those of ops and collectives. Drops all if they are as in the record before. The record is complete.

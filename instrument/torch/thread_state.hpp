@@ -25,12 +25,14 @@ struct ThreadState {
     bool known = false;      // whether `belongs` was decided
     bool belongs = false;    // the main thread, or a thread that runs Python code
 
-    Site site;                         // of the op of the program that this thread is in
-    const NodePlace* node = nullptr;   // of the innermost autograd node that runs; null outside a backward
-    LayerId last_node_layer = 0;       // of the last autograd node that has a number
-    std::int64_t last_node = -1;       // number of the last autograd node, AccumulateGrad left out
-    LayersOfThread* layers = nullptr;  // null until the thread asks for its layers
-    Boundary* boundary = nullptr;      // the last result of the layer that runs
+    Site site;                          // of the op of the program that this thread is in
+    const NodePlace* node = nullptr;    // of the innermost autograd node that runs; null outside a backward
+    LayerId last_node_layer = 0;        // of the last autograd node that has a number
+    std::int64_t last_node = -1;        // number of the last autograd node, AccumulateGrad left out
+    const void* backward = nullptr;     // whose node was the last to begin; it may have ended
+    std::uint64_t backwards_ended = 0;  // at that time
+    LayersOfThread* layers = nullptr;   // null until the thread asks for its layers
+    Boundary* boundary = nullptr;       // the last result of the layer that runs
 };
 static_assert(std::is_trivially_destructible_v<ThreadState>);
 

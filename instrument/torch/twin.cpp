@@ -1,5 +1,7 @@
 #include "instrument/torch/twin.hpp"
 
+#include <ATen/autocast_mode.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -19,6 +21,23 @@ bool only_views(const Call& call, const Stack& stack, std::size_t results) {
         for_each_tensor(stack[stack.size() - results + i],
                         [&](const at::Tensor& t) { all &= shares_memory(call, t); });
     return all;
+}
+
+// Whether this is a cast of a weight whose result autocast keeps until its outermost region ends. Then later ops read
+// it instead of the weight. While autocast runs an op, its dispatch key is excluded. Called outside a TwinScope.
+bool is_kept_by_autocast(const Call& call) {
+    if (call.info.base != "copy" || rule_disabled("cast_source")) return false;
+    const at::Tensor& copy = call.real[0].toTensor();
+    const at::Tensor& source = call.real[1].toTensor();
+    if (!has_plain_memory(source) || !has_plain_memory(copy)) return false;
+    if (source.scalar_type() != at::kFloat || !is_low_precision(copy.scalar_type())) return false;
+    if (!source.requires_grad() || !source.is_leaf() || source.is_view()) return false;
+    const auto key = source.is_cpu() ? c10::DispatchKey::AutocastCPU : c10::DispatchKey::AutocastCUDA;
+    if (!at::autocast::is_autocast_cache_enabled() || !c10::impl::tls_is_dispatch_key_excluded(key))
+        return false;
+    const int regions = at::autocast::increment_nesting() - 1;
+    at::autocast::decrement_nesting();
+    return regions > 0 && copy.strides() == source.strides() && copy.storage_offset() == 0;
 }
 
 // The first line of a torch error: the rest is a C++ stack trace.
@@ -47,6 +66,7 @@ void Twin::run(const OpInfo& info, const c10::OperatorHandle& op, c10::DispatchK
     try {
         take_arguments(call);
         follow(call);
+        if (!call.outdated.empty()) report_outdated(call);
     } catch (const std::exception& e) {
         if (call.state == Call::Real::running) throw;
         parts_.faults.internal(info.name, first_line(e));
@@ -148,7 +168,7 @@ void Twin::after_writes(Call& call) {
         else
             parts_.shadows.lose(pair.real);
     }
-    for (const Call::Pair& pair : call.written_integers) compare_integers(pair.real, pair.shadow);
+    for (const Call::Pair& pair : call.written_integers) keep_integers(call, pair.real, pair.shadow);
 }
 
 void Twin::lose_results(Call& call) {
@@ -189,7 +209,7 @@ void Twin::bind_tensor(Call& call, const at::Tensor& real, const at::Tensor& sha
             parts_.shadows.written(real);
             return;
         }
-        return compare_integers(real, shadow);
+        return keep_integers(call, real, shadow);
     }
     if (!shadow.defined() || shadow.sizes() != real.sizes()) {
         parts_.shadows.lose(real);
@@ -213,20 +233,42 @@ bool Twin::count_flips(const at::Tensor& real, const at::Tensor& twin) {
     return true;
 }
 
-// Booleans that differ follow the twin. Indices follow the program, because they decide which samples, experts or
-// tokens the rest of the step uses; with free integers they follow the twin too.
-void Twin::compare_integers(const at::Tensor& real, const at::Tensor& shadow) {
-    if (!shadow.defined() || shadow.scalar_type() != real.scalar_type() || shadow.sizes() != real.sizes())
-        return;
+// Booleans that differ follow the twin, and so do integers that belong to other results. Other integers follow the
+// program, because they decide which samples, experts or tokens the rest of the step uses; the backward of the op that
+// made them reads the twin's. With free integers all of them follow the twin.
+void Twin::keep_integers(const Call& call, const at::Tensor& real, const at::Tensor& twin) {
+    using Readers = ShadowMap::Readers;
     if (rule_disabled("integer")) return;
-    if (!count_flips(real, shadow)) return;
-    if (real.scalar_type() == at::kBool || parts_.control.options().free_ints)
-        parts_.shadows.bind(real, shadow);
+    if (!twin.defined() || twin.scalar_type() != real.scalar_type() || twin.sizes() != real.sizes())
+        return parts_.shadows.bind_others(real, twin, call.info);
+    const bool own = call.info.traits.has(Trait::own_integers);
+    if (call.local && !(own && real.scalar_type() == at::kByte)) return;
+    if (!call.local && !count_flips(real, twin)) return;
+    const bool everyone = own || real.scalar_type() == at::kBool || parts_.control.options().free_ints;
+    parts_.shadows.bind_integers(real, twin, call.info, everyone ? Readers::everyone : Readers::own_backward);
+}
+
+void Twin::remember_cast(const Call& call) {
+    parts_.shadows.is_cast_of(call.real[0].toTensor(), call.real[1].toTensor());
+}
+
+// A copy is outdated only if the weight would be cast to other bits now: sharded weights are written again with the
+// same values.
+void Twin::report_outdated(const Call& call) {
+    const TwinScope scope;
+    for (const auto& [copy, source, apart] : call.outdated) {
+        const at::Tensor whole = copy.as_strided(source.sizes(), source.strides(), 0);
+        if (at::equal(whole, source.detach().to(copy.scalar_type()))) continue;
+        const LayerId owner = parts_.parameters.layer_of(source);
+        parts_.notes.say(trace::NoteKind::outdated_copy,
+                         parts_.layers.name(owner ? owner : thread_state().site.layer));
+    }
 }
 
 void Twin::measure_local(Call& call, const Stack& results) {
     const TwinScope scope;
     const auto compare = [&](const at::Tensor& real, const at::Tensor& twin) {
+        if (has_plain_memory(real) && !carries_floats(real)) return keep_integers(call, real, twin);
         if (real.defined() && twin.defined() && has_plain_memory(real) && carries_floats(real) &&
             real.sizes() == twin.sizes() && !c10::isComplexType(real.scalar_type()))
             measure_result(parts_, thread_state().site, call.info, call, {real, {}, twin});
@@ -300,6 +342,7 @@ void Twin::generic(Call& call) {
         if (sampled) prepare_sample(call, sample);
     }
     run_real(call);
+    const bool kept = is_kept_by_autocast(call);
     const TwinScope scope;
     if (!call.info.writes) {
         if (only_views(call, *call.stack, results)) return;
@@ -316,6 +359,7 @@ void Twin::generic(Call& call) {
     if (call.local) return measure_local(call, shadow);
     bind_results(call, shadow);
     after_writes(call);
+    if (kept) remember_cast(call);
     parts_.coverage.shadowed(bytes);
     measure(call, shadow, sample);
     if (!call.info.writes || call.bytes) return;

@@ -45,6 +45,7 @@ private:
     void unscale(Call&);
     void follow_real(Call&);
     void by_index(Call&);
+    at::Tensor picked(const Call&);
     void no_shadow(Call&);
     void leak(Call&);
     void collective(Call&);
@@ -58,7 +59,9 @@ private:
     void bind_result(Call&, const IValue& real, const IValue& shadow);
     void bind_tensor(Call&, const at::Tensor& real, const at::Tensor& shadow);
     bool count_flips(const at::Tensor& real, const at::Tensor& twin);
-    void compare_integers(const at::Tensor& real, const at::Tensor& shadow);
+    void remember_cast(const Call&);
+    void report_outdated(const Call&);
+    void keep_integers(const Call&, const at::Tensor& real, const at::Tensor& twin);
     void measure_local(Call&, const Stack& results);
     void prepare_sample(Call&, Sample&);
     void look_at_targets(Call&) const;

@@ -84,7 +84,7 @@ void Partial::step(const StepRecord& s) {
 void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& list) {
     const StepRecord& s = rows.record;
     RankFacts& f = facts_.facts;
-    ++f.steps;
+    f.steps += s.optimizer != kNoOptimizer;
     f.last_step = std::max(f.last_step, s.step);
     if (__builtin_add_overflow(wall_ns_, s.wall_ns, &wall_ns_)) wall_ns_ = 0;
     if (!first_step_.known()) first_step_ = s.step;

@@ -70,6 +70,7 @@ bool TableMaker::add(std::size_t row, const TensorRecord& r, std::string name, S
 
 void TableMaker::step(const StepRows& rows, const NameList& names) {
     const StepRecord& s = rows.record;
+    if (s.optimizer == kNoOptimizer) return;
     made_->coverage.add(s.coverage, made_->counts.steps == 0 || s.step == made_->counts.first_step);
     made_->counts.add(s);
     bool whole = fits(sizeof(StepRow) + s.losses.size() * sizeof(LossRecord));

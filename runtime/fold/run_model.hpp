@@ -81,9 +81,10 @@ struct TensorSum {
     double wanted_squares = 0, moved_dot = 0;
     // Over sampled steps, as the sums of OpRecord are.
     double sampled_error_squares = 0, sampled_twin_squares = 0;
-    std::uint64_t samples = 0;  // records with meant_to_move > 0
-    std::uint64_t frozen = 0;   // of those, nothing moved at all
-    Step first_stagnant;        // first sample with more than half of its elements unmoved; unknown: none
+    std::uint64_t mastered = 0;  // elements that were the rounding of an fp32 master, over sampled steps
+    std::uint64_t samples = 0;   // records with meant_to_move > 0
+    std::uint64_t frozen = 0;    // of those, nothing moved at all
+    Step first_stagnant;         // first sample with more than half of its elements unmoved; unknown: none
     std::uint64_t hash_mismatches = 0;  // sampled steps on which ranks hold different bytes of the same size
     Place first_mismatch;
     // Sampled steps on which several ranks hold this size and the twins of all of them agree, and of those, the ones

@@ -54,6 +54,7 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
         state.sampled[1].add(r.twin_squares);
     }
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
+    s.mastered += r.mastered;
     if (r.meant_to_move) {
         s.meant_to_move += r.meant_to_move;
         s.unmoved += r.unmoved;
@@ -125,6 +126,7 @@ void TensorTable::merge_state(State& into, const State& other) {
         into.moved[i].add(other.moved[i]);
         into.sampled[i].add(other.sampled[i]);
     }
+    s.mastered += o.mastered;
     s.samples += o.samples;
     s.frozen += o.frozen;
     keep_earliest(s.first_stagnant, o.first_stagnant);

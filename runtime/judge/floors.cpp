@@ -43,6 +43,7 @@ bool is_sum_step(std::string_view op) { return traits_of_recorded(op).has(Trait:
 bool is_fill(std::string_view op) { return traits_of_recorded(op).has(Trait::writes_constants); }
 bool may_add_by_index(std::string_view op) { return traits_of_recorded(op).has(Trait::adds_by_index); }
 bool is_matrix_product(std::string_view op) { return traits_of_recorded(op).has(Trait::product); }
+bool is_whole_layer(std::string_view op) { return traits_of_recorded(op).has(Trait::whole_layer); }
 bool is_norm(std::string_view op) { return traits_of_recorded(op).has(Trait::norm); }
 
 double relative(double error_squares, double squares) {

@@ -24,7 +24,8 @@ bool is_sum_step(std::string_view op);       // add, sub and their in-place form
 bool is_fill(std::string_view op);           // writes constants, as masks do
 bool may_add_by_index(std::string_view op);  // index_put with accumulate=True, scatter with reduce="add"
 bool is_matrix_product(std::string_view op);
-bool is_norm(std::string_view op);  // batch_norm, layer_norm, group_norm, rms_norm ...
+bool is_whole_layer(std::string_view op);  // one kernel that rounds many times
+bool is_norm(std::string_view op);         // batch_norm, layer_norm, group_norm, rms_norm ...
 
 // For the results of all merged calls; -1 when not measured, infinity for an error over a zero reference.
 double introduced_phi(const OpRecord&);

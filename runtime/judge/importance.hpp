@@ -25,10 +25,14 @@ inline constexpr Weight kSharedNan{1.45};
 inline constexpr Weight kLostLoss{1.4};
 // Ranks disagree, after a value left a format or for a reason that has a finding of its own.
 inline constexpr Weight kRanksDisagree{1.3};
+// The forward does not see the updates of weights.
+inline constexpr Weight kOutdatedCopies{1.25};
 // Steps are lost, and a lower loss scale does not bring them back. x: the step; the earlier one first.
 inline constexpr Weight kSkipCause{1.2, -1e-9};
 // A sum over ranks left the format: that step is lost, where no skip says so.
 inline constexpr Weight kReductionOverflow{1.1};
+// A scalar that multiplies every update, or counts them, is wrong.
+inline constexpr Weight kWrongScalar{1.05};
 // A running sum loses its addends for good, which the errors of single steps do not show. x: the share of them.
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.

@@ -118,7 +118,7 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
         return std::tuple(left_to_the_skips(s, skips), s.first_origin.step, s.at_origin.first_origin);
     };
     for (const OpSum& sum : model.ops) {
-        if (!sum.first_origin.step.known() || shared_with_twin(sum, model)) continue;
+        if (!sum.first_origin.step.known() || is_harmless(sum, model)) continue;
         if (!first || key(sum) < key(*first)) first = &sum;
     }
     FirstOverflow out;
@@ -164,7 +164,9 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_amplified(c);
     judge_range(c);
     judge_updates(c);
+    judge_scalars(c);
     judge_reductions(c);
+    judge_copies(c);
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);

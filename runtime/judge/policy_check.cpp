@@ -47,8 +47,8 @@ void answer(Case& c, std::string sentence, const Counts& counts, std::string_vie
     check.sentence = std::move(sentence);
     check.evidence = text_of(counts, unit);
     if (!counts.empty()) {
-        const bool all =
-            std::ranges::none_of(counts, [](const auto& e) { return is_low_precision(e.first); });
+        const bool all = std::ranges::all_of(
+            counts, [](const auto& e) { return e.first == DType::fp32 || e.first == DType::fp64; });
         check.answer = all ? Check::Answer::yes : Check::Answer::no;
     }
     c.out.checks.push_back(std::move(check));
@@ -58,6 +58,17 @@ Counts elements_of(const RunModel& model, TensorRole role) {
     Counts out;
     for (const PlaceTotal& p : model.places) {
         if (p.place.role == role && is_float(p.place.dtype)) out[p.place.dtype] += p.place.elements;
+    }
+    return out;
+}
+
+// Optimizer state is fp32 only if no part of it is in 8 bits, whether integers or floats. Step counters are omitted.
+Counts state_of(const RunModel& model) {
+    Counts out;
+    for (const PlaceTotal& p : model.places) {
+        const DTypePlace& place = p.place;
+        if (place.role == TensorRole::optimizer_state && place.elements > place.tensors)
+            out[place.dtype] += place.elements;
     }
     return out;
 }
@@ -84,7 +95,7 @@ void answer_sentences(Case& c) {
     answer(c, "parameters are stored in fp32", elements_of(m, TensorRole::parameter), "element");
     answer(c, "buffers are stored in fp32", elements_of(m, TensorRole::buffer), "element");
     answer(c, "gradients are stored in fp32", elements_of(m, TensorRole::gradient), "element");
-    answer(c, "optimizer state is fp32", elements_of(m, TensorRole::optimizer_state), "element");
+    answer(c, "optimizer state is fp32", state_of(m), "element");
     answer(c, "checkpoints are fp32", elements_of(m, TensorRole::checkpoint), "element");
     answer(c, "the reduction runs in fp32", reductions_of(m), "call");
     answer(c, "BatchNorm and LayerNorm run in fp32",
@@ -222,6 +233,40 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     c.out.findings.push_back(std::move(f));
 }
 
+// --- MPT043 ---
+
+// The dtype in which the program declared to compute; unknown if it declared none below fp32.
+DType declared_low(const DeclaredPolicy& p) {
+    if (p.kind == Kind::autocast && is_low_precision(p.low)) return p.low;
+    if (p.kind == Kind::fsdp && is_low_precision(p.param)) return p.param;
+    return DType::unknown;
+}
+
+// What compiled regions and lost ops compute in is not known.
+bool saw_all_ops(const RunModel& m) {
+    const bool hidden = std::ranges::any_of(m.notes, [](const RunModel::Note& n) {
+        return n.kind == NoteKind::not_observed || n.kind == NoteKind::disarmed || n.kind == NoteKind::lossy;
+    });
+    return m.step_count > 0 && !hidden && !m.ops_by_dtype.empty();
+}
+
+void judge_declaration(Case& c, const std::vector<DeclaredPolicy>& policies) {
+    if (!saw_all_ops(c.model)) return;
+    if (std::ranges::any_of(c.model.ops_by_dtype, [](const auto& e) { return is_low_precision(e.first); }))
+        return;
+    std::string text;
+    for (const DeclaredPolicy& p : policies)
+        if (text.empty() && declared_low(p) != DType::unknown) text = p.text;
+    for (const std::string& p : c.model.policies)
+        if (text.empty() && p.starts_with("grad_scaler:")) text = p;
+    if (text.empty()) return;
+    Finding f = finding("MPT043", Severity::warning);
+    f.importance = importance::kOffDeclaredPolicy();
+    f.message = "nothing ran below fp32 although mixed precision is declared (" + shown(text) + ")";
+    f.advice = "run the forward inside the autocast region of its device, or remove the declaration";
+    c.out.findings.push_back(std::move(f));
+}
+
 std::vector<DeclaredPolicy> all_policies(Case& c, const std::vector<std::string>& declared) {
     std::vector<DeclaredPolicy> out;
     const std::string version = torch_version_of(c.model);
@@ -258,6 +303,7 @@ std::string torch_version_of(const RunModel& model) {
 void judge_policies(Case& c, const std::vector<std::string>& declared) {
     const std::vector<DeclaredPolicy> policies = all_policies(c, declared);
     if (!c.model.places.empty() || !c.model.ops.empty()) answer_sentences(c);
+    judge_declaration(c, policies);
     if (policies.empty()) c.out.not_run.push_back({"MPT060", "no precision policy was declared or found"});
     bool reduction_judged = false;
     std::vector<std::string> lists;

@@ -20,9 +20,14 @@ constexpr RuleInfo kRules[] = {
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
+    {"MPT041", "wrong-scalar",
+     "a scalar of 16 bits that feeds every update stands still or is far from its twin", Needs::twin},
+    {"MPT043", "not-mixed", "nothing ran below fp32 although mixed precision was declared", Needs::policy},
     {"MPT050", "reduction-error", "a collective's reduction loses more than its rounding", Needs::collective},
     {"MPT051", "replica-mismatch", "replicas hold different parameters", Needs::ddp},
     {"MPT060", "off-policy", "an op or a tensor off the precision policy", Needs::policy},
+    {"MPT061", "outdated-copy", "autocast's copy of a weight is read after the weight was updated",
+     Needs::twin},
     {"MPT090", "coverage", "what was not observed", Needs::nothing},
 };
 

@@ -28,8 +28,9 @@ bool has_twin(const RunModel&);           // mode step or trajectory
 // "steps 17, 34, 35 and 4 more"
 std::string step_list(const std::vector<Step>&);
 
-// Whether the NaN that the op made is in the twin too. Precision is then not its cause.
-bool shared_with_twin(const OpSum&, const RunModel&);
+// Whether precision is not the cause of the value that the op made: the twin has it too, or an initialisation drew it
+// and it was gone when the model ran.
+bool is_harmless(const OpSum&, const RunModel&);
 // Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
 bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
 
@@ -46,10 +47,12 @@ void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
-void judge_departure(Case&);  // MPT020, of out.loss. After the rules that find causes
-void judge_range(Case&);                                     // MPT030, MPT031
-void judge_updates(Case&);                                   // MPT040
-void judge_reductions(Case&);                                // MPT050, MPT051
-void judge_coverage(Case&);                                  // inconclusive, not_run
+void judge_departure(Case&);   // MPT020, of out.loss. After the rules that find causes
+void judge_range(Case&);       // MPT030, MPT031
+void judge_updates(Case&);     // MPT040
+void judge_scalars(Case&);     // MPT041
+void judge_reductions(Case&);  // MPT050, MPT051
+void judge_copies(Case&);      // MPT061
+void judge_coverage(Case&);    // inconclusive, not_run
 
 }  // namespace mp::trace

@@ -81,8 +81,8 @@ struct Cause {
 };
 
 // The op that one rounding damages most, near the loss if there is one: what comes before is averaged by the products
-// after it. A squared difference turns a relative error e into a departure of e * e, a plain one into e, so e must be at
-// least half of the departure.
+// after it. A squared difference turns a relative error e into a departure of e * e, a plain one into e, so e must be
+// at least half of the departure.
 Cause cause_of(const RunModel& m, double apart) {
     Cause worst;
     bool worst_is_near = false;

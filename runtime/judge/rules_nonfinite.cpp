@@ -64,6 +64,16 @@ std::string guard_for(const OpSum& sum) {
     return "guard it against 0 / 0, the root of a negative, and infinities";
 }
 
+// Initialisations draw infinities and clamp them (trunc_normal_). Such a value matters only if it is still there when
+// the model runs: then another op, or the loss, shows it.
+bool before_the_model(const OpSum& sum, const RunModel& m) {
+    const OpRecord& op = sum.total;
+    const bool outside = op.phase == Phase::data || op.layer == "(update)" || op.layer == "(data)";
+    if (!outside || m.steps.empty() || sum.first_origin.step != m.steps.front().step) return false;
+    return sum.at_origin.nonfinite_real == 0 && m.steps.front().has_loss &&
+           std::isfinite(m.steps.front().loss);
+}
+
 Finding shared_nan(const OpSum& sum) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     const OpRecord& op = sum.at_origin;
@@ -181,7 +191,9 @@ void judge_lost_loss(Case& c) {
 
 }  // namespace
 
-bool shared_with_twin(const OpSum& sum, const RunModel& model) { return share_of(sum, model) != Shared::no; }
+bool is_harmless(const OpSum& sum, const RunModel& model) {
+    return share_of(sum, model) != Shared::no || before_the_model(sum, model);
+}
 
 bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) {
     const std::string& layer = sum.total.layer;
@@ -204,6 +216,7 @@ void judge_origins_and_losses(Case& c) {
     const OpSum* lost = nullptr;  // later findings may be its consequences
     for (const OpSum* sum : origins) {
         if (places.size() >= kMostPlaces) break;
+        if (before_the_model(*sum, c.model)) continue;
         const Shared shared = share_of(*sum, c.model);
         if (shared == Shared::lost && !lost && places.empty()) lost = sum;
         if (shared != Shared::no) continue;

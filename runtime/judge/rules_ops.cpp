@@ -56,7 +56,7 @@ double share_of_error(const Case& c, const OpRecord& op) {
 
 bool is_judged(const OpRecord& op) {
     return is_low_precision(op.dtype) && op.loc_compared >= kFewest && op.loc_squares > 0 &&
-           !near_subnormal(op) && (!is_fill(op.op) || may_add_by_index(op.op));
+           !near_subnormal(op) && !is_whole_layer(op.op) && (!is_fill(op.op) || may_add_by_index(op.op));
 }
 
 // Stochastic rounding costs about two floors instead of one, and its errors cancel.
@@ -127,8 +127,8 @@ double share_of_update(const RunModel& m, const OpRecord& op) {
     return all > 0 ? explained / all : 1;
 }
 
-// A note, unless the error is large beside the kernel's results and explains a material part of the update's error: most
-// of it, or a good part if the loss is no longer the fp32 loss.
+// A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
+// most of it, or a good part if the loss is no longer the fp32 loss.
 Severity severity_of_kernel(const Case& c, const OpRecord& op) {
     const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
     const double material = departs ? kShareOfDeparture : c.limits.update_share;

@@ -1,4 +1,5 @@
-// MPT040: updates that are too small for the format they are added to.
+// MPT040: updates that are too small for the format they are added to. A parameter that is the rounding of an fp32
+// master is judged by the master.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,11 @@ constexpr std::uint64_t kFewest = 64;
 // The share of the wanted update from which on nothing is lost. Stochastic rounding moves few elements, each far
 // enough. A 16-bit copy of fp32 master weights moves in jumps.
 constexpr double kArrives = 0.8;
-constexpr double kOneRounding = 1.25;  // floors; stochastic rounding costs about two
+constexpr double kMasterArrives =
+    0.5;  // of a master that a 16-bit copy overwrites in every step, next to nothing
+constexpr double kDecayLost = 0.9;             // share of the weights that weight decay leaves as they are
+constexpr std::uint64_t kFewestFrozen = 1024;  // elements over samples, where some might have moved by chance
+constexpr double kOneRounding = 1.25;          // floors; stochastic rounding costs about two
 constexpr double kBelowHalfUlp = 0.9;  // share of the unmoved elements from which on rounding is the cause
 
 double share_of(const TensorSum& t) {
@@ -55,12 +60,28 @@ bool stands_unseen(const RunModel& model, const TensorSum& t, double fail) {
            adds_to_nearest(model, t.last.dtype);
 }
 
+// Whether the optimizer adds in 16 bits at all. Masters and stochastic rounding copy.
+bool adds_in(const RunModel& model, DType dtype) {
+    static constexpr std::string_view kAdds[] = {"add",         "sub",         "addcdiv",
+                                                 "foreach_add", "foreach_sub", "foreach_addcdiv"};
+    return std::ranges::any_of(model.ops, [&](const OpSum& s) {
+        return in_optimizer(s.total, dtype) && is_in_place_name(s.total.op) &&
+               std::ranges::find(kAdds, base_name(s.total.op)) != std::end(kAdds);
+    });
+}
+
+bool is_mastered(const TensorSum& t) { return t.mastered > 0; }
+
 bool is_stuck(const Case& c, const TensorSum& t) {
     const double limit = c.limits.stagnation_warn;
-    if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest || !(share_of(t) > limit)) return false;
+    if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest) return false;
+    if (is_mastered(t)) return is_measured(t) && t.samples >= 2 && arrived(t) < kMasterArrives;
+    if (!(share_of(t) > limit)) return false;
     if (is_measured(t)) return arrived(t) < kArrives || stands_unseen(c.model, t, c.limits.stagnation_fail);
-    // Without a twin, one sample may be a warm-up step with a learning rate of 0.
-    return t.samples >= 2;
+    // Without a twin, one sample may be a warm-up step with a learning rate of 0, and what moves little may be rounded
+    // stochastically.
+    return t.samples >= 2 &&
+           ((t.frozen == t.samples && t.meant_to_move >= kFewestFrozen) || adds_in(c.model, t.last.dtype));
 }
 
 // Averages of weights have no gradient. If no gradient was recorded, they cannot be distinguished from weights.
@@ -75,6 +96,7 @@ bool is_trained(const RunModel& model, const TensorSum& t) {
 }
 
 Severity severity_of(const TensorSum& t, const Limits& limits) {
+    if (is_mastered(t)) return Severity::error;
     if (!(share_of(t) > limits.stagnation_fail)) return Severity::warning;
     // Without a twin, stochastic rounding cannot be ruled out as long as some elements move.
     return is_measured(t) || t.frozen == t.samples ? Severity::error : Severity::warning;
@@ -120,16 +142,27 @@ struct Kind {
     importance::Weight weight;  // among the findings of this rule
 };
 
-void judge_kind(Case& c, const Kind& kind) {
-    std::vector<const TensorSum*> stuck;
+using Stuck = std::vector<const TensorSum*>;
+
+Stuck stuck_of(const Case& c, const Kind& kind) {
+    Stuck stuck;
     for (const TensorSum& t : c.model.tensors) {
         if (t.kind != kind.kind || !is_stuck(c, t)) continue;
         if (t.kind != TensorKind::parameter || is_trained(c.model, t) == kind.trained) stuck.push_back(&t);
     }
-    if (stuck.empty()) return;
-    // The worst tensor has the largest share, then the most elements.
-    const TensorSum& worst = **std::ranges::max_element(
-        stuck, {}, [](const TensorSum* t) { return std::pair(share_of(*t), t->meant_to_move); });
+    return stuck;
+}
+
+std::string stagnation_text(const TensorSum& t) {
+    std::string out =
+        percent(share_of(t)) + " of the elements that were meant to move stay as they are" + half_ulp_text(t);
+    const bool lost = is_measured(t) && arrived(t) < kArrives;
+    if (lost) out += "; " + percent(std::max(arrived(t), 0.0)) + " of the wanted update arrives";
+    if (is_measured(t) && !lost) out += "; the few others take nearly all of the wanted update";
+    return out;
+}
+
+Finding stagnation(const Case& c, const Kind& kind, const TensorSum& worst) {
     Finding f = finding("MPT040", severity_of(worst, c.limits));
     f.layer = layer_of(worst.name);
     f.op = update_op(c.model, worst);
@@ -140,34 +173,126 @@ void judge_kind(Case& c, const Kind& kind) {
     f.unit = "share";
     const bool lost = is_measured(worst) && arrived(worst) < kArrives;
     f.importance = kind.weight(lost ? std::clamp(1 - arrived(worst), 0.0, 1.0) : share_of(worst));
+    f.advice = kind.advice;
+    return f;
+}
+
+// The worst tensor has the largest share, then the most elements.
+const TensorSum& worst_of(const Stuck& stuck) {
+    return **std::ranges::max_element(
+        stuck, {}, [](const TensorSum* t) { return std::pair(share_of(*t), t->meant_to_move); });
+}
+
+void judge_kind(Case& c, const Kind& kind) {
+    const Stuck stuck = stuck_of(c, kind);
+    if (stuck.empty()) return;
+    const TensorSum& worst = worst_of(stuck);
+    Finding f = stagnation(c, kind, worst);
     f.message = std::string(kind.noun) + " " + shown(worst.name) + " (" +
-                std::string(name_of(worst.last.dtype)) + "): " + percent(f.value) +
-                " of the elements that were meant to move stay as they are" + half_ulp_text(worst);
-    if (lost) f.message += "; " + percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives";
-    if (is_measured(worst) && !lost) f.message += "; the few others take nearly all of the wanted update";
+                std::string(name_of(worst.last.dtype)) + "): " + stagnation_text(worst);
     if (stuck.size() > 1)
         f.message += "; " + counted(stuck.size() - 1, std::string(kind.others)) + " as well";
-    f.advice = kind.advice;
     c.out.findings.push_back(std::move(f));
+}
+
+// The op by which weight decay multiplies 16-bit weights, if nearly all of them stay as they are. Only parameters are
+// counted under it.
+const OpSum* lost_decay(const RunModel& model) {
+    for (const OpSum& s : model.ops) {
+        const OpRecord& op = s.total;
+        const std::string name = base_name(op.op);
+        if (!in_optimizer(op, op.dtype) || !is_low_precision(op.dtype)) continue;
+        if (name != "mul" && name != "foreach_mul") continue;
+        if (op.added >= kFewest &&
+            static_cast<double>(op.absorbed) > kDecayLost * static_cast<double>(op.added))
+            return &s;
+    }
+    return nullptr;
+}
+
+std::string decay_text(const OpRecord& op) {
+    return "weight decay leaves " +
+           percent(static_cast<double>(op.absorbed) / static_cast<double>(op.added)) +
+           " of the weights as they are";
+}
+
+// "12 of 14 parameters"
+std::string share_text(const RunModel& model, const Stuck& stuck) {
+    const auto all = std::ranges::count_if(model.tensors, [](const TensorSum& t) {
+        return t.kind == TensorKind::parameter && is_low_precision(t.last.dtype) && t.samples > 0;
+    });
+    return std::to_string(stuck.size()) + " of " + counted(static_cast<std::uint64_t>(all), "parameter");
+}
+
+// All that a 16-bit update loses in one finding: stagnant averages, stagnant state and lost weight decay have the same
+// cause and the same cure.
+bool judge_weights(Case& c, const Kind& kind, std::span<const Kind> consequences) {
+    const Stuck stuck = stuck_of(c, kind);
+    const OpSum* const decay = lost_decay(c.model);
+    if (stuck.empty() && !decay) return false;
+    if (stuck.empty()) {
+        Finding f = finding_at("MPT040", Severity::error, decay->total);
+        f.step = decay->first_step;
+        f.value = static_cast<double>(decay->total.absorbed) / static_cast<double>(decay->total.added);
+        f.limit = kDecayLost;
+        f.unit = "share";
+        f.importance = kind.weight(f.value);
+        f.message = "weights are updated in " + std::string(name_of(decay->total.dtype)) +
+                    " without an fp32 master: " + decay_text(decay->total);
+        f.advice = kind.advice;
+        c.out.findings.push_back(std::move(f));
+        return false;
+    }
+    const TensorSum& worst = worst_of(stuck);
+    const std::string dtype(name_of(worst.last.dtype));
+    Finding f = stagnation(c, kind, worst);
+    f.message = is_mastered(worst)
+                    ? "the fp32 copies of the weights are made from the " + dtype + " weights in every step: "
+                    : "weights are updated in " + dtype + " without an fp32 master: ";
+    f.message +=
+        "updates of " + share_text(c.model, stuck) + " are lost; in " + shown(worst.name) + " " +
+        (is_mastered(worst) ? percent(std::max(arrived(worst), 0.0)) + " of the wanted update arrives"
+                            : stagnation_text(worst));
+    const auto frozen =
+        std::ranges::count_if(stuck, [](const TensorSum* t) { return t->frozen == t->samples; });
+    if (frozen > 0)
+        f.message += "; " + counted(static_cast<std::uint64_t>(frozen), "parameter") + " never moved";
+    if (decay) f.message += "; " + decay_text(decay->total);
+    for (const Kind& also : consequences)
+        if (const Stuck others = stuck_of(c, also); !others.empty())
+            f.message += "; " + counted(others.size(), std::string(also.noun)) + " as well";
+    c.out.findings.push_back(std::move(f));
+    return true;
 }
 
 }  // namespace
 
 void judge_updates(Case& c) {
-    static constexpr Kind kKinds[] = {
-        {TensorKind::parameter, true, "parameter", "other parameter",
-         "keep master weights in fp32 (autocast instead of a 16-bit model, or an optimizer with fp32 copies)",
-         importance::kStagnantWeights},
+    static constexpr Kind kWeights = {TensorKind::parameter,
+                                      true,
+                                      "",
+                                      "",
+                                      "keep master weights in fp32 from step to step: autocast instead of a "
+                                      "16-bit model, or an optimizer with fp32 "
+                                      "copies that rounds them into the weights; after resume too",
+                                      importance::kStagnantWeights};
+    static constexpr Kind kConsequences[] = {
         {TensorKind::parameter, false, "parameter without a gradient", "other such parameter",
          "keep the average of weights in fp32: its updates are below half an ulp of 16 bits",
          importance::kStagnantAverages},
         {TensorKind::optimizer_state, true, "optimizer state", "other state",
          "keep the optimizer's state in fp32: a decaying average moves by less than half an ulp of 16 bits",
-         importance::kStagnantState},
-        {TensorKind::buffer, true, "buffer", "other buffer",
-         "keep running averages in fp32: their updates are below half an ulp of 16 bits",
-         importance::kStagnantBuffers}};
-    for (const Kind& kind : kKinds) judge_kind(c, kind);
+         importance::kStagnantState}};
+    static constexpr Kind kBuffers = {
+        TensorKind::buffer,
+        true,
+        "buffer",
+        "other buffer",
+        "keep running averages in fp32: their updates are below half an ulp of 16 bits",
+        importance::kStagnantBuffers};
+    if (!judge_weights(c, kWeights, kConsequences))
+        for (const Kind& kind : kConsequences) judge_kind(c, kind);
+    judge_kind(c, kBuffers);
 }
 
 }  // namespace mp::trace

@@ -190,6 +190,7 @@ Json coverage_part(const RunModel& model) {
             {"stale", c.stale},
             {"flips", c.flips},
             {"leaks", c.leaks},
+            {"regrouped", c.regrouped},
             {"worst_leak", rounded(c.worst_leak)}};
 }
 

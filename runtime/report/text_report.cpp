@@ -73,7 +73,10 @@ std::string coverage_text(const RunModel& model) {
         " of their bytes shadowed; seeds after step 0: " + std::to_string(model.seeds_after_first) + " (" +
         std::to_string(model.external_after_first) + " from outside); stale " + std::to_string(c.stale) +
         ", flips " + std::to_string(c.flips) + ", leaks " + std::to_string(c.leaks) + ", failed " +
-        std::to_string(c.failed) + "\n";
+        std::to_string(c.failed);
+    if (c.regrouped > 0) out += ", regrouped " + std::to_string(c.regrouped);
+    if (c.relaid > 0) out += ", relaid " + std::to_string(c.relaid);
+    out += "\n";
     std::size_t shown_notes = 0, all_notes = 0;
     for (const RunModel::Note& note : model.notes) {
         if (note.kind == NoteKind::end) continue;

@@ -82,8 +82,9 @@ std::string_view name_of(Mode mode) {
 }
 
 std::string_view name_of(NoteKind kind) {
-    constexpr std::array<std::string_view, 8> kNames{"not_observed", "seed",   "leak", "disarmed",
-                                                     "lossy",        "memory", "end",  "policy"};
+    constexpr std::array<std::string_view, 10> kNames{"not_observed",  "seed",    "leak", "disarmed",
+                                                      "lossy",         "memory",  "end",  "policy",
+                                                      "outdated_copy", "decision"};
     return kNames.at(static_cast<std::size_t>(kind));
 }
 

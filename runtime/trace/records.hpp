@@ -147,6 +147,8 @@ struct TensorRecord {
     double wanted_squares = 0;
     double moved_dot = 0;
     std::uint64_t hash = 0;  // XXH3-64 of the real bytes, on sampled steps; 0: not taken
+    // Elements that are the rounding of an fp32 master. The effect of the step is then that on the master, or absent.
+    std::uint64_t mastered = 0;
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
 
@@ -177,6 +179,7 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
     v(Field{"wanted_squares", sum}.since(1), &R::wanted_squares);
     v(Field{"moved_dot", sum}.since(1), &R::moved_dot);
     v(Field{"hash", agree}.since(1), &R::hash);
+    v(Field{"mastered", sum}.since(2), &R::mastered);
 }
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float
@@ -326,13 +329,15 @@ struct Coverage {
     std::uint64_t unshadowed_bytes = 0;
     std::uint64_t seeds = 0;  // shadows made from real values: 0 after the first step, or a history was lost
     std::uint64_t seeded_bytes = 0;
-    std::uint64_t external = 0;  // seeds with data from outside the dispatcher (numpy, torch.tensor)
-    std::uint64_t stale = 0;     // seeds after a write that bypassed the dispatcher
-    std::uint64_t flips = 0;     // integer or boolean results that differ in the twin
-    std::uint64_t leaks = 0;     // values that left through .item() while they differed from the twin's
-    double worst_leak = 0;       // largest |real - twin| among them
-    std::uint64_t failed = 0;    // shadow ops that threw; part of unshadowed
-    std::uint64_t outside = 0;   // values computed outside the dispatcher: compiled regions, custom kernels
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t stale = 0;      // seeds after a write that bypassed the dispatcher
+    std::uint64_t flips = 0;      // integer or boolean results that differ in the twin
+    std::uint64_t leaks = 0;      // values that left through .item() while they differed from the twin's
+    double worst_leak = 0;        // largest |real - twin| among them
+    std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
+    std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
+    std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
+    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
 };
 
 template <class V>
@@ -352,8 +357,13 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"leaks", sum}, &R::leaks);
     v(Field{"worst_leak", largest}, &R::worst_leak);
     v(Field{"failed", sum}, &R::failed);
+    v(Field{"regrouped", sum}.since(2), &R::regrouped);
+    v(Field{"relaid", sum}.since(2), &R::relaid);
     v(Field{"outside", sum}.since(2), &R::outside);
 }
+
+// The optimizer of a record that belongs to no step: what was seen after the last one.
+inline constexpr std::int32_t kNoOptimizer = -1;
 
 struct StepRecord {
     Step step;                   // k-th step() of the first optimizer seen, from 0
@@ -402,6 +412,8 @@ enum class NoteKind : std::uint8_t {
              // it, empty: none
     policy,  // a declared precision found in the program: "fsdp:param=bf16,reduce=fp32,buffer=fp32",
              // "autocast:cpu=bf16", "ddp", "tf32:matmul=off,cudnn=on"; "@layer" may follow
+    outdated_copy,  // a layer whose forward read autocast's copy of a weight after the weight had changed
+    decision,  // an op whose integers differ in the twin and which the program reads: the twin uses the program's
 };
 
 // Recorded once per (kind, text), then counted.
@@ -426,6 +438,6 @@ inline constexpr Mode last_of(Mode) { return Mode::trajectory; }
 inline constexpr TensorKind last_of(TensorKind) { return TensorKind::optimizer_state; }
 inline constexpr TensorRole last_of(TensorRole) { return TensorRole::checkpoint; }
 inline constexpr Phase last_of(Phase) { return Phase::optimizer; }
-inline constexpr NoteKind last_of(NoteKind) { return NoteKind::policy; }
+inline constexpr NoteKind last_of(NoteKind) { return NoteKind::decision; }
 
 }  // namespace mp::trace

@@ -32,14 +32,15 @@ LAYERS = {
     "instrument/torch": """
         collective_records compat control current_step device end_summary pool site test_hooks
         op_info recording safetensors tensors thread_state
-        call cuda_device late_cpu layers notes shadow_map work
+        call cast_graph cuda_device late_cpu layers masters notes work
         call_path collectives coverage_counters devices faults
+        shadow_map
         shadow_arguments sources
         ledger
         late
         losses parameters
         parts
-        measure memory_notes saved_state step_tensors
+        gradient_sums measure memory_notes saved_state step_tensors
         sample step_clock
         inferred_clock twin rules collective_rule
         adapter

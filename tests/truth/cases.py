@@ -11,6 +11,8 @@ class Inexact:
     """The twin cannot equal an fp32 run here: why, and the counter that must say so ("": none can)."""
     reason: str
     counter: str
+    torches: tuple = BOTH  # where it cannot
+    copies: bool = False   # it equals an fp32 run whose casts copy, as casts in 16 bits do
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ ROUTING = Inexact("tokens are routed by the real run's indices; near a tie, fp32
 BUCKETS = Inexact("DDP orders its buckets as gradients arrive, and autocast's casts change that order; with three "
                   "ranks the place in the bucket decides which two values are added first", "")
 
+# A torch that does not give the running node.
+UNFOLLOWED = Inexact("casts group gradients, and this torch does not tell where a backward starts", "regrouped",
+                     torches=OLD, copies=True)
+DTYPES = Inexact("clip_grad_norm_ stacks the norms of gradients by type, and an fp32 run has one type", "")
+
 CASES = [
     amp("bf16-adamw"), amp("bf16-foreach"), amp("bf16-fused", NEW),
     amp("sdpa", NEW), amp("sdpa-dropout", NEW),
@@ -60,10 +67,15 @@ CASES = [
     amp("pure-bf16"), amp("masters", roots="all"), amp("two-optimizers"), amp("ema-inference"),
     amp("hooks"), amp("python-threads"), amp("flat-buffer"), amp("weight-norm"), amp("spectral-norm"),
     amp("torchscript"), amp("compile-disabled", NEW), amp("custom-op", NEW), amp("native-dropout"),
-    amp("float8", NEW), amp("byte-view"),
-    amp("cnn", trace=FREE), amp("cnn-channels-last", trace=FREE), amp("lstm"), amp("gru"), amp("nn-transformer"),
+    amp("float8", NEW), amp("byte-view"), amp("autocast-outside"),
+    amp("llama", inexact=UNFOLLOWED), amp("llama-checkpoint", inexact=UNFOLLOWED),
+    amp("llama-checkpoint-reentrant", inexact=UNFOLLOWED), amp("rms-module", NEW),
+    amp("qwen", inexact=UNFOLLOWED), amp("rotary-again", inexact=UNFOLLOWED), amp("gated-norm", inexact=UNFOLLOWED),
+    amp("shared-attention", NEW), amp("used-again", NEW), amp("clip-mixed", NEW, inexact=DTYPES),
+    amp("cnn"), amp("cnn-channels-last"), amp("lstm"), amp("gru"), amp("nn-transformer"),
     amp("custom-function"), amp("double-backward", roots="last"), amp("vmap-grad"), amp("jvp"), amp("hessian"),
-    amp("sort-topk-max", trace=FREE), amp("where"), amp("out-resize"),
+    amp("sort-topk-max"),
+    Case("sort-topk-max-free", "amp_gpt.py", ("--case", "sort-topk-max"), trace=FREE), amp("where"), amp("out-resize"),
     amp("reduced-types"), amp("rrelu"), amp("scalar-parameter"),
     Case("moe-same-routing", "amp_gpt.py", ("--case", "moe", "--decisions", "decisions"), decisions=True),
     amp("moe", inexact=ROUTING),
@@ -74,7 +86,7 @@ CASES = [
     fsdp("fsdp2-reduce-fp32"), fsdp("fsdp2-reduce-fp32-foreach", "--optimizer", "foreach"),
     fsdp("fsdp2-reduce-bf16", "--reduce", "bf16"),
     fsdp("fsdp2-reduce-bf16-fused", "--reduce", "bf16", "--optimizer", "fused"),
-    fsdp("fsdp2-uint8-mix", "--uint8-mix"),
+    fsdp("fsdp2-uint8-mix", "--uint8-mix"), fsdp("fsdp2-llama", "--llama"), fsdp("fsdp1-llama", "--llama", "--fsdp1"),
     fsdp("fsdp1-reduce-fp32", "--fsdp1"),
     fsdp("fsdp1-reduce-bf16-orig", "--fsdp1", "--reduce", "bf16", "--use-orig-params"),
     fsdp("fsdp1-keep-low-grads", "--fsdp1", "--reduce", "bf16", "--keep-low-precision-grads", "--optimizer", "sgd"),
@@ -96,6 +108,8 @@ MUTATIONS = {
     "random": ("nn-transformer", "2.11"),
     "integer": ("where", "2.11"),
     "locked": ("moe-same-routing", "2.11"),
+    "choice": ("cnn", "2.11"),
+    "own_backward": ("cnn-channels-last", "2.11"),
     "amp": ("fp16-fused-noclip", "2.11"),
     "dropout": ("native-dropout", "2.11"),
     "sdpa": ("rrelu", "2.11"),
@@ -108,6 +122,8 @@ MUTATIONS = {
     "dtype_arg": ("reduced-types", "2.11"),
     "fingerprint": ("numpy-write", "2.11"),
     "complex": ("fft", "2.11"),
+    "regrouped": ("llama", "2.11"),
+    "cast_source": ("autocast-outside", "2.11"),
 }
 
 # Rules that no program on a CPU can reach, and why.

@@ -17,7 +17,8 @@ import own_group  # noqa: E402
 
 TIMEOUT = 300  # seconds a run; a shadow collective that hangs must not hang the suite
 SKIPPED = re.compile(r"^step (\d+) .* skipped$", re.M)
-COUNTERS = ("seeds_after_step_0", "external_after_step_0", "failed", "unshadowed", "flips", "leaks", "stale")
+COUNTERS = ("seeds_after_step_0", "external_after_step_0", "failed", "unshadowed", "flips", "leaks", "stale",
+            "regrouped", "relaid")
 
 
 @dataclass
@@ -44,6 +45,12 @@ class Result:
     skipped: int = 0
     low_loss: float = 0.0   # largest |low - fp32| of a loss, relative
     low_weight: float = 0.0  # the same of a parameter
+    torch: str = ""
+
+    def expected(self):
+        """Why the twin cannot be the fp32 run with this torch; None: it must be."""
+        inexact = self.case.inexact
+        return inexact if inexact and (not self.torch or self.torch in inexact.torches) else None
 
     def wrong(self):
         return self.losses.wrong + [w for m in self.matches.values() for w in m.wrong]
@@ -176,25 +183,42 @@ def check_transparent(result, plain_folder, traced_folder, plain, traced):
     result.transparent = not result.faults
 
 
-def check_twin(result, case, traced_folder, fp32_folder, report):
-    """W=F: losses, parameters, gradients and optimizer state of the twin are those of the fp32 run."""
-    reference, twin = by_rank(saved(fp32_folder, "result")), by_rank(saved(traced_folder, "twin"))
-    losses = twin_losses(report, case.roots)
+def compare_twin(case, traced_folder, reference_folder, report):
+    """(match of losses, match of each kind of tensors) of the twin and a run in fp32."""
+    reference, twin = by_rank(saved(reference_folder, "result")), by_rank(saved(traced_folder, "twin"))
+    told = twin_losses(report, case.roots)
     match = compare.match_contents if case.program == "sharded_gpt" else compare.match_names
+    losses, matches = compare.Match(), {k: compare.Match() for k in compare.KINDS}
     for rank, path in sorted(reference.items()):
         expected = compare.read_safetensors(path)
         found = compare.read_safetensors(twin[rank]) if rank in twin else {}
-        for kind, m in match(expected, found).items():
+        parts = [(losses, compare.match_losses(compare.losses_of(expected), told.get(rank, [])))]
+        parts += [(matches[kind], m) for kind, m in match(expected, found).items()]
+        for total, m in parts:
             m.wrong = [f"rank {rank}: {w}" for w in m.wrong]
-            result.matches[kind].add(m)
-        m = compare.match_losses(compare.losses_of(expected), losses.get(rank, []))
-        m.wrong = [f"rank {rank}: {w}" for w in m.wrong]
-        result.losses.add(m)
-    if not reference:
-        result.faults.append("the fp32 run saved nothing")
+            total.add(m)
+    return losses, matches
+
+
+def check_twin(result, case, traced_folder, fp32_folder, report):
+    """W=F: losses, parameters, gradients and optimizer state of the twin are those of the fp32 run."""
+    result.losses, result.matches = compare_twin(case, traced_folder, fp32_folder, report)
     if any(m.total == 0 for m in (result.losses, result.matches["parameters"])):
-        result.faults.append("nothing was compared")
+        result.faults.append("nothing was compared with the fp32 run")
     result.exact = result.losses.exact() and all(m.exact() for m in result.matches.values())
+
+
+def check_copies(result, setting, case, seed, skips, folders, report):
+    """Where casts group gradients and the twin cannot undo it, it is the fp32 run whose casts copy."""
+    command = command_of(setting, case, seed, "fp32-copies", skips)
+    done = run_untraced(setting, case, command, folders["copies"])
+    if done[0] != 0:
+        result.faults.append(f"fp32 run whose casts copy: exit {done[0]}: {tail(done[2])}")
+        return
+    losses, matches = compare_twin(case, folders["traced"], folders["copies"], report)
+    wrong = losses.wrong + [w for m in matches.values() for w in m.wrong]
+    if wrong or losses.total == 0:
+        result.faults.append(f"nor is the twin the fp32 run whose casts copy: {'; '.join(wrong[:3])}")
 
 
 def check_discriminates(result, case, plain_folder, fp32_folder):
@@ -216,8 +240,8 @@ def check_discriminates(result, case, plain_folder, fp32_folder):
 
 def run_case(setting, case, seed, work, rule=""):
     """`rule`: a rule of the adapter to switch off in the traced run."""
-    result = Result(case, seed)
-    folders = {kind: os.path.join(work, f"{case.name}.{seed}", kind) for kind in ("plain", "traced", "fp32")}
+    result = Result(case, seed, torch=setting.torch)
+    folders = {kind: os.path.join(work, f"{case.name}.{seed}", kind) for kind in ("plain", "traced", "fp32", "copies")}
     low = command_of(setting, case, seed, "low", [])
     plain = run_untraced(setting, case, low, folders["plain"])
     if plain[0] != 0:
@@ -250,6 +274,8 @@ def run_case(setting, case, seed, work, rule=""):
     # Values that came from outside of torch had no history; the other seeds lost one.
     result.counters["lost"] = result.counters["seeds_after_step_0"] - result.counters.pop("external_after_step_0")
     check_twin(result, case, folders["traced"], folders["fp32"], report)
+    if result.expected() and result.expected().copies:
+        check_copies(result, setting, case, seed, skips, folders, report)
     return result
 
 
@@ -257,7 +283,7 @@ def verdict(result):
     """(red or not, one line why). An unexpected success is as red as a failure: the table must be true."""
     if result.faults:
         return True, "; ".join(result.faults)
-    inexact = result.case.inexact
+    inexact = result.expected()
     if inexact is None:
         if not result.exact:
             return True, f"twin is not the fp32 run: {len(result.wrong())} differences, e.g. " + \

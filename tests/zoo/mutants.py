@@ -21,7 +21,7 @@ import zoo
 from zoo import compare, runs
 
 KINDS = ("accumulate", "reduce", "cast", "constant", "state", "counter")
-PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward",),
+PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward", "backward"),
           "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",)}
 GROUPS = ("transformers", "timm", "torchvision")
 FLOOR = 0.425 * 2 ** -8  # one rounding to bf16

@@ -77,7 +77,7 @@ class Report(unittest.TestCase):
 
 class Places(unittest.TestCase):
     def test_of_a_mutant(self):
-        mutant = {"kind": "cast", "layer": "a.b"}
+        mutant = {"kind": "accumulate", "layer": "a.b"}
         for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
                                    ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
             self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))

@@ -107,12 +107,12 @@ def public_row(name, lines):
 def public_text(lines):
     head = ("set", "ran", "traced = untraced", "with a value that is not finite", "something found", "right op and line",
             "right one first", "the others without an error")
-    rows = [public_row(f"{name} {dtype}", group)
-            for (name, dtype), group in sorted(grouped(lines, lambda x: (x["group"], x["dtype"])).items())]
-    missed = [f"- {x['path']} {x['dtype']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: " + (
+    rows = [public_row(f"{name} {dtype}{', goes on' if more else ''}", group) for (name, dtype, more), group in
+            sorted(grouped(lines, lambda x: (x["group"], x["dtype"], x["more"])).items())]
+    missed = [f"- {x['key']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: " + (
               "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}" for f in x["findings"][:2]) or
               f"nothing, {x['verdict']}") for x in lines if x["ran"] and x["truth"] and x["named"] != 1]
-    alarms = [f"- {x['path']} {x['dtype']}: " + "; ".join(f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}"
+    alarms = [f"- {x['key']}: " + "; ".join(f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}"
               for f in x["findings"][:3]) for x in lines if x["ran"] and not x["truth"] and x["findings"]]
     absent = sorted({f"- {x['path']}: {x['why'].rsplit(' | ', 1)[-1][:140]}" for x in lines if not x["ran"]})
     parts = [f"Measured {page.machine()}:", "", "```sh", "build/zoo-venv/bin/python tests/zoo/public/public.py "

@@ -71,9 +71,21 @@ class Names:
                 told = self._states.get((id(parameter), key))
                 if told is None or told() is not value:
                     self._states[id(parameter), key] = weakref.ref(value)
-                    tensor = local_tensor(self._torch, value)
-                    if tensor is not None:
-                        self._ops.state(f"{name}.{key}", tensor)
+                    for part, tensor in self._plain_parts(f"{name}.{key}", value):
+                        self._ops.state(part, tensor)
+
+    def _plain_parts(self, name, value, depth=4):
+        """The plain tensors of a tensor, with their names: a quantised subclass holds codes and scales."""
+        tensor = local_tensor(self._torch, value)
+        if tensor is not None:
+            return [(name, tensor)]
+        inner = getattr(value, "_local_tensor", None)
+        if inner is not None and depth > 0:
+            return self._plain_parts(name, inner, depth - 1)
+        parts = say.guarded("optimizer state", lambda: value.__tensor_flatten__()[0]) \
+            if hasattr(type(value), "__tensor_flatten__") else None
+        return [pair for part in parts or () if depth > 0
+                for pair in self._plain_parts(f"{name}.{part}", getattr(value, part), depth - 1)]
 
     def _tell_root(self, root):
         module = root.module()

@@ -1,7 +1,7 @@
 """Trains a small GPT on one process under autocast, with gradient scaling where fp16 needs it.
 
     python amp_gpt.py --dtype fp16 --optimizer adamw-fused --unscale-clip
-    python amp_gpt.py --case moe          # one of cases.py or small_cases.py
+    python amp_gpt.py --case moe          # one of cases.py, small_cases.py or residual_cases.py
     python amp_gpt.py --list
 """
 import math
@@ -9,6 +9,7 @@ import math
 import torch
 
 import cases
+import residual_cases
 import small_cases
 from common import GPT, Run, base_parser, loss_of, make_optimizer
 
@@ -103,7 +104,7 @@ def train(run, options):
 def main():
     parser = make_parser()
     options = parser.parse_args()
-    functions = {**cases.CASES, **small_cases.CASES}
+    functions = {**cases.CASES, **small_cases.CASES, **residual_cases.CASES}
     if options.list:
         print("\n".join([*PRESETS, *functions]))
         return

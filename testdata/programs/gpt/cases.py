@@ -377,11 +377,27 @@ def native_dropout(run):
     fit(run, model, [make_optimizer("adamw", model.parameters())])
 
 
+def autocast_outside(run):
+    """One region around the whole loop: autocast keeps its first copies of the weights."""
+    model = GPT(run.vocabulary)
+    optimizer = make_optimizer("adamw", model.parameters())
+    batches = run.batches()
+    with run.autocast():
+        for step in range(run.steps):
+            optimizer.zero_grad()
+            inputs, targets = batches.next()
+            loss = loss_of(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            run.report(step, loss)
+    run.finish(model, optimizer)
+
+
 CASES = {
     "pure-bf16": pure, "masters": masters, "two-optimizers": two_optimizers, "ema-inference": moving_average,
     "lbfgs": lbfgs, "moe": mixture, "muon": muon, "numpy-write": numpy_write, "byte-view": byte_view,
     "float8": float8, "hooks": hooks, "python-threads": threads, "flat-buffer": flat_buffer,
     "weight-norm": weight_norm, "spectral-norm": spectral_norm, "torchscript": torchscript,
     "compile-disabled": compile_disabled, "custom-op": custom_op, "sparse-embedding": sparse_embedding,
-    "native-dropout": native_dropout,
+    "native-dropout": native_dropout, "autocast-outside": autocast_outside,
 }

@@ -131,14 +131,27 @@ def make_optimizer(name, parameters, rate=2e-3):
 
 def base_parser(description, steps):
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--precision", choices=("low", "fp32"), default="low",
-                        help="fp32: no autocast, no scaler, no 16-bit tensor anywhere")
+    parser.add_argument("--precision", choices=("low", "fp32", "fp32-copies"), default="low",
+                        help="fp32: no autocast, no scaler, no 16-bit tensor anywhere; fp32-copies: and casts, which do "
+                             "nothing then, copy")
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip-steps", default="", help="steps without an update, e.g. 0,1,12")
     parser.add_argument("--save", default="", help="safetensors file for the result; %%r is the rank, %%n the case")
     parser.add_argument("--decisions", default="", help="the routing in case moe: low writes this file, fp32 reads it")
     return parser
+
+
+LIBRARY = []  # keeps the registration alive
+
+
+def let_casts_copy():
+    """x.to(float32) of an fp32 tensor gives x; from now on it gives a copy, with a gradient node as in 16 bits."""
+    def cast(x, dtype, non_blocking=False, copy=False, memory_format=None):
+        return torch.ops.aten._to_copy(x, dtype=dtype, non_blocking=non_blocking, memory_format=memory_format)
+
+    LIBRARY.append(torch.library.Library("aten", "IMPL"))
+    LIBRARY[0].impl("to.dtype", cast, "AutogradCPU")
 
 
 class Run:
@@ -156,6 +169,8 @@ class Run:
                 self.decisions = json.load(f)
         torch.set_num_threads(1)
         torch.manual_seed(self.seed)
+        if options.precision == "fp32-copies" and not LIBRARY:
+            let_casts_copy()
         self.tokens, self.vocabulary = load_text()
 
     def batches(self, size=4):

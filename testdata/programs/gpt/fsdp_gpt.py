@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from common import GPT, WIDTH, Block, Run, base_parser, loss_of, make_optimizer, start_ranks, stop_ranks
+from residual_cases import LlamaBlock
 
 BF16 = torch.bfloat16
 
@@ -54,13 +55,14 @@ def wrap(model, options, run):
         precision = MixedPrecision(param_dtype=BF16, buffer_dtype=torch.float32,
                                    reduce_dtype=BF16 if options.reduce == "bf16" else torch.float32,
                                    keep_low_precision_grads=options.keep_low_precision_grads)
-    return FullyShardedDataParallel(model, mixed_precision=precision, auto_wrap_policy=ModuleWrapPolicy({Block}),
+    return FullyShardedDataParallel(model, mixed_precision=precision, auto_wrap_policy=ModuleWrapPolicy({Block, LlamaBlock}),
                                     device_id=torch.device("cpu"), use_orig_params=options.use_orig_params)
 
 
 def train(options, rank):
     run = Run(options, rank)
-    block = (lambda: MixedBlock(WIDTH, run.dtype(BF16))) if options.uint8_mix else None
+    block = (lambda: MixedBlock(WIDTH, run.dtype(BF16))) if options.uint8_mix else \
+        (lambda: LlamaBlock(norm=nn.RMSNorm)) if options.llama else None
     model = GPT(run.vocabulary, block=block)
     model = wrap(model, options, run) if options.fsdp1 else shard(model, options, run)
     name = "adamw-" + options.optimizer if options.optimizer in ("foreach", "fused") else options.optimizer
@@ -89,6 +91,7 @@ def main():
     parser.add_argument("--optimizer", choices=("adamw", "foreach", "fused", "sgd"), default="adamw")
     parser.add_argument("--clip", type=float, default=0.25)
     parser.add_argument("--uint8-mix", action="store_true", help="trainable fp32 and frozen bf16 in one group")
+    parser.add_argument("--llama", action="store_true", help="blocks with RMSNorm and a 16-bit residual stream")
     parser.add_argument("--fsdp1", action="store_true")
     parser.add_argument("--use-orig-params", action="store_true")
     parser.add_argument("--keep-low-precision-grads", action="store_true",

@@ -20,8 +20,13 @@ constexpr std::string_view kLoadsScaler =
     "    call 7:5-30 torch.amp.GradScaler.load_state_dict kind=method args=[{name=scaler}]\n";
 
 TEST(ScalerStateNotSaved, ACheckpointWithoutTheScalerIsAWarning) {
-    EXPECT_THAT(lint("MP210", {saving("")}), ElementsAre("warning 3"));
+    EXPECT_THAT(lint("MP210", {saving(kLoadsOptimizer)}), ElementsAre("warning 3"));
     EXPECT_THAT(lint("MP210", {saving(kSaved)}), IsEmpty());
+    EXPECT_THAT(lint("MP210", {saving("")}), ElementsAre("note 3")) << "nothing goes on from it";
+    EXPECT_THAT(lint("MP210", {saving(std::string(kLoadsOptimizer) +
+                                      "    call 5:5-30 ?.__getitem__ kind=op args=[{call=1} {other}]\n")}),
+                IsEmpty())
+        << "only an entry is read";
 }
 
 TEST(ScalerStateNotSaved, AFlagMakesItANoteAndOffMakesItNothing) {

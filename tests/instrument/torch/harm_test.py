@@ -45,6 +45,38 @@ def step(extra=lambda y: y):
     optimizer.step()
     print(loss.item().hex(), flush=True)
 """
+# Memory whose size and layout depend on the dtype goes from the forward of a recurrent layer to its backward.
+RECURRENT = HEAD + """
+for kind, options in ((torch.nn.LSTM, {}), (torch.nn.GRU, {}),
+                      (torch.nn.LSTM, {"num_layers": 2, "bidirectional": True}),
+                      (torch.nn.LSTM, {"batch_first": True, "dropout": 0.1, "num_layers": 2})):
+    for dtype in (torch.bfloat16, torch.float16):
+        model = kind(64, 64, **options).to(dtype)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            try:
+                loss = model(torch.randn(5, 3, 64).to(dtype))[0].float().square().mean()
+                loss.backward()
+            except RuntimeError as e:  # this torch has no such kernel
+                print(str(e).splitlines()[0])
+                break
+            optimizer.step()
+            print(loss.item().hex(), [p.grad.float().sum().item().hex() for p in model.parameters()], flush=True)
+"""
+# The program keeps such memory itself and calls the backward by hand.
+OWN_BACKWARD = HEAD + """
+lstm = torch.nn.LSTM(64, 64).bfloat16()
+weights = [w.detach() for w in lstm.parameters()]
+state = torch.zeros(1, 3, 64).bfloat16()
+x = torch.randn(5, 3, 64).bfloat16()
+how = (2, 64, 1, True)
+y, h, c, kept = torch.mkldnn_rnn_layer(x, *weights, state, state, False, [], *how, False, False, True)
+copy = kept.clone()
+grads = torch.ops.aten.mkldnn_rnn_layer_backward(x, *weights, state, state, y, h, c, torch.ones_like(y), None, None,
+                                                 False, *how, True, False, [], False, copy)
+print([g.float().sum().item().hex() for g in grads])
+"""
 
 
 def has_torch():
@@ -196,6 +228,21 @@ for _ in range(5):
             with self.subTest(mode):
                 self.same(TRAIN + "step()\n" * 4, options=("--mode", mode))
                 self.assertEqual(len(self.report()["steps"]), 4)
+
+    def test_recurrent_layers_in_16_bits_train_in_every_mode(self):
+        for mode in ("watch", "local", "step", "trajectory"):
+            with self.subTest(mode):
+                self.same(RECURRENT, options=("--mode", mode))
+
+    def test_an_op_whose_integers_have_another_size_in_the_twin_is_not_repeated(self):
+        for mode in ("local", "trajectory"):
+            with self.subTest(mode):
+                plain = self.run_command([PYTHON, self.script(OWN_BACKWARD)])
+                if plain.returncode != 0:
+                    self.skipTest("this torch or processor has no bf16 kernel: " + plain.stderr.decode()[-200:])
+                self.same(OWN_BACKWARD, options=("--mode", mode))
+                told = str(self.report()["coverage"]["not_observed"])
+                self.assertIn("an integer argument has another size in fp32", told)
 
     @unittest.skipUnless(os.path.exists(TORCHRUN), "skipped: no working torchrun beside this python")
     def test_a_rank_that_dies_takes_the_job_down_as_it_does_untraced(self):

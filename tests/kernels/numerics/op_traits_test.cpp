@@ -34,6 +34,7 @@ TEST(OpTraits, ALineGivesItsTraitsToEverySpelling) {
 TEST(OpTraits, NamesOfTheDispatcherAreNoSpellings) {
     EXPECT_TRUE(traits_of("_foreach_add").has(Trait::sum_step));
     EXPECT_FALSE(op_from_spelling("torch._foreach_add").known());
+    EXPECT_TRUE(traits_of("mkldnn_rnn_layer").has(Trait::own_integers));
 }
 
 TEST(OpTraits, CollectivesAreApart) {
@@ -51,6 +52,8 @@ TEST(OpTraits, RecordedNamesShareTheTraitsOfTheirBase) {
     // base_name() drops "native_" and "_forward" of these, as it does where the table is read.
     for (const char* op : {"aten::_native_multi_head_attention", "aten::_flash_attention_forward"})
         EXPECT_TRUE(traits_of_recorded(op).has(Trait::fused)) << op;
+    for (const char* op : {"aten::_transformer_encoder_layer_fwd", "aten::mkldnn_rnn_layer"})
+        EXPECT_TRUE(traits_of_recorded(op).has(Trait::whole_layer)) << op;
 }
 
 // Fails for a word after the bar that is not a trait, and for a trait that the head does not define.

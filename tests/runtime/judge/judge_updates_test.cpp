@@ -12,6 +12,7 @@ namespace {
 
 using namespace test;
 using testing::HasSubstr;
+using testing::Not;
 
 TensorSum stuck(std::string name, double share, double arrives) {
     TensorSum t = tensor_sum(TensorKind::parameter, std::move(name), DType::bf16);
@@ -38,7 +39,8 @@ TEST(Judge, MPT040StagnatingWeights) {
     EXPECT_EQ(f.step, Step{0});
     EXPECT_THAT(f.message, HasSubstr("94 %"));
     EXPECT_THAT(f.message, HasSubstr("below half an ulp"));
-    EXPECT_THAT(f.message, HasSubstr("1 other parameter as well"));
+    EXPECT_THAT(f.message, HasSubstr("weights are updated in bf16 without an fp32 master: "
+                                     "updates of 2 of 3 parameters are lost; in blocks.1.fc.weight"));
     m.tensors = {stuck("head.weight", 0.4, 0.6)};
     EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning);
     m.tensors = {stuck("head.weight", 0.2, 0.6)};
@@ -123,7 +125,167 @@ TEST(Judge, MPT040FrozenState) {
     ASSERT_EQ(j.findings.size(), 1u);
     EXPECT_THAT(j.findings[0].message, HasSubstr("optimizer state"));
     m.tensors = {stuck("blocks.1.fc.weight", 0.94, 0.06), t};
-    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("parameter")) << "the weights come first";
+    const Judgement both = judge(m);
+    ASSERT_EQ(both.findings.size(), 1u) << text_of(both);
+    EXPECT_THAT(both.findings[0].message, HasSubstr("in blocks.1.fc.weight"));
+    EXPECT_THAT(both.findings[0].message, HasSubstr("1 optimizer state as well"));
+}
+
+TEST(Judge, MPT040AMasterIsJudgedInsteadOfItsCopy) {
+    RunModel m = healthy();
+    m.tensors = {stuck("head.weight", 0.95, 1)};
+    m.tensors[0].mastered = kElements;
+    EXPECT_EQ(text_of(judge(m)), "");
+    // The copy is made from the 16-bit weights: what each step adds to it is gone in the next.
+    m.tensors[0].moved_dot = 0.2 * m.tensors[0].wanted_squares;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("made from the bf16 weights in every step"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("20 % of the wanted update arrives"));
+}
+
+TEST(Judge, MPT040WithoutATwin) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    m.tensors = {stuck("head.weight", 0.95, 0)};
+    m.tensors[0].wanted_squares = m.tensors[0].moved_dot = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "it may be rounded stochastically";
+    m.ops.push_back(op_sum("(optimizer)", "aten::add_", Phase::optimizer, DType::bf16, 1, 9));
+    EXPECT_EQ(judge(m).findings.at(0).severity, Severity::warning) << "added in 16 bits";
+    m.ops.pop_back();
+    m.tensors[0].unmoved = m.tensors[0].meant_to_move;
+    m.tensors[0].frozen = m.tensors[0].samples;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << "nothing moved at all";
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("1 parameter never moved"));
+    EXPECT_THAT(j.findings[0].message, Not(HasSubstr("arrives")))
+        << "how far it should have moved is not known";
+}
+
+TEST(Judge, MPT040LostWeightDecay) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(optimizer)", "aten::mul_", Phase::optimizer, DType::bf16, 0.9, 9));
+    m.ops.back().total.added = m.ops.back().total.absorbed = kElements;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("weight decay leaves 100 % of the weights as they are"));
+    m.tensors = {stuck("head.weight", 0.95, 0.1)};
+    const Judgement both = judge(m);
+    ASSERT_EQ(both.findings.size(), 1u) << "one cause, one finding";
+    EXPECT_THAT(both.findings[0].message, HasSubstr("weight decay leaves 100 % of the weights as they are"));
+    m.tensors.clear();
+    m.ops.back().total.absorbed = kElements / 2;
+    EXPECT_EQ(text_of(judge(m)), "");
+}
+
+TensorSum counter(double real, double twin) {
+    TensorSum t = tensor_sum(TensorKind::optimizer_state, "fc.weight.step", DType::bf16);
+    t.last.elements = t.last.compared = 1;
+    t.last.amax = real;
+    t.last.twin_amax = twin;
+    t.last.error_squares = (twin - real) * (twin - real);
+    t.last.twin_squares = twin * twin;
+    t.samples = t.meant_to_move = 14;
+    t.frozen = t.unmoved = 5;
+    t.first_stagnant = Step{256};
+    return t;
+}
+
+TEST(Judge, MPT041AFrozenCounter) {
+    RunModel m = healthy();
+    m.tensors = {counter(256, 400), counter(256, 390)};
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT041");
+    EXPECT_EQ(j.findings[0].layer, "fc.weight");
+    EXPECT_EQ(j.findings[0].step, Step{256});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("stands still at 256 where its fp32 twin reaches 400"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("so do 1 other"));
+    m.tensors = {counter(256, 258)};
+    EXPECT_EQ(text_of(judge(m)), "") << "it lags by a rounding";
+    m.tensors = {counter(256, 400)};
+    m.tensors[0].frozen = 1;
+    EXPECT_EQ(text_of(judge(m)), "") << "one sample";
+    m = healthy();
+    m.mode = Mode::watch;
+    m.tensors = {counter(256, 400)};
+    EXPECT_EQ(text_of(judge(m)), "") << "no twin";
+}
+
+TEST(Judge, MPT041ANormAddedUpIn16Bits) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("(clipping)", "aten::add_", Phase::optimizer, DType::bf16, 1, 9));
+    OpRecord& op = m.ops.back().total;
+    op.elements = op.calls = op.compared = op.loc_compared = 64;
+    op.twin_squares = 64;
+    op.error_squares = 64 * 0.1 * 0.1;
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT041");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_EQ(j.findings[0].layer, "(clipping)");
+    m.tensors[1].last.error_squares = 0.06 * 0.06 * m.tensors[1].last.twin_squares;
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients are as far off";
+    m.tensors[1].last.error_squares = 0;
+    op.elements = kElements;
+    EXPECT_EQ(text_of(judge(m)), "") << "no scalars";
+}
+
+TEST(Judge, MPT043NothingRanBelowFp32) {
+    RunModel m = healthy();
+    m.policies = {"autocast:cpu=bf16"};
+    m.ops_by_dtype = {{DType::fp32, 100}};
+    const Judgement j = judge(m);
+    const Finding* f = find(j, "MPT043");
+    ASSERT_NE(f, nullptr) << text_of(j);
+    EXPECT_EQ(f->severity, Severity::warning);
+    EXPECT_THAT(f->message, HasSubstr("autocast:cpu=bf16"));
+    m.ops_by_dtype[DType::bf16] = 1;
+    EXPECT_EQ(find(judge(m), "MPT043"), nullptr);
+    m.ops_by_dtype = {{DType::fp32, 100}};
+    m.notes.push_back({.kind = NoteKind::not_observed,
+                       .text = "torch.compile(f)",
+                       .count = 1,
+                       .processes = 1,
+                       .first = {}});
+    EXPECT_EQ(find(judge(m), "MPT043"), nullptr) << "a region was not seen";
+    m.notes.clear();
+    m.policies = {"autocast:cpu=fp32"};
+    EXPECT_EQ(find(judge(m), "MPT043"), nullptr);
+}
+
+// trunc_normal_ draws -inf and clamps it.
+TEST(Judge, MPT001SparesWhatAnInitialisationDraws) {
+    RunModel m = healthy();
+    m.mode = Mode::watch;
+    OpSum s = op_sum("(update)", "aten::log_", Phase::optimizer, DType::fp32, 1, 0);
+    s.first_origin = {Rank{0}, Step{0}};
+    s.total.neg_inf = 1;
+    s.at_origin = s.total;
+    s.at_origin.nonfinite_real = 0;
+    m.ops.push_back(s);
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.steps[0].loss = INFINITY;
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "it was still there";
+    m.steps[0].loss = 3.9;
+    m.ops.back().first_origin.step = Step{4};
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "after training began";
+    m.ops.back().first_origin.step = Step{0};
+    m.ops.back().total.phase = Phase::forward;
+    m.ops.back().total.layer = "fc";
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr) << "in the model";
+}
+
+TEST(Judge, MPT010OmitsWholeLayers) {
+    RunModel m = healthy();
+    m.ops.push_back(
+        op_sum("encoder.0", "aten::_transformer_encoder_layer_fwd", Phase::forward, DType::bf16, 12, 9));
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops.back().total.op = "aten::layer_norm";
+    EXPECT_NE(find(judge(m), "MPT010"), nullptr);
 }
 
 TEST(Judge, MPT050ReductionError) {
@@ -166,6 +328,22 @@ TEST(Judge, MPT051ReplicasOnlyUnderDDP) {
     EXPECT_EQ(j.findings[0].step, Step{4});
     m.policies = {"ddp", "fsdp:param=bf16"};
     EXPECT_EQ(find(judge(m), "MPT051"), nullptr);
+}
+
+TEST(Judge, MPT061CopiesThatOutliveTheirSource) {
+    RunModel m = healthy();
+    EXPECT_EQ(find(judge(m), "MPT061"), nullptr);
+    m.notes.push_back({NoteKind::outdated_copy, "blocks.1.fc", 1, 1, Step{2}});
+    m.notes.push_back({NoteKind::outdated_copy, "head", 1, 1, Step{1}});
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT061");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "head");
+    EXPECT_EQ(f.step, Step{1});
+    EXPECT_THAT(f.message, HasSubstr("2 layers"));
+    EXPECT_THAT(f.advice, HasSubstr("once per step"));
 }
 
 TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {

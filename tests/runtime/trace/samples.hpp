@@ -113,6 +113,7 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         t.wanted_squares = 1e-9;
         t.moved_dot = 8e-10;
         t.hash = 0xfedcba9876543210u + n;
+        t.mastered = 1000;
         s.tensors.push_back(t);
     }
     s.sampled = number % 2 == 1;
@@ -121,7 +122,8 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     // clang-format off: a table
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,
-                  .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4};
+                  .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4,
+                  .regrouped = 5, .relaid = 6};
     // clang-format on
     return s;
 }

@@ -20,7 +20,8 @@ sys.path += [os.path.join(ROOT, "tests", "truth"), os.path.dirname(HERE)]
 import runs  # noqa: E402
 import score  # noqa: E402
 
-DTYPES = ("fp32", "fp16", "bf16")
+# How a subject ends: at its first loss that is not finite, as GRIST lets it, or three iterations later, as many would.
+VARIANTS = (("fp32", 0), ("fp32", 3), ("fp16", 0), ("bf16", 0), ("fp16", 3), ("bf16", 3))
 ITERATIONS = {True: 1000, False: 100}  # GRIST's search, and the programs as they are
 PRELOADED = ("torch._dynamo", "torchvision")
 runs.TIMEOUT = 150
@@ -29,17 +30,18 @@ runs.TIMEOUT = 150
 def programs():
     with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
         named = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")]
-    for dtype in DTYPES:
+    for dtype, more in VARIANTS:
         random.Random(20261123).shuffle(named)
         for group, repository, commit, path, arguments in named:
-            yield {"key": f"{path}/{dtype}", "group": group, "repository": repository, "commit": commit, "path": path,
-                   "dtype": dtype, "arguments": arguments.split()}
+            if "_grist" in path or not more:
+                yield {"key": f"{path}/{dtype}{'+' * more}", "group": group, "repository": repository, "commit": commit,
+                       "path": path, "dtype": dtype, "more": more, "arguments": arguments.split()}
 
 
-def command(options, program, more=()):
+def command(options, program, words=()):
     checkout = os.path.join(os.path.abspath(options.checkouts), program["repository"].split("/")[1])
     return [options.python, os.path.join(HERE, "subject.py"), checkout, program["path"], "--dtype", program["dtype"],
-            "--iterations", str(ITERATIONS["_grist" in program["path"]]), *more, "--", *program["arguments"]]
+            "--iterations", str(ITERATIONS["_grist" in program["path"]]), "--go-on", str(program["more"]), *words, "--", *program["arguments"]]
 
 
 def measure(options, program, work):

@@ -56,15 +56,18 @@ class RandomImages(torch.utils.data.Dataset):
         return self.images[i % len(self.images)], i % 10
 
 
-def bound_grist(iterations):
+def bound_grist(iterations, go_on):
     """Their scheduler ends after iterations instead of hours, and writes no files."""
     from scripts.utils import torch_utils
     left = [iterations]
+    lost = []
 
     def loss_checker(self, loss_val, log_msg=None):
         left[0] -= 1
-        if not bool(loss_val.detach().isfinite().all()):
-            print(f"not finite after {iterations - left[0]} iterations", flush=True)
+        if lost or not bool(loss_val.detach().isfinite().all()):
+            lost.append(iterations - left[0])
+        if len(lost) > go_on:
+            print(f"not finite after {lost[0]} iterations", flush=True)
             sys.exit(0)
         if left[0] <= 0:
             print(f"finite for {iterations} iterations: {float(loss_val.detach().sum())!r}", flush=True)
@@ -81,12 +84,12 @@ def stand_in(name, **members):
     return module
 
 
-def prepare(checkout, script, iterations):
+def prepare(checkout, script, iterations, go_on):
     """Their own modules importable; stand-ins for plots, data sets and TrainCheck's markers."""
     sys.path[:0] = [os.path.dirname(script), checkout]
     os.chdir(os.path.dirname(script))
     if os.path.isdir(os.path.join(checkout, "scripts", "utils")):
-        bound_grist(iterations)
+        bound_grist(iterations, go_on)
     stand_in("matplotlib", pyplot=stand_in("matplotlib.pyplot"))
     stand_in("traincheck", annotate_stage=lambda _: None, instrumentor=stand_in("traincheck.instrumentor", meta_vars={}))
     import torchvision
@@ -99,6 +102,7 @@ def main():
     parser.add_argument("script")
     parser.add_argument("--dtype", choices=DTYPES, default="fp32")
     parser.add_argument("--iterations", type=int, default=2000)
+    parser.add_argument("--go-on", type=int, default=0, help="iterations after the first loss that is not finite")
     parser.add_argument("--truth", default="")
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options, arguments = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
@@ -107,7 +111,7 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
     sys.argv = [script, *arguments]
-    prepare(os.path.abspath(options.checkout), script, options.iterations)
+    prepare(os.path.abspath(options.checkout), script, options.iterations, options.go_on)
     modes = [torch.autocast("cpu", dtype=DTYPES[options.dtype], cache_enabled=False)] if DTYPES[options.dtype] else []
     modes += [First(os.path.dirname(script), truth)] if truth else []
     for mode in modes:

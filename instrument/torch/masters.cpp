@@ -1,0 +1,193 @@
+#include "instrument/torch/masters.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "instrument/torch/tensors.hpp"
+
+namespace mp::twin {
+namespace {
+
+constexpr std::int64_t kWindow = 4;    // elements of a key, 8 bytes
+constexpr std::int64_t kFewest = 16;   // elements below which equal bits prove nothing
+constexpr std::int64_t kPart = 64;     // elements of a tensor whose rest another rank holds
+constexpr int kMostTries = 64;         // comparisons for one tensor; constants are everywhere
+constexpr std::size_t kMostFound = 4;  // an fp32 copy of the first weights may lie about too
+constexpr std::size_t kFilter = 1 << 16;
+
+at::Tensor flat_over(const c10::Storage& storage, at::ScalarType type, std::int64_t offset, std::int64_t n) {
+    at::Tensor t = at::empty({0}, at::TensorOptions(type));
+    t.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+    t.unsafeGetTensorImpl()->set_storage_offset(offset);
+    t.unsafeGetTensorImpl()->set_sizes_contiguous({n});
+    return t;
+}
+
+// All elements in the order of memory.
+at::Tensor flat(const at::Tensor& t) {
+    return flat_over(t.storage(), t.scalar_type(), t.storage_offset(), t.numel());
+}
+
+std::uint64_t key_at(const std::uint16_t* values) {
+    std::uint64_t key;
+    std::memcpy(&key, values, sizeof key);
+    return key;
+}
+
+bool is_constant(std::uint64_t key) { return key == (key & 0xFFFF) * 0x0001000100010001ull; }
+
+// Windows of all tensors: the first and the last one that is not constant, because a rank may hold either end.
+class Windows {
+public:
+    explicit Windows(const std::vector<at::Tensor>& low) : filter_(kFilter, false) {
+        for (std::size_t i = 0; i < low.size(); ++i)
+            if (low[i].numel() >= kFewest) add(i, low[i]);
+    }
+
+    bool may_hold(std::uint64_t key) const { return filter_[slot(key)]; }
+    auto equal(std::uint64_t key) const { return windows_.equal_range(key); }
+
+private:
+    static std::size_t slot(std::uint64_t key) { return (key * 0x9E3779B97F4A7C15ull) >> 48; }
+
+    void add(std::size_t index, const at::Tensor& low) {
+        const auto* const values = static_cast<const std::uint16_t*>(low.data_ptr());
+        const std::int64_t last = low.numel() - kWindow;
+        std::int64_t first = 0, end = last;
+        while (first < last && is_constant(key_at(values + first))) ++first;
+        while (end > first && is_constant(key_at(values + end))) --end;
+        if (first == last) first = end = 0;  // a constant tensor, such as the gains of a norm
+        put(index, first, key_at(values + first));
+        if (end != first) put(index, end, key_at(values + end));
+    }
+
+    void put(std::size_t index, std::int64_t at, std::uint64_t key) {
+        filter_[slot(key)] = true;
+        windows_.emplace(key, std::pair(index, at));
+    }
+
+    std::vector<bool> filter_;
+    std::unordered_multimap<std::uint64_t, std::pair<std::size_t, std::int64_t>> windows_;
+};
+
+struct Overlap {
+    std::int64_t offset, begin, length;
+};
+
+// The part of `low` that lies within `n` values when its element `at` lies at `i`, if all of it is equal.
+std::optional<Overlap> overlap(const std::uint16_t* wide, std::int64_t n, std::int64_t i,
+                               const at::Tensor& low, std::int64_t at) {
+    const auto* const values = static_cast<const std::uint16_t*>(low.data_ptr());
+    const std::int64_t begin = std::max<std::int64_t>(0, at - i);
+    const std::int64_t end = std::min(low.numel(), at + (n - i));
+    const std::int64_t offset = i - (at - begin), length = end - begin;
+    if (length < low.numel() && length < kPart) return std::nullopt;
+    if (std::memcmp(wide + offset, values + begin, static_cast<std::size_t>(length) * 2) != 0)
+        return std::nullopt;
+    return Overlap{offset, begin, length};
+}
+
+}  // namespace
+
+Masters::Slice::Slice(const at::Tensor& wide, std::int64_t offset, std::int64_t begin, std::int64_t length)
+    : storage_(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(wide.storage().unsafeGetStorageImpl())),
+      offset_(offset),
+      begin_(begin),
+      length_(length) {}
+
+at::Tensor Masters::Slice::wide() const {
+    c10::intrusive_ptr<c10::StorageImpl> alive = storage_.lock();
+    if (!alive || !alive->data() ||
+        alive->nbytes() < static_cast<std::size_t>(offset_ + length_) * sizeof(float))
+        return {};
+    return flat_over(c10::Storage(std::move(alive)), at::kFloat, offset_, length_);
+}
+
+at::Tensor Masters::Slice::of(const at::Tensor& low) const {
+    if (!can_have_one(low) || low.numel() < begin_ + length_) return {};
+    return flat(low).narrow(0, begin_, length_);
+}
+
+bool Masters::can_have_one(const at::Tensor& t) {
+    return (t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16) && has_plain_memory(t) &&
+           t.device().is_cpu() && t.is_non_overlapping_and_dense();
+}
+
+bool Masters::rounds_to(const at::Tensor& wide, const at::Tensor& low) {
+    const at::Tensor rounded = wide.to(low.scalar_type());
+    return std::memcmp(rounded.data_ptr(), low.data_ptr(), static_cast<std::size_t>(low.numel()) * 2) == 0;
+}
+
+bool Masters::carries_more(const at::Tensor& wide, const at::Tensor& low) {
+    return !at::equal(wide, low.to(at::kFloat));
+}
+
+void Masters::saw(const at::Tensor& t) {
+    if (t.scalar_type() != at::kFloat || t.numel() < kFewest || !t.device().is_cpu() || !has_plain_memory(t))
+        return;
+    c10::StorageImpl* const storage = t.storage().unsafeGetStorageImpl();
+    const std::lock_guard lock(mutex_);
+    if (seen_.count(storage)) return;  // the weak pointer keeps the address in use
+    if (seen_.size() >= sweep_at_) {
+        for (auto it = seen_.begin(); it != seen_.end();)
+            it = it->second.expired() ? seen_.erase(it) : std::next(it);
+        sweep_at_ = std::max<std::size_t>(1024, 2 * seen_.size());
+    }
+    seen_.emplace(storage, c10::weak_intrusive_ptr<c10::StorageImpl>(
+                               c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)));
+}
+
+std::vector<at::Tensor> Masters::alive() {
+    const std::lock_guard lock(mutex_);
+    std::vector<at::Tensor> all;
+    for (const auto& [address, weak] : seen_) {
+        c10::intrusive_ptr<c10::StorageImpl> storage = weak.lock();
+        if (!storage || !storage->data()) continue;
+        const auto n = static_cast<std::int64_t>(storage->nbytes() / sizeof(float));
+        all.push_back(flat_over(c10::Storage(std::move(storage)), at::kFloat, 0, n));
+    }
+    return all;
+}
+
+std::vector<std::vector<Masters::Slice>> Masters::find(const std::vector<at::Tensor>& low, bool allow_exact) {
+    std::vector<std::vector<Slice>> found(low.size());
+    if (low.empty()) return found;
+    std::vector<at::Tensor> sought(low.size());
+    for (std::size_t i = 0; i < low.size(); ++i) sought[i] = flat(low[i]);
+    const Windows windows(sought);
+    std::vector<int> tries(low.size());
+    const auto compare = [&](const at::Tensor& wide, const at::Tensor& rounded, std::int64_t i,
+                             std::size_t index, std::int64_t at) {
+        if (sought[index].scalar_type() != rounded.scalar_type() || found[index].size() >= kMostFound) return;
+        if (++tries[index] > kMostTries) return;
+        const auto* const values = static_cast<const std::uint16_t*>(rounded.data_ptr());
+        const auto part = overlap(values, rounded.numel(), i, sought[index], at);
+        if (!part) return;
+        const Slice slice(wide, part->offset, part->begin, part->length);
+        if (allow_exact || carries_more(slice.wide(), slice.of(sought[index]))) found[index].push_back(slice);
+    };
+    const auto look = [&](const at::Tensor& wide, at::ScalarType type) {
+        const at::Tensor rounded = wide.to(type);
+        const auto* const values = static_cast<const std::uint16_t*>(rounded.data_ptr());
+        std::uint64_t previous = ~std::uint64_t{0};
+        for (std::int64_t i = 0; i + kWindow <= rounded.numel(); ++i) {
+            const std::uint64_t key = key_at(values + i);
+            // Of a run of one value only the beginning is compared.
+            if (key == std::exchange(previous, key) || !windows.may_hold(key)) continue;
+            const auto [first, last] = windows.equal(key);
+            for (auto it = first; it != last; ++it)
+                compare(wide, rounded, i, it->second.first, it->second.second);
+        }
+    };
+    for (const at::Tensor& wide : alive())
+        for (const at::ScalarType type : {at::kHalf, at::kBFloat16})
+            if (std::any_of(sought.begin(), sought.end(),
+                            [type](const at::Tensor& t) { return t.scalar_type() == type; }))
+                look(wide, type);
+    return found;
+}
+
+}  // namespace mp::twin

@@ -1,0 +1,121 @@
+// MPT041: scalars that feed every update. A step counter in bf16 stops at 256, a squared norm that is added up in
+// 16 bits loses its small addends. Tensors below 64 elements are too small for the rules of ops and updates.
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/figures.hpp"
+#include "kernels/numerics/float_format.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kSmall = 64;        // elements
+constexpr std::uint64_t kFewestFrozen = 2;  // samples in which nothing moved
+constexpr double kFarInU = 4;               // unit roundoffs: more than a few roundings explain
+constexpr double kOverGradients = 2;        // times the error of the gradients, which the scalar may inherit
+
+double far_from_twin(DType dtype) {
+    const FloatFormat* format = format_of(dtype);
+    return format ? kFarInU * unit_roundoff(*format) : INFINITY;
+}
+
+std::string error_text(double error, double limit) {
+    return "off by " + percent(error) + " of its fp32 twin (limit " + percent(limit) + ")";
+}
+
+void report(Case& c, Finding f, double error, double limit) {
+    f.phase = Phase::optimizer;
+    f.value = error;
+    f.limit = limit;
+    f.unit = "share";
+    f.importance = importance::kWrongScalar();
+    f.advice = "keep counters, norms, factors and averages of one value in fp32: they cost no memory";
+    c.out.findings.push_back(std::move(f));
+}
+
+// Whether a value that the optimizer keeps stopped moving while its twin went on. One that only lags by a rounding has
+// converged.
+bool stands_still(const TensorSum& t) {
+    const bool kept = t.kind == TensorKind::optimizer_state || t.kind == TensorKind::buffer;
+    if (!kept || !is_low_precision(t.last.dtype) || t.last.elements >= kSmall || t.last.compared == 0)
+        return false;
+    const double error = relative_l2(t.last);
+    return t.frozen >= kFewestFrozen && error > far_from_twin(t.last.dtype) && std::isfinite(error);
+}
+
+// Every parameter may have a counter of its own: one finding for all.
+bool judge_kept(Case& c) {
+    const TensorSum* worst = nullptr;
+    std::uint64_t others = 0;
+    for (const TensorSum& t : c.model.tensors) {
+        if (!stands_still(t)) continue;
+        others += worst != nullptr;
+        if (!worst || relative_l2(t.last) > relative_l2(worst->last)) worst = &t;
+    }
+    if (!worst) return false;
+    const TensorRecord& last = worst->last;
+    const double error = relative_l2(last), limit = far_from_twin(last.dtype);
+    Finding f = finding("MPT041", Severity::error);
+    f.layer = worst->name.substr(0, std::min(worst->name.rfind('.'), worst->name.size()));
+    f.step = worst->first_stagnant;
+    f.message = std::string(name_of(worst->kind)) + " " + shown(worst->name) + " (" +
+                std::string(name_of(last.dtype)) + ", " + counted(last.elements, "element") +
+                ") stands still at " + figure(last.amax) + " where its fp32 twin reaches " +
+                figure(last.twin_amax) + ": " + error_text(error, limit);
+    if (others > 0) f.message += "; so do " + counted(others, "other");
+    report(c, std::move(f), error, limit);
+    return true;
+}
+
+// The largest error that a scalar can inherit from the gradients.
+double error_of_gradients(const RunModel& m) {
+    double errors = 0, squares = 0;
+    for (const TensorSum& t : m.tensors) {
+        if (t.kind != TensorKind::gradient || t.last.compared == 0) continue;
+        errors += t.last.error_squares;
+        squares += t.last.twin_squares;
+    }
+    return relative(errors, squares);
+}
+
+bool is_scalar(const OpRecord& op) {
+    return op.phase == Phase::optimizer && is_low_precision(op.dtype) && op.calls > 0 && op.compared > 0 &&
+           op.elements == op.calls;
+}
+
+// The first op between backward and the end of the step whose results of one value are far from the twin's.
+void judge_computed(Case& c) {
+    const double inherited = kOverGradients * error_of_gradients(c.model);
+    const OpSum* first = nullptr;
+    for (const OpSum& s : c.model.ops) {
+        const OpRecord& op = s.total;
+        if (!is_scalar(op)) continue;
+        const double error = relative(op.error_squares, op.twin_squares);
+        if (!(error > far_from_twin(op.dtype) + inherited) || !std::isfinite(error)) continue;
+        if (!first || op.first < first->total.first) first = &s;
+    }
+    if (!first) return;
+    const OpRecord& op = first->total;
+    const double error = relative(op.error_squares, op.twin_squares);
+    // Outside of clipping and the optimizer the value may be for a log.
+    const bool feeds = op.layer == "(optimizer)" || op.layer == "(clipping)";
+    Finding f = finding_at("MPT041", feeds ? Severity::error : Severity::warning, op);
+    f.step = first->first_step;
+    f.message = place_text(op) + " gives a single value that is " +
+                error_text(error, far_from_twin(op.dtype) + inherited) + "; it reaches " + figure(op.amax) +
+                " where the twin reaches " + figure(op.twin_amax);
+    report(c, std::move(f), error, far_from_twin(op.dtype) + inherited);
+}
+
+}  // namespace
+
+void judge_scalars(Case& c) {
+    if (has_twin(c.model) && !judge_kept(c)) judge_computed(c);
+}
+
+}  // namespace mp::trace
