@@ -11,7 +11,7 @@
 namespace mp::trace {
 
 inline constexpr std::string_view kFileMagic{"\x89MPT\r\n\x1a\n", 8};
-inline constexpr std::uint32_t kFileVersion = 2;
+inline constexpr std::uint32_t kFileVersion = 3;
 inline constexpr std::size_t kFileHeaderSize = 32;
 
 // The first byte occurs in no UTF-8 text, so that names and notes rarely look like a frame.

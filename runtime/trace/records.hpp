@@ -337,7 +337,7 @@ struct Coverage {
     std::uint64_t failed = 0;     // shadow ops that threw; part of unshadowed
     std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
     std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
-    std::uint64_t external = 0;   // seeds with data from outside the dispatcher (numpy, torch.tensor)
+    std::uint64_t outside = 0;    // values computed outside the dispatcher: compiled regions, custom kernels
 };
 
 template <class V>
