@@ -101,7 +101,7 @@ class Report(TraceTest):
         self.assertLessEqual(len(lines), 8)
         for line in lines:
             self.assertTrue(line.startswith("mp-trace: "), line)
-        self.assertIn("nothing of rank 2", done.stderr.decode())
+        self.assertIn("1 rank left no recording: 2", done.stderr.decode())
         self.assertIn("first overflow   blocks.2.fc", done.stderr.decode())
         self.assertEqual(lines[-1], "mp-trace: next: mp-trace report run --html report.html")
 
