@@ -29,9 +29,15 @@ void InferredClock::end_step() {
     const std::lock_guard lock(mutex_);
     if (!step_is_over()) return;
     const bool moved = parameter_written_ && parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
-    clock_.end_step(StepTensors::Gradients::of_twin, !moved, root_gradient_ != 1 ? root_gradient_ : -1);
+    clock_.end_step(StepTensors::Gradients::of_twin, was_skipped(moved), scale());
     backward_seen_ = parameter_written_ = gradient_cleared_ = false;
     root_gradient_ = 1;
+}
+
+// A Python loop may bind new tensors to the names of its parameters, which moves none of the known ones. So there only a
+// loss scale shows that an update was held back on purpose.
+bool InferredClock::was_skipped(bool moved) const {
+    return !moved && (scale() != kNoScale || !parts_.control.has_python());
 }
 
 void InferredClock::wrote(const at::Tensor& target, bool zeroed) {
@@ -53,7 +59,7 @@ void InferredClock::finish() {
     const std::lock_guard lock(mutex_);
     if (!backward_seen_ || declares_steps_ || !parts_.losses.any()) return;
     const bool moved = parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
-    clock_.end_step(StepTensors::Gradients::none, !moved, root_gradient_ != 1 ? root_gradient_ : -1);
+    clock_.end_step(StepTensors::Gradients::none, was_skipped(moved), scale());
 }
 
 }  // namespace mp::twin

@@ -34,8 +34,12 @@ public:
     void finish();
 
 private:
+    static constexpr double kNoScale = -1;
+
     bool step_is_over() const;
     void end_step();
+    bool was_skipped(bool moved) const;
+    double scale() const { return root_gradient_ != 1 ? root_gradient_ : kNoScale; }
 
     Parts& parts_;
     StepClock& clock_;

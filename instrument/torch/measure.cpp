@@ -39,9 +39,11 @@ struct Inputs {
 struct LateInputs {
     std::vector<const TensorStats*> stats;
     std::vector<const Divergence*> divergences;
+    bool finite_numbers = true;
 
     Inputs inputs() const {
         Inputs all;
+        all.finite = finite_numbers;
         for (const TensorStats* s : stats) all.add(*s);
         return all;
     }
@@ -102,8 +104,15 @@ void for_each_input(const OpInfo& op, const std::vector<IValue>& arguments, cons
         if (op.arguments[i].tensor && !op.arguments[i].write) for_each_tensor(arguments[i], visit);
 }
 
+// An infinity that the caller gives as a number, as to masked_fill(), is no overflow.
+bool numbers_are_finite(const std::vector<IValue>& arguments) {
+    return std::none_of(arguments.begin(), arguments.end(),
+                        [](const IValue& v) { return v.isDouble() && !std::isfinite(v.toDouble()); });
+}
+
 Inputs inputs_of(const OpInfo& op, const std::vector<IValue>& arguments) {
     Inputs inputs;
+    inputs.finite = numbers_are_finite(arguments);
     for_each_input(op, arguments, [&](const at::Tensor& t) {
         cpu::TensorView view;
         TensorStats stats;
@@ -253,6 +262,7 @@ void fill_later(Parts& parts, const Site& site, const OpInfo& op, at::ScalarType
 std::shared_ptr<const LateInputs> measure_inputs_late(Late& late, const OpInfo& op,
                                                       const std::vector<IValue>& arguments) {
     auto inputs = std::make_shared<LateInputs>();
+    inputs->finite_numbers = numbers_are_finite(arguments);
     for_each_input(op, arguments, [&](const at::Tensor& t) {
         if (const TensorStats* s = late.serves(t) ? late.input_statistics(t) : nullptr)
             inputs->stats.push_back(s);

@@ -144,12 +144,22 @@ struct Kind {
 
 using Stuck = std::vector<const TensorSum*>;
 
+// A program makes all of its masters anew in every step, or none. A single one whose updates do not arrive follows noise:
+// the bias of a key has no gradient, because softmax ignores it.
+bool are_remade(const RunModel& model, const Stuck& stuck) {
+    const auto all = std::ranges::count_if(model.tensors, [](const TensorSum& t) {
+        return t.kind == TensorKind::parameter && is_mastered(t) && is_measured(t);
+    });
+    return 2 * std::ranges::count_if(stuck, [](const TensorSum* t) { return is_mastered(*t); }) > all;
+}
+
 Stuck stuck_of(const Case& c, const Kind& kind) {
     Stuck stuck;
     for (const TensorSum& t : c.model.tensors) {
         if (t.kind != kind.kind || !is_stuck(c, t)) continue;
         if (t.kind != TensorKind::parameter || is_trained(c.model, t) == kind.trained) stuck.push_back(&t);
     }
+    if (!are_remade(c.model, stuck)) std::erase_if(stuck, [](const TensorSum* t) { return is_mastered(*t); });
     return stuck;
 }
 
