@@ -44,6 +44,7 @@ class Marks(unittest.TestCase):
     def test_a_finding_without_a_mark_is_unread(self):
         self.assertIsNone(score.mark_of(line(), finding("MPT001"), self.MARKS))
         self.assertIsNone(score.mark_of(line(), finding(phase="forward"), self.MARKS))
+        self.assertIsNone(score.mark_of(line(), finding("MPT9"), [{"rule": "MPT9", "message": "buffer *"}]))
         self.assertIsNone(score.mark_of(line(key="llama/fp16-scaler"), finding("MPT040"), self.MARKS))
 
     def test_counts_by_severity_and_mark(self):

@@ -90,8 +90,8 @@ def zoo_text(lines, marks, command):
     return "\n".join(parts)
 
 
-def write_zoo(path, lines):
-    page.write(path, "zoo", zoo_text(lines, score.load_marks(), "tests/zoo/venv && build/zoo-venv/bin/python "
+def write_zoo(path, lines, part):
+    page.write(path, part, zoo_text(lines, score.load_marks(), "tests/zoo/venv && build/zoo-venv/bin/python "
                                      "tests/zoo/zoo.py --mp-trace build/release/bin/mp-trace --results zoo.jsonl"))
 
 

@@ -148,6 +148,7 @@ def parse():
     parser.add_argument("--only", default="*", help="pattern of NAME/REGIME")
     parser.add_argument("--keep", default="", help="leave the files of the runs in this folder")
     parser.add_argument("--out", default="", help="write the tables of the results file to this page")
+    parser.add_argument("--part", default="zoo", help="the marked part of that page")
     return parser.parse_args()
 
 
@@ -155,7 +156,7 @@ def main():
     options = parse()
     if options.out:
         import tables
-        tables.write_zoo(options.out, read(options.results))
+        tables.write_zoo(options.out, read(options.results), options.part)
         return 0
     if not os.path.exists(options.python):
         print(f"skipped: no {options.python}; tests/zoo/venv makes it")
