@@ -7,8 +7,8 @@
 
 namespace mp::trace {
 
-// Autocast keeps its 16-bit copies of the weights until its outermost region ends. Each note names a layer that read one
-// after the weight had changed.
+// Autocast keeps its 16-bit copies of the weights until its outermost region ends. Each note names a layer that read
+// one after the weight had changed.
 void judge_copies(Case& c) {
     const RunModel::Note* first = nullptr;
     std::uint64_t layers = 0;

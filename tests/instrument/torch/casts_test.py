@@ -118,8 +118,8 @@ for name in NAMES:
     leaves.append(w)
 torch.save({n: w.grad for n, w in zip(NAMES, leaves)}, sys.argv[2])
 """
-EXACT = ["plain", "root", "grad", "grad_inside", "retained", "hook", "double", "weight", "attention", "thrown", "nested",
-         "threads", "freed"]
+EXACT = ["plain", "root", "grad", "grad_inside", "retained", "hook", "double", "weight", "attention", "thrown",
+         "nested", "threads", "freed"]
 
 LOOP = """
 import contextlib, sys, torch
@@ -142,7 +142,8 @@ torch.save([p.detach() for p in model.parameters()], sys.argv[3])
 
 
 def has_torch():
-    return os.path.exists(PYTHON) and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+    command = [PYTHON, "-c", "import torch"]
+    return os.path.exists(PYTHON) and subprocess.run(command, capture_output=True).returncode == 0
 
 
 @unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
@@ -152,7 +153,8 @@ class Casts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("MP_TRACE")}
         self.env["OMP_NUM_THREADS"] = "1"
-        version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+        show = [PYTHON, "-c", "import torch; print(torch.__version__)"]
+        version = subprocess.run(show, capture_output=True, text=True)
         self.follows = int(version.stdout.split(".")[0]) >= 2
 
     def run_in(self, *command):
@@ -161,8 +163,8 @@ class Casts(unittest.TestCase):
         return done.stdout
 
     def traced(self, *arguments):
-        self.run_in(TRACE, "-q", "--mode", "trajectory", "--no-build", "-o", "run", "--save-twin", "twin", "--save-real",
-                    "real", "--", PYTHON, *arguments)
+        self.run_in(TRACE, "-q", "--mode", "trajectory", "--no-build", "-o", "run", "--save-twin", "twin",
+                    "--save-real", "real", "--", PYTHON, *arguments)
         return json.loads(self.run_in(TRACE, "report", "run", "--json", "-"))
 
     def write(self, text):
@@ -173,7 +175,8 @@ class Casts(unittest.TestCase):
 
     def read(self, name):
         """The values of a file of torch.save, as lists of bytes."""
-        show = "import sys, torch; v = torch.load(sys.argv[1]); v = v.items() if isinstance(v, dict) else enumerate(v); " \
+        show = "import sys, torch; v = torch.load(sys.argv[1]); " \
+               "v = v.items() if isinstance(v, dict) else enumerate(v); " \
                "[print(k, t.contiguous().flatten().numpy().tobytes().hex()) for k, t in v]"
         lines = self.run_in(PYTHON, "-c", show, name).splitlines()
         return {k: bytes.fromhex(v) for k, v in (line.split() for line in lines)}

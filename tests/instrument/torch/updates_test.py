@@ -24,7 +24,7 @@ MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones"
 # Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; without a
 # twin, weights that are copied and move a little may be rounded stochastically.
 UNPROVEN = {"trajectory": {"kernel"},
-            "watch": {"flat-buffer", "sharded", "foreach", "clones", "assigned", "kernel"}}
+            "watch": {"flat-buffer", "sharded", "foreach", "assigned"}}
 
 
 def has_torch():
@@ -83,7 +83,9 @@ class Updates(unittest.TestCase):
                 self.assertEqual(self.judged("trajectory", program, "--case", case), (0, []))
             with self.subTest(case=case, broken=True):
                 code, found = self.judged("trajectory", program, "--case", case, "--broken")
-                self.assertEqual((code, [f[:6] for f in found]), (1, ["MPT041"]), found)
+                # A norm of the program's own may be for a log: a warning, with which the gate passes.
+                self.assertEqual(code, case != "norm", found)
+                self.assertIn("MPT041", [f[:6] for f in found])
 
     def test_watch_claims_only_what_it_measured(self):
         """An initialisation that draws -inf and clamps it, and updates that are rounded stochastically."""

@@ -137,7 +137,8 @@ TEST(SkipVerdict, ReductionsOfFiniteInputs) {
     f.reduction_op = "all_reduce";
     f.loss_scale = 1;
     EXPECT_EQ(verdict_of(f).cause, SkipCause::reduction_overflow) << "no scale of 1 or more helps";
-    EXPECT_THAT(verdict_of(f).why, HasSubstr("all_reduce made 12 non-finite values"));
+    EXPECT_THAT(verdict_of(f).why,
+                HasSubstr("all_reduce of the gradient of head.weight made 12 non-finite values"));
     f.has_scale = false;
     EXPECT_EQ(verdict_of(f).cause, SkipCause::reduction_overflow);
     f.has_scale = true;
@@ -188,7 +189,8 @@ TEST(SkipVerdict, ManyReductionsThatOverflowAdviseTheirCure) {
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u);
     EXPECT_EQ(j.findings[0].rule, "MPT002");
-    EXPECT_THAT(j.findings[0].message, HasSubstr("reduce_scatter made 12 non-finite values"));
+    EXPECT_THAT(j.findings[0].message,
+                HasSubstr("reduce_scatter of the gradient of head.weight made 12 non-finite values"));
     EXPECT_THAT(j.findings[0].advice, HasSubstr("reduce in fp32"));
 }
 

@@ -96,8 +96,9 @@ TEST(Records, PayloadsOfAnOlderWriterAreRead) {
     ASSERT_TRUE(decode(payloads[3], how, ops) && decode(payloads[4], how, step));
     step.ops = ops.ops;
     StepRecord expected = sample_step(7);
-    expected.coverage.regrouped = expected.coverage.relaid = 0;  // newer than the payloads
-    for (TensorRecord& t : expected.tensors) t.mastered = 0;     // younger than the payload
+    expected.coverage.regrouped = expected.coverage.relaid = expected.coverage.outside =
+        0;                                                    // newer than the payloads
+    for (TensorRecord& t : expected.tensors) t.mastered = 0;  // younger than the payload
     EXPECT_EQ(dump_of(process, step, note), dump_of(sample_process(), expected, sample_note()));
 }
 
