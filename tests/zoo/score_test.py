@@ -19,8 +19,10 @@ def finding(rule="MPT010", severity="error", layer="a.b", op="aten::mm", phase="
 
 
 def line(**more):
-    return {"key": "llama/bf16-pure", "group": "g", "regime": "bf16-pure", "mode": "trajectory", "ran": True, "exact": True,
-            "transparent": True, "faults": [], "steps_right": True, "layers": "3/3", "layers_strange": [], "losses": "5/5",
+    return {"key": "llama/bf16-pure", "group": "g", "regime": "bf16-pure", "mode": "trajectory", "ran": True,
+        "exact": True,
+            "transparent": True, "faults": [], "steps_right": True, "layers": "3/3", "layers_strange": [],
+            "losses": "5/5",
             "twin": {"parameters": "3/3"}, "counters": {}, "findings": [], "verdict": "pass"} | more
 
 
@@ -60,7 +62,8 @@ class Marks(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_lost_is_what_had_a_history(self):
-        report = {"coverage": {"ops": 5, "seeds_after_step_0": 3, "external_after_step_0": 1, "flips": 2}, "steps": [1, 2],
+        report = {"coverage": {"ops": 5, "seeds_after_step_0": 3, "external_after_step_0": 1, "flips": 2},
+            "steps": [1, 2],
                   "layers": [{"layer": "a"}, {"layer": "(data)"}, {"layer": "CrossEntropyLoss"}, {"layer": "odd"}],
                   "notes": [], "verdict": {"result": "pass", "headline": "", "inconclusive": []},
                   "findings": [finding(severity="note"), finding()]}

@@ -167,7 +167,8 @@ def main():
     with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
         programs = list(in_order(f))
     done = {(line["key"], line["mode"]) for line in read(options.results)}
-    left = [p for p in programs if (p.key, options.mode) not in done and fnmatch.fnmatchcase(p.key, options.only)][:options.limit]
+    left = [p for p in programs if (p.key, options.mode) not in done and fnmatch.fnmatchcase(p.key, options.only)]
+    left = left[:options.limit]
     for number, program in enumerate(left, 1):
         work = os.path.join(options.keep, program.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
         shutil.rmtree(work, ignore_errors=True)
