@@ -73,9 +73,9 @@ def zoo_text(lines, marks, command):
     for mode in ("watch", "step"):
         other = [line for line in lines if line["mode"] == mode and line["ran"]]
         if other:
-            parts += ["",
-                f"Mode {mode}: {share(other, lambda x: x['transparent'])} traced runs equal to the untraced run; "
-                      f"errors {marked(other, 'error', marks)}, warnings {marked(other, 'warning', marks)} (true + false)."]
+            parts += ["", f"Mode {mode}: {share(other, lambda x: x['transparent'])} traced runs equal to the untraced "
+                      f"run; errors {marked(other, 'error', marks)}, warnings {marked(other, 'warning', marks)} "
+                      "(true + false)."]
     parts += ["", "Every finding, read:", "", table(("rule", "op", "severity", "is", "programs", "for example",
         "cause"),
                                                    reasons(lines, marks))]
@@ -87,7 +87,8 @@ def zoo_text(lines, marks, command):
     wrong = [x for x in lines if x["ran"] and (not x["transparent"] or not x.get("steps_right"))]
     if wrong:
         parts += ["", "Not the untraced run, or other steps:", "",
-                  *(f"- {x['key']} ({x['mode']}): " + ("; ".join(x["faults"])[:200] or f"{x.get('steps')} steps") for x in wrong)]
+                  *(f"- {x['key']} ({x['mode']}): " + ("; ".join(x["faults"])[:200] or f"{x.get('steps')} steps")
+                    for x in wrong)]
     absent = [x for x in twins if not x["ran"]]
     if absent:
         parts += ["", "Programs that do not train in this regime, untraced:", "",
@@ -118,7 +119,8 @@ def public_text(lines):
     rows = [public_row(f"{name} {dtype}{', goes on' if more else ''}", group) for (name, dtype, more), group in
             sorted(grouped(lines, lambda x: (x["group"], x["dtype"], x["more"])).items())]
     missed = [f"- {x['key']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: " + (
-              "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}" for f in x["findings"][:2]) or
+              "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}"
+                        for f in x["findings"][:2]) or
               f"nothing, {x['verdict']}") for x in lines if x["ran"] and x["truth"] and x["named"] != 1]
     alarms = [f"- {x['key']}: " + "; ".join(f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}"
               for f in x["findings"][:3]) for x in lines if x["ran"] and not x["truth"] and x["findings"]]
@@ -157,7 +159,8 @@ def mutants_text(lines):
         lambda x: x["kind"]).items())]
     ops, alarms = sum(x["good_ops"] for x in ran), sum(x["good_errors"] for x in ran)
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
-             "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace --results mutants.jsonl",
+             "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace "
+             "--results mutants.jsonl",
              "```", "", table(head, rows), "",
              f"The same programs with the op in fp32: {alarms} errors in {ops:,} op-steps, "
              f"{1e5 * alarms / max(ops, 1):.2f} in 100,000."]
