@@ -1,8 +1,8 @@
 """Draws the programs of the zoo and writes list.txt: build/zoo-venv/bin/python draw.py [--seed N]
 
-The query, fixed before the first run under mp-trace: from each pool in the order of random.Random(seed).shuffle over its
-sorted names, the first N whose plain fp32 training (2 steps, no mp-trace) ends with a finite loss and at most 6 million
-parameters. A type of model is taken once.
+The query, fixed before the first run under mp-trace: from each pool, in the order of random.Random(seed).shuffle over
+its sorted names, the first N whose plain fp32 training (2 steps, no mp-trace) ends with a finite loss and at most 6
+million parameters. A type of model is taken once.
 """
 import argparse
 import math

@@ -3,8 +3,8 @@
     mutants.py --mp-trace BIN --results FILE [--limit N]
     mutants.py --results FILE --out docs/evaluation.md
 
-Mutant k is drawn by a seed alone: its kind is k modulo the number of kinds (programs/mutant.py), its program is the next
-of the zoo's that has a layer of that kind, its layer one of those. What counts as its place stands in PLACES. The
+Mutant k is drawn by a seed alone: its kind is k modulo the number of kinds (programs/mutant.py), its program is the
+next of the zoo's that has a layer of that kind, its layer one of those. What counts as its place stands in PLACES. The
 program with the same code in fp32 is its good twin. All run under bf16 autocast with AdamW.
 """
 import argparse

@@ -53,6 +53,7 @@ def mark_of(line, finding, marks):
                 and fnmatch.fnmatchcase(finding.get("op", ""), mark.get("op", "*"))
                 and fnmatch.fnmatchcase(finding.get("layer", ""), mark.get("layer", "*"))
                 and fnmatch.fnmatchcase(finding.get("phase", ""), mark.get("phase", "*"))
+                and fnmatch.fnmatchcase(finding.get("message", ""), mark.get("message", "*"))
                 and finding["severity"] in mark.get("severity", ["error", "warning"])):
             return mark
     return None

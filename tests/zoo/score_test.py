@@ -19,8 +19,10 @@ def finding(rule="MPT010", severity="error", layer="a.b", op="aten::mm", phase="
 
 
 def line(**more):
-    return {"key": "llama/bf16-pure", "group": "g", "regime": "bf16-pure", "mode": "trajectory", "ran": True, "exact": True,
-            "transparent": True, "faults": [], "steps_right": True, "layers": "3/3", "layers_strange": [], "losses": "5/5",
+    return {"key": "llama/bf16-pure", "group": "g", "regime": "bf16-pure", "mode": "trajectory", "ran": True,
+        "exact": True,
+            "transparent": True, "faults": [], "steps_right": True, "layers": "3/3", "layers_strange": [],
+            "losses": "5/5",
             "twin": {"parameters": "3/3"}, "counters": {}, "findings": [], "verdict": "pass"} | more
 
 
@@ -44,6 +46,7 @@ class Marks(unittest.TestCase):
     def test_a_finding_without_a_mark_is_unread(self):
         self.assertIsNone(score.mark_of(line(), finding("MPT001"), self.MARKS))
         self.assertIsNone(score.mark_of(line(), finding(phase="forward"), self.MARKS))
+        self.assertIsNone(score.mark_of(line(), finding("MPT9"), [{"rule": "MPT9", "message": "buffer *"}]))
         self.assertIsNone(score.mark_of(line(key="llama/fp16-scaler"), finding("MPT040"), self.MARKS))
 
     def test_counts_by_severity_and_mark(self):
@@ -59,7 +62,8 @@ class Marks(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_lost_is_what_had_a_history(self):
-        report = {"coverage": {"ops": 5, "seeds_after_step_0": 3, "external_after_step_0": 1, "flips": 2}, "steps": [1, 2],
+        report = {"coverage": {"ops": 5, "seeds_after_step_0": 3, "external_after_step_0": 1, "flips": 2},
+            "steps": [1, 2],
                   "layers": [{"layer": "a"}, {"layer": "(data)"}, {"layer": "CrossEntropyLoss"}, {"layer": "odd"}],
                   "notes": [], "verdict": {"result": "pass", "headline": "", "inconclusive": []},
                   "findings": [finding(severity="note"), finding()]}

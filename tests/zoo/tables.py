@@ -34,7 +34,8 @@ def marked(lines, severity, marks):
     return f"{total['true']} + {total['false']}" + (f" ({total['unread']} unread)" if total["unread"] else "")
 
 
-HEAD = ("group", "ran", "traced = untraced", "twin = fp32", "inexact, a counter says why", "steps right", "layers right",
+HEAD = ("group", "ran", "traced = untraced", "twin = fp32", "inexact, a counter says why", "steps right",
+    "layers right",
         "errors: true + false", "warnings: true + false", "without a false error")
 
 
@@ -42,7 +43,8 @@ def zoo_row(name, lines, marks):
     ran = [line for line in lines if line["ran"]]
     twins = [line for line in ran if "exact" in line]
     inexact = [line for line in twins if not line["exact"]]
-    return [name, f"{len(ran)}/{len(lines)}", share(ran, lambda x: x["transparent"]), share(twins, lambda x: x["exact"]),
+    return [name, f"{len(ran)}/{len(lines)}", share(ran, lambda x: x["transparent"]), share(twins,
+        lambda x: x["exact"]),
             share(inexact, score.explained), share(ran, lambda x: x.get("steps_right")), share(ran, score.layers_right),
             marked(ran, "error", marks), marked(ran, "warning", marks),
             share(ran, lambda x: not score.counts(x, marks).get(("error", "false")))]
@@ -65,14 +67,17 @@ def zoo_text(lines, marks, command):
     twins = [line for line in lines if line["mode"] == "trajectory"]
     rows = [zoo_row(name, group, marks) for name, group in sorted(grouped(twins, lambda x: x["group"]).items())]
     by_regime = [zoo_row(name, group, marks) for name, group in sorted(grouped(twins, lambda x: x["regime"]).items())]
-    parts = [f"Measured {page.machine()}:", "", "```sh", command, "```", "", table(HEAD, [*rows, zoo_row("**all**", twins, marks)]),
+    parts = [f"Measured {page.machine()}:", "", "```sh", command, "```", "", table(HEAD, [*rows, zoo_row("**all**",
+        twins, marks)]),
              "", table(("regime", *HEAD[1:]), by_regime)]
     for mode in ("watch", "step"):
         other = [line for line in lines if line["mode"] == mode and line["ran"]]
         if other:
-            parts += ["", f"Mode {mode}: {share(other, lambda x: x['transparent'])} traced runs equal to the untraced run; "
-                      f"errors {marked(other, 'error', marks)}, warnings {marked(other, 'warning', marks)} (true + false)."]
-    parts += ["", "Every finding, read:", "", table(("rule", "op", "severity", "is", "programs", "for example", "cause"),
+            parts += ["", f"Mode {mode}: {share(other, lambda x: x['transparent'])} traced runs equal to the untraced "
+                      f"run; errors {marked(other, 'error', marks)}, warnings {marked(other, 'warning', marks)} "
+                      "(true + false)."]
+    parts += ["", "Every finding, read:", "", table(("rule", "op", "severity", "is", "programs", "for example",
+        "cause"),
                                                    reasons(lines, marks))]
     inexact = [line for line in twins if line["ran"] and not line.get("exact", True)]
     if inexact:
@@ -82,16 +87,18 @@ def zoo_text(lines, marks, command):
     wrong = [x for x in lines if x["ran"] and (not x["transparent"] or not x.get("steps_right"))]
     if wrong:
         parts += ["", "Not the untraced run, or other steps:", "",
-                  *(f"- {x['key']} ({x['mode']}): " + ("; ".join(x["faults"])[:200] or f"{x.get('steps')} steps") for x in wrong)]
+                  *(f"- {x['key']} ({x['mode']}): " + ("; ".join(x["faults"])[:200] or f"{x.get('steps')} steps")
+                    for x in wrong)]
     absent = [x for x in twins if not x["ran"]]
     if absent:
         parts += ["", "Programs that do not train in this regime, untraced:", "",
-                  *(f"- {x['key']}: {x['why'].rsplit(' | ', 1)[-1][:140]}" for x in sorted(absent, key=lambda x: x["key"]))]
+                  *(f"- {x['key']}: {x['why'].rsplit(' | ', 1)[-1][:140]}" for x in sorted(absent,
+                      key=lambda x: x["key"]))]
     return "\n".join(parts)
 
 
-def write_zoo(path, lines):
-    page.write(path, "zoo", zoo_text(lines, score.load_marks(), "tests/zoo/venv && build/zoo-venv/bin/python "
+def write_zoo(path, lines, part):
+    page.write(path, part, zoo_text(lines, score.load_marks(), "tests/zoo/venv && build/zoo-venv/bin/python "
                                      "tests/zoo/zoo.py --mp-trace build/release/bin/mp-trace --results zoo.jsonl"))
 
 
@@ -100,25 +107,30 @@ def public_row(name, lines):
     bad = [line for line in ran if line["truth"]]
     healthy = [line for line in ran if not line["truth"]]
     return [name, share(lines, lambda x: x["ran"]), share(ran, lambda x: x["transparent"]), len(bad),
-            share(bad, lambda x: x["findings"]), share(bad, lambda x: x["named"]), share(bad, lambda x: x["named"] == 1),
+            share(bad, lambda x: x["findings"]), share(bad, lambda x: x["named"]), share(bad,
+                lambda x: x["named"] == 1),
             share(healthy, lambda x: not any(f["severity"] == "error" for f in x["findings"]))]
 
 
 def public_text(lines):
-    head = ("set", "ran", "traced = untraced", "with a value that is not finite", "something found", "right op and line",
+    head = ("set", "ran", "traced = untraced", "with a value that is not finite", "something found",
+        "right op and line",
             "right one first", "the others without an error")
     rows = [public_row(f"{name} {dtype}{', goes on' if more else ''}", group) for (name, dtype, more), group in
             sorted(grouped(lines, lambda x: (x["group"], x["dtype"], x["more"])).items())]
     missed = [f"- {x['key']}: first is {x['truth']['op']} {' '.join(x['truth']['lines'][-1:])}; said: " + (
-              "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}" for f in x["findings"][:2]) or
+              "; ".join(f"{f['rule']} {f.get('op')} {os.path.basename(f.get('source') or '')}"
+                        for f in x["findings"][:2]) or
               f"nothing, {x['verdict']}") for x in lines if x["ran"] and x["truth"] and x["named"] != 1]
     alarms = [f"- {x['key']}: " + "; ".join(f"{f['severity']} {f['rule']} {f.get('layer')} {f.get('op')}"
               for f in x["findings"][:3]) for x in lines if x["ran"] and not x["truth"] and x["findings"]]
     absent = sorted({f"- {x['path']}: {x['why'].rsplit(' | ', 1)[-1][:140]}" for x in lines if not x["ran"]})
     parts = [f"Measured {page.machine()}:", "", "```sh", "build/zoo-venv/bin/python tests/zoo/public/public.py "
-             "--mp-trace build/release/bin/mp-trace --checkouts DIR --results public.jsonl", "```", "", table(head, rows)]
+             "--mp-trace build/release/bin/mp-trace --checkouts DIR --results public.jsonl", "```", "", table(head,
+                 rows)]
     for title, found in (("Misses, and places that are not the first finding:", missed),
-                         ("Findings on runs whose values are all finite:", alarms), ("Programs that do not run here:", absent)):
+                         ("Findings on runs whose values are all finite:", alarms), ("Programs that do not run here:",
+                             absent)):
         parts += ["", title, "", *found] if found else []
     return "\n".join(parts)
 
@@ -143,10 +155,12 @@ def mutants_text(lines):
         name = f"effect on the update of {low} to {high:g} floors" if high < float("inf") else f"above {low} floors"
         rows.append(mutant_row(name, [x for x in ran if low <= x["effect"] < high]))
     strong = [x for x in ran if x["effect"] >= 3]
-    rows += [mutant_row(f"above 3 floors: {kind}", group) for kind, group in sorted(grouped(strong, lambda x: x["kind"]).items())]
+    rows += [mutant_row(f"above 3 floors: {kind}", group) for kind, group in sorted(grouped(strong,
+        lambda x: x["kind"]).items())]
     ops, alarms = sum(x["good_ops"] for x in ran), sum(x["good_errors"] for x in ran)
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
-             "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace --results mutants.jsonl",
+             "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace "
+             "--results mutants.jsonl",
              "```", "", table(head, rows), "",
              f"The same programs with the op in fp32: {alarms} errors in {ops:,} op-steps, "
              f"{1e5 * alarms / max(ops, 1):.2f} in 100,000."]

@@ -148,6 +148,7 @@ def parse():
     parser.add_argument("--only", default="*", help="pattern of NAME/REGIME")
     parser.add_argument("--keep", default="", help="leave the files of the runs in this folder")
     parser.add_argument("--out", default="", help="write the tables of the results file to this page")
+    parser.add_argument("--part", default="zoo", help="the marked part of that page")
     return parser.parse_args()
 
 
@@ -155,7 +156,7 @@ def main():
     options = parse()
     if options.out:
         import tables
-        tables.write_zoo(options.out, read(options.results))
+        tables.write_zoo(options.out, read(options.results), options.part)
         return 0
     if not os.path.exists(options.python):
         print(f"skipped: no {options.python}; tests/zoo/venv makes it")
@@ -166,7 +167,8 @@ def main():
     with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
         programs = list(in_order(f))
     done = {(line["key"], line["mode"]) for line in read(options.results)}
-    left = [p for p in programs if (p.key, options.mode) not in done and fnmatch.fnmatchcase(p.key, options.only)][:options.limit]
+    left = [p for p in programs if (p.key, options.mode) not in done and fnmatch.fnmatchcase(p.key, options.only)]
+    left = left[:options.limit]
     for number, program in enumerate(left, 1):
         work = os.path.join(options.keep, program.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
         shutil.rmtree(work, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Trains a small UNet of diffusers to predict noise, as its tutorial does: diffusion.py UNet2DModel | UNet2DConditionModel."""
+"""Trains a small UNet of diffusers to predict noise, as its tutorial does: diffusion.py UNet2DModel | ..."""
 import diffusers
 import torch
 

@@ -40,7 +40,8 @@ def reduce(model, layer, low):
 def cast(model, layer, low):
     """The layer's input is stored in 8 bits without a scale."""
     narrow = torch.float8_e4m3fn if low is not torch.float32 else low
-    model.get_submodule(layer).register_forward_pre_hook(lambda _, args: (args[0].to(narrow).to(args[0].dtype), *args[1:]))
+    model.get_submodule(layer).register_forward_pre_hook(lambda _, args: (args[0].to(narrow).to(args[0].dtype),
+        *args[1:]))
 
 
 def constant(model, layer, low):

@@ -12,7 +12,8 @@ import sys
 import numpy
 import torch
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "testdata", "programs", "gpt"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "testdata", "programs",
+    "gpt"))
 import common  # noqa: E402
 
 BF16, FP16 = torch.bfloat16, torch.float16

@@ -41,7 +41,8 @@ def programs():
 def command(options, program, words=()):
     checkout = os.path.join(os.path.abspath(options.checkouts), program["repository"].split("/")[1])
     return [options.python, os.path.join(HERE, "subject.py"), checkout, program["path"], "--dtype", program["dtype"],
-            "--iterations", str(ITERATIONS["_grist" in program["path"]]), "--go-on", str(program["more"]), *words, "--", *program["arguments"]]
+            "--iterations", str(ITERATIONS["_grist" in program["path"]]), "--go-on", str(program["more"]), *words,
+            "--", *program["arguments"]]
 
 
 def measure(options, program, work):
@@ -95,7 +96,8 @@ def parse():
 
 def main():
     options = parse()
-    done = [] if not os.path.exists(options.results) else [json.loads(x) for x in open(options.results, encoding="utf-8")]
+    done = [] if not os.path.exists(options.results) else [json.loads(x) for x in open(options.results,
+        encoding="utf-8")]
     if options.out:
         import tables
         tables.write_public(options.out, done)

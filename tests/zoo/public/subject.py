@@ -91,7 +91,8 @@ def prepare(checkout, script, iterations, go_on):
     if os.path.isdir(os.path.join(checkout, "scripts", "utils")):
         bound_grist(iterations, go_on)
     stand_in("matplotlib", pyplot=stand_in("matplotlib.pyplot"))
-    stand_in("traincheck", annotate_stage=lambda _: None, instrumentor=stand_in("traincheck.instrumentor", meta_vars={}))
+    stand_in("traincheck", annotate_stage=lambda _: None, instrumentor=stand_in("traincheck.instrumentor",
+        meta_vars={}))
     import torchvision
     torchvision.datasets.MNIST = torchvision.datasets.FashionMNIST = RandomImages
 
