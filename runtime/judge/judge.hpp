@@ -28,7 +28,7 @@ struct Limits {
     // MPT013, relative L2 of the inherited error: the error of one rounding to two significant bits, and to one.
     double amplified_warn = one_rounding_floor(2), amplified_fail = one_rounding_floor(1);
     double loss_warn = 0.1,
-           loss_fail = 0.25;    // MPT020: by how much the loss is above its twin's, as a share of it
+           loss_fail = 0.25;    // MPT024: by how much the loss is above its twin's, as a share of it
     double update_share = 0.5;  // MPT010: share of the gradients' error that a kernel must explain
 };
 

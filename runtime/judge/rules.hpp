@@ -47,7 +47,7 @@ void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
-void judge_departure(Case&);   // MPT020, of out.loss. After the rules that find causes
+void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find causes
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041

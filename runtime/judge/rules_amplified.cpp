@@ -1,7 +1,7 @@
 // MPT013: an op that turns a small error of its inputs into a large one. Each op may round
 // correctly and the result may still be wrong: the cosine of an angle of 600 that is off by 0.2 %, a difference of two
 // close values. Near the loss such an op is harmless as long as the loss agrees with the twin's: in every good fit the
-// prediction and the target nearly cancel. MPT020 judges it there.
+// prediction and the target nearly cancel. MPT024 judges it there.
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-// MPT020: the loss of the run is above the loss of its fp32 twin, and stays there. Two sound runs that differ by
+// MPT024: the loss of the run is above the loss of its fp32 twin, and stays there. Two sound runs that differ by
 // roundings go different ways after some time, but neither is better than the other. A departure is a finding if it has
 // one sign, and an error if an op explains it: one that turns a single rounding of its inputs, or its own rounding,
 // into an error as large as the departure. Most often that is the criterion, which subtracts nearly equal values.
@@ -219,7 +219,7 @@ void judge_departure(Case& c) {
     const bool fails = low && a.apart >= c.limits.loss_fail;
     if (cause.sum && !low && a.apart < c.limits.loss_fail) return;
     const Severity severity = fails ? Severity::error : Severity::warning;
-    Finding f = cause.sum ? finding_at("MPT020", severity, cause.sum->total) : finding("MPT020", severity);
+    Finding f = cause.sum ? finding_at("MPT024", severity, cause.sum->total) : finding("MPT024", severity);
     f.step = a.begins;
     f.value = a.apart;
     f.limit = fails || !low ? c.limits.loss_fail : c.limits.loss_warn;

@@ -41,13 +41,13 @@ OpSum difference(DType dtype, double amplification, std::uint64_t first = 9) {
     return s;
 }
 
-TEST(JudgeDeparture, MPT020ACriterionThatCancels) {
+TEST(JudgeDeparture, MPT024ACriterionThatCancels) {
     RunModel m = departing(2.2);
     m.ops.push_back(difference(DType::bf16, 400));
     const Judgement j = judge(m);
     ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
     const Finding& f = j.findings[0];
-    EXPECT_EQ(f.rule, "MPT020");
+    EXPECT_EQ(f.rule, "MPT024");
     EXPECT_EQ(f.severity, Severity::error);
     EXPECT_EQ(f.layer, "criterion");
     EXPECT_EQ(f.op, "aten::sub");
@@ -84,8 +84,8 @@ TEST(JudgeDeparture, NothingThatExplainsIt) {
     EXPECT_EQ(text_of(judge(m)), "") << "one rounding costs 3 %";
     for (StepSummary& s : m.steps)
         if (s.step.value >= 20) s.twin_loss = 1, s.loss = 2.5;
-    ASSERT_NE(find(judge(m), "MPT020"), nullptr);
-    EXPECT_EQ(find(judge(m), "MPT020")->severity, Severity::warning) << "far apart";
+    ASSERT_NE(find(judge(m), "MPT024"), nullptr);
+    EXPECT_EQ(find(judge(m), "MPT024")->severity, Severity::warning) << "far apart";
     m.coverage.flips = 1;
     EXPECT_EQ(text_of(judge(m)), "") << "the run's decisions steer the twin";
 }
@@ -110,7 +110,7 @@ TEST(JudgeDeparture, SilentWhereAnotherFindingExplainsIt) {
     m.ops.push_back(difference(DType::bf16, 400));
     m.ops.push_back(op_sum("blocks.1.norm", "aten::var", Phase::forward, DType::bf16, 8, 5));
     const Judgement j = judge(m);
-    EXPECT_EQ(find(j, "MPT020"), nullptr);
+    EXPECT_EQ(find(j, "MPT024"), nullptr);
     EXPECT_NE(find(j, "MPT010"), nullptr);
 }
 
