@@ -34,8 +34,8 @@ void InferredClock::end_step() {
     root_gradient_ = 1;
 }
 
-// A Python loop may bind new tensors to the names of its parameters, which moves none of the known ones. So there only a
-// loss scale shows that an update was held back on purpose.
+// A Python loop may bind new tensors to the names of its parameters, which moves none of the known ones. So there only
+// a loss scale shows that an update was held back on purpose.
 bool InferredClock::was_skipped(bool moved) const {
     return !moved && (scale() != kNoScale || !parts_.control.has_python());
 }

@@ -144,8 +144,8 @@ struct Kind {
 
 using Stuck = std::vector<const TensorSum*>;
 
-// A program makes all of its masters anew in every step, or none. A single one whose updates do not arrive follows noise:
-// the bias of a key has no gradient, because softmax ignores it.
+// A program makes all of its masters anew in every step, or none. A single one whose updates do not arrive follows
+// noise: the bias of a key has no gradient, because softmax ignores it.
 bool are_remade(const RunModel& model, const Stuck& stuck) {
     const auto all = std::ranges::count_if(model.tensors, [](const TensorSum& t) {
         return t.kind == TensorKind::parameter && is_mastered(t) && is_measured(t);
