@@ -109,13 +109,12 @@ def freed(w):
     gc.collect()
     assert gone() is None, "the graph is still alive"
 
-leaves = []
-for name in NAMES:
-    w = torch.randn(512, generator=torch.Generator().manual_seed(1)).requires_grad_()
+# All optimizers are made before the first step: one made later would begin another training.
+leaves = [torch.randn(512, generator=torch.Generator().manual_seed(1)).requires_grad_() for _ in NAMES]
+optimizers = [torch.optim.SGD([w], lr=0.1) for w in leaves]
+for name, w, optimizer in zip(NAMES, leaves, optimizers):
     globals()[name](w)
-    optimizer = torch.optim.SGD([w], lr=0.1)
     optimizer.step()
-    leaves.append(w)
 torch.save({n: w.grad for n, w in zip(NAMES, leaves)}, sys.argv[2])
 """
 EXACT = ["plain", "root", "grad", "grad_inside", "retained", "hook", "double", "weight", "attention", "thrown",
