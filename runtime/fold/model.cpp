@@ -160,7 +160,10 @@ RunModel Partial::model(const std::string& directory) const {
     }
     m.ops_by_dtype = ops_by_dtype_;
     for (const auto& [text, used] : policies_) m.policies.push_back(text);
-    for (const auto& [key, note] : notes_) m.notes.push_back(note);
+    // On a device the adapter does not know in time whether integers differ, so it notes every op that reads some.
+    const bool differ = coverage_.sum.flips > 0;
+    for (const auto& [key, note] : notes_)
+        if (differ || note.kind != NoteKind::decision) m.notes.push_back(note);
     if (ops_.left_out())
         m.unreadable.push_back({std::to_string(ops_.left_out()) + " ops are not counted: more than " +
                                     std::to_string(kMaxOps) + " different ones",
