@@ -425,6 +425,9 @@ bool Parameters::follow_master(trace::TensorRecord& r, std::vector<Master>& mast
         if (master.before.defined()) master.moved |= !at::equal(wide, master.before);
         if (!master.moved) continue;
         put_master_figures(r, master, wide, shadows);
+        // It kept more bits than its copy from the step before, so nothing is lost. How far its way is from the twin's
+        // says how far the runs have parted. Only what is made anew has to show that its update arrives.
+        if (master.before.defined()) r.wanted_squares = r.moved_dot = 0;
         if (&master != &masters.front()) std::swap(master, masters.front());
         masters.resize(1, masters.front());
         return true;

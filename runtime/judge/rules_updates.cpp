@@ -144,13 +144,13 @@ struct Kind {
 
 using Stuck = std::vector<const TensorSum*>;
 
-// A program makes all of its masters anew in every step, or none. A single one whose updates do not arrive follows
-// noise: the bias of a key has no gradient, because softmax ignores it.
+// A program makes all of its masters anew in every step, or none. A part of them whose updates do not arrive follows
+// noise: the bias of a key has no gradient, because softmax ignores it, and a run may take another way than its twin.
 bool are_remade(const RunModel& model, const Stuck& stuck) {
-    const auto all = std::ranges::count_if(model.tensors, [](const TensorSum& t) {
-        return t.kind == TensorKind::parameter && is_mastered(t) && is_measured(t);
-    });
-    return 2 * std::ranges::count_if(stuck, [](const TensorSum* t) { return is_mastered(*t); }) > all;
+    const auto all = std::ranges::count_if(
+        model.tensors, [](const TensorSum& t) { return t.kind == TensorKind::parameter && is_mastered(t); });
+    const auto lost = std::ranges::count_if(stuck, [](const TensorSum* t) { return is_mastered(*t); });
+    return 10 * lost >= 9 * all;
 }
 
 Stuck stuck_of(const Case& c, const Kind& kind) {
