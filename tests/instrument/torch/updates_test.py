@@ -22,8 +22,9 @@ ALL = os.environ.get("MP_UPDATES") == "all"
 MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "assigned", "post-hook", "kernel",
            "reloaded")
 # Broken ones that a mode cannot prove: a kernel that bypasses the dispatcher writes the twin's weights too; masters
-# that are made anew in every step (foreach, assigned) cannot be told from a healthy run that parts from its twin, unless
-# nearly all of them show it; without a twin, weights that are copied and move a little may be rounded stochastically.
+# that are made anew in every step (foreach, assigned) cannot be told from a healthy run that parts from its twin,
+# unless nearly all of them show it; without a twin, weights that are copied and move a little may be rounded
+# stochastically.
 UNPROVEN = {"trajectory": {"kernel", "foreach", "assigned"},
             "watch": {"flat-buffer", "sharded", "foreach", "assigned"}}
 
