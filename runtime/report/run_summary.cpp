@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kOurs = "mp-trace: ";
 constexpr std::size_t kMaxLines = 8;
-constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
 
 std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
@@ -53,10 +52,9 @@ std::string cause_line(const RunModel& model, const Judgement& judgement) {
 
 std::string diverging_line(const Judgement& judgement) {
     const Rung* worst = nullptr;
-    // What a kernel of torch costs is not what the program does.
     const auto is_kernel = [&](const Rung& r) {
         return std::ranges::any_of(judgement.findings, [&](const Finding& f) {
-            return f.rule == "MPT023" && f.op == r.op && f.phase == r.phase;
+            return is_about_a_kernel(f) && f.op == r.op && f.phase == r.phase;
         });
     };
     for (const Rung& r : judgement.ladder) {

@@ -13,7 +13,6 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kMaxFindings = 12, kMaxScales = 12, kMaxSkips = 12, kMaxRanges = 8;
-constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
 
 std::string upper(std::string_view text) {
     std::string out(text);
@@ -91,9 +90,6 @@ std::string cause_text(const RunModel& model, const Judgement& judgement) {
     if (!f.advice.empty()) out += indent + "change: " + shown_short(f.advice, kWhole) + "\n";
     return out;
 }
-
-// What kernels of torch cost stands apart from what the program does.
-bool is_about_a_kernel(const Finding& f) { return f.severity == Severity::note && f.rule == "MPT023"; }
 
 std::string findings_text(const Judgement& judgement) {
     std::vector<const Finding*> all;
@@ -182,6 +178,8 @@ std::string verdict_text(const RunModel& model, const Judgement& judgement) {
     return strip_text(model, judgement) + cause_text(model, judgement) + findings_text(judgement) +
            skips_text(model, judgement) + kernels_text(judgement) + checks_text(judgement);
 }
+
+bool is_about_a_kernel(const Finding& f) { return f.severity == Severity::note && f.rule == "MPT023"; }
 
 std::string loss_text(const RunModel& model, const Judgement& judgement) {
     const auto last =

@@ -15,6 +15,8 @@ namespace mp::trace {
 std::string verdict_text(const RunModel&, const Judgement&);
 
 // Parts that the summary at the end of a run uses too.
+inline constexpr std::size_t kWhole = 560;  // longer than a finding; only a hostile name is cut
+bool is_about_a_kernel(const Finding&);  // what kernels of torch cost stands apart from what the program does
 // "loss 2.31, fp32 twin 2.3: it is the fp32 loss (+0.13 % over the last 25 steps)"; empty without a loss.
 std::string loss_text(const RunModel&, const Judgement&);
 std::string phi_text(double);                        // "8.0 φ"; below 0: "not measured"
