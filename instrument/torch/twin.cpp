@@ -401,6 +401,7 @@ void Twin::no_shadow(Call& call) {
 
 void Twin::not_observed(Call& call) {
     run_real(call);
+    if (call.info.name.rfind("c10d::", 0) != 0) return of_another_library(call);
     std::uint64_t bytes = 0;
     const TwinScope scope;
     for (std::size_t i = 0; i < call.real.size(); ++i)
@@ -411,6 +412,18 @@ void Twin::not_observed(Call& call) {
                     parts_.shadows.lose(t);
             });
     parts_.coverage.unshadowed(call.info.name, "point-to-point messages are not followed", bytes);
+}
+
+void Twin::of_another_library(Call& call) {
+    const TwinScope scope;
+    std::uint64_t bytes = 0;
+    for_each_result(call, [&](const at::Tensor& t) {
+        if (!has_plain_memory(t) || !carries_floats(t)) return;
+        bytes += bytes_of(t);
+        if (!parts_.control.local()) parts_.shadows.lose(t);
+    });
+    if (bytes > 0)
+        parts_.coverage.outside(call.info.name + ": the twin runs no ops of other libraries", bytes);
 }
 
 }  // namespace mp::twin
