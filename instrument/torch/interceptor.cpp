@@ -182,6 +182,13 @@ public:
 
 private:
     void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack) const {
+        if (info_.rule == Rule::foreign) {
+            if (adapter_.control.twin_active())
+                adapter_.twin.run(info_, op, below, stack);
+            else
+                op.redispatchBoxed(below, stack);
+            return;
+        }
         const Arguments seen = info_.is_view ? Arguments{} : look_at(*stack, info_);
         if (info_.is_view || seen.meta) {
             const Internal internal;

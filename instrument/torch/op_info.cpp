@@ -42,7 +42,7 @@ Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_
         if (in({"send", "recv", "recv_any_source"}, base)) return Rule::not_observed;
         return rule_disabled("collective") ? Rule::generic : Rule::collective;
     }
-    if (!runs_twice(space)) return Rule::not_observed;
+    if (!runs_twice(space)) return Rule::foreign;
     if (traits.has(Trait::samples)) return rule_disabled("random") ? Rule::generic : Rule::sampler;
     if (base == "native_dropout") return rule_disabled("dropout") ? Rule::generic : Rule::dropout;
     if (base == "_amp_foreach_non_finite_check_and_unscale")

@@ -21,7 +21,8 @@ enum class Rule : std::uint8_t {
     by_index,      // values chosen by indices (topk, sort, max): the real indices choose
     no_shadow,     // a result without a meaningful twin (nonzero, unique): real values
     collective,    // c10d: the same collective on the shadows, first
-    not_observed,  // send, recv, ops of other libraries: counted
+    not_observed,  // send, recv: counted
+    foreign,       // of another library: runs once, and the ops that it is made of are observed
     leak,          // a value leaves as a number: real, and compared
 };
 

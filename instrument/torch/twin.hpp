@@ -50,7 +50,7 @@ private:
     void leak(Call&);
     void collective(Call&);
     void not_observed(Call&);
-    void of_another_library(Call&);
+    void foreign(Call&);
 
     struct Reduction;
     std::shared_ptr<Reduction> begin_reduction(const Call&);

@@ -65,19 +65,24 @@ model = model_of()
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 train(model, optimizer, call=lambda x: model(CALL))
 """
-# Ops that a library defines after torch has started: one that returns a tensor, one that writes the weights.
+# Ops that a library defines after torch has started. The second calls torch's own, the others compute by themselves.
 LIBRARY = HEAD + """
 library = torch.library.Library("stranger", "DEF")
 library.define("double(Tensor x) -> Tensor")
+library.define("triple(Tensor x) -> Tensor")
 library.define("update(Tensor(a!)[] weights) -> ()")
 calls = [0, 0]
 def double(x):
     calls[0] += 1
-    return x * 2
+    return torch.from_numpy(x.numpy() * 2)
+def triple(x):
+    calls[0] += 1
+    return x * 3
 def update(weights):
     calls[1] += 1
     for w in weights: w.detach().numpy()[:] *= 0.999
 library.impl("double", double, "CPU")
+library.impl("triple", triple, "CPU")
 library.impl("update", update, "CPU")
 model = model_of()
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
@@ -176,7 +181,7 @@ class NotSeen(TracedRun):
             status, text = self.gate()
             self.assertEqual(status, 3, text)
             self.assertIn(said, json.dumps(self.report()["coverage"]))
-        self.trace(LIBRARY + "train(model, optimizer)\n")
+        self.trace(LIBRARY + "train(model, optimizer, call=lambda x: model(torch.ops.stranger.triple(x)))\n")
         self.assertEqual(self.gate()[0], 0)
 
     def test_an_optimizer_that_writes_the_weights_unseen_is_inconclusive(self):
