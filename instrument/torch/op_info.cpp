@@ -28,8 +28,8 @@ bool decides_shape(std::string_view base, std::string_view argument) {
                : in({"masked_select", "masked_scatter"}, base) && argument == "mask";
 }
 
-// Libraries whose ops compute their results from their arguments alone, in any float dtype. What an op of another library
-// does besides (communicate, count, require 16 bits) is not known, so the twin must not run it a second time.
+// Libraries whose ops compute their results from their arguments alone, in any float dtype. What an op of another
+// library does besides (communicate, count, require 16 bits) is not known, so the twin must not run it again.
 bool runs_twice(std::string_view space) {
     return in({"aten", "quantized", "_quantized", "onednn", "mkldnn", "mkldnn_prepacked", "mkl", "prepacked",
                "sparse", "quantization", "torchvision", "torchaudio", "mp"},

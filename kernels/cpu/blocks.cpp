@@ -13,7 +13,6 @@
 #include "kernels/cpu/exponent_counters-inl.hpp"
 #include "kernels/cpu/formats-inl.hpp"
 #include "kernels/cpu/histogram-inl.hpp"
-#include "kernels/cpu/optimizer-inl.hpp"
 #include "kernels/cpu/quick_divergence-inl.hpp"
 #include "kernels/cpu/short_sums-inl.hpp"
 #include "kernels/cpu/statistics-inl.hpp"
@@ -31,14 +30,6 @@ constexpr void enter(Kernels& table) {
     table.widen[at] = widen_block<F>;
 }
 
-template <class F>
-constexpr void enter_half(Kernels& table) {
-    constexpr int at = index_of(F::kDType) - kWide;
-    table.widen_floats[at] = widen_floats<F>;
-    table.narrow[at] = narrow_block<F::kDType>;
-    table.narrow_stochastic[at] = narrow_stochastic_block<F::kDType>;
-}
-
 constexpr Kernels make_table() {
     Kernels t;
     t.name = &HWY_STR(HWY_NAMESPACE)[2];  // without the "N_"
@@ -48,10 +39,6 @@ constexpr Kernels make_table() {
     enter<Bf16>(t);
     enter<E4m3>(t);
     enter<E5m2>(t);
-    enter_half<Fp16>(t);
-    enter_half<Bf16>(t);
-    t.adamw = step_block<AdamWStep>;
-    t.sgd = step_block<SgdStep>;
     return t;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/numerics/divergence.hpp"
-#include "kernels/numerics/optimizer_step.hpp"
 #include "kernels/numerics/tensor_stats.hpp"
 
 // The functions that one instruction set provides: measures of up to kBlock contiguous elements. A block
@@ -20,7 +19,6 @@ inline constexpr std::size_t kBlock = 4096;
 inline constexpr std::size_t kGroup = 32;  // elements per iteration of the inner loops
 inline constexpr int kFormats = 6;         // fp64, fp32, fp16, bf16, e4m3, e5m2: index_of()
 inline constexpr int kWide = 2;            // fp64, fp32
-inline constexpr int kHalves = 2;          // fp16, bf16: index_of() - kWide
 
 // An exponent histogram that grows block by block.
 struct BlockHistogram {
@@ -38,33 +36,12 @@ using NonfiniteInBlock = bool (*)(const void* data, std::size_t elements);
 // The values as doubles, exactly.
 using WidenBlock = void (*)(const void* data, std::size_t elements, double* out);
 
-// fp32 values of a range of weights, and what the optimizer knows of them.
-struct OptimizerBlock {
-    std::size_t elements = 0;
-    float* weight = nullptr;
-    const float* gradient = nullptr;
-    float* state = nullptr;
-    float* squares = nullptr;
-    float* moved =
-        nullptr;  // gets 1 where the update was not 0. Null: what stagnated is counted in `weight`.
-};
-template <class Step>
-using StepOfBlock = void (*)(const Step&, const OptimizerBlock&, optim::StepCounts& into);
-using NarrowBlock = void (*)(const float* from, std::size_t elements, std::uint16_t* to);
-using NarrowStochastic = void (*)(const float* from, std::size_t elements, std::uint16_t* to,
-                                  std::uint64_t seed, std::uint64_t first);
-
 struct Kernels {
     const char* name = nullptr;
     StatisticsOfBlock statistics[kFormats] = {};
     DivergenceOfBlock divergence[kFormats][kWide] = {};
     NonfiniteInBlock nonfinite[kFormats] = {};
     WidenBlock widen[kFormats] = {};
-    StepOfBlock<optim::AdamW> adamw = nullptr;
-    StepOfBlock<optim::Sgd> sgd = nullptr;
-    void (*widen_floats[kHalves])(const void* data, std::size_t elements, float* out) = {};
-    NarrowBlock narrow[kHalves] = {};
-    NarrowStochastic narrow_stochastic[kHalves] = {};
 };
 
 // Index in the tables; -1 for a dtype that is not measured.

@@ -5,9 +5,9 @@
 
 #include "kernels/numerics/convert.hpp"
 
-// One element's step of AdamW and SGD in fp32, and the rounding of its 16-bit copy. The CPU's and the GPU's kernels
-// compute exactly these operations, each rounded once, so both give the same bits. On the CPU these are also the bits of
-// PyTorch 2.11's fused kernels, for fp32 weights and gradients.
+// One element's step of AdamW and SGD in fp32, and the rounding of its 16-bit copy. A kernel computes exactly these
+// operations, each rounded once, so every instruction set gives the same bits. They are also the bits of PyTorch 2.11's
+// fused kernels on the CPU, for fp32 weights and gradients.
 
 namespace mp::optim {
 
@@ -145,32 +145,35 @@ MP_HD inline std::uint32_t mixed(std::uint32_t x) {
     x = (x ^ (x >> 15)) * 0x846CA68Bu;
     return x ^ (x >> 16);
 }
+MP_HD inline std::uint32_t key_of(std::uint64_t seed, std::uint64_t index) {
+    return static_cast<std::uint32_t>(index >> 32) * 0x9E3779B9u ^ static_cast<std::uint32_t>(seed >> 32);
+}
 MP_HD inline std::uint32_t noise_at(std::uint64_t seed, std::uint64_t index) {
     const auto low = static_cast<std::uint32_t>(index) + static_cast<std::uint32_t>(seed);
-    const auto high =
-        static_cast<std::uint32_t>(index >> 32) * 0x9E3779B9u ^ static_cast<std::uint32_t>(seed >> 32);
-    return mixed(mixed(low) ^ high);
+    return mixed(mixed(low) ^ key_of(seed, index));
 }
 
-// x rounded to one of its two neighbours in the format, upwards in magnitude with a probability equal to its distance
-// from the lower one: over all values of `noise` the mean is x. Beyond the largest finite value it is rounded to nearest.
+// What separates fp32 from the format: bits of the mantissa, and the largest finite magnitude, as an fp32's bits.
+template <DType D>
+inline constexpr int kDropped = D == DType::bf16 ? 16 : 13;
 template <DType D>
 inline constexpr std::uint32_t kLargestMagnitude = __builtin_bit_cast(
     std::uint32_t, decode_float<D>(static_cast<Pattern<D>>(detail::beyond_finite(kFormat<D>) - 1)));
 
+// x rounded to one of its two neighbours in the format, upwards in magnitude with a probability equal to its distance
+// from the lower one: over all values of `noise` the mean is x. Beyond the largest finite value the nearest is taken.
 template <DType D>
 MP_HD inline Pattern<D> round_stochastic(float x, std::uint32_t noise) {
     static_assert(D == DType::bf16 || D == DType::fp16);
-    constexpr int kDropped = D == DType::bf16 ? 16 : 13;  // bits of the fp32's mantissa
     const auto bits = __builtin_bit_cast(std::uint32_t, x);
-    const std::uint32_t magnitude = bits & 0x7FFFFFFFu, random = noise >> (32 - kDropped);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFu, random = noise >> (32 - kDropped<D>);
     if (magnitude > kLargestMagnitude<D>) return encode<D>(x);
     std::uint32_t moved = magnitude;
     if (D == DType::fp16 && magnitude < 0x38800000u)  // below 2^-14 its values are multiples of 2^-24
         moved = static_cast<std::uint32_t>(product(__builtin_bit_cast(float, magnitude), 0x1p37f));
     else if (D == DType::fp16)
         moved -= 0x38000000u;  // the other bias
-    return static_cast<Pattern<D>>((moved + random) >> kDropped | (bits >> 31) << 15);
+    return static_cast<Pattern<D>>((moved + random) >> kDropped<D> | (bits >> 31) << 15);
 }
 
 }  // namespace mp::optim

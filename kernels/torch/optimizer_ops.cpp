@@ -1,5 +1,5 @@
-// torch.ops.mp: the optimizer steps of kernels/cpu as ops of PyTorch, and torch's own order of arguments where it has
-// one. A library of its own for each torch; mp_optim loads it.
+// torch.ops.mp: the optimizer steps of kernels/cpu as ops of PyTorch. A library of its own for each torch, which
+// mp_optim loads.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/library.h>
@@ -54,7 +54,8 @@ void check_list(TensorList list, const Weights& all, bool may_be_empty, const ch
         TORCH_CHECK(list[i].device().is_cpu(), "mp: ", what, " must be on the CPU");
         TORCH_CHECK(list[i].sizes() == kept.sizes() && list[i].strides() == kept.strides() &&
                         list[i].is_non_overlapping_and_dense(),
-                    "mp: weight ", i, ": ", what, " must have the sizes and strides of the weight, without gaps");
+                    "mp: weight ", i, ": ", what,
+                    " must have the sizes and strides of the weight, without gaps");
     }
 }
 
@@ -150,15 +151,16 @@ Tensor run(const Step& step, const Weights& all, const Rounding& rounding, const
         std::vector<cpu::OptimizerRange> ranges;
         for (std::size_t i = 0; i < all.size(); ++i) ranges.push_back(range_of(all, i));
         std::atomic<bool> refused{false};
-        at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t from, std::int64_t to) {
-            for (auto k = static_cast<std::size_t>(from); k < static_cast<std::size_t>(to); ++k) {
-                const Piece& piece = pieces[k];
-                const cpu::OptimizerRange part = part_of(ranges[piece.weight], piece.from, piece.to);
-                cpu::OptimizerPass own = pass;
-                own.seed = static_cast<std::uint64_t>(rounding.seed) + piece.weight * 0x9E3779B97F4A7C15u;
-                if (!cpu::optimize(step, part, own, counts[k])) refused = true;
-            }
-        });
+        at::parallel_for(
+            0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t from, std::int64_t to) {
+                for (auto k = static_cast<std::size_t>(from); k < static_cast<std::size_t>(to); ++k) {
+                    const Piece& piece = pieces[k];
+                    const cpu::OptimizerRange part = part_of(ranges[piece.weight], piece.from, piece.to);
+                    cpu::OptimizerPass own = pass;
+                    own.seed = static_cast<std::uint64_t>(rounding.seed) + piece.weight * 0x9E3779B97F4A7C15u;
+                    if (!cpu::optimize(step, part, own, counts[k])) refused = true;
+                }
+            });
         TORCH_CHECK(!refused, "mp: the optimizer step refused its tensors");
         if (!all.masters.empty())
             for (std::size_t i = 0; i < all.copies.size(); ++i)
@@ -182,18 +184,18 @@ Tensor run(const Step& step, const Weights& all, const Rounding& rounding, const
 }
 
 Tensor adamw(TensorList masters, TensorList copies, TensorList gradients, TensorList exp_avgs,
-             TensorList exp_avg_sqs, double step, double lr, double beta1, double beta2, double weight_decay, double eps,
-             bool decoupled, bool maximize, bool stochastic, std::int64_t seed, const Optional<Tensor>& grad_scale,
-             const Optional<Tensor>& found_inf) {
+             TensorList exp_avg_sqs, double step, double lr, double beta1, double beta2, double weight_decay,
+             double eps, bool decoupled, bool maximize, bool stochastic, std::int64_t seed,
+             const Optional<Tensor>& grad_scale, const Optional<Tensor>& found_inf) {
     const Weights all{masters, gradients, exp_avgs, exp_avg_sqs, copies};
     check(all, true, true);
     const optim::AdamWOptions options{lr, beta1, beta2, eps, weight_decay, decoupled, maximize};
     return run(optim::at_step(options, step), all, {stochastic, seed}, grad_scale, found_inf);
 }
 
-Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorList momentum_buffers, double lr,
-           double momentum, double dampening, double weight_decay, bool nesterov, bool maximize, bool is_first_step,
-           bool stochastic, std::int64_t seed, const Optional<Tensor>& grad_scale,
+Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorList momentum_buffers,
+           double lr, double momentum, double dampening, double weight_decay, bool nesterov, bool maximize,
+           bool is_first_step, bool stochastic, std::int64_t seed, const Optional<Tensor>& grad_scale,
            const Optional<Tensor>& found_inf) {
     const Weights all{masters, gradients, momentum_buffers, {}, copies};
     check(all, momentum != 0, false);
@@ -206,13 +208,17 @@ Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorLi
 TORCH_LIBRARY(mp, m) {
     m.def(
         "adamw_(Tensor(a!)[] masters, Tensor(b!)[] copies, Tensor[] gradients, Tensor(c!)[] exp_avgs, "
-        "Tensor(d!)[] exp_avg_sqs, *, float step, float lr, float beta1, float beta2, float weight_decay, float eps, "
-        "bool decoupled, bool maximize, bool stochastic, int seed, Tensor? grad_scale=None, Tensor? found_inf=None) "
+        "Tensor(d!)[] exp_avg_sqs, *, float step, float lr, float beta1, float beta2, float weight_decay, "
+        "float eps, "
+        "bool decoupled, bool maximize, bool stochastic, int seed, Tensor? grad_scale=None, Tensor? "
+        "found_inf=None) "
         "-> Tensor");
     m.def(
-        "sgd_(Tensor(a!)[] masters, Tensor(b!)[] copies, Tensor[] gradients, Tensor(c!)[] momentum_buffers, *, "
+        "sgd_(Tensor(a!)[] masters, Tensor(b!)[] copies, Tensor[] gradients, Tensor(c!)[] momentum_buffers, "
+        "*, "
         "float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool maximize, "
-        "bool is_first_step, bool stochastic, int seed, Tensor? grad_scale=None, Tensor? found_inf=None) -> Tensor");
+        "bool is_first_step, bool stochastic, int seed, Tensor? grad_scale=None, Tensor? found_inf=None) -> "
+        "Tensor");
 }
 
 TORCH_LIBRARY_IMPL(mp, CPU, m) {

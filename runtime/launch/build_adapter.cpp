@@ -236,8 +236,8 @@ std::string telling_lines(const std::string& output, std::size_t lines) {
 std::string fingerprint_of(const std::string& sources) {
     std::vector<std::string> files;
     std::error_code error;
-    for (const char* room :
-         {"instrument/torch", "runtime/trace", "kernels/base", "kernels/numerics", "kernels/cpu", "kernels/torch"}) {
+    for (const char* room : {"instrument/torch", "runtime/trace", "kernels/base", "kernels/numerics",
+                             "kernels/cpu", "kernels/torch"}) {
         for (fs::recursive_directory_iterator at(sources + "/" + room, error), end; !error && at != end;
              at.increment(error)) {
             if (at->is_regular_file(error)) files.push_back(at->path().string());

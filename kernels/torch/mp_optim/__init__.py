@@ -6,10 +6,10 @@
     optimizer.step()
     optimizer.counts    # StepCounts(elements, meant_to_move, stagnated) of the last step
 
-Parameters may be float32, bfloat16 or float16, on the CPU. State is float32. With `master=True` each 16-bit parameter has
-a float32 master in the state, and the parameter is its rounding; without, the parameter is the weight itself, and what
-its format cannot hold is lost unless the rounding is stochastic. `stagnated` counts the weights whose update was not 0
-and that kept their bits. The ops are torch.ops.mp.adamw_ and torch.ops.mp.sgd_.
+Parameters may be float32, bfloat16 or float16, on the CPU. State is float32. With `master=True` each 16-bit parameter
+has a float32 master in the state, and the parameter is its rounding; without, the parameter is the weight itself, and
+what its format cannot hold is lost unless the rounding is stochastic. `stagnated` counts the weights whose update was
+not 0 and that kept their bits. The ops are torch.ops.mp.adamw_ and torch.ops.mp.sgd_.
 """
 import collections
 import glob
@@ -151,8 +151,8 @@ class AdamW(_Fused):
         means = [self.state[p]["exp_avg"] for p in params]
         squares = [self.state[p]["exp_avg_sq"] for p in params]
         beta1, beta2 = group["betas"]
-        return torch.ops.mp.adamw_(*self._lists(params), means, squares, step=number, lr=float(group["lr"]), beta1=beta1,
-                                   beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"],
+        return torch.ops.mp.adamw_(*self._lists(params), means, squares, step=number, lr=float(group["lr"]),
+                                   beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"],
                                    decoupled=group["decoupled"], maximize=group["maximize"], **options)
 
 

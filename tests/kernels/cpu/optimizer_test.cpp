@@ -215,7 +215,7 @@ TEST(Optimizer, RefusesWhatItCannotDo) {
 
 // ---- Stochastic rounding. ------------------------------------------------------------------------
 
-// Over every noise, the number of values that are rounded up is the distance from the lower neighbour: the mean is exact.
+// Over every noise, as many values are rounded up as the distance from the lower neighbour says: the mean is exact.
 template <DType D>
 void expect_unbiased(float x) {
     constexpr int kDropped = D == DType::bf16 ? 16 : 13;

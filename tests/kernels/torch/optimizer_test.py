@@ -191,9 +191,8 @@ class Errors(unittest.TestCase):
         for wrong, said in ((torch.zeros(4, dtype=torch.float64), "not Double"), (torch.zeros(8)[::2], "without gaps"),
                             (torch.zeros(5), "sizes and strides")):
             p = torch.nn.Parameter(wrong.clone() if wrong.dtype == torch.float64 else torch.zeros(4))
-            gradient = wrong if wrong.dtype == torch.float64 else wrong
             with self.assertRaisesRegex(RuntimeError, said):
-                torch.ops.mp.sgd_([p.detach().float()], [], [gradient], [], lr=1.0, momentum=0.0, dampening=0.0,
+                torch.ops.mp.sgd_([p.detach().float()], [], [wrong], [], lr=1.0, momentum=0.0, dampening=0.0,
                                   weight_decay=0.0, nesterov=False, maximize=False, is_first_step=True,
                                   stochastic=False, seed=0)
 
