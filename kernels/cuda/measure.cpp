@@ -337,7 +337,6 @@ Outcome Measure::load() noexcept {
         return {Status::refused, code};
     }
     for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
-    constexpr int kLongArguments = 12010;  // CUDA 12.1: 32,764 bytes of arguments
     large_ = version >= kLongArguments;
     module_ = module;
     return {};
