@@ -1,4 +1,4 @@
-// The kernels of kernels/cuda/optimizer.hpp. A block takes its part of one weight, and its threads add up what they counted.
+// The kernels of kernels/cuda/optimizer.hpp. A block takes its part of one weight, and its threads add up their counts.
 #include "kernels/cuda/optimizer_body.hpp"
 
 namespace mp::cuda {

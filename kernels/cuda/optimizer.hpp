@@ -17,7 +17,7 @@ struct DevicePass {
     const float* found_inf = nullptr;   // if it is not 0 nothing is written; null: the step is made
     OptimizerCounts* counts = nullptr;  // two 64-bit numbers, added to: meant to move, stagnated
     bool stochastic = false;
-    std::uint64_t seed = 0;  // of weight 0; weight i has that of seed_of()
+    std::uint64_t seed = 0;  // of weight 0; weight i has optim::seed_of()
 };
 
 class Optimizer {

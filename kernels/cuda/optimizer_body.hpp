@@ -48,8 +48,6 @@ struct OptimizerList {
 inline constexpr U32 kStepTile = 16;  // elements of a thread in a block's tile
 inline constexpr U64 kStepBlock = U64{kThreads} * kStepTile;
 
-MP_HD inline U64 seed_of(U64 seed, U32 number) { return seed + number * 0x9E3779B97F4A7C15u; }
-
 // The value of a 16-bit pattern, and the pattern of a value; dtypes are fp16 and bf16.
 MP_HD inline float widened(DType dtype, std::uint16_t raw) {
     if (dtype == DType::bf16) return as_float(U32{raw} << 16);
@@ -113,9 +111,9 @@ struct OptimizerThread {
         if (entry.master) entry.master[i] = after;
         if (entry.copy) {
             const std::uint16_t now =
-                head.stochastic
-                    ? stochastic(copy_dtype, after, optim::noise_at(seed_of(head.seed, entry.number), i))
-                    : to_nearest(copy_dtype, after);
+                head.stochastic ? stochastic(copy_dtype, after,
+                                             optim::noise_at(optim::seed_of(head.seed, entry.number), i))
+                                : to_nearest(copy_dtype, after);
             if (!entry.master) same = now == old;
             entry.copy[i] = now;
         }

@@ -73,7 +73,7 @@ void expect_the_bits_of_the_cpu(const Optimizer& optimizer, const Step& step) {
                     optim::StepCounts counted;
                     std::vector<OptimizerRange> ranges;
                     for (std::size_t i = 0; i < want.size(); ++i) {
-                        const cpu::OptimizerPass pass{1024.0f, stochastic, seed_of(77, static_cast<U32>(i))};
+                        const cpu::OptimizerPass pass{1024.0f, stochastic, optim::seed_of(77, i)};
                         ASSERT_TRUE(
                             optimize(step, want[i].range(gradient, copy, with_master), pass, counted));
                         ranges.push_back(got[i].range(gradient, copy, with_master));
