@@ -235,7 +235,26 @@ public:
                Severity::warning);
     }
 
+    // p.data.add_(p.grad, alpha=-lr), p -= lr * p.grad: a step without an optimizer
+    void by_hand(const Function& f, const Call& call) {
+        if (!call.in_place || call.args.size() < 2 || !is_python(f)) return;
+        const Operand& weight = call.args.front();
+        if (leaf(weight.name.str()) == "grad" || !takes_part(f, call, "grad")) return;
+        ModuleDType found;
+        static_cast<TensorDType&>(found) = modules_.of_tensor(f, weight, call);
+        report(f, call, found, weight, "this step", true);
+    }
+
 private:
+    // Whether what is added is computed from `p.grad`.
+    static bool takes_part(const Function& f, const Call& call, std::string_view part) {
+        return std::any_of(call.args.begin() + 1, call.args.end(), [&](const Operand& added) {
+            return derives_from(f, added, [&](const Operand& o) {
+                return o.name.str().find('.') != std::string_view::npos && leaf(o.name.str()) == part;
+            });
+        });
+    }
+
     static bool is_settings(std::string_view name) {
         return name.ends_with("TrainingArguments") || name.ends_with("Config");
     }
@@ -418,6 +437,12 @@ void check_trainings(const RuleContext& context, Findings& out) {
             trainings.trainer(f, call);
         else
             trainings.optimizer(f, call, own.is_optimizer(call.name.str()));
+    });
+    const auto may_update = [](std::string_view op) {
+        return op == "add" || op == "sub" || op == "addcdiv" || op == "addcmul";
+    };
+    for_each_op(context.program, may_update, [&](const Function& f, const Call& call) {
+        if (code_kind(context, f.span.file) != CodeKind::test) trainings.by_hand(f, call);
     });
     for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
     Adapters adapters(context, out);
