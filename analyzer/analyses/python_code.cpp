@@ -86,8 +86,9 @@ CodeKind code_kind(std::string_view path) {
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
     if (in_any(kCopies)) return CodeKind::vendored;
-    const bool measures = stem == "bench" || stem.starts_with("bench_") || stem.starts_with("benchmark") ||
-                          stem == "profile" || stem.starts_with("profile_") || stem.starts_with("profiling");
+    const bool measures = stem == "bench" || stem.ends_with("_bench") || stem.ends_with("_benchmark") ||
+                          stem.starts_with("bench_") || stem.starts_with("benchmark") || stem == "profile" ||
+                          stem.starts_with("profile_") || stem.starts_with("profiling");
     if (measures || in_any(kBenchmarks)) return CodeKind::benchmark;
     return CodeKind::product;
 }

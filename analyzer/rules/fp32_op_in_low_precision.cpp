@@ -74,6 +74,13 @@ bool others_rule(const Function& f, const Call& call) {
            variance_under_root(f, call);
 }
 
+// torch.randn(4, 18, dtype=half): the program makes up the data, to try something out.
+bool is_made_up(const Function& f, const Operand& value) {
+    constexpr std::array<std::string_view, 4> kRandom{"torch.rand", "torch.randn", "torch.randint",
+                                                      "torch.normal"};
+    return origin(f, value, [&](const Call& call) { return any_of(call.name.str(), kRandom); }) != nullptr;
+}
+
 struct LowOperand {
     const Operand* operand = nullptr;
     TensorDType is;
@@ -215,6 +222,7 @@ private:
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         // A library function that one of its callers gives half, or may.
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
+        if (is_python(f) && !region && is_made_up(f, *low.operand)) return Severity::note;
         // What a model returns is used for much that bears it: features that are compared, scores.
         if (low.is.output) {
             const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";

@@ -165,6 +165,12 @@ void check_factory(const RuleContext& context, const Function& f, const Call& ca
            "make them fp32; autocast casts the inputs of the ops that should run in half");
 }
 
+// net.to(device) only moves a module that is half already.
+bool only_moves(const Call& call) {
+    return leaf(call.name.str()) == "to" && std::none_of(call.args.begin() + 1, call.args.end(),
+                                                         [](const Operand& a) { return is_half(a.dtype); });
+}
+
 // The cast of a module that this call runs: `net = net.half()`, or `net.half()` before it.
 const Call* module_cast(const Function& f, const Call& run) {
     const Operand& module = run.args[0];
@@ -173,6 +179,7 @@ const Call* module_cast(const Function& f, const Call& run) {
     for (const Call& call : f.calls) {
         if (&call == &run) break;
         if (!is_cast_to_half(call) || call.result.shape != Shape::module || call.args.empty()) continue;
+        if (only_moves(call)) continue;
         const bool is_same =
             (!module.name.empty() && (call.args[0].name == module.name || call.result.name == module.name)) ||
             module.call == static_cast<std::int32_t>(&call - f.calls.data());
