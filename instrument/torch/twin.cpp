@@ -116,6 +116,8 @@ void Twin::follow(Call& call) {
             return collective(call);
         case Rule::not_observed:
             return not_observed(call);
+        case Rule::foreign:
+            return foreign(call);
         case Rule::leak:
             return leak(call);
     }
@@ -431,6 +433,23 @@ void Twin::not_observed(Call& call) {
                     parts_.shadows.lose(t);
             });
     parts_.coverage.unshadowed(call.info.name, "point-to-point messages are not followed", bytes);
+}
+
+// An op in Python, or one that calls torch's, was followed through the ops that it is made of. What other code computed
+// has no shadow, or one that no longer fits.
+void Twin::foreign(Call& call) {
+    call.state = Call::Real::running;
+    call.op.redispatchBoxed(call.below, call.stack);
+    call.state = Call::Real::done;
+    if (call.local) return;
+    const TwinScope scope;
+    std::uint64_t bytes = 0;
+    for_each_result(call, [&](const at::Tensor& t) {
+        if (!has_plain_memory(t) || !carries_floats(t) || parts_.shadows.find(t).shadow.defined()) return;
+        parts_.shadows.lose(t);
+        bytes += bytes_of(t);
+    });
+    if (bytes > 0) parts_.coverage.outside(call.info.name + ": computed by another library", bytes);
 }
 
 }  // namespace mp::twin

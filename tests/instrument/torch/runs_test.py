@@ -65,6 +65,28 @@ model = model_of()
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 train(model, optimizer, call=lambda x: model(CALL))
 """
+# Ops that a library defines after torch has started. The second calls torch's own, the others compute by themselves.
+LIBRARY = HEAD + """
+library = torch.library.Library("stranger", "DEF")
+library.define("double(Tensor x) -> Tensor")
+library.define("triple(Tensor x) -> Tensor")
+library.define("update(Tensor(a!)[] weights) -> ()")
+calls = [0, 0]
+def double(x):
+    calls[0] += 1
+    return torch.from_numpy(x.numpy() * 2)
+def triple(x):
+    calls[0] += 1
+    return x * 3
+def update(weights):
+    calls[1] += 1
+    for w in weights: w.detach().numpy()[:] *= 0.999
+library.impl("double", double, "CPU")
+library.impl("triple", triple, "CPU")
+library.impl("update", update, "CPU")
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+"""
 
 
 def has_torch():
@@ -147,6 +169,31 @@ class NotSeen(TracedRun):
         self.assertIn("custom kernels", text)
         self.trace(CUSTOM.replace("CALL", "torch.from_numpy(x.numpy() * 2)"))
         self.assertEqual(self.gate()[0], 0)
+
+    def test_ops_of_a_library_run_once_and_are_inconclusive(self):
+        for call, said in (("train(model, optimizer, call=lambda x: model(torch.ops.stranger.double(x)))",
+                            "stranger::double"),
+                           ("for i in range(4):\n    train(model, optimizer, 1)\n"
+                            "    with torch.no_grad(): torch.ops.stranger.update(list(model.parameters()))",
+                            "stranger::update")):
+            done = self.trace(LIBRARY + call + "\nassert sum(calls) == 4, calls\n")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            status, text = self.gate()
+            self.assertEqual(status, 3, text)
+            self.assertIn(said, json.dumps(self.report()["coverage"]))
+        self.trace(LIBRARY + "train(model, optimizer, call=lambda x: model(torch.ops.stranger.triple(x)))\n")
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_an_optimizer_that_writes_the_weights_unseen_is_inconclusive(self):
+        self.trace(HEAD + "class Unseen(torch.optim.Optimizer):\n"
+                          "    @torch.no_grad()\n"
+                          "    def step(self):\n"
+                          "        for p in self.param_groups[0]['params']:\n"
+                          "            p.detach().numpy()[:] -= 1e-3 * p.grad.numpy()\n"
+                          "model = model_of()\n"
+                          "train(model, Unseen(model.parameters(), {}))\n")
+        status, text = self.gate()
+        self.assertEqual(status, 3, text)
 
 
 class Ends(TracedRun):
