@@ -273,21 +273,11 @@ std::unordered_set<Symbol> HalfModels::parts_of(Symbol whole) const {
     return seen;
 }
 
-// An engine gets the modules of its own package, and those below the folder of its script.
-bool HalfModels::may_get(const Cast& cast, const Function& method) {
-    const std::string_view script = cast.function->span.file.str();
-    const std::string_view folder = script.substr(0, script.rfind('/') + 1);
-    return method.span.file.str().starts_with(folder) || package_root(*cast.function) == package_root(method);
-}
-
 std::vector<Note> HalfModels::of(const Function& method) const {
     for (const Cast& cast : casts_) {
-        const bool known = !cast.of_class.empty();
-        if (known ? !parts_.at(cast.of_class).contains(method.parent_class) : !may_get(cast, method))
-            continue;
-        return {
-            {cast.at, std::string(known ? "a module that contains it" : "any module, of whatever class,") +
-                          " becomes " + std::string(label(cast.dtype)) + " here"}};
+        // An engine that may get any module says nothing about this one.
+        if (cast.of_class.empty() || !parts_.at(cast.of_class).contains(method.parent_class)) continue;
+        return {{cast.at, "a module that contains it becomes " + std::string(label(cast.dtype)) + " here"}};
     }
     return {};
 }

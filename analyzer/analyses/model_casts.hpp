@@ -48,7 +48,6 @@ private:
         Symbol of_class;  // of the module; empty: an engine, which casts any
     };
     std::unordered_set<Symbol> parts_of(Symbol whole) const;
-    static bool may_get(const Cast&, const Function& method);
 
     Classes classes_;
     std::vector<Cast> casts_;

@@ -96,8 +96,11 @@ void tensor_cast(const RuleContext& context, const Function& f, const Call& call
                same_value(other.args.front(), value);
     });
     if (in_place) return;
-    report(context, f, call.span, source == Source::raw ? Severity::error : Severity::warning,
-           message_of(dtype, value), out);
+    // x.to(fp8).to(torch.float32): rounded on purpose, to see what fp8 makes of a scale or of a weight.
+    const Call* widened = consumer(f, call, [](const Call& c) { return is_wide(c.result.dtype); });
+    const Severity given = widened ? Severity::note : Severity::warning;
+    report(context, f, call.span, source == Source::raw ? Severity::error : given, message_of(dtype, value),
+           out);
 }
 
 // __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E4M3)
