@@ -81,7 +81,8 @@ TEST_F(PythonTest, ModulesAreNamedFromTheWalkedDirectory) {
     write("p/a/train.py", "module\n");
     write("p/b/train.py", "module\n");
     options_.inputs = {"a/train.py", "b/train.py"};
-    EXPECT_EQ(run().findings.at(0).function.str(), "a.train") << "named files are modules of what is above them";
+    EXPECT_EQ(run().findings.at(0).function.str(), "a.train")
+        << "named files are modules of what is above them";
 }
 
 TEST_F(PythonTest, InstalledPackagesAndEnvironmentsAreSkippedUnlessNamed) {
