@@ -76,7 +76,9 @@ public:
         }
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
-            adapter.collectives.count(describe_collective(info, op, stack));
+            trace::CollectiveRecord record = describe_collective(info, op, stack);
+            if (!twin) look_at_inputs(adapter.late, record, info, stack);
+            adapter.collectives.count(std::move(record));
         }
         if (!adapter.inferred_clock.runs() || state.autograd_depth > 0) return;
         if (forward_) adapter.inferred_clock.forward_op(stack, info.arguments.size());

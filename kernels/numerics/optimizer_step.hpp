@@ -145,6 +145,10 @@ MP_HD inline std::uint32_t mixed(std::uint32_t x) {
     x = (x ^ (x >> 15)) * 0x846CA68Bu;
     return x ^ (x >> 16);
 }
+// The seed of weight `number` of a call.
+MP_HD inline std::uint64_t seed_of(std::uint64_t seed, std::uint64_t number) {
+    return seed + number * 0x9E3779B97F4A7C15u;
+}
 MP_HD inline std::uint32_t key_of(std::uint64_t seed, std::uint64_t index) {
     return static_cast<std::uint32_t>(index >> 32) * 0x9E3779B9u ^ static_cast<std::uint32_t>(seed >> 32);
 }

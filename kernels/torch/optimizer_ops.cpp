@@ -9,6 +9,16 @@
 #include <vector>
 
 #include "kernels/cpu/optimizer.hpp"
+#include "kernels/cuda/optimizer.hpp"
+
+// Older torches do not tell the driver's handle of a stream.
+#define MP_ON_CUDA (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8))
+#if MP_ON_CUDA
+#include <c10/core/DeviceGuard.h>
+
+#include <array>
+#include <mutex>
+#endif
 
 namespace mp {
 namespace {
@@ -51,7 +61,7 @@ void check_list(TensorList list, const Weights& all, bool may_be_empty, const ch
     TORCH_CHECK(list.size() == all.size(), "mp: ", list.size(), " ", what, " for ", all.size(), " gradients");
     for (std::size_t i = 0; i < list.size(); ++i) {
         const Tensor& kept = all.kept(i);
-        TORCH_CHECK(list[i].device().is_cpu(), "mp: ", what, " must be on the CPU");
+        TORCH_CHECK(list[i].device() == all.gradients[0].device(), "mp: ", what, " must be on one device");
         TORCH_CHECK(list[i].sizes() == kept.sizes() && list[i].strides() == kept.strides() &&
                         list[i].is_non_overlapping_and_dense(),
                     "mp: weight ", i, ": ", what,
@@ -131,55 +141,117 @@ void written(TensorList list) {
         if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
 }
 
-struct Rounding {
+// What a step is given besides its constants.
+struct Setting {
     bool stochastic;
     std::int64_t seed;
+    const Optional<Tensor>& grad_scale;
+    const Optional<Tensor>& found_inf;
 };
 
-// Runs the step on all weights and returns elements, meant to move, stagnated.
+std::vector<cpu::OptimizerRange> ranges_of(const Weights& all) {
+    std::vector<cpu::OptimizerRange> ranges;
+    for (std::size_t i = 0; i < all.size(); ++i) ranges.push_back(range_of(all, i));
+    return ranges;
+}
+
 template <class Step>
-Tensor run(const Step& step, const Weights& all, const Rounding& rounding, const Optional<Tensor>& grad_scale,
-           const Optional<Tensor>& found_inf) {
-    optim::StepCounts sum;
-    const bool skipped = found_inf.has_value() && found_inf->item<float>() != 0;
-    if (!skipped) {
-        cpu::OptimizerPass pass;
-        pass.stochastic = rounding.stochastic;
-        if (grad_scale.has_value()) pass.loss_scale = grad_scale->item<float>();
-        const std::vector<Piece> pieces = pieces_of(all);
-        std::vector<optim::StepCounts> counts(pieces.size());
-        std::vector<cpu::OptimizerRange> ranges;
-        for (std::size_t i = 0; i < all.size(); ++i) ranges.push_back(range_of(all, i));
-        std::atomic<bool> refused{false};
-        at::parallel_for(
-            0, static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t from, std::int64_t to) {
-                for (auto k = static_cast<std::size_t>(from); k < static_cast<std::size_t>(to); ++k) {
-                    const Piece& piece = pieces[k];
-                    const cpu::OptimizerRange part = part_of(ranges[piece.weight], piece.from, piece.to);
-                    cpu::OptimizerPass own = pass;
-                    own.seed = static_cast<std::uint64_t>(rounding.seed) + piece.weight * 0x9E3779B97F4A7C15u;
-                    if (!cpu::optimize(step, part, own, counts[k])) refused = true;
-                }
-            });
-        TORCH_CHECK(!refused, "mp: the optimizer step refused its tensors");
-        if (!all.masters.empty())
-            for (std::size_t i = 0; i < all.copies.size(); ++i)
-                if (all.copies[i].scalar_type() == at::kFloat) all.copies[i].copy_(all.masters[i]);
-        for (const auto& c : counts) {
-            sum.elements += c.elements;
-            sum.meant_to_move += c.meant_to_move;
-            sum.stagnated += c.stagnated;
+optim::StepCounts step_on_cpu(const Step& step, const Weights& all, const Setting& setting) {
+    cpu::OptimizerPass pass;
+    pass.stochastic = setting.stochastic;
+    if (setting.grad_scale.has_value()) pass.loss_scale = setting.grad_scale->item<float>();
+    const std::vector<cpu::OptimizerRange> ranges = ranges_of(all);
+    const std::vector<Piece> pieces = pieces_of(all);
+    std::vector<optim::StepCounts> counts(pieces.size());
+    std::atomic<bool> refused{false};
+    const auto run = [&](std::int64_t from, std::int64_t to) {
+        for (auto k = static_cast<std::size_t>(from); k < static_cast<std::size_t>(to); ++k) {
+            const Piece& piece = pieces[k];
+            cpu::OptimizerPass own = pass;
+            own.seed = optim::seed_of(static_cast<std::uint64_t>(setting.seed), piece.weight);
+            const cpu::OptimizerRange part = part_of(ranges[piece.weight], piece.from, piece.to);
+            if (!cpu::optimize(step, part, own, counts[k])) refused = true;
         }
-        written(all.masters);
-        written(all.copies);
-        written(all.states);
-        written(all.squares);
+    };
+    at::parallel_for(0, static_cast<std::int64_t>(pieces.size()), 1, run);
+    TORCH_CHECK(!refused, "mp: the optimizer step refused its tensors");
+    optim::StepCounts sum;
+    for (const auto& c : counts) {
+        sum.elements += c.elements;
+        sum.meant_to_move += c.meant_to_move;
+        sum.stagnated += c.stagnated;
     }
-    Tensor counts = at::empty({3}, at::kLong);
-    auto* out = counts.data_ptr<std::int64_t>();
-    out[0] = static_cast<std::int64_t>(sum.elements);
-    out[1] = static_cast<std::int64_t>(sum.meant_to_move);
-    out[2] = static_cast<std::int64_t>(sum.stagnated);
+    return sum;
+}
+
+#if MP_ON_CUDA
+// The kernels, loaded at the first step on a device.
+const cuda::Optimizer& optimizer_on(c10::Device device) {
+    static std::array<cuda::Optimizer, 64> loaded;
+    static std::mutex mutex;
+    const auto index = static_cast<std::size_t>(device.index());
+    TORCH_CHECK(index < loaded.size(), "mp: there is no support for device ", index);
+    const std::lock_guard lock(mutex);
+    const cuda::Outcome outcome = loaded[index].load();
+    TORCH_CHECK(outcome, "mp: the optimizers' kernels are not loaded: ", name_of(outcome.status));
+    return loaded[index];
+}
+
+// Adds to `counts`, on the device, what the step does there.
+template <class Step>
+void step_on_cuda(const Step& step, const Weights& all, const Setting& setting, Tensor& counts) {
+    const c10::Device device = all.gradients[0].device();
+    const c10::DeviceGuard guard(device);
+    const auto& streams = *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
+    const auto stream = static_cast<cuda::Stream>(streams.getStreamNativeHandle(streams.getStream(device)));
+    const auto scalar = [&](const Optional<Tensor>& t) -> const float* {
+        if (!t.has_value()) return nullptr;
+        TORCH_CHECK(t->device() == device && t->scalar_type() == at::kFloat && t->numel() == 1,
+                    "mp: grad_scale and found_inf must be float32 numbers on the weights' device");
+        return t->data_ptr<float>();
+    };
+    cuda::DevicePass pass;
+    pass.loss_scale = scalar(setting.grad_scale);
+    pass.found_inf = scalar(setting.found_inf);
+    pass.counts = reinterpret_cast<cuda::OptimizerCounts*>(counts.data_ptr<std::int64_t>() + 1);
+    pass.stochastic = setting.stochastic;
+    pass.seed = static_cast<std::uint64_t>(setting.seed);
+    const std::vector<cpu::OptimizerRange> ranges = ranges_of(all);
+    const cuda::Outcome outcome =
+        optimizer_on(device).step(stream, step, ranges.data(), static_cast<int>(ranges.size()), pass);
+    TORCH_CHECK(outcome, "mp: the optimizer step was not launched: ", name_of(outcome.status), " (",
+                outcome.code, ")");
+}
+#endif
+
+// Runs the step on all weights and returns elements, meant to move, stagnated, on the device of the weights.
+template <class Step>
+Tensor run(const Step& step, const Weights& all, const Setting& setting) {
+    Tensor counts = at::zeros({3}, all.gradients[0].options().dtype(at::kLong));
+    if (all.gradients[0].is_cpu()) {
+        if (setting.found_inf.has_value() && setting.found_inf->item<float>() != 0) return counts;
+        const optim::StepCounts sum = step_on_cpu(step, all, setting);
+        auto* out = counts.data_ptr<std::int64_t>();
+        out[0] = static_cast<std::int64_t>(sum.elements);
+        out[1] = static_cast<std::int64_t>(sum.meant_to_move);
+        out[2] = static_cast<std::int64_t>(sum.stagnated);
+    } else {
+#if MP_ON_CUDA
+        std::int64_t elements = 0;
+        for (const Tensor& g : all.gradients) elements += g.numel();
+        counts[0].fill_(elements);
+        step_on_cuda(step, all, setting, counts);
+#else
+        TORCH_CHECK(false, "mp: weights on a GPU need torch 2.8 or newer");
+#endif
+    }
+    if (!all.masters.empty())
+        for (std::size_t i = 0; i < all.copies.size(); ++i)
+            if (all.copies[i].scalar_type() == at::kFloat) all.copies[i].copy_(all.masters[i]);
+    written(all.masters);
+    written(all.copies);
+    written(all.states);
+    written(all.squares);
     return counts;
 }
 
@@ -190,7 +262,7 @@ Tensor adamw(TensorList masters, TensorList copies, TensorList gradients, Tensor
     const Weights all{masters, gradients, exp_avgs, exp_avg_sqs, copies};
     check(all, true, true);
     const optim::AdamWOptions options{lr, beta1, beta2, eps, weight_decay, decoupled, maximize};
-    return run(optim::at_step(options, step), all, {stochastic, seed}, grad_scale, found_inf);
+    return run(optim::at_step(options, step), all, {stochastic, seed, grad_scale, found_inf});
 }
 
 Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorList momentum_buffers,
@@ -200,7 +272,7 @@ Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorLi
     const Weights all{masters, gradients, momentum_buffers, {}, copies};
     check(all, momentum != 0, false);
     const optim::SgdOptions options{lr, momentum, dampening, weight_decay, nesterov, maximize};
-    return run(optim::at_step(options, is_first_step), all, {stochastic, seed}, grad_scale, found_inf);
+    return run(optim::at_step(options, is_first_step), all, {stochastic, seed, grad_scale, found_inf});
 }
 
 }  // namespace
@@ -222,6 +294,11 @@ TORCH_LIBRARY(mp, m) {
 }
 
 TORCH_LIBRARY_IMPL(mp, CPU, m) {
+    m.impl("adamw_", adamw);
+    m.impl("sgd_", sgd);
+}
+
+TORCH_LIBRARY_IMPL(mp, CUDA, m) {
     m.impl("adamw_", adamw);
     m.impl("sgd_", sgd);
 }

@@ -6,10 +6,11 @@
     optimizer.step()
     optimizer.counts    # StepCounts(elements, meant_to_move, stagnated) of the last step
 
-Parameters may be float32, bfloat16 or float16, on the CPU. State is float32. With `master=True` each 16-bit parameter
-has a float32 master in the state, and the parameter is its rounding; without, the parameter is the weight itself, and
-what its format cannot hold is lost unless the rounding is stochastic. `stagnated` counts the weights whose update was
-not 0 and that kept their bits. The ops are torch.ops.mp.adamw_ and torch.ops.mp.sgd_.
+Parameters may be float32, bfloat16 or float16, on the CPU or, with torch 2.8 or newer, on an NVIDIA GPU. State is
+float32. With `master=True` each 16-bit parameter has a float32 master in the state, and the parameter is its rounding.
+Without, the parameter is the weight itself, and what its format cannot hold is lost unless the rounding is stochastic.
+`stagnated` counts the weights whose update was not 0 and that kept their bits. The ops are torch.ops.mp.adamw_ and
+torch.ops.mp.sgd_.
 """
 import collections
 import glob
@@ -70,10 +71,15 @@ class _Fused(torch.optim.Optimizer):
             raise ValueError("lr and weight_decay must not be negative")
         self.master = master
         self.rounding = rounding
-        self.counts = StepCounts(0, 0, 0)
+        self._counts = []
         # GradScaler hands its scale and its finding to the step instead of unscaling the gradients itself.
         self._step_supports_amp_scaling = not torch.__version__.startswith("1.")
         super().__init__(params, defaults)
+
+    @property
+    def counts(self):
+        """StepCounts of the last step. On a GPU reading it waits for the step."""
+        return StepCounts(*(sum(figures) for figures in zip((0, 0, 0), *(c.tolist() for c in self._counts))))
 
     def _lists(self, params):
         """masters, copies and gradients of parameters of one kind: fp32, 16-bit with a master, or without."""
@@ -102,7 +108,7 @@ class _Fused(torch.optim.Optimizer):
         found_inf = getattr(self, "found_inf", None)
         scale = {"grad_scale": getattr(self, "grad_scale", None), "found_inf": found_inf}
         skipped = found_inf is not None and found_inf.item() != 0
-        total = torch.zeros(3, dtype=torch.long)
+        self._counts = []
         for group in self.param_groups:
             alike = collections.defaultdict(list)
             for p in group["params"]:
@@ -111,13 +117,12 @@ class _Fused(torch.optim.Optimizer):
                 self._prepare(p)
                 if not skipped:
                     self.state[p]["step"] += 1
-                    alike[p.dtype == torch.float32, self.state[p]["step"]].append(p)
-            for (_, number), params in alike.items():
+                    alike[p.dtype == torch.float32, p.device, self.state[p]["step"]].append(p)
+            for (_, _, number), params in alike.items():
                 stochastic = self.rounding == "stochastic"
                 # Drawn from torch's generator, so that torch.manual_seed() repeats a run.
                 seed = int(torch.randint(1 << 62, ())) if stochastic else 0
-                total += self._update(group, params, number, stochastic=stochastic, seed=seed, **scale)
-        self.counts = StepCounts(*total.tolist())
+                self._counts.append(self._update(group, params, number, stochastic=stochastic, seed=seed, **scale))
         return loss
 
     def load_state_dict(self, state_dict):

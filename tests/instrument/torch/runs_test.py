@@ -201,7 +201,7 @@ class Ends(TracedRun):
     def test_a_run_that_crashed_or_was_killed_does_not_pass(self):
         for end, said in (("raise ValueError('x')", "ended by ValueError"),
                           ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
-                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "killed, crashed")):
+                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "ended by exit status 1")):
             self.trace(PLAIN + end + "\n")
             status, text = self.gate()
             self.assertEqual(status, 3, end + text)
@@ -246,6 +246,14 @@ class Steps(TracedRun):
                           "    with torch.no_grad():\n        w -= 0.05 * w.grad\n        w.grad.zero_()\n")
         self.assertEqual(self.steps(), [0, 1, 2, 3, 4], done.stderr)
         self.assertIn("mp-trace: 5 steps, 1 rank", done.stderr)
+
+    def test_a_loop_that_binds_new_tensors_to_its_parameters_has_steps(self):
+        self.trace(HEAD + "w, b = torch.randn(16, 4), torch.zeros(4)\n"
+                   "for i in range(5):\n"
+                   "    w.requires_grad_(True)\n    b.requires_grad_(True)\n"
+                   "    for k in range(2): (torch.randn(8, 16) @ w + b).square().mean().backward()\n"
+                   "    with torch.no_grad(): w, b = w - 0.01 * w.grad, b - 0.01 * b.grad\n")
+        self.assertEqual(self.steps(), [0, 1, 2, 3, 4])
 
     def test_each_job_of_a_script_is_a_run(self):
         bad = OVERFLOWS + "train(model, optimizer)\n"
@@ -310,6 +318,14 @@ class Reductions(TracedRun):
         self.assertEqual((skip["step"], skip["cause"], skip["op"]), (5, "reduction overflow", "all_reduce"))
         self.assertRegex(skip["why"], r"^all_reduce of the gradients? of .*2\.bias.* made \d+ non-finite values? from "
                                       r"inputs that are finite on every rank")
+
+    def test_watch_names_the_sum_too(self):
+        self.trace(HOOK, f"file://{self.top}/store", "bad", mode="watch")
+        [skip] = self.report()["skips"]
+        self.assertEqual((skip["cause"], skip["op"]), ("reduction overflow", "all_reduce"), skip)
+        self.trace(HOOK.replace("(80000.0", "(8e7"), f"file://{self.top}/other", "good", mode="watch")
+        [skip] = self.report()["skips"]
+        self.assertNotEqual(skip["op"], "all_reduce", "each rank's own values overflow: " + str(skip))
 
     def test_a_sum_that_is_divided_first_is_not(self):
         self.trace(HOOK, f"file://{self.top}/store", "good")
