@@ -322,7 +322,8 @@ ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::s
         found = once(outside_, f, module, [&] { return of_attribute(f, module, left - 1); });
     // A part of a module follows a cast of the whole, unless it was cast by itself.
     if (const auto owner = found.known() ? std::nullopt : owner_of(f, module, before)) {
-        found = state(f, *owner, before, left - 1);
+        found = of_part_made(f, *owner, module, left - 1);
+        if (!found.known()) found = state(f, *owner, before, left - 1);
         found.proven = false;
     }
     if (!found.known() && (module.shape == Shape::module || module.dtype != DType::unknown))
@@ -348,6 +349,16 @@ std::optional<Operand> ModuleDTypes::owner_of(const Function& f, const Operand& 
     for (std::size_t i = std::min(before, f.calls.size()); i-- > 0 && owner.call == kNone;)
         if (f.calls[i].result.name == whole) owner.call = static_cast<std::int32_t>(i);
     return owner.call == kNone ? std::nullopt : std::optional(owner);
+}
+
+// `net.encoder`, where the constructor of net's class cast self.encoder.
+ModuleDType ModuleDTypes::of_part_made(const Function& f, const Operand& owner, const Operand& part,
+                                       int left) {
+    const Call* made = call_of(f, owner);
+    const Function* init =
+        made && made->kind == CallKind::constructor ? context_.program.definition(made->callee) : nullptr;
+    if (!init) return unknown();
+    return after(*init, attribute(Symbol("self." + std::string(leaf(part.name.str())))), left);
 }
 
 // The last call of [first, before) that casts the module.

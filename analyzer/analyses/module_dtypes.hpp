@@ -71,6 +71,7 @@ private:
     TensorDType by_setting(const Function&, const Operand&, int left);
     ModuleDType of_parts(const Function& init, int left);
     ModuleDType assigned_in_class(const Function&, const Operand& module, int left);
+    ModuleDType of_part_made(const Function&, const Operand& owner, const Operand& part, int left);
     std::optional<Operand> owner_of(const Function&, const Operand& part, std::size_t before) const;
     ModuleDType after(const Function& callee, const Operand& module, int left);
     ModuleDType made_by(const Function&, const Call& origin, int left);

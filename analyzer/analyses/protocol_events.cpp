@@ -331,7 +331,13 @@ Event Roles::region_event(const Function& f, const Call& call) const {
     if (text.starts_with("at::"))
         return is_true(&call.args[0]) ? Event{region, {}, {}, nullptr, false} : Event{};
     const Call* made = call_of(f, call.args[0]);
-    if (!made) return {};
+    // A region that another function made, `with self.region:`, repeats its arguments after the object.
+    Call entered;
+    if (!made) {
+        entered.args.assign(call.args.begin() + 1, call.args.end());
+        made = &entered;
+        if (entered.args.empty()) return {};
+    }
     const Operand* enabled = keyword_argument(*made, "enabled");
     if (is_false(enabled)) return {};
     const Operand* dtype = dtype_argument(*made);

@@ -105,6 +105,7 @@ private:
     Callee callee_of(const Value& value, Node node);
     Callee method_of(const Value& object, Node object_node, Symbol leaf);
     Callee method_of_class(Symbol type, Symbol leaf);
+    Symbol method_of_subclass(Symbol type, Symbol leaf) const;
     std::optional<Value> eval_special(const Callee& callee, Node node, Node arguments);
     std::optional<Value> eval_by_name(bool sets, Node arguments);
     void eval_arguments(Node arguments, Call& call, std::vector<Value>& values);

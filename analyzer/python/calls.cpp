@@ -122,6 +122,15 @@ Builder::Callee Builder::method_of_class(Symbol type, Symbol leaf) {
     return callee;
 }
 
+// `self.f()`, where no class of the file has f: a method that only subclasses have, unless a library's class has it.
+Symbol Builder::method_of_subclass(Symbol type, Symbol leaf) const {
+    const ClassInfo* known = file_.classes.find(type);
+    if (!known || is_module_method(leaf.str())) return {};
+    const Symbol outer = file_.classes.outer_base(*known);
+    const bool ours = outer.empty() || outer.str() == "torch.nn.Module";
+    return ours ? file_.names.join(type, leaf.str()) : Symbol{};
+}
+
 Builder::Callee Builder::method_of(const Value& object, Node object_node, Symbol leaf) {
     Callee callee;
     if (object.is_super) {
@@ -133,6 +142,7 @@ Builder::Callee Builder::method_of(const Value& object, Node object_node, Symbol
         if (callee.name.empty()) callee.name = file_.names.join(symbol("?"), leaf.str());
     } else if (!object.object.empty()) {
         callee = method_of_class(object.object, leaf);
+        if (object.is_self && callee.usr.empty()) callee.usr = method_of_subclass(object.object, leaf);
     } else {
         const bool tensor = object.is.shape == Shape::tensor;
         const bool module = object.is.shape == Shape::module;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -58,6 +60,7 @@ public:
             if (!any_change_) break;
             values_.forget();
         }
+        if (!opened_.empty()) for_each_function([this](Function& f) { repeat_where_entered(f); });
         for (const auto& [f, call] : open) connect(*f, *call);
     }
 
@@ -87,7 +90,7 @@ private:
     static bool write(const Call* call, Operand& o, const Values::Known& known) {
         const bool dtype = known.dtype != DType::unknown;
         if (!dtype && known.constant.empty()) return false;
-        const bool opens = call && call->name.str().find("autocast") != std::string_view::npos;
+        const bool opens = call && mentions_autocast(*call);
         if (known.assumed && !(is_low_precision(known.dtype) && opens)) {
             if (is_low_precision(known.dtype) && known.shape == Shape::dtype)
                 o.alternative = spelled_dtype(known);
@@ -113,6 +116,31 @@ private:
         return true;
     }
 
+    // `with self.region:` repeats the arguments of the constructor, which another function evaluated.
+    void repeat_where_entered(Function& f) const {
+        for (Call& call : f.calls) {
+            if (!is_enter(call) || !mentions_autocast(call)) continue;
+            for (Operand& o : call.args) {
+                if (!is_open(o) || o.call != kNone || o.param != kNone) continue;
+                const auto known = opened_.find(place_of(f, o));
+                if (known == opened_.end()) continue;
+                o.dtype = known->second.dtype;
+                o.shape = known->second.shape;
+                o.constant = known->second.constant;
+                o.assumed = known->second.assumed;
+            }
+        }
+    }
+
+    static bool mentions_autocast(const Call& call) {
+        return call.name.str().find("autocast") != std::string_view::npos;
+    }
+
+    using Place = std::tuple<Symbol, std::uint32_t, std::uint32_t>;  // file, line, column
+    static Place place_of(const Function& f, const Operand& o) {
+        return {f.span.file, o.span.line, o.span.column};
+    }
+
     // What the operand stands for, if that is known. Otherwise the function is visited once more.
     Values::Known ask(const Function& f, const Operand& o) {
         const Values::Known known = values_.of(f, o);
@@ -135,7 +163,10 @@ private:
             bool now = false;
             for (std::size_t i = 0; i < call.args.size(); ++i) {
                 now |= follow(call.args[i]);
-                if (may_be_read(f, call, i)) now |= write(&call, call.args[i], ask(f, call.args[i]));
+                if (!may_be_read(f, call, i) || !write(&call, call.args[i], ask(f, call.args[i]))) continue;
+                now = true;
+                if (call.kind == CallKind::constructor && mentions_autocast(call))
+                    opened_[place_of(f, call.args[i])] = call.args[i];
             }
             // `total += x`, where `total` was made with such a dtype.
             if (call.in_place && !made.empty() && !call.args.empty() && call.args[0].call == kNone)
@@ -274,8 +305,9 @@ private:
     std::vector<Unit>& units_;
     const Names& names_;
     Values values_;
-    bool any_change_ = false;      // in this round
-    bool has_unanswered_ = false;  // the function that is being filled
+    std::map<Place, Operand> opened_;  // arguments of regions, by where they are written
+    bool any_change_ = false;          // in this round
+    bool has_unanswered_ = false;      // the function that is being filled
 };
 
 }  // namespace

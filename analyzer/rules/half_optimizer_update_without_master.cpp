@@ -2,7 +2,7 @@
 //
 // What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
 //        copy of the weight, stochastic rounding or compensation keeps what the rounding loses. In
-//        Python: an optimizer of torch or of the program over parameters that are half, a Trainer that is
+//        Python: an optimizer of torch, of another library or of the program over parameters that are half, a Trainer that is
 //        given a half model, or an engine that is told to keep them so ("bf16-true"); an adapter that is
 //        added to a half module, or whose layers are cast.
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
@@ -145,8 +145,31 @@ private:
     std::map<std::pair<Symbol, std::string>, bool> known_;
 };
 
+// Optimizers of other libraries that write what they are given and keep no fp32 copy of it.
+bool is_of_library(std::string_view name) {
+    constexpr std::array<std::string_view, 9> kHomes{
+        "bitsandbytes.optim.", "apex.optimizers.", "torch_optimizer.", "lion_pytorch.",     "schedulefree.",
+        "prodigyopt.",         "dadaptation.",     "torchao.optim.",   "pytorch_optimizer."};
+    constexpr std::array<std::string_view, 2> kNames{"transformers.AdamW", "transformers.Adafactor"};
+    const std::string_view last = leaf(name);
+    const bool is_class = !last.empty() && last.front() >= 'A' && last.front() <= 'Z';
+    return any_of(name, kNames) || (is_class && std::ranges::any_of(kHomes, [&](std::string_view home) {
+                                        return name.starts_with(home);
+                                    }));
+}
+
 bool may_make_optimizer(std::string_view name) {
-    return name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler");
+    return (name.starts_with("torch.optim.") && !is_within(name, "torch.optim.lr_scheduler")) ||
+           is_of_library(name);
+}
+
+// FusedAdam(..., master_weights=True), AdamW8bit(..., bf16_stochastic_round=True)
+bool keeps_rest(const Call& call) {
+    return std::ranges::any_of(call.args, [](const Operand& o) {
+        const std::string_view keyword = o.keyword.str();
+        return keyword == "master_weights" || keyword == "bf16_stochastic_round" || keyword == "use_kahan" ||
+               keyword == "kahan_sum";
+    });
 }
 
 bool makes_trainer(std::string_view name) {
@@ -201,7 +224,7 @@ public:
     // torch.optim.X(model.parameters(), lr=...)
     void optimizer(const Function& f, const Call& call, bool is_own) {
         const Operand* parameters = argument(call, 0, "params");
-        if (!parameters) return;
+        if (!parameters || keeps_rest(call)) return;
         const Operand* rate = argument(call, 1, "lr");
         const bool is_large = rate && number_of(*rate).value_or(0) >= kLargeRate;
         const Severity most = is_large ? Severity::note : is_own ? Severity::warning : Severity::error;
@@ -432,11 +455,12 @@ void check_trainings(const RuleContext& context, Findings& out) {
         return may_make_optimizer(name) || own.is_optimizer(name) || is_trainer(name);
     };
     for_each_call(context.program, may, [&](const Function& f, const Call& call) {
-        if (code_kind(context, f.span.file) == CodeKind::test || call.kind != CallKind::constructor) return;
+        const bool makes = call.kind == CallKind::constructor || is_of_library(call.name.str());
+        if (code_kind(context, f.span.file) == CodeKind::test || !makes) return;
         if (is_trainer(call.name.str()))
             trainings.trainer(f, call);
         else
-            trainings.optimizer(f, call, own.is_optimizer(call.name.str()));
+            trainings.optimizer(f, call, own.is_optimizer(call.name.str()) || is_of_library(call.name.str()));
     });
     const auto may_update = [](std::string_view op) {
         return op == "add" || op == "sub" || op == "addcdiv" || op == "addcmul";
