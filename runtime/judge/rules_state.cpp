@@ -93,7 +93,7 @@ void judge_state(Case& c) {
     f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +
                 format_text(c.model, *worst) + ": " + percent(f.value) +
                 " of them are 0 where the fp32 twin has a number, and the parameter is off by " +
-                percent(error);
+                (error < 1 ? percent(error) : figure(error) + " times its size");
     if (others > 0) f.message += "; so do " + counted(others, "other parameter");
     f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";
     c.out.findings.push_back(std::move(f));

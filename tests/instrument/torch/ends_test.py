@@ -73,6 +73,10 @@ class Ends(TracedRun):
         first = self.first(LOG_OF_ZERO.replace("i == 3", "i == 0").replace("LEAVE", "sys.exit(0)") + RUN)
         self.assertEqual((first["op"], first["step"]), ("aten::log", 0))
 
+    def test_a_loss_that_is_not_the_last_scalar(self):
+        text = LOG_OF_ZERO.replace("        check(loss)\n", "        model[0].weight.abs().min().backward()\n        check(loss)\n")
+        self.assertEqual(self.first(text.replace("LEAVE", "sys.exit(0)") + RUN)["op"], "aten::log")
+
     def test_gradients_that_are_lost(self):
         first = self.first(ROOT_AT_ZERO)
         self.assertEqual((first["rule"], first["phase"], first["step"]), ("MPT001", "backward", 2), first)
