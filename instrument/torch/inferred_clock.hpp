@@ -12,9 +12,9 @@ namespace mp::twin {
 
 // The step clock of programs that step without an optimizer of torch.optim, whose hooks the shim has: programs without
 // Python, and loops in Python that update their parameters themselves. A step is over when a forward op that
-// records gradients follows a backward(), and between them parameters were written or gradients cleared, or if it reads a
-// new tensor in place of a parameter. If nothing of this happened, another micro-step begins. A step that changes no weight
-// counts as skipped.
+// records gradients follows a backward(), and between them parameters were written or gradients cleared, or if it reads
+// a new tensor in place of a parameter. If nothing of this happened, another micro-step begins. A step that changes no
+// weight counts as skipped.
 //
 // Safe from any thread. The flags are read on every op without a lock; `mutex_` orders the ends of steps and is taken
 // before the lock of StepClock.

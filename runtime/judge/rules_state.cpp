@@ -1,5 +1,5 @@
-// MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root of
-// the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
+// MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root
+// of the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
 // fp16 has no number below 6e-8, which is the square of a gradient of 2.4e-4.
 
 #include <algorithm>
