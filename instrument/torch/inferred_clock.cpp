@@ -19,14 +19,13 @@ bool InferredClock::step_is_over() const {
            !declares_steps_;
 }
 
-// `w = w - rate * w.grad` binds a new leaf to the name of a parameter. The old one still has its gradient.
+// `w = w - rate * w.grad` binds a new leaf to the name of a parameter. The old one is gone or still has its gradient.
 bool InferredClock::replaces_a_parameter(const at::Tensor& leaf) const {
     return backward_seen_ && !leaf.grad().defined() &&
            std::any_of(leaves_.begin(), leaves_.end(), [&](const auto& known) {
-               auto impl = known.second.lock();
-               if (!impl) return false;
-               const at::Tensor old(std::move(impl));
-               return old.grad().defined() && old.sizes() == leaf.sizes();
+               if (leaf.sizes() != at::IntArrayRef(known.second.sizes)) return false;
+               auto impl = known.second.tensor.lock();
+               return !impl || at::Tensor(std::move(impl)).grad().defined();
            });
 }
 
@@ -36,8 +35,9 @@ void InferredClock::note_leaves(const Stack& arguments, std::size_t count) {
         for_each_tensor(arguments[i], [&](const at::Tensor& t) {
             if (!t.requires_grad() || !t.is_leaf() || leaves_.count(t.unsafeGetTensorImpl())) return;
             if (replaces_a_parameter(t)) parameter_replaced_ = true;
-            leaves_.emplace(t.unsafeGetTensorImpl(),
-                            c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()));
+            leaves_.emplace(
+                t.unsafeGetTensorImpl(),
+                Leaf{c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()), t.sizes().vec()});
         });
 }
 

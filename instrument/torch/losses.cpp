@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <cmath>
 #include <utility>
 
 #include "instrument/torch/tensors.hpp"
@@ -23,6 +24,28 @@ std::int64_t sequence_of(const at::Tensor& t) {
     return meta && meta->grad_fn_ ? static_cast<std::int64_t>(meta->grad_fn_->sequence_nr()) : -1;
 }
 
+template <typename T>
+bool is_lost_as(const c10::Storage& memory, std::int64_t offset) {
+    return !std::isfinite(static_cast<double>(static_cast<const T*>(memory.data())[offset]));
+}
+
+// Whether a scalar on the CPU is not finite. That of a device is not waited for.
+bool is_lost(const c10::Storage& memory, std::int64_t offset, at::ScalarType type) {
+    if (!memory.device().is_cpu() || !memory.data()) return false;
+    switch (type) {
+        case at::kDouble:
+            return is_lost_as<double>(memory, offset);
+        case at::kFloat:
+            return is_lost_as<float>(memory, offset);
+        case at::kHalf:
+            return is_lost_as<c10::Half>(memory, offset);
+        case at::kBFloat16:
+            return is_lost_as<c10::BFloat16>(memory, offset);
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 void Losses::candidate(const at::Tensor& scalar) {
@@ -32,7 +55,8 @@ void Losses::candidate(const at::Tensor& scalar) {
     else
         candidates_[next_candidate_] = weak(scalar);
     next_candidate_ = (next_candidate_ + 1) % kCandidates;
-    if (has_plain_memory(scalar))
+    // The loss need not be the last scalar: what is lost stays until the step ends.
+    if (has_plain_memory(scalar) && !(last_ && is_lost(last_->memory, last_->offset, last_->type)))
         last_ = Scalar{scalar.storage(), scalar.storage_offset(), scalar.scalar_type()};
 }
 
@@ -66,7 +90,7 @@ at::Tensor Losses::loss_of(const at::Tensor& root) {
         if (auto input = scaled.loss.lock()) loss = at::Tensor(std::move(input));
     }
     scaled_.clear();
-    last_.reset();
+    if (last_ && !is_lost(last_->memory, last_->offset, last_->type)) last_.reset();
     return declared_.defined() ? std::exchange(declared_, {}) : loss;
 }
 

@@ -21,8 +21,8 @@ public:
     void after_step(std::int64_t optimizer, bool skipped, double scale);
     // A step without optimizer hooks ends.
     void end_step(StepTensors::Gradients, bool skipped, double scale);
-    // The program ends: writes the steps whose figures were not there yet (`wait`: waits for them), and what was seen of
-    // the step that did not end.
+    // The program ends: writes the steps whose figures were not there yet (`wait`: waits for them), and what was seen
+    // of the step that did not end.
     void finish(bool wait);
     // A backward pass starts at `root`.
     void begin_backward(const at::Tensor& root);

@@ -397,10 +397,13 @@ void Twin::sampler(Call& call) {
     const TwinScope scope;
     const Phase phase = thread_state().site.phase;
     const bool in_model = phase == Phase::forward || phase == Phase::backward;  // not an initialisation
+    bool drawn = false;
     const auto take_over = [&](const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t)) return;
-        if (in_model && depend_on_format(t))
+        if (in_model && !drawn && depend_on_format(t)) {
+            drawn = true;
             parts_.coverage.drawn(call.info.name, name_of(dtype_of(t.scalar_type())));
+        }
         const ShadowMap::Lookup found = parts_.shadows.find(t);
         if (found.shadow.defined())
             found.shadow.copy_(t);

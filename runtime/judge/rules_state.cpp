@@ -1,5 +1,5 @@
-// MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root of
-// the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
+// MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root
+// of the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
 // fp16 has no number below 6e-8, which is the square of a gradient of 2.4e-4.
 
 #include <algorithm>
@@ -93,7 +93,7 @@ void judge_state(Case& c) {
     f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +
                 format_text(c.model, *worst) + ": " + percent(f.value) +
                 " of them are 0 where the fp32 twin has a number, and the parameter is off by " +
-                percent(error);
+                (error < 1 ? percent(error) : figure(error) + " times its size");
     if (others > 0) f.message += "; so do " + counted(others, "other parameter");
     f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";
     c.out.findings.push_back(std::move(f));

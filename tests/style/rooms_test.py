@@ -33,12 +33,12 @@ LAYERS = {
         collective_records compat control current_step device end_summary pool site test_hooks
         op_info recording safetensors tensors thread_state
         call cast_graph cuda_device late_cpu layers masters notes work
-        call_path collectives coverage_counters devices faults
+        call_path coverage_counters devices faults python_frame
         shadow_map
         shadow_arguments sources
         ledger
         late
-        losses parameters
+        collectives losses parameters
         parts
         gradient_sums measure memory_notes saved_state step_tensors
         sample step_clock

@@ -162,6 +162,22 @@ class NotSeen(TracedRun):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.gate()[0], 3)
 
+    def test_random_numbers_in_16_bits_are_counted(self):
+        noise = HEAD + """
+class Noise(torch.nn.Module):
+    def forward(self, h): return h * DRAW
+model = torch.nn.Sequential(torch.nn.Linear(16, 32), Noise(), torch.nn.Linear(32, 4)).bfloat16()
+optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+for i in range(3):
+    model(torch.randn(8, 16).bfloat16()).float().square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+        for draw, drawn in (("(0.9 + torch.rand(8, 1, dtype=h.dtype)).floor_()", 3), ("torch.randn_like(h)", 3),
+                            ("torch.rand(8, 1).to(h.dtype)", 0), ("torch.full_like(h, 0.9).bernoulli_(0.9)", 0)):
+            self.trace(noise.replace("DRAW", draw))
+            self.assertEqual(self.report()["coverage"]["drawn"], drawn, draw)
+
     def test_a_custom_kernel_is_inconclusive_and_a_batch_of_numpy_is_not(self):
         self.trace(CUSTOM.replace("CALL", "Double.apply(x.requires_grad_())"))
         status, text = self.gate()
