@@ -81,17 +81,23 @@ class Report(unittest.TestCase):
 
 class Places(unittest.TestCase):
     def test_of_a_mutant(self):
-        mutant = {"kind": "accumulate", "layer": "a.b"}
+        mutant = mutants.Mutant(0, "accumulate", "hf.py", "llama", "a.b")
         for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
                                    ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
             self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))
 
     def test_only_what_the_good_twin_does_not_say(self):
-        mutant = {"kind": "cast", "layer": "a.b"}
+        mutant = mutants.Mutant(2, "cast", "hf.py", "llama", "a.b")
         usual, own = finding(layer="a"), finding(layer="a.b", phase="forward")
         found = mutants.judged(mutant, {"findings": [usual, finding("MPT013", layer="z"), own]}, {"findings": [usual]})
         self.assertEqual((found["found"], found["place"]), (True, 2))
         self.assertFalse(mutants.judged(mutant, {"findings": [usual]}, {"findings": [usual]})["found"])
+
+    def test_mutants_come_from_programs_without_a_false_error(self):
+        marks = [{"rule": "MPT010", "true": False, "why": "a kernel"}]
+        lines = [line(name="a", group="timm"), line(name="b", group="timm"), line(name="b", group="timm",
+                 findings=[finding()]), line(name="c", group="peft"), line(name="d", group="timm", ran=False)]
+        self.assertEqual(mutants.healthy(lines, marks), {"a"})
 
     def test_of_a_public_bug(self):
         first = {"op": "aten::log", "lines": ["main.py:7", "main.py:12"]}

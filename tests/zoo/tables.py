@@ -157,7 +157,7 @@ def mutants_text(lines):
     strong = [x for x in ran if x["effect"] >= 3]
     rows += [mutant_row(f"above 3 floors: {kind}", group) for kind, group in sorted(grouped(strong,
         lambda x: x["kind"]).items())]
-    ops, alarms = sum(x["good_ops"] for x in ran), sum(x["good_errors"] for x in ran)
+    ops, alarms = sum(x["good_ops"] for x in ran), sum(len(x["good_errors"]) for x in ran)
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
              "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace "
              "--results mutants.jsonl",
