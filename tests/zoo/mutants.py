@@ -27,7 +27,6 @@ KINDS = ("accumulate", "reduce", "cast", "constant", "state", "counter")
 PLACES = {"accumulate": ("forward",), "reduce": ("backward", "optimizer"), "cast": ("forward", "backward"),
           "constant": ("forward", "data", "unknown"), "state": ("optimizer",), "counter": ("optimizer",)}
 GROUPS = ("transformers", "timm", "torchvision")
-FLOOR = 0.425 * 2 ** -8  # one rounding to bf16
 COUNT = 200
 LIST = os.path.join(zoo.HERE, "mutants.txt")
 
@@ -104,13 +103,16 @@ def parameters(folder):
 
 
 def effect(folders):
-    """The error that the lowered op adds to the whole update, in floors of bf16: beyond that of the good twin."""
+    """The error that the lowered op adds to the whole update: beyond that of the good twin, in units of it. The good
+    twin's error is what the ordinary roundings of the program leave in the update, the floor of this update."""
     import numpy
     start, bad, good, fp32 = (parameters(folders[kind]) for kind in ("start", "bad", "good", "fp32"))
+    floor = numpy.linalg.norm(good - fp32)
+    found = {"update_floor": floor / max(numpy.linalg.norm(fp32 - start), 1e-30)}
     if not numpy.isfinite(bad).all():
-        return 1e9
-    square = numpy.square(bad - fp32).sum() - numpy.square(good - fp32).sum()
-    return math.sqrt(max(0.0, square)) / max(numpy.linalg.norm(fp32 - start), 1e-30) / FLOOR
+        return found | {"effect": 1e9}
+    added = math.sqrt(max(0.0, numpy.square(bad - fp32).sum() - floor ** 2))
+    return found | {"effect": added / max(floor, 1e-30)}
 
 
 def at_place(mutant, finding):
@@ -138,7 +140,7 @@ def measure(options, mutant, work):
     failed = [d for d in done if d[0] != 0]
     if failed:
         return line | {"why": runs.tail(failed[0][2])}
-    line["effect"] = effect(folders)
+    line |= effect(folders)
     bad, good = (zoo.traced(options, command(options.python, mutant, form), os.path.join(work, "traced", form))
                  for form in ("bad", "good"))
     if bad[1] is None or good[1] is None:
