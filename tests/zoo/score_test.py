@@ -99,6 +99,22 @@ class Places(unittest.TestCase):
                  findings=[finding()]), line(name="c", group="peft"), line(name="d", group="timm", ran=False)]
         self.assertEqual(mutants.healthy(lines, marks), {"a"})
 
+    def test_a_draw_depends_on_seed_and_number_alone(self):
+        named = [("timm", "vision.py", "a"), ("timm", "vision.py", "b")]
+        layers = {"a": {"cast": ["x", "y"]}, "b": {}}
+        first = mutants.drawn(2, 7, named, layers)
+        self.assertEqual((first.kind, first.name), ("cast", "a"))
+        self.assertEqual(first, mutants.drawn(2, 7, named, layers))
+        self.assertIsNone(mutants.drawn(3, 7, named, layers))
+
+    def test_the_table_counts_traced_mutants(self):
+        traced = {"ran": True, "traced": True, "kind": "cast", "effect": 4, "found": True, "place": 1, "gate": 1,
+                  "good_ops": 100_000, "good_errors": [finding()]}
+        text = tables.mutants_text([traced, {"ran": True, "traced": False, "kind": "cast", "effect": 0.1}])
+        self.assertIn("| effect on the update of 3 to 10 floors | 1 | 1 | 1/1 | 1/1 | 1/1 | 1/1 |", text)
+        self.assertIn("| effect on the update of 0 to 1 floors | 1 | 0 | 0/0 |", text)
+        self.assertIn("1 errors in 100,000 op-steps, 1.00 in 100,000", text)
+
     def test_of_a_public_bug(self):
         first = {"op": "aten::log", "lines": ["main.py:7", "main.py:12"]}
         other, right = finding() | {"source": "main.py:12"}, finding(op="aten::log") | {"source": "/x/main.py:12"}
