@@ -82,7 +82,7 @@ private:
         const Operand& receiver = call.args[0];
         if (!call.name.str().starts_with(kUnknown)) return false;
         return receiver.call != kNone || receiver.param != kNone || is_attribute_of_self(receiver) ||
-               !receiver.refers.empty();
+               (!receiver.refers.empty() && !call.op.known());
     }
 
     void resolve_names() {
@@ -126,8 +126,19 @@ private:
         }
         if (call.callee.empty() || names_.function(call.callee)) return;
         const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
-        const Meaning m = finder.find(name, package);
+        Meaning m = finder.find(name, package);
+        if (!m.function && call.kind == CallKind::method) m = called(name, m, package, finder);
         if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
+    }
+
+    // `clip()` of an object of another file's class is taken for a call of its forward(), until the class is known.
+    static Meaning called(Symbol name, const Meaning& otherwise, Symbol package, NameFinder& finder) {
+        constexpr std::string_view kForward = ".forward";
+        std::string_view owner = name.str();
+        if (!owner.ends_with(kForward)) return otherwise;
+        owner.remove_suffix(kForward.size());
+        const Meaning own = finder.find(Symbol(std::string(owner) + ".__call__"), package);
+        return own.function ? own : otherwise;
     }
 
     bool may_be_manager(const Call& call) const {

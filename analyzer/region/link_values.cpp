@@ -78,12 +78,21 @@ private:
         return made && (reads_value(*made) || (takes_dtype(call, at) && names_.function(made->callee)));
     }
 
+    static Symbol spelled_dtype(const Values::Known& known) {
+        return known.constant.empty() ? Symbol(std::string("torch.").append(name_of(known.dtype)))
+                                      : known.constant;
+    }
+
     // What only a default decides is written where a region opens: its rules know that it can be another one.
     static bool write(const Call* call, Operand& o, const Values::Known& known) {
         const bool dtype = known.dtype != DType::unknown;
         if (!dtype && known.constant.empty()) return false;
         const bool opens = call && call->name.str().find("autocast") != std::string_view::npos;
-        if (known.assumed && !(is_low_precision(known.dtype) && opens)) return false;
+        if (known.assumed && !(is_low_precision(known.dtype) && opens)) {
+            if (is_low_precision(known.dtype) && known.shape == Shape::dtype)
+                o.alternative = spelled_dtype(known);
+            return false;
+        }
         const std::string_view constant = known.constant.str();
         const bool plain =
             is_number(constant) || constant.starts_with('\'') || constant == "true" || constant == "false";
@@ -194,9 +203,23 @@ private:
         call.args.insert(call.args.begin() + first, positional.begin(), positional.end());
     }
 
+    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function
+    void unfold_local(Function& f, Call& call) const {
+        if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
+        const Call* made = call_of(f, call.args[0]);
+        if (!made || made->name.str() != "functools.partial" || made->args.empty()) return;
+        if (made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        call.name = made->args[0].constant;
+        call.kind = CallKind::function;
+        call.args.erase(call.args.begin());
+        add_fixed(call, *made, 0);
+        python::complete(call, f, DType::unknown);
+    }
+
     // half_region = functools.partial(torch.autocast, "cuda", dtype=torch.float16)
     void unfold_partials(Function& f) {
         for (Call& call : f.calls) {
+            unfold_local(f, call);
             if (call.callee.empty() || names_.function(call.callee)) continue;
             std::string_view name = call.callee.str();
             const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";

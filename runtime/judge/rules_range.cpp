@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <vector>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
@@ -113,87 +111,6 @@ void judge_flushed_gradients(Case& c) {
     if (worst.tensor) report_flush(c, worst, found - 1, c.limits.flush_gradients, Phase::backward);
 }
 
-// --- optimizer state ---
-
-constexpr double kZeroElements = 0.3;  // share of the state's elements that are zero where the twin's are not
-
-// "fc.weight" of "fc.weight.exp_avg_sq".
-std::string_view parent_of(std::string_view name) {
-    return name.substr(0, std::min(name.rfind('.'), name.size()));
-}
-
-double zero_share(const TensorRecord& r) {
-    return r.compared > 0 ? static_cast<double>(r.flushed) / static_cast<double>(r.compared) : 0;
-}
-
-// The ops of the optimizer with results in a narrow format, in the order of the step.
-std::vector<const OpSum*> narrow_ops(const RunModel& model) {
-    std::vector<const OpSum*> found;
-    for (const OpSum& s : model.ops) {
-        if (s.total.phase == Phase::optimizer && s.total.layer != "(scaler)" && is_narrow(s.total.dtype))
-            found.push_back(&s);
-    }
-    std::ranges::sort(found, {}, [](const OpSum* s) { return s->total.first; });
-    return found;
-}
-
-// The first of these ops whose format cannot hold the values that are lost.
-const OpSum* flushing(const std::vector<const OpSum*>& ops, const TensorRecord& state) {
-    const double lost = state.flushed_abs / static_cast<double>(state.flushed);
-    const auto op = std::ranges::find_if(ops, [&](const OpSum* s) {
-        const FloatFormat* format = format_of(s->total.dtype);
-        return format && lost < min_normal(*format);
-    });
-    return op == ops.end() ? nullptr : *op;
-}
-
-std::map<std::string_view, double> zeros_of_gradients(const RunModel& model) {
-    std::map<std::string_view, double> shares;
-    for (const TensorSum& t : model.tensors) {
-        if (t.kind == TensorKind::gradient) shares[t.name] = zero_share(t.last);
-    }
-    return shares;
-}
-
-// A moment that is stored in a narrow format between the steps. Squares of gradients are below it, and an update is
-// divided by their root. The tensor itself may be fp32 again when it is measured.
-void judge_flushed_state(Case& c) {
-    const std::vector<const OpSum*> ops = narrow_ops(c.model);
-    if (ops.empty()) return;
-    const auto gradients = zeros_of_gradients(c.model);
-    const TensorSum* worst = nullptr;
-    const OpSum* by = nullptr;
-    double largest = 0;
-    std::size_t found = 0;
-    for (const TensorSum& t : c.model.tensors) {
-        const TensorRecord& r = t.last;
-        const double zeros = zero_share(r), share = r.twin_abs > 0 ? r.flushed_abs / r.twin_abs : 0;
-        if (t.kind != TensorKind::optimizer_state || zeros < kZeroElements ||
-            !(share > c.limits.flush_activations))
-            continue;
-        const OpSum* op = flushing(ops, r);
-        const auto gradient = gradients.find(parent_of(t.name));
-        if (!op || (gradient != gradients.end() && gradient->second > zeros / 2)) continue;
-        ++found;
-        if (share > largest) worst = &t, by = op, largest = share;
-    }
-    if (!worst) return;
-    Finding f = finding_at("MPT030", Severity::error, by->total);
-    f.layer = parent_of(parent_of(worst->name));
-    f.step = by->first_step;
-    f.value = largest;
-    f.limit = c.limits.flush_activations;
-    f.unit = "share";
-    f.importance = importance::kFlushToZero(std::min(largest, 1.0));
-    f.message = "the optimizer's " + shown(worst->name) + " loses " + percent(largest) +
-                " of its magnitude to zero (limit " + percent(f.limit) +
-                "): " + shown(base_name(by->total.op)) + " rounds it to " +
-                std::string(name_of(by->total.dtype));
-    if (found > 1) f.message += "; so do " + counted(found - 1, "other state");
-    f.advice = "keep the optimizer's state in fp32 or bf16, or store it with a scale for each block";
-    c.out.findings.push_back(std::move(f));
-}
-
 // Masks are filled with the largest value, and adding to it does not change it.
 bool is_masked(const OpRecord& op, const FloatFormat& format) {
     return is_fill(op.op) || op.amax >= max_finite(format) || one_magnitude(op);
@@ -234,7 +151,6 @@ void judge_range(Case& c) {
     judge_flushed_ops(c, Phase::forward, c.limits.flush_activations, activations);
     judge_flushed_ops(c, Phase::backward, c.limits.flush_gradients, gradients);
     if (gradients == 0) judge_flushed_gradients(c);
-    judge_flushed_state(c);
     judge_near_overflow(c);
 }
 

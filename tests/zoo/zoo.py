@@ -141,6 +141,8 @@ def read(path):
 
 def record(options, items, measured, in_short):
     """Appends the line of each item to the results file as soon as it exists."""
+    runs.TIMEOUT = 3000  # seconds: these batches run at a low priority beside other work
+
     def one(item):
         work = os.path.join(options.keep, item.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
         shutil.rmtree(work, ignore_errors=True)

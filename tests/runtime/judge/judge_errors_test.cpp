@@ -275,47 +275,6 @@ TEST(Judge, MPT030AParametersGradient) {
     EXPECT_EQ(find(j, "MPT030")->layer, "blocks.0.fc");
 }
 
-// The second moment of a layer is rounded to fp16 after each step: its squares are below the format.
-RunModel with_flushed_state() {
-    RunModel m = healthy();
-    TensorSum moment = tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight.exp_avg_sq", DType::fp32);
-    moment.last.twin_abs = 2e-5;
-    moment.last.flushed_abs = 0.9 * moment.last.twin_abs;
-    moment.last.flushed = moment.last.zeros = moment.last.compared * 19 / 20;
-    m.tensors.push_back(moment);
-    m.ops.push_back(op_sum("(optimizer)", "aten::copy_", Phase::optimizer, DType::fp16, 1, 9));
-    return m;
-}
-
-TEST(Judge, MPT030OptimizerStateBelowTheFormat) {
-    RunModel m = with_flushed_state();
-    const Judgement j = judge(m);
-    const Finding* f = find(j, "MPT030");
-    ASSERT_NE(f, nullptr) << text_of(j);
-    EXPECT_EQ(f->severity, Severity::error);
-    EXPECT_EQ(f->phase, Phase::optimizer);
-    EXPECT_EQ(f->layer, "blocks.0.fc");
-    EXPECT_EQ(f->op, "aten::copy_");
-    EXPECT_THAT(f->message, HasSubstr("exp_avg_sq"));
-    EXPECT_THAT(f->message, HasSubstr("90 %"));
-    m.tensors.back().last.flushed_abs = 0.01 * m.tensors.back().last.twin_abs;
-    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "little of it is lost";
-}
-
-TEST(Judge, MPT030IsSilentWhereNoFormatExplainsTheZerosOfAState) {
-    RunModel m = with_flushed_state();
-    m.ops.back().total.dtype = DType::bf16;
-    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "bf16 has the range of fp32";
-    m = with_flushed_state();
-    m.tensors.back().last.flushed_abs = 900;
-    m.tensors.back().last.twin_abs = 1000;
-    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the twin's values there fit: the run has drifted";
-    m = with_flushed_state();
-    TensorRecord& gradient = m.tensors[1].last;
-    gradient.flushed = gradient.compared * 9 / 10;
-    EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the zeros come from the gradient";
-}
-
 TEST(Judge, MPT031NearTheLargest) {
     RunModel m = healthy();
     m.ops[1].total.dtype = DType::fp16;
