@@ -46,10 +46,10 @@ class Mutant:
         return f"{self.number} {self.kind} {self.name}"
 
 
-def command(python, mutant, form, precision="low", steps=zoo.STEPS):
+def command(python, mutant, form, precision="low"):
     script = os.path.join(zoo.HERE, "programs", "mutant.py")
     return [python, script, mutant.kind, mutant.layer, form, mutant.program, mutant.name, "--precision",
-            precision, "--steps", str(steps), "--save", "result.%r"]
+            precision, "--steps", str(zoo.STEPS), "--save", "result.%r"]
 
 
 def forked(options, mutant, form, folder, **more):
@@ -115,13 +115,11 @@ def effect(folders):
     """The error that the lowered op adds to the whole update: beyond that of the good twin, in units of it. The good
     twin's error is what the ordinary roundings of the program leave in the update, the floor of this update."""
     import numpy
-    start, bad, good, fp32 = (parameters(folders[kind]) for kind in ("start", "bad", "good", "fp32"))
-    floor = numpy.linalg.norm(good - fp32)
-    found = {"update_floor": floor / max(numpy.linalg.norm(fp32 - start), 1e-30)}
+    bad, good, fp32 = (parameters(folders[kind]) for kind in ("bad", "good", "fp32"))
     if not numpy.isfinite(bad).all():
-        return found | {"effect": 1e9}
-    added = math.sqrt(max(0.0, numpy.square(bad - fp32).sum() - floor ** 2))
-    return found | {"effect": added / max(floor, 1e-30)}
+        return 1e9
+    floor = numpy.linalg.norm(good - fp32)
+    return math.sqrt(max(0.0, numpy.square(bad - fp32).sum() - floor ** 2)) / max(floor, 1e-30)
 
 
 def at_place(mutant, finding):
@@ -141,15 +139,14 @@ def judged(mutant, bad, good):
 
 
 def measure(options, mutant, work):
-    folders = {kind: os.path.join(work, kind) for kind in ("start", "bad", "good", "fp32")}
+    folders = {kind: os.path.join(work, kind) for kind in ("bad", "good", "fp32")}
     line = dataclasses.asdict(mutant) | {"key": mutant.key, "ran": False}
     done = [forked(options, mutant, "bad", folders["bad"]), forked(options, mutant, "good", folders["good"]),
-            forked(options, mutant, "good", folders["fp32"], precision="fp32"),
-            forked(options, mutant, "good", folders["start"], steps=0)]
+            forked(options, mutant, "good", folders["fp32"], precision="fp32")]
     failed = [d for d in done if d[0] != 0]
     if failed:
         return line | {"why": runs.tail(failed[0][2])}
-    line |= effect(folders) | {"ran": True, "traced": False}
+    line |= {"effect": effect(folders), "ran": True, "traced": False}
     if line["effect"] < TRACED_FROM and mutant.number % OTHERS:
         return line
     bad, good = (zoo.traced(options, command(options.python, mutant, form), os.path.join(work, "traced", form))
