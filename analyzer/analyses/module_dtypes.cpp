@@ -42,13 +42,6 @@ bool returns_first(std::string_view name) {
     return any_of(leaf(name), kNames);
 }
 
-// Functions that cast what is trained to fp32, or add fp32 parameters and freeze the others.
-bool upcasts_trained(std::string_view name) {
-    return is_within(name, "peft") || leaf(name).find("peft_model") != std::string_view::npos ||
-           any_of(leaf(name), std::array<std::string_view, 3>{"cast_training_params", "add_adapter",
-                                                              "prepare_model_for_kbit_training"});
-}
-
 // Loaded in 8 or 4 bits: only adapters are trained.
 bool is_quantized(const Call& call) {
     return keyword_argument(call, "quantization_config") || keyword_argument(call, "load_in_8bit") ||
@@ -239,9 +232,17 @@ const Call* listing_of(const Function& f, const Operand& tensor) {
     return held && any_of(leaf(held->name.str()), kNamed) ? held : nullptr;
 }
 
-ModuleDTypes::ModuleDTypes(const RuleContext& context)
-    : context_(context), tensors_(context), classes_(classes_of(context)) {
+ModuleDTypes::ModuleDTypes(const RuleContext& context, DTypeOf of)
+    : context_(context), of_(of), tensors_(context), classes_(classes_of(context)) {
     tensors_.ask(*this);
+}
+
+// Functions that cast what is trained to fp32, or add fp32 parameters and freeze the others.
+bool ModuleDTypes::upcasts_trained(std::string_view name) const {
+    if (of_ == DTypeOf::output) return false;
+    return is_within(name, "peft") || leaf(name).find("peft_model") != std::string_view::npos ||
+           any_of(leaf(name), std::array<std::string_view, 3>{"cast_training_params", "add_adapter",
+                                                              "prepare_model_for_kbit_training"});
 }
 
 ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, const Call& at) {
@@ -483,7 +484,8 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         if (cast.known()) return cast;
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
-    if (!origin.args.empty() && (method || (origin.callee.empty() && returns_first(name))))
+    const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
+    if (!origin.args.empty() && (method || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
     if (origin.kind == CallKind::constructor && is_display_of_modules(name)) return items_of(f, origin, left);
@@ -504,7 +506,7 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         }
         return returned_by(*callee, left, [](const Operand& value) { return &value; });
     }
-    if (is_quantized(origin)) return make(DType::fp32);
+    if (of_ == DTypeOf::trained && is_quantized(origin)) return make(DType::fp32);
     if (is_load(origin)) {
         ModuleDType found = unknown();
         found.loaded = &origin;

@@ -26,9 +26,13 @@ struct ModuleDType : TensorDType {
     bool known() const { return dtype != DType::unknown || loaded; }
 };
 
+// Whose dtype: of the parameters that are trained, or of what the module returns. Adapters and the upcasts of quantised
+// models decide the first alone.
+enum class DTypeOf { trained, output };
+
 class ModuleDTypes {
 public:
-    explicit ModuleDTypes(const RuleContext&);
+    explicit ModuleDTypes(const RuleContext&, DTypeOf = DTypeOf::trained);
     ModuleDTypes(const ModuleDTypes&) = delete;
     ModuleDTypes& operator=(const ModuleDTypes&) = delete;
 
@@ -78,7 +82,10 @@ private:
     ModuleDType of_attribute(const Function&, const Operand& module, int left);
     void find_modules(const Function&, const Operand&, int left, std::vector<Source>&);
 
+    bool upcasts_trained(std::string_view name) const;
+
     const RuleContext& context_;
+    DTypeOf of_;
     TensorDTypes tensors_;
     const Classes& classes_;
     Answers after_;    // what functions leave of modules

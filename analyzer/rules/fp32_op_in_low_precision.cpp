@@ -139,7 +139,7 @@ void add_new(std::vector<Note>& notes, std::vector<Note> more) {
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
-        : context_(context), modules_(context), dtypes_(modules_.tensors()), out_(out) {}
+        : context_(context), modules_(context, DTypeOf::output), dtypes_(modules_.tensors()), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
         if (asks_for_fp32(f, call)) return;

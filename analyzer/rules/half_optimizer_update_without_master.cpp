@@ -242,7 +242,7 @@ public:
         if (leaf(weight.name.str()) == "grad" || !takes_part(f, call, "grad")) return;
         ModuleDType found;
         static_cast<TensorDType&>(found) = modules_.of_tensor(f, weight, call);
-        report(f, call, found, weight, "this step", true);
+        report(f, call, found, weight, "this step", Severity::warning);
     }
 
 private:

@@ -67,7 +67,8 @@ Shared share_of(const OpSum& sum, const RunModel& m) {
     const auto next = at + 1;
     if (next != m.steps.end() && lost_in_both(*next)) return Shared::lost;
     if (next == m.steps.end() && m.unfinished && lost_in_both(*m.unfinished)) return Shared::lost;
-    return sum.at_origin.compared > 0 ? Shared::harmless : Shared::no;
+    // Where no element is finite in both, nothing was compared; a twin of 16 bits may also be missing.
+    return sum.at_origin.compared > 0 || !is_low_precision(sum.total.dtype) ? Shared::harmless : Shared::no;
 }
 
 std::string what_of(const OpRecord& op) {

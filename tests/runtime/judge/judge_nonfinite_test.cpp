@@ -117,6 +117,8 @@ TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
     RunModel m = healthy();
     m.ops.push_back(invalid("attention", 4, 7));
     EXPECT_EQ(text_of(judge(m)), "") << "padding";
+    m.ops.back().at_origin.compared = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "the logarithm of zeros alone, in both";
     m.ops.back().at_origin.nonfinite_real = 2;
     EXPECT_THAT(judge(m).findings.at(0).message, Not(HasSubstr("precision is not the cause")));
     m.ops.back().at_origin.nonfinite_real = 0;
