@@ -52,7 +52,7 @@ def widened(value):
     if isinstance(value, torch.dtype):
         return torch.float32 if value in LOW.values() else value
     if isinstance(value, torch.Tensor) and value.dtype in LOW.values():
-        return value.detach().float().requires_grad_(value.requires_grad)
+        return value.detach().float().requires_grad_(value.requires_grad and value.is_leaf)
     return value
 
 

@@ -84,4 +84,4 @@ def in_short(line):
 def layers_right(line):
     """Whether every layer that was trained is in the report under its name, and no other name is."""
     seen, ran = map(int, line.get("layers", "0/0").split("/"))
-    return ran > 0 and seen == ran and not line["layers_strange"]
+    return seen == ran and not line["layers_strange"]

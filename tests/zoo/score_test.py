@@ -81,17 +81,39 @@ class Report(unittest.TestCase):
 
 class Places(unittest.TestCase):
     def test_of_a_mutant(self):
-        mutant = {"kind": "accumulate", "layer": "a.b"}
+        mutant = mutants.Mutant(0, "accumulate", "hf.py", "llama", "a.b")
         for said, phase, right in (("a.b", "forward", True), ("a.b.c", "forward", True), ("a", "forward", True),
                                    ("a.b", "backward", False), ("a.bc", "forward", False), ("", "forward", False)):
             self.assertEqual(bool(mutants.at_place(mutant, finding(layer=said, phase=phase))), right, (said, phase))
 
     def test_only_what_the_good_twin_does_not_say(self):
-        mutant = {"kind": "cast", "layer": "a.b"}
+        mutant = mutants.Mutant(2, "cast", "hf.py", "llama", "a.b")
         usual, own = finding(layer="a"), finding(layer="a.b", phase="forward")
         found = mutants.judged(mutant, {"findings": [usual, finding("MPT013", layer="z"), own]}, {"findings": [usual]})
         self.assertEqual((found["found"], found["place"]), (True, 2))
         self.assertFalse(mutants.judged(mutant, {"findings": [usual]}, {"findings": [usual]})["found"])
+
+    def test_mutants_come_from_programs_without_a_false_error(self):
+        marks = [{"rule": "MPT010", "true": False, "why": "a kernel"}]
+        lines = [line(name="a", group="timm"), line(name="b", group="timm"), line(name="b", group="timm",
+                 findings=[finding()]), line(name="c", group="peft"), line(name="d", group="timm", ran=False)]
+        self.assertEqual(mutants.healthy(lines, marks), {"a"})
+
+    def test_a_draw_depends_on_seed_and_number_alone(self):
+        named = [("timm", "vision.py", "a"), ("timm", "vision.py", "b")]
+        layers = {"a": {"cast": ["x", "y"]}, "b": {}}
+        first = mutants.drawn(2, 7, named, layers)
+        self.assertEqual((first.kind, first.name), ("cast", "a"))
+        self.assertEqual(first, mutants.drawn(2, 7, named, layers))
+        self.assertIsNone(mutants.drawn(3, 7, named, layers))
+
+    def test_the_table_counts_traced_mutants(self):
+        traced = {"ran": True, "traced": True, "kind": "cast", "effect": 4, "found": True, "place": 1, "gate": 1,
+                  "good_ops": 100_000, "good_errors": [finding()]}
+        text = tables.mutants_text([traced, {"ran": True, "traced": False, "kind": "cast", "effect": 0.1}])
+        self.assertIn("| effect on the update of 3 to 10 floors | 1 | 1 | 1/1 | 1/1 | 1/1 | 1/1 |", text)
+        self.assertIn("| effect on the update of 0 to 1 floors | 1 | 0 | 0/0 |", text)
+        self.assertIn("1 errors in 100,000 op-steps, 1.00 in 100,000", text)
 
     def test_of_a_public_bug(self):
         first = {"op": "aten::log", "lines": ["main.py:7", "main.py:12"]}

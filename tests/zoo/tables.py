@@ -143,13 +143,14 @@ BINS = ((0, 1), (1, 3), (3, 10), (10, float("inf")))
 
 
 def mutant_row(name, lines):
-    return [name, len(lines), share(lines, lambda x: x["found"]), share(lines, lambda x: x["place"]),
-            share(lines, lambda x: x["place"] == 1), share(lines, lambda x: x["gate"] == 1)]
+    traced = [x for x in lines if x["traced"]]
+    return [name, len(lines), len(traced), share(traced, lambda x: x["found"]), share(traced, lambda x: x["place"]),
+            share(traced, lambda x: x["place"] == 1), share(traced, lambda x: x["gate"] == 1)]
 
 
 def mutants_text(lines):
     ran = [x for x in lines if x["ran"]]
-    head = ("mutants", "number", "found", "right place in the list", "right place first", "gate 1")
+    head = ("mutants", "number", "traced", "found", "right place in the list", "right place first", "gate 1")
     rows = []
     for low, high in BINS:
         name = f"effect on the update of {low} to {high:g} floors" if high < float("inf") else f"above {low} floors"
@@ -157,7 +158,8 @@ def mutants_text(lines):
     strong = [x for x in ran if x["effect"] >= 3]
     rows += [mutant_row(f"above 3 floors: {kind}", group) for kind, group in sorted(grouped(strong,
         lambda x: x["kind"]).items())]
-    ops, alarms = sum(x["good_ops"] for x in ran), sum(x["good_errors"] for x in ran)
+    traced = [x for x in ran if x["traced"]]
+    ops, alarms = sum(x["good_ops"] for x in traced), sum(len(x["good_errors"]) for x in traced)
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
              "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace "
              "--results mutants.jsonl",
@@ -165,7 +167,7 @@ def mutants_text(lines):
              f"The same programs with the op in fp32: {alarms} errors in {ops:,} op-steps, "
              f"{1e5 * alarms / max(ops, 1):.2f} in 100,000."]
     missed = [f"- {x['key']}: {x['effect']:.1f} floors; said: " + ("; ".join(x["said"][:2]) or "nothing")
-              for x in sorted(strong, key=lambda x: -x["effect"]) if x["place"] != 1]
+              for x in sorted(strong, key=lambda x: -x["effect"]) if x["traced"] and x["place"] != 1]
     return "\n".join(parts + (["", "Above 3 floors and not named first:", "", *missed] if missed else []))
 
 

@@ -1,12 +1,13 @@
 """Runs the programs of list.txt in low precision, in fp32 and under mp-trace; one JSON line for each in a results file.
 
-    zoo.py --mp-trace BIN --results FILE [--limit N] [--only PATTERN] [--mode trajectory|watch|step]
+    zoo.py --mp-trace BIN --results FILE [--limit N] [--only PATTERN] [--mode trajectory|watch|step] [--jobs N]
     zoo.py --results FILE --out docs/evaluation.md     writes the tables
 
 The order is fixed by a seed, every round has each program once, and each regime equally often: any prefix is a fair
 sample. Programs that the results file has are not run again. tests/zoo/venv installs the libraries; exit 77 without.
 """
 import argparse
+import concurrent.futures
 import fnmatch
 import json
 import math
@@ -138,6 +139,28 @@ def read(path):
         return [json.loads(line) for line in f]
 
 
+def record(options, items, measured, in_short):
+    """Appends the line of each item to the results file as soon as it exists."""
+    runs.TIMEOUT = 3000  # seconds: these batches run at a low priority beside other work
+
+    def one(item):
+        work = os.path.join(options.keep, item.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            return measured(item, os.path.abspath(work))
+        finally:
+            if not options.keep:
+                shutil.rmtree(work, ignore_errors=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(one, item) for item in items]
+        for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
+            line = done.result()
+            with open(options.results, "a", encoding="utf-8") as f:
+                f.write(json.dumps(line) + "\n")
+            print(f"{number}/{len(items)} {in_short(line)}", flush=True)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mp-trace", default="")
@@ -147,6 +170,7 @@ def parse():
     parser.add_argument("--limit", type=int, default=1_000_000, help="programs to run now")
     parser.add_argument("--only", default="*", help="pattern of NAME/REGIME")
     parser.add_argument("--keep", default="", help="leave the files of the runs in this folder")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time, each with one thread")
     parser.add_argument("--out", default="", help="write the tables of the results file to this page")
     parser.add_argument("--part", default="zoo", help="the marked part of that page")
     return parser.parse_args()
@@ -168,18 +192,7 @@ def main():
         programs = list(in_order(f))
     done = {(line["key"], line["mode"]) for line in read(options.results)}
     left = [p for p in programs if (p.key, options.mode) not in done and fnmatch.fnmatchcase(p.key, options.only)]
-    left = left[:options.limit]
-    for number, program in enumerate(left, 1):
-        work = os.path.join(options.keep, program.key) if options.keep else tempfile.mkdtemp(prefix="mp-zoo-")
-        shutil.rmtree(work, ignore_errors=True)
-        try:
-            line = measure(options, program, os.path.abspath(work))
-        finally:
-            if not options.keep:
-                shutil.rmtree(work, ignore_errors=True)
-        with open(options.results, "a", encoding="utf-8") as f:
-            f.write(json.dumps(line) + "\n")
-        print(f"{number}/{len(left)} {score.in_short(line)}", flush=True)
+    record(options, left[:options.limit], lambda program, work: measure(options, program, work), score.in_short)
     return 0
 
 

@@ -11,6 +11,9 @@ import weakref
 from . import wrappers
 
 
+_PARAMETRIZATIONS = frozenset(("ParametrizationList",))
+
+
 class Root:
     def __init__(self, module, gone):
         self.module = weakref.ref(module, gone)
@@ -54,9 +57,10 @@ class Layers:
         """Names a module that is seen for the first time, below `parent` (None: it is a root)."""
         if parent is not None:
             self._learn_part(module, parent)
-        elif module._modules or module._parameters or module._buffers:
+        elif (module._modules or module._parameters or module._buffers) \
+                and not wrappers.is_a(module, _PARAMETRIZATIONS):
             self._add_root(module)
-        else:  # a loss, an activation: often created again for each call
+        else:  # a loss, an activation: often created again for each call; a weight of a model that is not made yet
             self._set(module, type(module).__name__, type(module).__name__ + ".")
         return self.names[id(module)]
 

@@ -12,6 +12,7 @@ import warnings
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
 IS_2 = torch.__version__.startswith("2")
@@ -204,6 +205,20 @@ def outer_later():
     return digest(model)
 
 
+class Halved(nn.Module):
+    def forward(self, weight):
+        return weight / 2
+
+
+def parametrized():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    parametrize.register_parametrization(model[0], "weight", Halved())  # calls it once
+    model(data()).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    return digest(model)
+
+
 def fused():
     out = []
     for options in ({"foreach": True}, {"fused": True}):
@@ -375,7 +390,7 @@ def compiled():
 
 
 IN_BOTH = (plain, closure, lbfgs, two_optimizers, nested, raising_step, raising_forward, checkpointed, names_clash,
-           teacher_first, outer_later, zero, modes, traced)
+           teacher_first, outer_later, parametrized, zero, modes, traced)
 IN_2 = (fused, scaler, scaler_fused, scaler_off, scaler_derived, scaler_sharded, fsdp2, functional, compiled)
 
 

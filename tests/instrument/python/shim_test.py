@@ -97,6 +97,11 @@ class Scenarios(ScenarioRuns):
         again = ["Net#2"] + names[1:]
         self.assertEqual(self.layers("teacher_first"), names + again + prefixed + again)
 
+    def test_a_weights_parametrization_is_no_model(self):
+        self.assertEqual(self.layers("parametrized"), [
+            "ParametrizationList", "ParametrizationList.0", "Sequential", "0", "0.parametrizations.weight",
+            "0.parametrizations.weight.0", "1"])
+
     def test_pushes_and_pops_match(self):
         for scenario, calls in self.by_scenario.items():
             depth = 0

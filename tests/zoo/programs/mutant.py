@@ -1,7 +1,8 @@
 """A program of the zoo in which one op's precision is lowered: mutant.py KIND LAYER good|bad PROGRAM NAME ...
 
-KIND says what is lowered in LAYER; `good` runs the same code in fp32. `mutant.py KIND '' list PROGRAM NAME` prints the
-layers that KIND fits. The lowered op is an ordinary part of the program: another forward, a hook, a step hook.
+KIND says what is lowered in LAYER; `good` runs the same code in fp32. `mutant.py '' '' list PROGRAM NAME` prints each
+kind with the layers that it fits. The lowered op is an ordinary part of the program: another forward, a hook, a step
+hook.
 """
 import os
 import runpy
@@ -86,13 +87,14 @@ KINDS = {"accumulate": (accumulate, torch.bfloat16, lambda m: type(m) in LINEAR)
 def main():
     kind, layer, form = sys.argv[1:4]
     del sys.argv[1:4]
-    change, low, fits = KINDS[kind]
     train = recipe.train
 
     def mutated(run, model, loss_of, make=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)):
         if form == "list":
-            print(*(name for name, m in model.named_modules() if name and fits(m)), sep="\n")
+            for each, (_, _, fits) in KINDS.items():
+                print(each, *(name for name, m in model.named_modules() if name and fits(m)))
             return
+        change, low, _ = KINDS[kind]
         after_step = change(model, layer, low if form == "bad" and run.low else torch.float32)
 
         def with_hook(parameters):
