@@ -1,6 +1,6 @@
 """Public commits that repair a numeric fault: is it found before, and is mp-lint silent after?
 
-The list is testdata/corpus/fixes.toml. A pair is found when a finding of the parent stands within 3 lines of a changed
+The lists are testdata/corpus/fixes.toml and fixes2.toml. A pair is found when a finding of the parent stands within 3 lines of a changed
 place, and silent when the fix has no finding of that rule near the places that it changed. It is "named" when the
 finding stands elsewhere and one of the places that it prints (the cast, the caller) is near such a place.
 """
@@ -113,7 +113,7 @@ def judge(args, fix):
 
 
 def fixes(args, root):
-    rows = read_toml(os.path.join(root, "testdata/corpus/fixes.toml"))["fix"]
+    rows = read_toml(os.path.join(root, "testdata/corpus", args.fixes))["fix"]
     counts = {}
     print("| repository | fix | result | findings before | subject |\n|---|---|---|---|---|")
     for fix in rows:

@@ -42,6 +42,11 @@ bool is_step_loop(const Function& f, const Call& addition) {
     });
 }
 
+// self.low = 0, and self.low += x behind it: the total of one call, and no loop around it.
+bool starts_here(const Operand& total, const Call& addition) {
+    return addition.loop_depth == 0 && (!total.constant.empty() || total.call != kNone);
+}
+
 bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
@@ -58,8 +63,9 @@ public:
         // A dtype that only some caller passes is not evidence for a total.
         const bool guessed = sides.added->param != kNone && !is.proven;
         if (!is_low_precision(is.dtype) || guessed) return;
-        const bool steps =
-            a.form == AccumulateForm::member || is_step_loop(f, call) || origin(f, *sides.added, is_loss);
+        const bool is_kept = a.form == AccumulateForm::member;
+        if (is_kept && starts_here(*sides.total, call)) return;
+        const bool steps = is_kept || is_step_loop(f, call) || origin(f, *sides.added, is_loss);
         if (a.declared.known()) is.chain.insert(is.chain.begin(), {a.declared, "the total starts here"});
         out.push_back({.function = &f,
                        .fact = &a,

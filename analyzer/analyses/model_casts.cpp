@@ -292,6 +292,16 @@ std::vector<Note> HalfModels::of(const Function& method) const {
     return {};
 }
 
+TensorDType HalfModels::dtype_of(const Function& method) const {
+    for (const Cast& cast : casts_)
+        if (!cast.of_class.empty() && parts_.at(cast.of_class).contains(method.parent_class))
+            return {.dtype = cast.dtype,
+                    .proven = false,
+                    .chain = {{cast.at, "a module that contains it becomes " +
+                                            std::string(label(cast.dtype)) + " here"}}};
+    return {.dtype = DType::unknown, .proven = false, .chain = {}};
+}
+
 std::string_view package_root(const Function& f) {
     const std::string_view name = f.name.str();
     const std::string_view file = f.span.file.str();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
+#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/facts/model.hpp"
 #include "analyzer/region/classes.hpp"
 
@@ -36,6 +37,8 @@ public:
     // package keeps all weights in half. A cast of a module whose class is not known says nothing about this one.
     // Empty: nowhere in the program.
     std::vector<Note> of(const Function& method) const;
+    // The dtype that a module which contains an object of the method's class is cast to, not by an engine.
+    TensorDType dtype_of(const Function& method) const;
 
 private:
     struct Cast {

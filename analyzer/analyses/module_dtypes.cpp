@@ -42,13 +42,6 @@ bool returns_first(std::string_view name) {
     return any_of(leaf(name), kNames);
 }
 
-// Functions that cast what is trained to fp32, or add fp32 parameters and freeze the others.
-bool upcasts_trained(std::string_view name) {
-    return is_within(name, "peft") || leaf(name).find("peft_model") != std::string_view::npos ||
-           any_of(leaf(name), std::array<std::string_view, 3>{"cast_training_params", "add_adapter",
-                                                              "prepare_model_for_kbit_training"});
-}
-
 // Loaded in 8 or 4 bits: only adapters are trained.
 bool is_quantized(const Call& call) {
     return keyword_argument(call, "quantization_config") || keyword_argument(call, "load_in_8bit") ||
@@ -170,7 +163,7 @@ void merge(ModuleDType& common, ModuleDType found, bool first) {
     common.proven = common.proven && agree;
 }
 
-// `p` of `p.data`, `p.detach()` and `p`.
+// `p` of `p.data`, `p.grad`, `p.detach()` and `p`: all have its dtype.
 const Call* member_of(const Function& f, const Operand& tensor) {
     constexpr std::array<std::string_view, 5> kSame{"detach", "data", "contiguous", "cuda", "cpu"};
     const Operand* at = &tensor;
@@ -181,7 +174,7 @@ const Call* member_of(const Function& f, const Operand& tensor) {
         at = &call->args.front();
     }
     std::string_view name = at->name.str();
-    if (!name.ends_with(".data")) return nullptr;
+    if (!name.ends_with(".data") && !name.ends_with(".grad")) return nullptr;
     name.remove_suffix(std::string_view(".data").size());
     // The last loop before it that binds the variable.
     const Call* found = nullptr;
@@ -193,13 +186,19 @@ const Call* member_of(const Function& f, const Operand& tensor) {
 }
 
 bool is_display_of_modules(std::string_view name) {
-    return name == "list" || name == "tuple" || name == "torch.nn.ModuleList";
+    constexpr std::array<std::string_view, 5> kDisplays{"list", "tuple", "dict", "torch.nn.ModuleList",
+                                                        "torch.nn.ModuleDict"};
+    return any_of(name, kDisplays);
 }
 
 // The list of which the value is one item: `parts` for `m` of `for m in parts`.
 std::optional<Operand> list_of(const Function& f, const Operand& value) {
     const Call* call = call_of(f, value);
     if (call && call->name.str() == kNext && !call->args.empty()) return call->args.front();
+    if (call && leaf(call->name.str()) == "__getitem__" && !call->args.empty()) {
+        const Call* held = call_of(f, call->args.front());
+        if (held && is_display_of_modules(held->name.str())) return call->args.front();
+    }
     const auto alias = std::ranges::find_if(
         f.aliases, [&](const Alias& a) { return a.item && !a.of.empty() && a.name == value.name; });
     if (call || value.param != kNone || alias == f.aliases.end()) return std::nullopt;
@@ -233,8 +232,18 @@ const Call* listing_of(const Function& f, const Operand& tensor) {
     return held && any_of(leaf(held->name.str()), kNamed) ? held : nullptr;
 }
 
-ModuleDTypes::ModuleDTypes(const RuleContext& context)
-    : context_(context), tensors_(context), classes_(classes_of(context)) {}
+ModuleDTypes::ModuleDTypes(const RuleContext& context, DTypeOf of)
+    : context_(context), of_(of), tensors_(context), classes_(classes_of(context)) {
+    tensors_.ask(*this);
+}
+
+// Functions that cast what is trained to fp32, or add fp32 parameters and freeze the others.
+bool ModuleDTypes::upcasts_trained(std::string_view name) const {
+    if (of_ == DTypeOf::output) return false;
+    return is_within(name, "peft") || leaf(name).find("peft_model") != std::string_view::npos ||
+           any_of(leaf(name), std::array<std::string_view, 3>{"cast_training_params", "add_adapter",
+                                                              "prepare_model_for_kbit_training"});
+}
 
 ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, const Call& at) {
     return state(f, module, static_cast<std::size_t>(index_of(f, at)), kFarthest);
@@ -271,11 +280,28 @@ TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, co
     TensorDType found = tensors_.of(f, tensor);
     if (found.dtype != DType::unknown) return found;
     const Call* listing = listing_of(f, tensor);
-    if (!listing || listing->args.empty()) return found;
+    if (!listing) return of_passed_list(f, tensor);
+    if (listing->args.empty()) return found;
     const Operand* module = &listing->args.front();
     if (const Call* state = call_of(f, *module); state && leaf(state->name.str()) == "state_dict")
         module = &state->args.front();
     return of_module(f, *module, at);
+}
+
+// `p` of `for p in params`, where callers pass the list of tensors.
+TensorDType ModuleDTypes::of_passed_list(const Function& f, const Operand& tensor) {
+    const auto list = list_of(f, tensor);
+    if (!list || list->param == kNone) return unknown();
+    for (const Call* call : context_.program.callers(f.usr)) {
+        const Function* caller = context_.program.owner(*call);
+        const Operand* argument = caller ? argument_for(*call, f, list->param) : nullptr;
+        if (!argument) continue;
+        TensorDType found = of_list(*caller, *argument, *call);
+        if (!is_low_precision(found.dtype)) continue;
+        found.chain.push_back({call->span, "passed here"});
+        return found;
+    }
+    return unknown();
 }
 
 ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::size_t before, int left) {
@@ -295,15 +321,33 @@ ModuleDType ModuleDTypes::state(const Function& f, const Operand& module, std::s
     else if (is_attribute_of_self(module))
         found = once(outside_, f, module, [&] { return of_attribute(f, module, left - 1); });
     // A part of a module follows a cast of the whole, unless it was cast by itself.
-    const bool is_part = !found.known() && is_attribute_of_self(module) && !f.params.empty() &&
-                         !classes_.library_base(f.parent_class, "Module").empty();
-    if (is_part) {
-        found = state(f, parameter(f, 0), before, left - 1);
+    if (const auto owner = found.known() ? std::nullopt : owner_of(f, module, before)) {
+        found = state(f, *owner, before, left - 1);
         found.proven = false;
     }
     if (!found.known() && (module.shape == Shape::module || module.dtype != DType::unknown))
         static_cast<TensorDType&>(found) = tensors_.of(f, module);
     return found;
+}
+
+// `net` of net.actor, and the object of self.actor in a method of a module.
+std::optional<Operand> ModuleDTypes::owner_of(const Function& f, const Operand& part,
+                                              std::size_t before) const {
+    const std::string_view name = part.name.str();
+    const std::size_t dot = name.rfind('.');
+    if (part.param != kNone || dot == std::string_view::npos) return std::nullopt;
+    const Symbol whole(name.substr(0, dot));
+    if (whole.str() == "self") {
+        const bool is_module = !f.params.empty() && !classes_.library_base(f.parent_class, "Module").empty();
+        return is_module ? std::optional(parameter(f, 0)) : std::nullopt;
+    }
+    for (std::size_t p = 0; p < f.params.size(); ++p)
+        if (f.params[p].name == whole) return parameter(f, p);
+    Operand owner = attribute(whole);
+    if (is_attribute_of_self(owner)) return owner;
+    for (std::size_t i = std::min(before, f.calls.size()); i-- > 0 && owner.call == kNone;)
+        if (f.calls[i].result.name == whole) owner.call = static_cast<std::int32_t>(i);
+    return owner.call == kNone ? std::nullopt : std::optional(owner);
 }
 
 // The last call of [first, before) that casts the module.
@@ -334,6 +378,7 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
         if (listing && !listing->args.empty() && is_same(listing->args.front(), module))
             return cast_by(f, call);
     }
+    if (method == "apply" && is_same(receiver_of(f, call.args.front()), module)) return cast_in_apply(call);
     const bool passed = std::ranges::any_of(call.args, [&](const Operand& o) { return is_same(o, module); });
     if (passed && upcasts_trained(call.name.str())) return make(DType::fp32);
     const bool of_self = is_attribute_of_self(module) && is_self(call.args.front());
@@ -360,9 +405,50 @@ ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
         for (std::size_t i = 1; i < call.args.size() && !is_float(found.dtype); ++i)
             static_cast<TensorDType&>(found) = tensors_.of(f, call.args[i]);
     }
+    for (std::size_t i = 1; i < call.args.size() && !is_float(found.dtype); ++i)
+        if (call.args[i].keyword.empty() || call.args[i].keyword.str() == "dtype")
+            static_cast<TensorDType&>(found) = by_setting(f, call.args[i], kFarthest);
     if (!is_float(found.dtype)) return names_dtype(call) ? make(DType::fp32) : unknown();
     found.chain.push_back({call.span, "cast to " + std::string(label(found.dtype)) + " here"});
     return found;
+}
+
+// model.apply(convert), where convert() casts a tensor of the module that it is given, or the module.
+ModuleDType ModuleDTypes::cast_in_apply(const Call& applies) const {
+    for (const Symbol usr : applies.lambdas) {
+        const Function* body = context_.program.definition(usr);
+        if (!body || body->params.empty()) continue;
+        const std::string given(body->params.front().name.str());
+        for (const Call& call : body->calls) {
+            if (!is_cast_method(leaf(call.name.str())) || !is_low_precision(call.result.dtype)) continue;
+            const std::string_view target = call.result.name.str();
+            const bool data = target.starts_with(given + ".") && target.ends_with(".data");
+            if (data || (!call.args.empty() && call.args.front().param == 0))
+                return make(call.result.dtype, false,
+                            {{call.span, "cast to " + std::string(label(call.result.dtype)) + " here"},
+                             {applies.span, "applied here"}});
+        }
+    }
+    return unknown();
+}
+
+// A low dtype that the value has on one branch, or by a default: torch.bfloat16 if bf16 else torch.float32.
+TensorDType ModuleDTypes::by_setting(const Function& f, const Operand& o, int left) {
+    const auto named = dtype_from_name(leaf(o.alternative.str()));
+    if (named && is_low_precision(*named)) return make(*named);
+    if (left <= 0) return unknown();
+    if (o.param == kNone) {
+        if (!is_attribute_of_self(o) || f.parent_class.empty()) return unknown();
+        const auto [init, value] = classes_.kept(f.parent_class, o.name);
+        return value ? by_setting(*init, *value, left - 1) : unknown();
+    }
+    for (const Call* call : context_.program.callers(f.usr)) {
+        const Function* caller = context_.program.owner(*call);
+        const Operand* argument = caller ? argument_for(*call, f, o.param) : nullptr;
+        const TensorDType found = argument ? by_setting(*caller, *argument, left / 2) : unknown();
+        if (is_low_precision(found.dtype)) return found;
+    }
+    return unknown();
 }
 
 // Each answer is kept. One that is being looked for is unknown, which ends the recursion.
@@ -398,7 +484,8 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         if (cast.known()) return cast;
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
-    if (!origin.args.empty() && (method || (origin.callee.empty() && returns_first(name))))
+    const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
+    if (!origin.args.empty() && (method || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
     if (origin.kind == CallKind::constructor && is_display_of_modules(name)) return items_of(f, origin, left);
@@ -412,11 +499,14 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         });
     }
     if (const Function* callee = context_.program.definition(origin.callee)) {
-        if (origin.kind == CallKind::constructor)
-            return callee->params.empty() ? unknown() : after(*callee, parameter(*callee, 0), left);
+        if (origin.kind == CallKind::constructor) {
+            if (callee->params.empty()) return unknown();
+            ModuleDType found = after(*callee, parameter(*callee, 0), left);
+            return found.known() ? found : of_parts(*callee, left);
+        }
         return returned_by(*callee, left, [](const Operand& value) { return &value; });
     }
-    if (is_quantized(origin)) return make(DType::fp32);
+    if (of_ == DTypeOf::trained && is_quantized(origin)) return make(DType::fp32);
     if (is_load(origin)) {
         ModuleDType found = unknown();
         found.loaded = &origin;
@@ -425,6 +515,22 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     if (origin.result.dtype == DType::unknown) return loaded_as(f, origin);
     return make(origin.result.dtype, true,
                 {{origin.span, "made in " + std::string(label(origin.result.dtype)) + " here"}});
+}
+
+// What the constructor of a class makes its parameters and layers of, if all of those are low whose dtype is known.
+ModuleDType ModuleDTypes::of_parts(const Function& init, int left) {
+    ModuleDType common = unknown();
+    if (left <= 0) return common;
+    for (const Call& call : init.calls) {
+        if (!call.result.name.str().starts_with("self.") || call.kind != CallKind::constructor) continue;
+        const bool is_weight = leaf(call.name.str()) == "Parameter" || call.result.shape == Shape::module;
+        if (!is_weight || !is_float(call.result.dtype)) continue;
+        if (!is_low_precision(call.result.dtype)) return unknown();
+        if (!common.known())
+            common = make(call.result.dtype, false,
+                          {{call.span, "made in " + std::string(label(call.result.dtype)) + " here"}});
+    }
+    return common;
 }
 
 // [part.half() for part in parts]: what is said of a list is true of each of its modules.
@@ -445,6 +551,7 @@ ModuleDType ModuleDTypes::loaded_as(const Function& f, const Call& call) {
     ModuleDType found = unknown();
     if (!dtype || leaf(call.name.str()) != "from_pretrained") return found;
     static_cast<TensorDType&>(found) = tensors_.of(f, *dtype);
+    if (!is_float(found.dtype)) static_cast<TensorDType&>(found) = by_setting(f, *dtype, kFarthest);
     if (!is_float(found.dtype)) return unknown();
     found.chain.push_back({call.span, "loaded in " + std::string(label(found.dtype)) + " here"});
     return found;
@@ -499,7 +606,25 @@ ModuleDType ModuleDTypes::of_attribute(const Function& f, const Operand& module,
         if (found.known()) return found;
     }
     const auto [maker, value] = classes_.kept(f.parent_class, module.name);
-    return value ? state(*maker, *value, maker->calls.size(), left) : unknown();
+    return value ? state(*maker, *value, maker->calls.size(), left) : assigned_in_class(f, module, left);
+}
+
+// self.model = AutoModel.from_pretrained(...), if the class assigns it once.
+ModuleDType ModuleDTypes::assigned_in_class(const Function& f, const Operand& module, int left) {
+    const Function* in = nullptr;
+    Operand made = attribute(module.name);
+    for (const Function* method : classes_.methods(f.parent_class))
+        for (const Call& call : method->calls) {
+            if (call.result.name != module.name || call.in_place) continue;
+            const bool again = in == method && !call.args.empty() && is_same(call.args.front(), module);
+            if (in && !again) return unknown();
+            in = method;
+            made.call = index_of(*method, call);
+        }
+    if (!in || left <= 0) return unknown();
+    // What is made in fp32 follows a later cast of the whole.
+    ModuleDType found = state(*in, made, in->calls.size(), left - 1);
+    return is_low_precision(found.dtype) || found.loaded ? found : unknown();
 }
 
 std::vector<ModuleDTypes::Source> ModuleDTypes::modules_in(const Function& f, const Operand& parameters) {

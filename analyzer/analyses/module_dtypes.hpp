@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -25,9 +26,15 @@ struct ModuleDType : TensorDType {
     bool known() const { return dtype != DType::unknown || loaded; }
 };
 
+// Whose dtype: of the parameters that are trained, or of what the module returns. Adapters and the upcasts of quantised
+// models decide the first alone.
+enum class DTypeOf { trained, output };
+
 class ModuleDTypes {
 public:
-    explicit ModuleDTypes(const RuleContext&);
+    explicit ModuleDTypes(const RuleContext&, DTypeOf = DTypeOf::trained);
+    ModuleDTypes(const ModuleDTypes&) = delete;
+    ModuleDTypes& operator=(const ModuleDTypes&) = delete;
 
     // Of the parameters of the module, when the call `at` runs. `proven` when the last cast runs on every way
     // to `at`.
@@ -54,11 +61,17 @@ private:
     template <typename Find>
     ModuleDType once(Answers&, const Function&, const Operand& module, Find);
     bool is_buffer(const Function&, const Operand& tensor) const;
+    TensorDType of_passed_list(const Function&, const Operand& tensor);
     ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
                            int left);
     ModuleDType event(const Function&, const Call&, const Operand& module, int left);
     ModuleDType cast_by(const Function&, const Call&);
+    ModuleDType cast_in_apply(const Call&) const;
+    TensorDType by_setting(const Function&, const Operand&, int left);
+    ModuleDType of_parts(const Function& init, int left);
+    ModuleDType assigned_in_class(const Function&, const Operand& module, int left);
+    std::optional<Operand> owner_of(const Function&, const Operand& part, std::size_t before) const;
     ModuleDType after(const Function& callee, const Operand& module, int left);
     ModuleDType made_by(const Function&, const Call& origin, int left);
     ModuleDType items_of(const Function&, const Call& display, int left);
@@ -69,7 +82,10 @@ private:
     ModuleDType of_attribute(const Function&, const Operand& module, int left);
     void find_modules(const Function&, const Operand&, int left, std::vector<Source>&);
 
+    bool upcasts_trained(std::string_view name) const;
+
     const RuleContext& context_;
+    DTypeOf of_;
     TensorDTypes tensors_;
     const Classes& classes_;
     Answers after_;    // what functions leave of modules

@@ -74,9 +74,10 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
 CodeKind code_kind(std::string_view path) {
     constexpr std::array<std::string_view, 5> kTests{"tests", "test", "testing", "unit_tests", "unittests"};
     constexpr std::array<std::string_view, 3> kBenchmarks{"benchmarks", "benchmark", "bench"};
-    constexpr std::array<std::string_view, 9> kCopies{"third_party", "third-party", "thirdparty",
-                                                      "3rdparty",    "3rd_party",   "3rd-party",
-                                                      "3rd",         "vendor",      "vendored"};
+    // Folders for other projects, and libraries of headers that projects copy into their own tree.
+    constexpr std::array<std::string_view, 15> kCopies{
+        "third_party", "third-party", "thirdparty", "3rdparty", "3rd_party", "3rd-party", "3rd", "vendor",
+        "vendored",    "externals",   "submodules", "cutlass",  "cute",      "thrust",    "cub"};
     const auto in_any = [path](std::span<const std::string_view> folders) {
         return std::ranges::any_of(folders, [path](std::string_view f) { return has_component(path, f); });
     };
@@ -85,8 +86,9 @@ CodeKind code_kind(std::string_view path) {
     if (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest" || in_any(kTests))
         return CodeKind::test;
     if (in_any(kCopies)) return CodeKind::vendored;
-    if (stem == "bench" || stem.starts_with("bench_") || stem.starts_with("benchmark") || in_any(kBenchmarks))
-        return CodeKind::benchmark;
+    const bool measures = stem == "bench" || stem.starts_with("bench_") || stem.starts_with("benchmark") ||
+                          stem == "profile" || stem.starts_with("profile_") || stem.starts_with("profiling");
+    if (measures || in_any(kBenchmarks)) return CodeKind::benchmark;
     return CodeKind::product;
 }
 
@@ -104,10 +106,9 @@ CodeKind code_kind(const RuleContext& context, Symbol file) {
     return last.kind;
 }
 
+// A level lower would not do: a test fixes small values on purpose, a benchmark throws its results away.
 Severity severity_in(CodeKind kind, Severity severity) {
-    if (kind == CodeKind::product) return severity;
-    if (kind == CodeKind::test || kind == CodeKind::vendored) return Severity::note;
-    return severity == Severity::error ? Severity::warning : Severity::note;
+    return kind == CodeKind::product ? severity : Severity::note;
 }
 
 bool describes_shapes(const Function& f) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -59,6 +61,22 @@ bool always_open(const Program& program, const Function& f, const Call& call) {
                                [](const Context& c) { return c.enabled == Switch::on && c.proven; });
 }
 
+// `logits` of model(x).logits. The loss beside them is fp32.
+bool is_part_of_output(std::string_view name) {
+    constexpr std::array<std::string_view, 6> kEndings{"logits", "hidden_state",  "hidden_states",
+                                                       "embeds", "pooler_output", "sample"};
+    return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool gives_values(const Call& call, std::size_t item) {
+    constexpr std::array<std::string_view, 6> kFirst{"max", "min", "topk", "sort", "kthvalue", "median"};
+    constexpr std::array<std::string_view, 4> kEach{"split", "chunk", "unbind", "tensor_split"};
+    const std::string_view op = call.op.name();
+    return !call.args.empty() && (any_of(op, kEach) || (item == 0 && any_of(op, kFirst)));
+}
+
+bool reads_item(const Call& call) { return leaf(call.name.str()) == "__getitem__" && !call.args.empty(); }
+
 }  // namespace
 
 const TensorDTypes::OpTraits& TensorDTypes::traits(Op op) {
@@ -92,7 +110,20 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
     if (operand.param != kNone) return of_parameter(f, operand.param);
-    return unknown();
+    return of_output(f, operand);
+}
+
+// model(x).logits, and `output.logits` of a parameter: "@3.logits", "#0.logits".
+TensorDType TensorDTypes::of_output(const Function& f, const Operand& operand) {
+    const std::string_view refers = operand.refers.str();
+    const std::size_t dot = refers.find('.');
+    if (!modules_ || dot == std::string_view::npos || !is_part_of_output(refers.substr(dot + 1)))
+        return unknown();
+    std::uint32_t at = 0;
+    const auto [end, error] = std::from_chars(refers.data() + 1, refers.data() + dot, at);
+    if (error != std::errc{} || end != refers.data() + dot) return unknown();
+    if (refers.front() == '@' && at < f.calls.size()) return of_result(f, f.calls[at]);
+    return refers.front() == '#' ? of_parameter(f, static_cast<std::int32_t>(at)) : unknown();
 }
 
 TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
@@ -101,10 +132,22 @@ TensorDType TensorDTypes::of_result(const Function& f, const Call& call) {
     return once(&call, kNone, [&] {
         if (call.op.known()) return of_op(f, call);
         if (call.callee.empty() && follows_first(f, call)) return of(f, call.args[0]);
-        if (const Item item = item_of(call); item.held) return of_item(f, item);
+        if (const Item item = item_of(call); item.held)
+            if (TensorDType found = of_item(f, item); found.dtype != DType::unknown) return found;
+        if (reads_item(call)) return of(f, call.args[0]);
         const Function* callee = context_.program.definition(call.callee);
-        return callee ? of_returned(*callee) : unknown();
+        return callee ? of_returned(*callee) : of_forward(f, call);
     });
+}
+
+// A model whose code is not known, outside of regions: there its last op decides.
+TensorDType TensorDTypes::of_forward(const Function& f, const Call& call) {
+    const std::string_view method = leaf(call.name.str());
+    if (!modules_ || (method != "forward" && method != "__call__") || call.args.empty()) return unknown();
+    if (context_.program.enabled_context(f, call)) return unknown();
+    TensorDType found = modules_->of_module(f, call.args[0], call);
+    found.output = true;
+    return is_low_precision(found.dtype) ? found : unknown();
 }
 
 // The dtype that all floating tensor inputs share; unknown when one is, or when they differ.
@@ -112,6 +155,7 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
     TensorDType common = unknown();
     bool first = true;
     const auto take = [&](const Operand& operand) {
+        if (is_passed_number(f, operand)) return;
         TensorDType input = of(f, operand);
         inputs->push_back(input.dtype);
         if (is_integer(input.dtype) || input.dtype == DType::boolean) return;
@@ -120,7 +164,7 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
         else if (input.dtype != common.dtype)
             common = unknown();
         else
-            common.proven = common.proven && input.proven;
+            common.proven = common.proven && input.proven, common.output = common.output || input.output;
         first = false;
     };
     const bool several = is_python(f) && traits(call.op).takes_several;
@@ -135,14 +179,26 @@ TensorDType TensorDTypes::of_inputs(const Function& f, const Call& call, std::ve
     // Without autocast a module refuses inputs of another dtype than its parameters'.
     const bool of_module = is_python(f) && !call.args.empty() && call.args[0].shape == Shape::module;
     if (of_module && common.dtype == DType::unknown && inputs->size() <= 1)
-        return of_module_operand(f, call.args[0]);
+        return of_module_operand(f, call.args[0], call);
     return common;
+}
+
+// A parameter for which every known caller passes a number, or leaves a default that is one.
+bool TensorDTypes::is_passed_number(const Function& f, const Operand& operand) const {
+    if (!is_python(f) || operand.param == kNone || operand.shape != Shape::other) return false;
+    const auto& callers = context_.program.callers(f.usr);
+    const Parameter& own = f.params[static_cast<std::size_t>(operand.param)];
+    return !callers.empty() && std::ranges::all_of(callers, [&](const Call* call) {
+        const Operand* given = argument_for(*call, f, operand.param);
+        return given ? number_of(*given).has_value() : !own.constant.empty() && own.constant.str() != "None";
+    });
 }
 
 // What the parameters of a module have: from the facts, or, for a part of `self`, from the callers of
 // the method on a module cast as a whole.
-TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module) {
+TensorDType TensorDTypes::of_module_operand(const Function& f, const Operand& module, const Call& at) {
     TensorDType found = of(f, module);
+    if (found.dtype == DType::unknown && modules_) found = modules_->of_module(f, module, at);
     if (found.dtype != DType::unknown || !module.name.str().starts_with("self.") || f.params.empty() ||
         f.params[0].name.str() != "self")
         return found;
@@ -182,9 +238,10 @@ TensorDType TensorDTypes::of_op(const Function& f, const Call& call) {
     }
 }
 
-// One item of what a function of the program returns.
+// One item of what a function of the program returns, and the values of x.max(dim), topk and split.
 TensorDType TensorDTypes::of_item(const Function& f, const Item& item) {
     const Call* made = call_of(f, *item.held);
+    if (made && gives_values(*made, item.at)) return of(f, made->args.front());
     const Function* callee = made ? context_.program.definition(made->callee) : nullptr;
     if (!callee) return unknown();
     return of_returned(*callee, [&](const Operand& value) {

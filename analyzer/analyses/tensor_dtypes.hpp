@@ -14,9 +14,12 @@
 
 namespace mp::lint {
 
+class ModuleDTypes;
+
 struct TensorDType {
     DType dtype = DType::unknown;
     bool proven = true;       // it holds on every path that is known
+    bool output = false;      // of a model whose code is not known: its last op may have cast it
     std::vector<Note> chain;  // the calls it came through, outermost first
 };
 
@@ -26,6 +29,9 @@ public:
 
     TensorDType of(const Function&, const Operand&);
 
+    // What a model returns has the dtype of its parameters, wherever it was cast or loaded.
+    void ask(ModuleDTypes& modules) { modules_ = &modules; }
+
 private:
     TensorDType of_result(const Function&, const Call&);
     TensorDType of_op(const Function&, const Call&);
@@ -33,8 +39,11 @@ private:
     template <typename Find>
     TensorDType of_returned(const Function& callee, Find find);
     TensorDType of_item(const Function&, const Item&);
-    TensorDType of_module_operand(const Function&, const Operand& module);
+    TensorDType of_module_operand(const Function&, const Operand& module, const Call& at);
+    TensorDType of_output(const Function&, const Operand&);
+    TensorDType of_forward(const Function&, const Call&);
     TensorDType of_parameter(const Function&, std::int32_t param);
+    bool is_passed_number(const Function&, const Operand&) const;
     bool is_test(Symbol file) const;
     TensorDType of_inputs(const Function&, const Call&, std::vector<DType>* inputs);
 
@@ -51,6 +60,7 @@ private:
     const OpTraits& traits(Op);
 
     const RuleContext& context_;
+    ModuleDTypes* modules_ = nullptr;
     std::unordered_map<FactKey, TensorDType, FactKeyHash> known_;
     std::unordered_map<Symbol, OpTraits> traits_;
     int depth_ = 0;

@@ -100,8 +100,8 @@ private:
     void add_write(const clang::Stmt& site, const clang::Expr* target, const clang::Expr* value, WriteKind);
     std::optional<std::int64_t> step_of(const clang::Expr* inc, const clang::VarDecl*& counter,
                                         char& op) const;
-    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start, std::int64_t step,
-                     char op) const;
+    void count_trips(Loop&, const clang::Expr* condition, const clang::Expr* start,
+                     std::optional<std::int64_t> step, char op) const;
     Loop describe_for(const clang::ForStmt&) const;
     Loop describe_while(const clang::Stmt&, const clang::Expr* condition) const;
 

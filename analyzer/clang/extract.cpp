@@ -330,20 +330,35 @@ Unit with_best_headers(const Invocation& invocation, const ExtractOptions& optio
     return ours;
 }
 
-bool removes_half_operators(const std::string& argument) {
-    return argument.starts_with("-D__CUDA_NO_HALF") || argument.starts_with("-D__CUDA_NO_BFLOAT16");
+bool removes_half_operators(std::string_view macro) {
+    return macro.starts_with("__CUDA_NO_HALF") || macro.starts_with("__CUDA_NO_BFLOAT16");
+}
+
+// The arguments without those macros, in one word or two: -DX, -D X.
+std::vector<std::string> with_half_operators(const std::vector<std::string>& arguments) {
+    std::vector<std::string> kept;
+    for (const std::string& argument : arguments) {
+        const bool follows = !kept.empty() && kept.back() == "-D";
+        const std::string_view text = argument;
+        const bool removes = removes_half_operators(follows                  ? text
+                                                    : text.starts_with("-D") ? text.substr(2)
+                                                                             : std::string_view());
+        if (removes && follows) kept.pop_back();
+        if (!removes) kept.push_back(argument);
+    }
+    return kept;
 }
 
 // The same unit with the operators of CUDA's half types: many extensions are built with -U for the macros of torch that
 // remove them, and the flag stands in a setup.py or in a call of load(). nullopt when nothing removes them.
 std::optional<Invocation> with_half_operators(const Invocation& invocation) {
-    if (std::ranges::none_of(invocation.host, removes_half_operators)) return std::nullopt;
     Invocation changed = invocation;
-    std::erase_if(changed.host, removes_half_operators);
-    std::erase_if(changed.device, removes_half_operators);
+    changed.host = with_half_operators(invocation.host);
+    if (changed.host == invocation.host) return std::nullopt;
+    changed.device = with_half_operators(invocation.device);
     for (Invocation& other : changed.with_our_headers) {
-        std::erase_if(other.host, removes_half_operators);
-        std::erase_if(other.device, removes_half_operators);
+        other.host = with_half_operators(other.host);
+        other.device = with_half_operators(other.device);
     }
     return changed;
 }

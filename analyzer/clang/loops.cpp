@@ -158,11 +158,9 @@ std::optional<std::int64_t> Body::step_of(const Expr* inc, const VarDecl*& count
     return constant(value->getRHS());
 }
 
-void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std::int64_t step,
+void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std::optional<std::int64_t> step,
                        char op) const {
     const auto* test = condition ? dyn_cast<BinaryOperator>(condition->IgnoreParenImpCasts()) : nullptr;
-    const auto first = constant(start);
-    if (!first) return;
     std::optional<std::int64_t> bound;
     BinaryOperatorKind relation = BO_NE;
     if (test && (test->isRelationalOp() || test->isEqualityOp())) {
@@ -175,11 +173,17 @@ void Body::count_trips(Loop& loop, const Expr* condition, const Expr* start, std
         bound = 0;  // for (; n; n /= 2)
     }
     if (!bound) return;
+    const auto first = start ? constant(start) : std::nullopt;
+    if (!first || !step) {  // for (i = threadIdx.x; i < 256; i += blockDim.x)
+        if ((op == '+' || op == '*') && (relation == BO_LT || relation == BO_LE))
+            loop.largest = magnitude(*bound);
+        return;
+    }
     Count count;
     if (op == '+' || op == '-')
-        count = count_linear(*first, *bound, relation, op == '+' ? step : -step);
+        count = count_linear(*first, *bound, relation, op == '+' ? *step : -*step);
     else
-        count = count_geometric(*first, *bound, relation, op, step);
+        count = count_geometric(*first, *bound, relation, op, *step);
     loop.trips = count.trips;
     loop.never = !holds(relation, *first, *bound);
     loop.largest = count.largest;
@@ -203,7 +207,7 @@ Loop Body::describe_for(const ForStmt& statement) const {
         for (const Write* w : writes_to(loop.counter))
             if (contains(init, w->site)) start = w->value, --moves;
     if (!statement.getInit()) start = definition(loop.counter);
-    if (step && start && moves == 1) count_trips(loop, statement.getCond(), start, *step, op);
+    if (moves == 1) count_trips(loop, statement.getCond(), start, step, op);
     return loop;
 }
 

@@ -204,13 +204,14 @@ private:
         });
     }
 
-    // old + w * (new - old)
+    // old + w * (new - old). Towards a constant it is no average: total += alpha * (1 - total) covers a background.
     bool moves_towards(const Summand& kept) const {
         for (const Summand& s : summands_)
             for (const Term factor : s.factors) {
                 const Arith a = flow_.terms.arithmetic(flow_.terms.resolve(factor));
-                if (a.kind == Arithmetic::subtract &&
-                    flow_.terms.same(flow_.terms.resolve(a.args[s.negative ? 0 : 1]),
+                if (a.kind != Arithmetic::subtract || flow_.terms.number(a.args[s.negative ? 1 : 0]))
+                    continue;
+                if (flow_.terms.same(flow_.terms.resolve(a.args[s.negative ? 0 : 1]),
                                      flow_.terms.resolve(kept.term)))
                     return true;
             }
@@ -236,6 +237,10 @@ private:
                        summands_.empty();
             });
             if (sum == s.factors.end() || flow_.terms.summands(value_).size() != 1) return false;
+            // y * (g - sum(g * y)), the gradient of a softmax in place, is scaled by other data.
+            const bool by_data = std::ranges::any_of(
+                s.factors, [&](const Term& f) { return &f != &*sum && reads_elsewhere(f); });
+            if (by_data) return false;
             add_summands(*sum, s.negative, depth + 1);
             return true;
         }

@@ -128,7 +128,8 @@ void add_units(Plan& plan, const std::shared_ptr<Commands>& database, const std:
 // The name of a module depends on its directory only, so the names are cached per directory.
 class ModuleNames {
 public:
-    ModuleNames(const Discovered& found, const FrontEnds& parts) : found_(found), parts_(parts) {}
+    ModuleNames(const Discovered& found, const FrontEnds& parts)
+        : found_(found), parts_(parts), above_named_(above_named_files()) {}
 
     std::string of(const std::string& path) {
         const std::size_t slash = path.rfind('/');
@@ -166,16 +167,34 @@ private:
         return name.substr(0, name.size() - std::min(name.size(), kProbe.size()));
     }
 
-    // The walked directory that contains `directory`. For the directory of a named file, `directory` itself.
-    std::string root_of(const std::string& directory) const {
-        for (const std::string& root : found_.roots) {
-            if (directory == root || directory.starts_with(root == "/" ? root : root + "/")) return root;
+    const std::string* walked_root(const std::string& directory) const {
+        for (const std::string& root : found_.roots)
+            if (directory == root || directory.starts_with(root == "/" ? root : root + "/")) return &root;
+        return nullptr;
+    }
+
+    // The nearest directory above every named file, so that a/train.py and b/train.py have two names, as they have
+    // when their directory is walked.
+    std::string above_named_files() const {
+        std::string above;
+        for (const FoundFile& file : found_.python) {
+            const std::string directory = file.path.substr(0, file.path.rfind('/'));
+            if (walked_root(directory)) continue;
+            if (above.empty()) above = directory;
+            while (!above.empty() && !(directory + "/").starts_with(above + "/"))
+                above.resize(above.rfind('/'));
         }
-        return directory;
+        return above;
+    }
+
+    std::string root_of(const std::string& directory) const {
+        const std::string* root = walked_root(directory);
+        return root ? *root : above_named_.empty() ? directory : above_named_;
     }
 
     const Discovered& found_;
     const FrontEnds& parts_;
+    std::string above_named_;
     std::unordered_map<std::string, std::string> packages_;
     std::unordered_map<std::string, bool> is_package_;
 };

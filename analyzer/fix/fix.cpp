@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "analyzer/fix/edits.hpp"
@@ -35,6 +37,7 @@ public:
                 "notebooks are not edited, because their code is text inside JSON: change " +
                 std::to_string(first->fixes_in_notebooks) + " finding(s) there by hand");
         if (plan.files.empty()) return first;
+        tell_needs(*first);
         if (options_.only_show) {
             const Status shown = show(*first, plan);
             if (!shown) return shown.error();
@@ -48,6 +51,19 @@ public:
     }
 
 private:
+    // "use torch.amp.GradScaler('cuda', ...), which needs PyTorch 2.3": the program now runs with no older one.
+    void tell_needs(const Report& report) {
+        constexpr std::string_view kNeeds = "which needs ";
+        std::set<std::string_view> needed;
+        for (const Finding& f : report.findings) {
+            const std::size_t at = f.fix.find(kNeeds);
+            if (at != std::string::npos && !f.edits.empty() && (f.safe_edits || options_.with_unsafe))
+                needed.insert(std::string_view(f.fix).substr(at + kNeeds.size()));
+        }
+        for (const std::string_view version : needed)
+            outcome_.messages.push_back("the fixed code needs " + std::string(version) + " or newer");
+    }
+
     Status show(const Report& report, const FixPlan& plan) {
         for (const FixedFile& file : plan.files) {
             const Result<std::string> diff =

@@ -60,7 +60,7 @@ void Builder::note_items(Node target, Node container) {
     });
 }
 
-// Only objects that are given to a call, or whose methods are called, need their other names.
+// Only objects that are given to a call, whose methods are called, or that are changed in place need their other names.
 void Builder::keep_used_aliases() {
     if (f_.aliases.empty()) return;
     std::unordered_set<Symbol> used;
@@ -68,7 +68,7 @@ void Builder::keep_used_aliases() {
         if (!name.empty()) used.insert(Symbol(name.substr(0, name.find_first_of(".["))));
     };
     for (const Call& call : f_.calls)
-        if (call.kind != CallKind::op)
+        if (call.kind != CallKind::op || call.in_place)
             for (const Operand& argument : call.args) add_head(argument.name.str());
     for (const Block& block : f_.flow)
         for (const Edge& edge : block.to)

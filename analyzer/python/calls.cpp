@@ -26,13 +26,21 @@ bool is_module_method(std::string_view leaf) {
     return std::find(std::begin(kModuleMethods), std::end(kModuleMethods), leaf) != std::end(kModuleMethods);
 }
 
+// DTYPES[name], getattr(torch, name)
+bool is_read_from_table(const Function& f, const Operand& value) {
+    if (value.call == kNone) return false;
+    const std::string_view leaf = last_part(f.calls[static_cast<std::size_t>(value.call)].name.str());
+    return leaf == "__getitem__" || leaf == "get" || leaf == "getattr";
+}
+
 // `net.to(DTYPE)` with a dtype that only the link stage knows.
-bool casts_to_open_dtype(const Call& call) {
+bool casts_to_open_dtype(const Function& f, const Call& call) {
     const std::string_view leaf = last_part(call.name.str());
-    return (leaf == "to" || leaf == "type") && std::ranges::any_of(call.args, [](const Operand& o) {
-               const bool may_be_dtype = o.keyword.empty() || o.keyword.str() == "dtype";
-               return may_be_dtype && o.dtype == DType::unknown && !o.refers.empty() &&
-                      o.shape != Shape::module;
+    return (leaf == "to" || leaf == "type") && std::ranges::any_of(call.args, [&](const Operand& o) {
+               const bool named = o.keyword.str() == "dtype";
+               if (o.dtype != DType::unknown || o.shape == Shape::module) return false;
+               if (!named && !o.keyword.empty()) return false;
+               return named || !o.refers.empty() || !o.alternative.empty() || is_read_from_table(f, o);
            });
 }
 
@@ -66,8 +74,10 @@ std::int32_t Builder::emit(Call call) {
     call.loop_depth = loop_depth_;
     call.by_version = by_version_;
     complete(call, f_, file_.sets_default_dtype ? DType::unknown : DType::fp32);
-    if (call.kind == CallKind::method && !call.args.empty() && !reads_items(call))
-        call.args[0].refers = {};  // the class of a receiver is looked up by its call, parameter or name
+    // The class of a receiver is looked up by its call, parameter or name; `out.logits` is a tensor.
+    if (call.kind == CallKind::method && !call.args.empty() && !reads_items(call) &&
+        !(call.op.known() && is_local(call.args[0].refers)))
+        call.args[0].refers = {};
     f_.calls.push_back(std::move(call));
     raise_edge();
     return static_cast<std::int32_t>(f_.calls.size() - 1);
@@ -84,7 +94,7 @@ Value Builder::result_of(std::int32_t index, const std::vector<Value>& arguments
     const Value& given = arguments[static_cast<std::size_t>(from)];
     if (v.object.empty()) v.object = given.object, v.entity = given.entity, v.callable = given.callable;
     if (v.is.shape == Shape::other) v.is.shape = given.is.shape;
-    if (v.is.dtype == DType::unknown && !casts_to_open_dtype(call)) v.is.dtype = given.is.dtype;
+    if (v.is.dtype == DType::unknown && !casts_to_open_dtype(f_, call)) v.is.dtype = given.is.dtype;
     return v;
 }
 

@@ -155,6 +155,14 @@ Method describe(Node statement, Node definition) {
 
 std::size_t scope_size(const Scope* scope) { return scope ? scope->last.size() : 0; }
 
+// `torch.bfloat16 if bf16 else None`: the low dtype of one branch.
+Symbol low_branch(const Operand& a, const Operand& b) {
+    const auto low = [](const Operand& o) {
+        return o.shape == Shape::dtype && is_low_precision(o.dtype) ? o.constant : o.alternative;
+    };
+    return low(a).empty() ? low(b) : low(a);
+}
+
 }  // namespace
 
 AttributeInfo& ClassInfo::add_attribute(Symbol leaf) {
@@ -260,6 +268,7 @@ Value common(const Value& a, const Value& b) {
     v.is.call = same(a.is.call, b.is.call, kNone);
     v.is.param = same(a.is.param, b.is.param, kNone);
     v.is.constant = same(a.is.constant, b.is.constant, Symbol{});
+    if (v.is.dtype == DType::unknown) v.is.alternative = low_branch(a.is, b.is);
     v.entity = same(a.entity, b.entity, Symbol{});
     v.object = same(a.object, b.object, Symbol{});
     v.callable = a.callable && b.callable && !v.entity.empty();

@@ -38,6 +38,11 @@ std::int32_t Builder::keep_choices(std::vector<Choice> choices) {
 }
 
 Value Builder::eval_context(Node expression) {
+    // `with a and b:` enters b alone: a context manager is true, and what is not true cannot be entered.
+    if (expression.kind() == Kind::boolean_operator && expression.operator_token().text() == "and") {
+        eval(expression.part(Part::left));
+        return eval_context(expression.part(Part::right));
+    }
     const Value value = eval(expression);
     if (value.is.call != kNone && expression.kind() == Kind::call) {
         Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];

@@ -74,7 +74,7 @@ private:
         Callers callers;
         std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
-        std::vector<std::pair<const Function*, Call*>> of_unknown;
+        std::vector<std::pair<const Function*, Call*>> of_partials;
     };
 
     static bool is_open(const Call& call) {
@@ -82,7 +82,7 @@ private:
         const Operand& receiver = call.args[0];
         if (!call.name.str().starts_with(kUnknown)) return false;
         return receiver.call != kNone || receiver.param != kNone || is_attribute_of_self(receiver) ||
-               !receiver.refers.empty();
+               (!receiver.refers.empty() && !call.op.known());
     }
 
     void resolve_names() {
@@ -98,7 +98,7 @@ private:
             callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
             for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
             enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
-            calls_.of_unknown.insert(calls_.of_unknown.end(), s.of_unknown.begin(), s.of_unknown.end());
+            calls_.of_partials.insert(calls_.of_partials.end(), s.of_partials.begin(), s.of_partials.end());
         }
     }
 
@@ -110,10 +110,10 @@ private:
                 const Open o{&f, &call, seen.callers.size()};
                 const bool open = is_open(call);
                 if (open) seen.open.push_back(o);
-                if (!call.callee.empty() && !names_.function(call.callee)) {
-                    seen.of_unknown.emplace_back(&f, &call);
-                    if (is_enter(call)) seen.enters.push_back(&call);
-                }
+                const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
+                if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
+                if (of_unknown || (open && call.name.str() == "?.__call__"))
+                    seen.of_partials.emplace_back(&f, &call);
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
         }
@@ -130,7 +130,8 @@ private:
         }
         if (call.callee.empty() || names_.function(call.callee)) return;
         const Symbol name = call.kind == CallKind::constructor ? call.name : call.callee;
-        const Meaning m = finder.find(name, package);
+        Meaning m = finder.find(name, package);
+        if (!m.function && call.kind == CallKind::method) m = called(name, m, package, finder);
         if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
     }
 
@@ -138,6 +139,16 @@ private:
     static bool is_qualified(Symbol refers) {
         const char first = refers.str().front();
         return first != '#' && first != '@';
+    }
+
+    // `clip()` of an object of another file's class is taken for a call of its forward(), until the class is known.
+    static Meaning called(Symbol name, const Meaning& otherwise, Symbol package, NameFinder& finder) {
+        constexpr std::string_view kForward = ".forward";
+        std::string_view owner = name.str();
+        if (!owner.ends_with(kForward)) return otherwise;
+        owner.remove_suffix(kForward.size());
+        const Meaning own = finder.find(Symbol(std::string(owner) + ".__call__"), package);
+        return own.function ? own : otherwise;
     }
 
     // `with self.amp():`, where amp() returns a context manager: the returned object is entered.

@@ -52,7 +52,10 @@ public:
         : units_(units), names_(names), values_(units, names, std::move(callers)) {}
 
     void run(const LinkedCalls& calls) {
-        for (const auto& [f, call] : calls.of_unknown) unfold_partial(*f, *call);
+        for (const auto& [f, call] : calls.of_partials) {
+            unfold_local(*f, *call);
+            unfold_partial(*f, *call);
+        }
         for (Unit& unit : units_)
             if (unit.language == Language::python)
                 for (Function& f : unit.functions) fill(f);
@@ -91,12 +94,21 @@ private:
         return made && (reads_value(*made) || (names_.function(made->callee) && takes_dtype(call, at)));
     }
 
+    static Symbol spelled_dtype(const Values::Known& known) {
+        return known.constant.empty() ? Symbol(std::string("torch.").append(name_of(known.dtype)))
+                                      : known.constant;
+    }
+
     // What only a default decides is written where a region opens: its rules know that it can be another one.
     static bool write(const Call* call, Operand& o, const Values::Known& known) {
         const bool dtype = known.dtype != DType::unknown;
         if (!dtype && known.constant.empty()) return false;
         const bool opens = call && call->name.str().find("autocast") != std::string_view::npos;
-        if (known.assumed && !(is_low_precision(known.dtype) && opens)) return false;
+        if (known.assumed && !(is_low_precision(known.dtype) && opens)) {
+            if (is_low_precision(known.dtype) && known.shape == Shape::dtype)
+                o.alternative = spelled_dtype(known);
+            return false;
+        }
         const std::string_view constant = known.constant.str();
         const bool plain =
             is_number(constant) || constant.starts_with('\'') || constant == "true" || constant == "false";
@@ -210,6 +222,19 @@ private:
                 call.args.push_back(std::move(fixed));
         }
         call.args.insert(call.args.begin() + first, positional.begin(), positional.end());
+    }
+
+    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function
+    void unfold_local(const Function& f, Call& call) const {
+        if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
+        const Call* made = call_of(f, call.args[0]);
+        if (!made || made->name.str() != "functools.partial" || made->args.empty()) return;
+        if (made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        call.name = made->args[0].constant;
+        call.kind = CallKind::function;
+        call.args.erase(call.args.begin());
+        add_fixed(call, *made, 0);
+        python::complete(call, f, DType::unknown);
     }
 
     // half_region = functools.partial(torch.autocast, "cuda", dtype=torch.float16)

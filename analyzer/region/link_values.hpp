@@ -12,8 +12,8 @@
 namespace mp::lint {
 
 struct LinkedCalls {
-    std::vector<std::pair<const Function*, Call*>> of_values;   // `f(x)` where f is not a function's name
-    std::vector<std::pair<const Function*, Call*>> of_unknown;  // of a name that is not the program's
+    std::vector<std::pair<const Function*, Call*>> of_values;    // `f(x)` where f is not a function's name
+    std::vector<std::pair<const Function*, Call*>> of_partials;  // what functools.partial() made, perhaps
 };
 
 void link_values(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,

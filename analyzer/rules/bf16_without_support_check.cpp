@@ -108,6 +108,17 @@ bool only_refuses(const Function& f, const Call& question) {
     });
 }
 
+// support["bf16"] = is_bf16_supported(), print(...): a table of what the device can do, which decides nothing.
+bool is_only_told(const Function& f, const Call& question) {
+    constexpr std::array<std::string_view, 7> kTell{"print", "info",  "debug", "warning",
+                                                    "log",   "write", "append"};
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        const std::string_view name = leaf(call.name.str());
+        if (call.args.empty() || call_of(f, call.args.back()) != &question) return false;
+        return any_of(name, kTell) || (name == "__setitem__" && !call.args[1].constant.empty());
+    });
+}
+
 void report(const RuleContext& context, const Function& f, const Call& call, Severity severity,
             std::string message, Findings& out) {
     Finding finding{.rule = "MP604",
@@ -131,7 +142,8 @@ void check(const RuleContext& context, Findings& out) {
         if (asks_for_support(call.name.str())) {
             if (is_bare(call) && !asks_for_capability(f) && !context.older_than(kEmulationCounts) &&
                 code_kind(context, f.span.file) != CodeKind::test)
-                report(context, f, call, only_refuses(f, call) ? Severity::note : Severity::warning,
+                report(context, f, call,
+                       only_refuses(f, call) || is_only_told(f, call) ? Severity::note : Severity::warning,
                        "is_bf16_supported() is True for devices that only emulate bf16, slowly", out);
         } else if (opens_bf16(call) && code_kind(context, f.span.file) != CodeKind::test) {
             if (regions.empty() || regions.back().function->span.file != f.span.file)

@@ -7,9 +7,10 @@
 //        nothing.
 // Fix    Drop the middle conversion.
 // Silent half -> fp32 -> half, which loses nothing; a round trip that ends in the narrow format
-//        anyway; constants that the narrow format holds exactly. Rounding on purpose is a note: the
-//        narrow value is stored too, or its error is computed (x - x.half().float()), or the function
-//        is named as quantisation. In Python also tests, and values whose dtype is not proven.
+//        anyway; constants that the narrow format holds exactly. What is not stored in fp32 memory is a
+//        note: a program rounds on purpose to get the bits that another one gets, and what it computes from
+//        them is often narrow in the end. So is a narrow value that is stored too, and a function that is
+//        named as quantisation. In Python also tests, and values whose dtype is not proven.
 // Tests  testdata/lint/MP601.md, tests/analyzer/rules/double_cast_test.cpp
 
 #include <algorithm>
@@ -72,12 +73,12 @@ bool is_stored_narrow(const Function& f, const Cast& inner) {
     });
 }
 
-// x - x.half().float(): the error of rounding.
-bool takes_error(const Function& f, const Call& outer, const Call& inner) {
-    return consumer(f, outer, [&](const Call& c) {
-        if (c.op.name() != "sub" && c.op.name() != "rsub") return false;
-        return std::ranges::any_of(c.args, [&](const Operand& a) { return same_value(a, inner.args[0]); });
-    });
+// out[i] = float(half(x)): the lost bits stay lost. A second narrow format is an accident wherever it goes.
+bool keeps_loss(const Function& f, const Cast& outer) {
+    const bool narrows_again = std::ranges::any_of(
+        f.casts, [&](const Cast& c) { return inner_of(f, c) == &outer && is_low_precision(c.to); });
+    return narrows_again || !is_wide(outer.to) || outer.purpose == Purpose::store ||
+           (outer.purpose == Purpose::argument && mentions(outer.function.str(), "atomicAdd"));
 }
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, bool on_purpose,
@@ -100,7 +101,7 @@ void check_chain(const RuleContext& context, const Function& f, const Cast& oute
     std::vector<Note> notes;
     if (inner->span.known() && inner->span.line != outer.span.line)
         notes.push_back({inner->span, "narrowed to " + std::string(label(inner->to)) + " here"});
-    report(context, f, outer.span, is_stored_narrow(f, *inner),
+    report(context, f, outer.span, !keeps_loss(f, outer) || is_stored_narrow(f, *inner),
            "value goes " + path(inner->from, inner->to, outer.to) + ": " + loss(inner->from, inner->to) +
                (is_wide(outer.to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(inner->to)), std::move(notes), out);
@@ -149,7 +150,8 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
     const DType from = dtypes.of(f, inner->args[0]).dtype;
     const DType through = inner->result.dtype, to = outer.result.dtype;
     if (through == to || !loses(from, through, to)) return;
-    report(context, f, outer.span, takes_error(f, outer, *inner),
+    const bool on_purpose = is_wide(to) || significant_bits(through) < significant_bits(DType::bf16);  // fp8
+    report(context, f, outer.span, on_purpose,
            "value goes " + path(from, through, to) + ": " + loss(from, through) +
                (is_wide(to) ? " for nothing" : ""),
            "drop the conversion to " + std::string(label(through)), {}, out);

@@ -6,8 +6,9 @@
 //        d = 1 - 2^-8 even a difference as large as the weight is lost; fp16 has 11.
 // Fix    Keep the average in fp32.
 // Silent An average in fp32; a decay below the threshold; a decay that is not known, unless the update
-//        is compiled code, where the default of the formula is a mean over thousands of steps. A decay that is a
-//        default, which a caller or an option can change, is a warning.
+//        is compiled code, where the default of the formula is a mean over thousands of steps: a warning, and a note
+//        for the fp16 moments of a step that updates weights. A decay that is a default, which a caller
+//        or an option can change, is a warning.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
 #include <cmath>
@@ -203,11 +204,11 @@ const Operand* stored_entry(const Function& f, const Operand& value) {
     return found;
 }
 
-void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype, bool proven,
-            std::vector<Note> notes, Findings& out) {
+void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
+            Severity severity, std::vector<Note> notes, Findings& out) {
     emit(context, f,
          {.rule = "MP502",
-          .severity = proven ? error_if_proven(dtype) : Severity::warning,
+          .severity = severity,
           .span = span,
           .message = "running average is stored in " + std::string(label(dtype)) +
                      ": with this decay what is added to it rounds away",
@@ -236,7 +237,9 @@ void check_update(const RuleContext& context, const Averages& averages, ModuleDT
     if (!average.target || average.weight <= 0 || average.weight >= smallest_weight(DType::bf16)) return;
     const TensorDType found = dtype_of(modules, f, average, call);
     if (!is_low_precision(found.dtype) || average.weight >= smallest_weight(found.dtype)) return;
-    report(context, f, call.span, found.dtype, found.proven && !average.assumed, found.chain, out);
+    const bool proven = found.proven && !average.assumed;
+    report(context, f, call.span, found.dtype, proven ? error_if_proven(found.dtype) : Severity::warning,
+           found.chain, out);
 }
 
 bool is_averaged_model(std::string_view name) { return name == "torch.optim.swa_utils.AveragedModel"; }
@@ -252,7 +255,14 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
     const double weight = decay ? 1 - number_of(*decay).value_or(0) : 1 - 0.999;
     const TensorDType found = modules.of_module(f, *model, call);
     if (!is_low_precision(found.dtype) || weight >= smallest_weight(found.dtype)) return;
-    report(context, f, call.span, found.dtype, found.proven, found.chain, out);
+    report(context, f, call.span, found.dtype,
+           found.proven ? error_if_proven(found.dtype) : Severity::warning, found.chain, out);
+}
+
+// An optimizer's step: what it averages are moments over ten to a thousand steps, which fp16 still follows.
+bool keeps_moments(const Function& f, const Update& average) {
+    return average.dtype == DType::fp16 &&
+           std::ranges::any_of(f.updates, [&](const Update& u) { return &u != &average && u.subtracts; });
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -268,7 +278,8 @@ void check(const RuleContext& context, Findings& out) {
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {
         if (!u.interpolates || !is_low_precision(u.dtype) || u.compensated) return;
         if (u.has_master && !u.master_optional) return;
-        report(context, f, u.span, u.dtype, !u.master_optional, {}, out);
+        report(context, f, u.span, u.dtype, keeps_moments(f, u) ? Severity::note : Severity::warning, {},
+               out);
     });
 }
 

@@ -16,14 +16,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <span>
 
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/logs_of_products.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/norm_stats.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 #include "kernels/numerics/op_traits.hpp"
@@ -110,6 +113,19 @@ std::string consequence(Need need, DType d) {
            std::to_string(significant_bits(d)) + " bits";
 }
 
+// Half the distance between neighbours from 8 to 16.
+double log_error(DType d) { return std::exp2(3 - significant_bits(d)); }
+
+// log_softmax(logits).gather(...), exp(a - b): what a loss takes from the logarithms of probabilities is a
+// difference or one element, which keeps their absolute error.
+bool picks_log_probabilities(const Function& f, const Call& call) {
+    constexpr std::array<std::string_view, 6> kTaken{"gather",         "exp",    "sub",
+                                                     "take_along_dim", "kl_div", "nll_loss"};
+    const std::string_view op = call.op.name();
+    if (!is_python(f) || (op != "log_softmax" && op != "logsumexp")) return false;
+    return consumer(f, call, [&](const Call& taker) { return any_of(taker.op.name(), kTaken); }) != nullptr;
+}
+
 // The way of the value and the way of the region are often the same calls.
 void add_new(std::vector<Note>& notes, std::vector<Note> more) {
     for (Note& note : more) {
@@ -122,7 +138,8 @@ void add_new(std::vector<Note>& notes, std::vector<Note> more) {
 
 class Judge {
 public:
-    Judge(const RuleContext& context, Findings& out) : context_(context), dtypes_(context), out_(out) {}
+    Judge(const RuleContext& context, Findings& out)
+        : context_(context), modules_(context, DTypeOf::output), dtypes_(modules_.tensors()), out_(out) {}
 
     void tensor_op(const Function& f, const Call& call) {
         if (asks_for_fp32(f, call)) return;
@@ -139,7 +156,11 @@ public:
         message +=
             region ? " here: the op list of " + describe(*region) + " does not protect it, and " : ": ";
         message += consequence(need, low.is.dtype);
-        report(f, call, severity_of(f, need, low, region), std::move(message),
+        const bool picked = !region && picks_log_probabilities(f, call) && trains();
+        if (picked)
+            message +=
+                ", and log-probabilities near -10 are off by up to " + shown(log_error(low.is.dtype), 2);
+        report(f, call, picked ? Severity::warning : severity_of(f, call, low, region), std::move(message),
                std::string("upcast the operand ") + (is_python(f) ? "(.float())" : "(.to(torch::kFloat))") +
                    (region ? " or leave the region for this call" : " or ask for an fp32 result"),
                std::move(notes));
@@ -148,15 +169,15 @@ public:
     // log(mel @ magnitudes): autocast takes the logarithm in fp32, of a product that is fp16.
     void log_of_product(const LogOfProduct& found) {
         const Context* region = context_.program.enabled_context(*found.function, *found.product);
-        if (!region || region->dtype != DType::fp16) return;
+        if (!region || (region->dtype != DType::fp16 && region->dtype != DType::lowp)) return;
         const Policy* policy = policy_of(context_, *region);
         if (!policy || policy->category(found.product->op) != Category::lower) return;
         std::vector<Note> notes = notes_of(*region);
         notes.push_back({found.log->span, "the logarithm is taken here"});
         report(*found.function, *found.product, Severity::warning,
-               std::string(found.product->op.name()) + " runs in fp16 in this region, and its " +
-                   "logarithm is taken: values from " + shown(overflows_from(DType::fp16)) +
-                   " on are inf, small ones keep few bits",
+               std::string(found.product->op.name()) + " runs in " + std::string(label(region->dtype)) +
+                   " in this region, and its " + "logarithm is taken: values from " +
+                   shown(overflows_from(DType::fp16)) + " on are inf, small ones keep few bits",
                "leave the region for this call and upcast its operands (.float())", std::move(notes));
     }
 
@@ -178,12 +199,27 @@ public:
     }
 
 private:
-    Severity severity_of(const Function& f, Need need, const LowOperand& low, const Context* region) const {
-        if (need == Need::mild || (context_.inference && !region)) return Severity::note;
+    // A program that only scores or generates can live with such log-probabilities.
+    bool trains() {
+        const auto trains = [](std::string_view name) {
+            return leaf(name) == "backward" || leaf(name).ends_with("Trainer");
+        };
+        if (!trains_) trains_ = !context_.inference && !context_.program.calls().select(trains, {}).empty();
+        return *trains_;
+    }
+
+    Severity severity_of(const Function& f, const Call& call, const LowOperand& low,
+                         const Context* region) const {
+        if (need_of(call.op.name()) == Need::mild || (context_.inference && !region)) return Severity::note;
         // PyTorch's kernels add in fp32, and bf16 has its range: one rounding, of the result.
         if (is_python(f) && !region && low.is.dtype == DType::bf16) return Severity::note;
         // A library function that one of its callers gives half, or may.
         if (is_python(f) && !region && !low.is.proven) return Severity::note;
+        // What a model returns is used for much that bears it: features that are compared, scores.
+        if (low.is.output) {
+            const bool matters = traits_of(call.op).has(Trait::loss) || call.op.name() == "exp";
+            return matters ? Severity::warning : Severity::note;
+        }
         if (low.is.dtype == DType::bf16 || !low.is.proven) return Severity::warning;
         // In a region only a dtype that the code itself gives is certain; autocast's own is a
         // setting.
@@ -205,7 +241,9 @@ private:
     }
 
     const RuleContext& context_;
-    TensorDTypes dtypes_;
+    ModuleDTypes modules_;
+    TensorDTypes& dtypes_;
+    std::optional<bool> trains_;
     Findings& out_;
 };
 

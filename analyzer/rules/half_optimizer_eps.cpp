@@ -153,7 +153,9 @@ private:
             const Call* call = call_of(f, one);
             const bool display = call && call->kind == CallKind::constructor &&
                                  (call->name.str() == "list" || call->name.str() == "dict");
-            if (!display) found = dtypes_.of(f, one);
+            const bool is_values = one.shape == Shape::parameters || one.shape == Shape::tensor ||
+                                   one.shape == Shape::module;  // no dtype out of a table of options
+            if (!display && is_values) found = dtypes_.of(f, one);
             return found.dtype != DType::unknown;
         });
         return found;

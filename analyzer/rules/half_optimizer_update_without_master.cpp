@@ -91,7 +91,7 @@ std::string message_of(const Update& u) {
 }
 
 // torch.optim.X(model.parameters(), lr=...), where the parameters are half.
-constexpr double kLargeRate = 1e-2;  // its steps survive for a while
+constexpr double kLargeRate = 1e-2;  // its steps survive: a note
 
 // Whether the file trains other parameters than the module's, or wraps the module: an engine with fp32 masters, an
 // adapter, or a module that is frozen in parts.
@@ -203,16 +203,16 @@ public:
         const Operand* parameters = argument(call, 0, "params");
         if (!parameters) return;
         const Operand* rate = argument(call, 1, "lr");
-        const bool uncertain = is_own || (rate && number_of(*rate).value_or(0) >= kLargeRate);
+        const bool is_large = rate && number_of(*rate).value_or(0) >= kLargeRate;
+        const Severity most = is_large ? Severity::note : is_own ? Severity::warning : Severity::error;
         const std::string name(leaf(call.name.str()));
         const std::vector<ModuleDTypes::Source> sources = modules_.modules_in(f, *parameters);
         for (const auto& [function, module, at] : sources)
-            if (report(f, call, modules_.of_module(*function, *module, *at), *module, name, uncertain))
-                return;
+            if (report(f, call, modules_.of_module(*function, *module, *at), *module, name, most)) return;
         if (!sources.empty() || parameters->shape != Shape::parameters) return;
         ModuleDType found;
         found.dtype = parameters->dtype;
-        report(f, call, found, *parameters, name, uncertain);
+        report(f, call, found, *parameters, name, most);
     }
 
     // transformers.Trainer(model=model, args=TrainingArguments(...)) makes an optimizer over the parameters.
@@ -231,10 +231,30 @@ public:
         if (found.loaded && !keyword_argument(*found.loaded, "dtype") &&
             !keyword_argument(*found.loaded, "torch_dtype"))
             return;
-        report(f, call, found, *model, "the optimizer of " + std::string(leaf(call.name.str())), true);
+        report(f, call, found, *model, "the optimizer of " + std::string(leaf(call.name.str())),
+               Severity::warning);
+    }
+
+    // p.data.add_(p.grad, alpha=-lr), p -= lr * p.grad: a step without an optimizer
+    void by_hand(const Function& f, const Call& call) {
+        if (!call.in_place || call.args.size() < 2 || !is_python(f)) return;
+        const Operand& weight = call.args.front();
+        if (leaf(weight.name.str()) == "grad" || !takes_part(f, call, "grad")) return;
+        ModuleDType found;
+        static_cast<TensorDType&>(found) = modules_.of_tensor(f, weight, call);
+        report(f, call, found, weight, "this step", Severity::warning);
     }
 
 private:
+    // Whether what is added is computed from `p.grad`.
+    static bool takes_part(const Function& f, const Call& call, std::string_view part) {
+        return std::any_of(call.args.begin() + 1, call.args.end(), [&](const Operand& added) {
+            return derives_from(f, added, [&](const Operand& o) {
+                return o.name.str().find('.') != std::string_view::npos && leaf(o.name.str()) == part;
+            });
+        });
+    }
+
     static bool is_settings(std::string_view name) {
         return name.ends_with("TrainingArguments") || name.ends_with("Config");
     }
@@ -245,17 +265,15 @@ private:
     }
 
     bool report(const Function& f, const Call& call, ModuleDType found, const Operand& module,
-                const std::string& optimizer, bool uncertain) {
+                const std::string& optimizer, Severity most) {
         if (!found.loaded && !is_low_precision(found.dtype)) return false;
         const std::string_view name = module.name.str();
         bool masters = files_.keep_masters(f.span.file, name);
         for (const Note& note : found.chain) masters = masters || files_.keep_masters(note.span.file, name);
         if (masters) return false;
-        const bool proven =
-            found.proven && !uncertain && code_kind(context_, f.span.file) == CodeKind::product;
         const bool is_auto = found.loaded && (keyword_argument(*found.loaded, "dtype") ||
                                               keyword_argument(*found.loaded, "torch_dtype"));
-        Severity severity = proven ? error_if_proven(found.dtype) : Severity::warning;
+        Severity severity = found.proven ? error_if_proven(found.dtype) : Severity::warning;
         std::string message = optimizer + " updates ";
         if (!found.loaded) {
             message += std::string(label(found.dtype)) +
@@ -272,7 +290,7 @@ private:
         }
         emit(context_, f,
              {.rule = "MP501",
-              .severity = severity,
+              .severity = std::min(severity, most),
               .span = call.span,
               .message = std::move(message),
               .fix = found.loaded ? "load the model with dtype=torch.float32 and compute under autocast"
@@ -419,6 +437,12 @@ void check_trainings(const RuleContext& context, Findings& out) {
             trainings.trainer(f, call);
         else
             trainings.optimizer(f, call, own.is_optimizer(call.name.str()));
+    });
+    const auto may_update = [](std::string_view op) {
+        return op == "add" || op == "sub" || op == "addcdiv" || op == "addcmul";
+    };
+    for_each_op(context.program, may_update, [&](const Function& f, const Call& call) {
+        if (code_kind(context, f.span.file) != CodeKind::test) trainings.by_hand(f, call);
     });
     for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
     Adapters adapters(context, out);

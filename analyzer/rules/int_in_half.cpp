@@ -5,8 +5,9 @@
 //        the same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
 // Fix    Compute with the index or count in float; convert the result.
 // Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans,
-//        constants that are exact. An index or a divisor of unknown size is a warning, because it may be small;
-//        any other integer that is converted explicitly is a note: dequantisation looks the same.
+//        constants that are exact. Of unknown size are a warning an index that is stored, and a divisor of 64 bits,
+//        which is made for large counts; any other integer is a note: an exponent, the taps of a filter, a
+//        quantised weight look the same, and half rounds a small divisor no more than it rounds the result.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <array>
@@ -46,11 +47,12 @@ std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     if (is_bits(from.source)) return Severity::note;
     const std::uint64_t bound = bound_of(from), first = first_inexact_integer(cast.to);
     if (bound != 0 && bound < first) return std::nullopt;
-    const bool counts =
-        from.loop_index || cast.loop_index || cast.role == Role::divisor || from.role == Role::divisor;
-    if (counts) return bound != 0 ? error_if_proven(cast.to) : Severity::warning;
-    if (from.form == CastForm::implicit || from.form == CastForm::assign) return Severity::warning;
-    return Severity::note;
+    const bool indexes = from.loop_index || cast.loop_index;
+    const bool divides = cast.role == Role::divisor || from.role == Role::divisor;
+    if (bound != 0 && (indexes || divides)) return error_if_proven(cast.to);
+    const bool is_large = from.from == DType::int64 || from.from == DType::uint64;
+    const bool matters = (indexes && cast.purpose == Purpose::store) || (divides && is_large);
+    return matters ? Severity::warning : Severity::note;
 }
 
 // A constant is judged by its value; MP301 has those that do not fit at all.

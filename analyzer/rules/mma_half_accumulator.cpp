@@ -1,7 +1,8 @@
 // MP407 mma-half-accumulator
 //
 // What   Tensor-core code accumulates in fp16: a wmma accumulator fragment of half, mma.sync or
-//        wgmma with .f16 results, CUTLASS ElementAccumulator = half_t, a CuTe atom *_F16F16F16*.
+//        wgmma with .f16 results, CUTLASS ElementAccumulator = half_t, a CuTe atom *_F16F16F16*. In Python
+//        a Triton kernel with tl.dot(..., out_dtype=tl.float16), or with an fp16 accumulator.
 // Why    The dot product over K is rounded to 11 bits after every instruction and ends at 65504;
 //        the tensor cores would sum in fp32 at the same shape.
 // Fix    An fp32 accumulator and a conversion in the epilogue.
@@ -13,6 +14,7 @@
 #include <array>
 #include <vector>
 
+#include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
@@ -143,7 +145,20 @@ std::string spelled(const TypeUse& use) {
     return std::string(use.alias.empty() ? use.name.str() : use.alias.str());
 }
 
+// tl.dot(a, b, acc, out_dtype=tl.float16): `acc` has the dtype of the result.
+DType triton(const Call& call) {
+    if (const Operand* asked = keyword_argument(call, "out_dtype"); asked && asked->dtype != DType::unknown)
+        return asked->dtype;
+    const Operand* total = argument(call, 2, "acc");
+    return total ? total->dtype : DType::unknown;
+}
+
 void check(const RuleContext& context, Findings& out) {
+    const auto is_dot = [](std::string_view name) { return name == "triton.language.dot"; };
+    for_each_call(context.program, is_dot, [&](const Function& f, const Call& call) {
+        if (const DType dtype = triton(call); is_low_precision(dtype))
+            report(context, f, call.span, dtype, "tl.dot", out);
+    });
     for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
         DType dtype = wmma(use);
         if (dtype == DType::unknown) dtype = cutlass(use);
@@ -166,7 +181,7 @@ extern constinit const Rule kMmaHalfAccumulator{.id = "MP407",
                                                 .severity = Severity::warning,
                                                 .on_by_default = true,
                                                 .confirmed_by = "MPT010",
-                                                .triggers = Triggers::cpp_only(),
+                                                .triggers = {kLowDtypes},
                                                 .check = check};
 
 }  // namespace mp::lint

@@ -17,10 +17,10 @@
 #include <array>
 
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/reduce_settings.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -87,7 +87,7 @@ Collective c10d(const Function& f, const Call& call, const Program& program) {
 
 // torch.distributed.all_reduce(tensor, op), reduce_scatter_tensor(out, in, op), reduce(tensor, dst, op):
 // the default operation is a sum.
-Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes) {
+Collective distributed(const Function& f, const Call& call, ModuleDTypes& modules) {
     constexpr std::array<std::string_view, 3> kOps{"all_reduce", "reduce_scatter", "reduce"};
     if (!is_within(call.name.str(), "torch.distributed") || !any_of(call.op.name(), kOps) ||
         call.args.empty())
@@ -104,8 +104,8 @@ Collective distributed(const Function& f, const Call& call, TensorDTypes& dtypes
         else if (leaf(named) != "SUM")
             return {};
     }
-    const TensorDType is = dtypes.of(f, call.args.front());
-    if (is.proven) c.dtype = is.dtype;
+    const TensorDType is = modules.of_tensor(f, call.args.front(), call);
+    if (is.proven && !is.output) c.dtype = is.dtype;
     return c;
 }
 
@@ -186,10 +186,10 @@ std::string message_of(const Call& call, const Collective& c) {
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    TensorDTypes dtypes(context);
+    ModuleDTypes modules(context);
     reduced_by_setting(context, out);
     for_each_call(context.program, may_reduce, [&](const Function& f, const Call& call) {
-        Collective c = is_python(f) ? distributed(f, call, dtypes) : nccl(call);
+        Collective c = is_python(f) ? distributed(f, call, modules) : nccl(call);
         if (c.reduction == Reduction::none) c = mpi(call);
         if (c.reduction == Reduction::none) c = c10d(f, call, context.program);
         if (c.reduction == Reduction::none || !is_low_precision(c.dtype)) return;

@@ -10,9 +10,11 @@
 // Tests  testdata/lint/MP309.md, tests/analyzer/rules/router_in_half_test.cpp
 
 #include <array>
+#include <optional>
 
+#include "analyzer/analyses/model_casts.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -38,24 +40,51 @@ bool is_gate(const Call& call) {
             (call.args.size() > 1 && call.args[1].name.str().starts_with("self.")));
 }
 
-void check_selection(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& call,
-                     Findings& out) {
+class Judge {
+public:
+    Judge(const RuleContext& context, Findings& out)
+        : context_(context), modules_(context), dtypes_(modules_.tensors()), out_(out) {}
+
+    void selection(const Function& f, const Call& call);
+
+private:
+    // The layer is part of a module that the program casts: its product is as low as its weights.
+    TensorDType of_cast_model(const Function& f) {
+        if (!half_models_) half_models_.emplace(context_);
+        return half_models_->dtype_of(f);
+    }
+
+    const RuleContext& context_;
+    ModuleDTypes modules_;
+    TensorDTypes& dtypes_;
+    std::optional<HalfModels> half_models_;
+    Findings& out_;
+};
+
+void Judge::selection(const Function& f, const Call& call) {
     if (!is_python(f) || f.parent_class.empty() || call.args.empty()) return;
     const Call* low = nullptr;
+    bool wide = false;
     TensorDType found;
     const Operand* value = &call.args.front();
     const Call* made = call_of(f, *value);
     for (int step = 0; made && step < kFarthest; ++step) {
-        TensorDType dtype = dtypes.of(f, *value);
+        TensorDType dtype = dtypes_.of(f, *value);
+        wide = wide || is_wide(dtype.dtype) || is_wide(made->result.dtype);
         if (is_low_precision(dtype.dtype)) low = made, found = std::move(dtype);
         if (is_gate(*made) || !passes_scores(*made) || made->args.empty()) break;
         value = &made->args.front();
         made = call_of(f, *value);
     }
-    if (!made || !is_gate(*made) || !low) return;
+    if (!made || !is_gate(*made)) return;
+    if (!low && !wide && !context_.program.enabled_context(f, *made)) {
+        found = of_cast_model(f);
+        if (is_low_precision(found.dtype)) low = made;
+    }
+    if (!low) return;
     found.chain.insert(found.chain.begin(),
                        {low->span, "the scores are " + std::string(label(found.dtype)) + " here"});
-    emit(context, f,
+    emit(context_, f,
          {.rule = "MP309",
           .severity = Severity::warning,
           .span = call.span,
@@ -64,13 +93,13 @@ void check_selection(const RuleContext& context, TensorDTypes& dtypes, const Fun
           .fix = "compute the gate and its softmax in fp32, outside of autocast",
           .notes = std::move(found.chain),
           .function = {}},
-         out);
+         out_);
 }
 
 void check(const RuleContext& context, Findings& out) {
-    TensorDTypes dtypes(context);
+    Judge judge(context, out);
     for_each_op(context.program, selects,
-                [&](const Function& f, const Call& call) { check_selection(context, dtypes, f, call, out); });
+                [&](const Function& f, const Call& call) { judge.selection(f, call); });
 }
 
 }  // namespace

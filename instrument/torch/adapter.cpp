@@ -42,8 +42,9 @@ Adapter& start_adapter(trace::Options options, trace::Identity identity, bool ha
 void Adapter::finish(std::string_view how) {
     if (!control.armed() || finished_.exchange(true)) return;
     if (inferred_clock.runs()) inferred_clock.finish();
+    // A process that leaves by os._exit with an error may do so because a device hangs.
+    clock.finish(!how.starts_with("exit status"));
     if (!recording.is_open()) return;
-    clock.finish();
     say_memory_at_end(*this);
     save_state(*this);
     const std::int64_t steps = recording.steps();
@@ -51,7 +52,7 @@ void Adapter::finish(std::string_view how) {
         {trace::NoteKind::end, Step{now.number}, std::string(how), static_cast<std::uint64_t>(steps)});
     recording.flush();
     const trace::Options& options = control.options();
-    if (!options.quiet && steps > 0 && control.identity().rank.value <= 0)
+    if (!options.quiet && control.identity().rank.value <= 0)
         print_summary(options.tool, recording.directory());
 }
 

@@ -19,6 +19,8 @@ void CollectiveRecords::count(trace::CollectiveRecord record) {
     if (trace::CollectiveRecord* const known = find(record)) {
         known->calls += record.calls;
         known->bytes += record.bytes;
+        known->finite_inputs += record.finite_inputs;
+        known->lost_inputs += record.lost_inputs;
     } else {
         records_.push_back(std::move(record));
     }

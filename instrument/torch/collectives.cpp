@@ -85,6 +85,29 @@ trace::CollectiveRecord describe_collective(const OpInfo& info, const c10::Opera
     return record;
 }
 
+void look_at_inputs(Late& late, trace::CollectiveRecord& record, const OpInfo& info, const Stack& stack) {
+    if (record.reduction.empty() || record.dtype != DType::fp16) return;
+    const std::size_t count = info.arguments.size();
+    bool looked = false, finite = true;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!info.arguments[i].tensor || info.arguments[i].overwrite) continue;
+        for_each_tensor(stack[stack.size() - count + i], [&](const at::Tensor& t) {
+            if (!late.serves(t)) {
+                looked = true;
+                finite &= !any_nonfinite(t);
+            } else if (const TensorStats* const stats = late.statistics(t)) {
+                late.then([like = record, stats](LateStep& step) {
+                    for (trace::CollectiveRecord& c : step.record.collectives)
+                        if (c.op == like.op && c.reduction == like.reduction && c.dtype == like.dtype &&
+                            c.group == like.group)
+                            ++(stats->nonfinite() == 0 ? c.finite_inputs : c.lost_inputs);
+                });
+            }
+        });
+    }
+    if (looked) ++(finite ? record.finite_inputs : record.lost_inputs);
+}
+
 void hide_work(Stack& stack, std::size_t results, const std::function<void()>& finished) {
     for (std::size_t i = 0; i < results; ++i) {
         IValue& value = stack[stack.size() - results + i];

@@ -40,6 +40,13 @@ void CoverageCounters::regrouped(std::string_view layer, std::string_view why) {
                                                   ": " + std::string(why));
 }
 
+void CoverageCounters::drawn(std::string_view op, std::string_view dtype) {
+    add(drawn_, 1);
+    notes_.say(trace::NoteKind::not_observed, std::string(op) + ": draws other numbers in " +
+                                                  std::string(dtype) +
+                                                  " than in fp32; the twin has the run's");
+}
+
 void CoverageCounters::outside(std::string_view where, std::uint64_t bytes) {
     add(outside_, 1);
     if (control_.twin_active() && !control_.local()) {
@@ -105,6 +112,7 @@ void CoverageCounters::take(trace::StepRecord& step) {
     c.leaks = reset(leaks_);
     c.regrouped = reset(regrouped_);
     c.relaid = reset(relaid_);
+    c.drawn = reset(drawn_);
     c.worst_leak = worst_leak_.exchange(0, std::memory_order_relaxed);
 }
 

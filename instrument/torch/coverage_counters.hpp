@@ -30,6 +30,8 @@ public:
     // A sum of gradients that an fp32 run groups otherwise.
     void regrouped(std::string_view layer, std::string_view why);
     void relaid() noexcept { add(relaid_, 1); }
+    // Random numbers that an op of the model drew in 16 bits.
+    void drawn(std::string_view op, std::string_view dtype);
     // A value that the program computed where no op was seen. `where` names the code.
     void outside(std::string_view where, std::uint64_t bytes);
     enum class Seed : std::uint8_t { external, lost, stale };
@@ -56,7 +58,7 @@ private:
     std::array<Counter, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> by_dtype_{};
     Counter shadowed_{0}, shadowed_bytes_{0}, unshadowed_{0}, unshadowed_bytes_{0}, failed_{0};
     Counter seeds_{0}, seeded_bytes_{0}, external_{0}, stale_{0}, flips_{0}, leaks_{0}, outside_{0};
-    Counter regrouped_{0}, relaid_{0};
+    Counter regrouped_{0}, relaid_{0}, drawn_{0};
     std::atomic<double> worst_leak_{0};  // a NaN stays
 };
 

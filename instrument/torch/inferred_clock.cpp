@@ -1,5 +1,8 @@
 #include "instrument/torch/inferred_clock.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "instrument/torch/tensors.hpp"
 
 namespace mp::twin {
@@ -12,10 +15,34 @@ void InferredClock::begin_backward(const at::Tensor& gradient) {
 }
 
 bool InferredClock::step_is_over() const {
-    return backward_seen_ && (parameter_written_ || gradient_cleared_) && !declares_steps_;
+    return backward_seen_ && (parameter_written_ || gradient_cleared_ || parameter_replaced_) &&
+           !declares_steps_;
+}
+
+// `w = w - rate * w.grad` binds a new leaf to the name of a parameter. The old one still has its gradient.
+bool InferredClock::replaces_a_parameter(const at::Tensor& leaf) const {
+    return backward_seen_ && !leaf.grad().defined() &&
+           std::any_of(leaves_.begin(), leaves_.end(), [&](const auto& known) {
+               auto impl = known.second.lock();
+               if (!impl) return false;
+               const at::Tensor old(std::move(impl));
+               return old.grad().defined() && old.sizes() == leaf.sizes();
+           });
+}
+
+void InferredClock::note_leaves(const Stack& arguments, std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = arguments.size() - count; i < arguments.size(); ++i)
+        for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+            if (!t.requires_grad() || !t.is_leaf() || leaves_.count(t.unsafeGetTensorImpl())) return;
+            if (replaces_a_parameter(t)) parameter_replaced_ = true;
+            leaves_.emplace(t.unsafeGetTensorImpl(),
+                            c10::weak_intrusive_ptr<c10::TensorImpl>(t.getIntrusivePtr()));
+        });
 }
 
 void InferredClock::forward_op(const Stack& arguments, std::size_t count) {
+    if (parts_.control.has_python() && !declares_steps_) note_leaves(arguments, count);
     if (step_is_over()) end_step();
     // In Python an optimizer and the names of the parameters may still come, so only gradients show what is trained.
     if (parts_.control.has_python()) return;
@@ -28,10 +55,13 @@ void InferredClock::forward_op(const Stack& arguments, std::size_t count) {
 void InferredClock::end_step() {
     const std::lock_guard lock(mutex_);
     if (!step_is_over()) return;
-    const bool moved = parameter_written_ && parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
+    const bool moved =
+        (parameter_written_ && parts_.parameters.leaves_fingerprint() != leaves_at_backward_) ||
+        parameter_replaced_;
     clock_.end_step(StepTensors::Gradients::of_twin, was_skipped(moved), scale());
-    backward_seen_ = parameter_written_ = gradient_cleared_ = false;
+    backward_seen_ = parameter_written_ = gradient_cleared_ = parameter_replaced_ = false;
     root_gradient_ = 1;
+    leaves_.clear();
 }
 
 // A Python loop may bind new tensors to the names of its parameters, which moves none of the known ones. So there only
@@ -58,6 +88,7 @@ void InferredClock::declared_step(bool skipped, double scale) {
 void InferredClock::finish() {
     const std::lock_guard lock(mutex_);
     if (!backward_seen_ || declares_steps_ || !parts_.losses.any()) return;
+    parts_.losses.record_last();
     const bool moved = parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
     clock_.end_step(StepTensors::Gradients::none, was_skipped(moved), scale());
 }

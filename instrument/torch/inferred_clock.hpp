@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 
 #include "instrument/torch/step_clock.hpp"
 
@@ -10,8 +11,9 @@ namespace mp::twin {
 
 // The step clock of programs that step without an optimizer of torch.optim, whose hooks the shim has: programs without
 // Python, and loops in Python that update their parameters themselves. A step is over when a forward op that
-// records gradients follows a backward(), and between them parameters were written or gradients cleared. If neither
-// happened, another micro-step begins. A step that changes no weight counts as skipped.
+// records gradients follows a backward(), and between them parameters were written or gradients cleared, or if it reads a
+// new tensor in place of a parameter. If nothing of this happened, another micro-step begins. A step that changes no weight
+// counts as skipped.
 //
 // Safe from any thread. The flags are read on every op without a lock; `mutex_` orders the ends of steps and is taken
 // before the lock of StepClock.
@@ -37,6 +39,8 @@ private:
     static constexpr double kNoScale = -1;
 
     bool step_is_over() const;
+    void note_leaves(const Stack& arguments, std::size_t count);
+    bool replaces_a_parameter(const at::Tensor& leaf) const;
     void end_step();
     bool was_skipped(bool moved) const;
     double scale() const { return root_gradient_ != 1 ? root_gradient_ : kNoScale; }
@@ -47,9 +51,12 @@ private:
     std::atomic<bool> runs_{true};
     std::atomic<bool> declares_steps_{false};
     std::atomic<bool> backward_seen_{false};
-    std::atomic<bool> parameter_written_{false};  // since the backward
-    std::atomic<bool> gradient_cleared_{false};   // since the backward
-    std::uint64_t leaves_at_backward_ = 0;        // fingerprint of the leaves' values
+    std::atomic<bool> parameter_written_{false};   // since the backward
+    std::atomic<bool> gradient_cleared_{false};    // since the backward
+    std::atomic<bool> parameter_replaced_{false};  // since the backward
+    // The leaves that the step has read, of programs in Python. A weak pointer keeps the address in use.
+    std::unordered_map<const c10::TensorImpl*, c10::weak_intrusive_ptr<c10::TensorImpl>> leaves_;
+    std::uint64_t leaves_at_backward_ = 0;  // fingerprint of the leaves' values
     double root_gradient_ = 1;
 };
 

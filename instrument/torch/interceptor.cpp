@@ -1,9 +1,12 @@
 #include "instrument/torch/interceptor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "instrument/torch/adapter.hpp"
@@ -73,7 +76,9 @@ public:
         }
         if (info.rule == Rule::collective || info.name.rfind("c10d::", 0) == 0) {
             adapter.recording.open();
-            adapter.collectives.count(describe_collective(info, op, stack));
+            trace::CollectiveRecord record = describe_collective(info, op, stack);
+            if (!twin) look_at_inputs(adapter.late, record, info, stack);
+            adapter.collectives.count(std::move(record));
         }
         if (!adapter.inferred_clock.runs() || state.autograd_depth > 0) return;
         if (forward_) adapter.inferred_clock.forward_op(stack, info.arguments.size());
@@ -124,6 +129,35 @@ private:
     bool target_was_finite_ = true;
 };
 
+// Names of ops that were registered and are not intercepted yet. The dispatcher tells them while it holds its lock, so
+// they wait here until the program runs an op.
+class NewOps final : public c10::OpRegistrationListener {
+public:
+    static bool any() noexcept { return any_.load(std::memory_order_relaxed); }
+    static std::vector<c10::OperatorName> take() {
+        const std::lock_guard lock(mutex_);
+        any_ = false;
+        return std::exchange(names_, {});
+    }
+
+    void onOperatorRegistered(const c10::OperatorHandle& op) override {
+        try {
+            const std::lock_guard lock(mutex_);
+            names_.push_back(op.operator_name());
+            any_ = true;
+        } catch (const std::exception&) {  // no memory: this op stays unobserved
+        }
+    }
+    void onOperatorDeregistered(const c10::OperatorHandle&) override {}
+
+private:
+    static inline std::mutex mutex_;
+    static inline std::vector<c10::OperatorName> names_;
+    static inline std::atomic<bool> any_{false};
+};
+
+void intercept_new_ops(Adapter& adapter);
+
 class Kernel final : public c10::OperatorKernel {
 public:
     Kernel(Adapter& adapter, OpInfo info) : adapter_(adapter), info_(std::move(info)) {}
@@ -131,9 +165,12 @@ public:
     void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
         const DispatchKeySet below =
             keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect);
+        if (NewOps::any()) intercept_new_ops(adapter_);
         ThreadState& state = thread_state();
         const bool attends = adapter_.control.attends_only() && info_.rule == Rule::collective;
-        if (state.depth > 0 || !(adapter_.control.armed() || attends) || !thread_is_the_programs(state)) {
+        const bool redefined = op.schema().arguments().size() != info_.arguments.size();
+        if (state.depth > 0 || redefined || !(adapter_.control.armed() || attends) ||
+            !thread_is_the_programs(state)) {
             op.redispatchBoxed(below, stack);
             return;
         }
@@ -147,6 +184,13 @@ public:
 
 private:
     void observe(const c10::OperatorHandle& op, DispatchKeySet below, Stack* stack) const {
+        if (info_.rule == Rule::foreign) {
+            if (adapter_.control.twin_active())
+                adapter_.twin.run(info_, op, below, stack);
+            else
+                op.redispatchBoxed(below, stack);
+            return;
+        }
         const Arguments seen = info_.is_view ? Arguments{} : look_at(*stack, info_);
         if (info_.is_view || seen.meta) {
             const Internal internal;
@@ -201,13 +245,11 @@ bool has_backend_kernel(const c10::OperatorHandle& op) {
                        [&](DispatchKey key) { return op.hasKernelForDispatchKey(key); });
 }
 
-}  // namespace
-
-std::size_t intercept_ops(Adapter& adapter) {
-    // A handle undoes its registration when it is destroyed. Ours never are.
+std::size_t intercept(Adapter& adapter, const std::vector<c10::OperatorName>& names) {
     static auto* const registrations = new std::vector<c10::RegistrationHandleRAII>();
     c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    std::size_t count = 0;
+    for (const c10::OperatorName& name : names) {
         if (is_skipped_namespace(name.name)) continue;
         const auto op = dispatcher.findOp(name);
         if (!op || !op->hasSchema() || !has_backend_kernel(*op)) continue;
@@ -216,9 +258,31 @@ std::size_t intercept_ops(Adapter& adapter) {
             name, DispatchKey::BackendSelect,
             c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(adapter, describe(*op))), {},
             nullptr, "mp-trace"));
+        ++count;
     }
+    return count;
+}
+
+// Libraries that the program loads, and ops that it defines in Python.
+void intercept_new_ops(Adapter& adapter) {
+    static std::mutex one_at_a_time;
+    try {
+        const std::lock_guard lock(one_at_a_time);
+        intercept(adapter, NewOps::take());
+    } catch (const std::exception& e) {
+        adapter.faults.internal("the interception of new ops", e.what());
+    }
+}
+
+}  // namespace
+
+std::size_t intercept_ops(Adapter& adapter) {
+    // Handles undo their registration when they are destroyed. Ours never are.
+    static auto* const listening = new c10::RegistrationHandleRAII(
+        c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<NewOps>()));
+    (void)listening;
     observe_nodes(adapter);
-    return registrations->size();
+    return intercept(adapter, NewOps::take());
 }
 
 }  // namespace mp::twin

@@ -161,9 +161,9 @@ void Late::end_step(trace::StepRecord record, Ledger::Entries ops, const Write& 
     write_complete(false, write);
 }
 
-void Late::finish(const Write& write) {
+void Late::finish(const Write& write, bool wait) {
     const std::lock_guard lock(mutex_);
-    write_complete(true, write);
+    write_complete(wait, write);
 }
 
 void Late::write_complete(bool wait, const Write& write) {

@@ -91,8 +91,8 @@ public:
     // Every record that is complete goes to `write`, in order.
     using Write = std::function<void(trace::StepRecord&)>;
     void end_step(trace::StepRecord, Ledger::Entries, const Write& write);
-    // At the end of the program: waits.
-    void finish(const Write& write);
+    // At the end of the program. `wait`: for the figures that are missing; else their steps are lost.
+    void finish(const Write& write, bool wait);
 
 private:
     struct Step {

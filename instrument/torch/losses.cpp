@@ -32,6 +32,8 @@ void Losses::candidate(const at::Tensor& scalar) {
     else
         candidates_[next_candidate_] = weak(scalar);
     next_candidate_ = (next_candidate_ + 1) % kCandidates;
+    if (has_plain_memory(scalar))
+        last_ = Scalar{scalar.storage(), scalar.storage_offset(), scalar.scalar_type()};
 }
 
 void Losses::scaled(const at::Tensor& root, const at::Tensor& loss) {
@@ -64,12 +66,28 @@ at::Tensor Losses::loss_of(const at::Tensor& root) {
         if (auto input = scaled.loss.lock()) loss = at::Tensor(std::move(input));
     }
     scaled_.clear();
+    last_.reset();
     return declared_.defined() ? std::exchange(declared_, {}) : loss;
 }
 
 void Losses::record(const at::Tensor& root) {
     const TwinScope scope;
-    const at::Tensor loss = loss_of(root);
+    add(loss_of(root));
+}
+
+void Losses::record_last() {
+    const TwinScope scope;
+    std::optional<Scalar> last;
+    {
+        const std::lock_guard lock(mutex_);
+        last = std::exchange(last_, std::nullopt);
+    }
+    if (!last) return;
+    const auto options = at::TensorOptions().dtype(last->type).device(last->memory.device());
+    add(at::empty({0}, options).set_(last->memory, last->offset, {}, {}));
+}
+
+void Losses::add(const at::Tensor& loss) {
     trace::LossRecord record;
     record.dtype = dtype_of(loss.scalar_type());
     // A loss that was computed outside the dispatcher has no twin.
@@ -103,6 +121,7 @@ bool Losses::any() const {
 
 std::vector<trace::LossRecord> Losses::take() {
     const std::lock_guard lock(mutex_);
+    last_.reset();
     return std::exchange(records_, {});
 }
 

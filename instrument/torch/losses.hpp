@@ -14,7 +14,7 @@ namespace mp::twin {
 
 // Finds the losses of a step: the roots of its backward passes. A candidate is a scalar result that was made while
 // gradients were recorded; it is a root if its node is the first node of a backward. Safe from any thread. Tensors are
-// held weakly, except for a declared loss.
+// held weakly, except for a declared loss and the memory of the last candidate.
 class Losses {
 public:
     Losses(const Control& control, ShadowMap& shadows, Late& late)
@@ -30,6 +30,9 @@ public:
     std::optional<at::Tensor> made_by(std::int64_t sequence);
     // Records the loss of a backward pass that starts at `root`.
     void record(const at::Tensor& root);
+    // The program ends: records the last candidate, if no backward pass has begun since it was made. A program that
+    // checks its loss and leaves has no other loss in its last step.
+    void record_last();
 
     bool any() const;
     // Returns the losses of the step and clears them.
@@ -41,7 +44,15 @@ private:
         Weak root, loss;
     };
 
+    // The memory of a scalar. Its tensor would keep the graph of its forward alive.
+    struct Scalar {
+        c10::Storage memory;
+        std::int64_t offset = 0;
+        at::ScalarType type = at::kFloat;
+    };
+
     at::Tensor loss_of(const at::Tensor& root);
+    void add(const at::Tensor& loss);
 
     const Control& control_;
     ShadowMap& shadows_;
@@ -50,6 +61,7 @@ private:
     std::vector<Weak> candidates_;
     std::size_t next_candidate_ = 0;  // the index to replace next
     std::vector<Scaled> scaled_;
+    std::optional<Scalar> last_;  // candidate since the last backward
     at::Tensor declared_;
     std::vector<trace::LossRecord> records_;
 };

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "instrument/torch/call_path.hpp"
+#include "instrument/torch/python_frame.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -208,7 +210,9 @@ Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const 
     return verdict;
 }
 
-void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, const Verdict& verdict) {
+void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, const Verdict& verdict,
+                 std::string source = {}) {
+    if (verdict.origin && r.origins == 0 && !source.empty()) r.source = std::move(source);
     put_stats(r, o.stats);
     if (o.exponents) r.exponents.add(0, o.exponents->bins);
     if (o.has_twin) put_total(r, o.cum);
@@ -216,6 +220,12 @@ void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, co
     r.input_error = std::max(r.input_error, verdict.input_error);
     r.amplification = std::max(r.amplification, verdict.amplification);
     if (verdict.origin) put_origin(r, ordinal, *verdict.origin);
+}
+
+// The place of this call: a layer, or the program outside of layers, may run an op at several places.
+std::string source_of_origin(const Site& site, const Verdict& verdict) {
+    if (!verdict.origin || site.phase == Phase::backward) return {};
+    return site.address ? source_of_call(site.address) : innermost_user_frame();
 }
 
 bool measures_exponents(const Ledger& ledger, const at::Tensor& t) {
@@ -336,8 +346,10 @@ void measure_result(Parts& parts, const Site& site, const OpInfo& op, const Call
     const Verdict verdict = judge(
         op, o, call.target_was_finite, [&] { return inputs_of(op, call.real); },
         [&] { return input_error(call); });
-    parts.ledger.add(site, op, m.real.scalar_type(),
-                     [&](trace::OpRecord& r) { put_outcome(r, site.ordinal, o, verdict); });
+    std::string source = source_of_origin(site, verdict);
+    parts.ledger.add(site, op, m.real.scalar_type(), [&](trace::OpRecord& r) {
+        put_outcome(r, site.ordinal, o, verdict, std::move(source));
+    });
 }
 
 void glance_at_result(Parts& parts, const Site& site, const OpInfo& op, const Call& call,
@@ -390,8 +402,10 @@ void watch_results(Parts& parts, const Site& site, const OpInfo& op, const std::
         if (t.numel() == 0 || !view_for_kernels(t, view) || !cpu::statistics(view, stats)) return;
         const Verdict verdict =
             judge_watched(op, stats, target_was_finite, [&] { return inputs_of(op, arguments); });
+        std::string source = source_of_origin(site, verdict);
         parts.ledger.add(site, op, t.scalar_type(), [&](trace::OpRecord& r) {
-            put_outcome(r, site.ordinal, {stats, {}, {}, {}, false, false, nullptr}, verdict);
+            put_outcome(r, site.ordinal, {stats, {}, {}, {}, false, false, nullptr}, verdict,
+                        std::move(source));
         });
     };
     for (std::size_t i = 0; i < results; ++i) for_each_tensor(stack[stack.size() - results + i], watch);

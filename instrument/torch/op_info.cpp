@@ -28,12 +28,21 @@ bool decides_shape(std::string_view base, std::string_view argument) {
                : in({"masked_select", "masked_scatter"}, base) && argument == "mask";
 }
 
+// Libraries whose ops compute their results from their arguments alone, in any float dtype. What an op of another
+// library does besides (communicate, count, require 16 bits) is not known, so the twin must not run it again.
+bool runs_twice(std::string_view space) {
+    return in({"aten", "quantized", "_quantized", "onednn", "mkldnn", "mkldnn_prepacked", "mkl", "prepacked",
+               "sparse", "quantization", "torchvision", "torchaudio", "mp"},
+              space);
+}
+
 Rule rule_of(const c10::OperatorHandle& op, std::string_view space, std::string_view base, Traits traits) {
     if (space == "c10d") {
         if (in({"barrier", "monitored_barrier"}, base)) return Rule::no_shadow;
         if (in({"send", "recv", "recv_any_source"}, base)) return Rule::not_observed;
         return rule_disabled("collective") ? Rule::generic : Rule::collective;
     }
+    if (!runs_twice(space)) return Rule::foreign;
     if (traits.has(Trait::samples)) return rule_disabled("random") ? Rule::generic : Rule::sampler;
     if (base == "native_dropout") return rule_disabled("dropout") ? Rule::generic : Rule::dropout;
     if (base == "_amp_foreach_non_finite_check_and_unscale")

@@ -22,6 +22,7 @@ enum class Rule : std::uint8_t {
     no_shadow,     // a result without a meaningful twin (nonzero, unique): real values
     collective,    // c10d: the same collective on the shadows, first
     not_observed,  // send, recv: counted
+    foreign,       // of another library: runs once, and the ops that it is made of are observed
     leak,          // a value leaves as a number: real, and compared
 };
 

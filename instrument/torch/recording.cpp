@@ -3,8 +3,10 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -85,6 +87,13 @@ bool Recording::open() {
     owned_->process(describe_process(control_));
     recorder_.store(owned_.get(), std::memory_order_release);
     return true;
+}
+
+bool Recording::is_first() const {
+    std::error_code error;
+    const std::filesystem::directory_iterator files(control_.options().run_dir, error);
+    return std::none_of(begin(files), end(files),
+                        [](const auto& file) { return file.path().extension() == ".mpt"; });
 }
 
 void Recording::step(const trace::StepRecord& record) {

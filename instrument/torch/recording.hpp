@@ -24,6 +24,8 @@ public:
     // Does nothing while there is no file.
     void step(const trace::StepRecord&);
     void note(const trace::NoteRecord&);
+    // Whether no process has recorded into the run directory yet.
+    bool is_first() const;
     // Where the file is: the run directory, or that of this job below it.
     const std::string& directory() const noexcept { return directory_; }
     std::int64_t steps() const noexcept { return steps_; }

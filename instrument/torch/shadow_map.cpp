@@ -124,6 +124,7 @@ ShadowMap::Shadow& ShadowMap::make(const at::Tensor& real) {
 void ShadowMap::lose(Shadow& shadow) {
     shadow.memory = c10::Storage();
     shadow.view.reset();
+    shadow.found_stale = false;
 }
 
 at::Tensor ShadowMap::flat(const Shadow& shadow) {
@@ -192,9 +193,10 @@ ShadowMap::Lookup ShadowMap::look_up(const at::Tensor& real) {
     if (!shadow) return {};
     if (shadow->maker) return look_up_integers(*shadow, real);
     const OpInfo* const decider = shadow->offer ? settle(*shadow) : nullptr;
-    if (!shadow->memory) return {{}, shadow->left ? Found::stale : Found::lost};
+    if (!shadow->memory) return {{}, shadow->left || shadow->found_stale ? Found::stale : Found::lost};
     if (shadow->left || stale(*shadow, real)) {
         lose(*shadow);
+        shadow->found_stale = true;
         return {{}, Found::stale};
     }
     const at::ScalarType type = real.scalar_type();

@@ -113,6 +113,7 @@ private:
         std::uint64_t fingerprint = 0;
         bool fingerprint_known = false;
         bool left = false;                   // the storage changes unseen
+        bool found_stale = false;            // why it is lost: a look-up saw that it has changed unseen
         std::uint64_t writes = 0;            // that were seen
         std::optional<WeakTensor> source{};  // of a cast
         std::uint64_t source_writes = 0;     // to its storage before the cast was made

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "instrument/torch/call_path.hpp"
+#include "instrument/torch/python_frame.hpp"
 #include "instrument/torch/thread_state.hpp"
 
 namespace mp::twin {
@@ -100,7 +101,8 @@ std::string walk_to_user_frame(const Python& api) {
     return place;
 }
 
-// Empty without Python on this thread, or at its end.
+}  // namespace
+
 std::string innermost_user_frame() {
     const Python& api = python();
     if (!api.found || !api.this_thread() || (api.finalizing && api.finalizing())) return "";
@@ -110,8 +112,6 @@ std::string innermost_user_frame() {
     api.gil_release(state);
     return place;
 }
-
-}  // namespace
 
 std::string Sources::of(const Site& site, const OpInfo& op) {
     const Key key(site.layer, &op, site.phase);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "instrument/torch/memory_notes.hpp"
@@ -62,19 +63,52 @@ void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double 
     end_step_locked(0, skipped, scale);
 }
 
-void StepClock::finish() {
+void StepClock::finish(bool wait) {
     const std::lock_guard lock(mutex_);
-    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); });
-    // Checkpoints after the last step, in a record of no optimizer.
+    put_unfinished();
+    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, wait);
+}
+
+// The step that did not end belongs to no optimizer.
+void StepClock::put_unfinished() {
     trace::StepRecord rest;
-    rest.places = tensors_.take_checkpoints();
-    if (rest.places.empty()) return;
-    rest.step = Step{std::max<std::int64_t>(parts_.now.number - 1, 0)};
+    rest.step = Step{parts_.now.number};
     rest.optimizer = trace::kNoOptimizer;
+    rest.sampled = parts_.ledger.sampled();
+    parts_.losses.record_last();
+    rest.losses = parts_.losses.take();
+    rest.places = tensors_.take_checkpoints();
+    if (parts_.now.backward_ran) rest.tensors = tensors_.lost_gradients();
+    parts_.coverage.take(rest);
+    parts_.late.end_step(std::move(rest), parts_.ledger.take(),
+                         [this](trace::StepRecord& complete) { write(complete); });
+}
+
+// Of a program without steps everything is kept. After the last step of a training only what is not finite is: a loss
+// check that ends the program comes there, but so do evaluations and exports, which are not the training.
+void StepClock::write_unfinished(trace::StepRecord& rest) {
+    if (parts_.recording.steps() > 0) {
+        std::erase_if(rest.ops, [](const trace::OpRecord& op) { return op.origins == 0; });
+        rest.coverage = {};
+        rest.dtypes.clear();
+    }
+    const auto is_lost = [](const trace::LossRecord& l) { return !std::isfinite(l.real); };
+    const bool lost = !rest.ops.empty() || !rest.tensors.empty() || std::ranges::any_of(rest.losses, is_lost);
+    if (!lost && rest.places.empty()) return;
+    if (!lost)
+        rest.step = Step{std::max<std::int64_t>(parts_.now.number - 1, 0)};  // checkpoints of the last step
+    // In watch mode a forward without gradients is not told from other ops.
+    const auto is_of_a_model = [](const trace::OpRecord& op) {
+        return op.phase == Phase::forward || (op.origins > 0 && is_low_precision(op.dtype));
+    };
+    const bool model_ran = std::ranges::any_of(rest.ops, is_of_a_model);
+    // A process without a step has a file if a model ran in it, and if it is not the helper of processes that train.
+    if (!parts_.recording.is_open() && !(model_ran && parts_.recording.is_first())) return;
     parts_.recording.step(rest);
 }
 
 void StepClock::write(trace::StepRecord& step) {
+    if (step.optimizer == trace::kNoOptimizer) return write_unfinished(step);
     tensors_.put_places(step);
     parts_.recording.step(step);
 }

@@ -21,8 +21,9 @@ public:
     void after_step(std::int64_t optimizer, bool skipped, double scale);
     // A step without optimizer hooks ends.
     void end_step(StepTensors::Gradients, bool skipped, double scale);
-    // The program ends: writes the steps whose figures were not there yet.
-    void finish();
+    // The program ends: writes the steps whose figures were not there yet (`wait`: waits for them), and what was seen of
+    // the step that did not end.
+    void finish(bool wait);
     // A backward pass starts at `root`.
     void begin_backward(const at::Tensor& root);
 
@@ -31,6 +32,8 @@ public:
 private:
     void begin_step();
     void write(trace::StepRecord& complete);
+    void put_unfinished();
+    void write_unfinished(trace::StepRecord& rest);
     void end_step_locked(std::int64_t optimizer, bool skipped, double scale);
 
     Parts& parts_;

@@ -49,6 +49,14 @@ void StepTensors::measure_gradients(Gradients which) {
                                            trace::TensorKind::gradient, false);
 }
 
+std::vector<trace::TensorRecord> StepTensors::lost_gradients() {
+    if (!gradients_.empty()) return {};
+    auto all =
+        parts_.parameters.measure(has_twin() ? shadows() : nullptr, trace::TensorKind::gradient, false);
+    std::erase_if(all, [](const trace::TensorRecord& g) { return g.nonfinite_real == 0; });
+    return all;
+}
+
 // Parameters in every step, their state and buffers in sampled ones.
 void StepTensors::end_step(trace::StepRecord& step) {
     using Kind = trace::TensorKind;

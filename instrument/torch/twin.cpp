@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "instrument/torch/sample.hpp"
@@ -115,6 +116,8 @@ void Twin::follow(Call& call) {
             return collective(call);
         case Rule::not_observed:
             return not_observed(call);
+        case Rule::foreign:
+            return foreign(call);
         case Rule::leak:
             return leak(call);
     }
@@ -373,12 +376,31 @@ void Twin::generic(Call& call) {
 }
 
 // The twin uses the same sample: the program's value, widened.
+namespace {
+
+// Whether a run in fp32 would have drawn other numbers. PyTorch's CPU kernels take as many random bits as the format
+// holds (at::uniform_real_distribution), and every format rounds what it draws. Whole numbers (bernoulli) are the same
+// in every format. On a device the numbers are not waited for.
+bool depend_on_format(const at::Tensor& t) {
+    constexpr std::int64_t kMost = 64;
+    if (!is_low_precision(t.scalar_type()) || !t.device().is_cpu() || t.numel() == 0) return false;
+    const at::Tensor first = t.detach().reshape({-1}).narrow(0, 0, std::min(t.numel(), kMost)).to(at::kFloat);
+    const float* const values = first.data_ptr<float>();
+    return std::any_of(values, values + first.numel(), [](float v) { return v != std::floor(v); });
+}
+
+}  // namespace
+
 void Twin::sampler(Call& call) {
     run_real(call);
     if (parts_.control.local()) return;
     const TwinScope scope;
+    const Phase phase = thread_state().site.phase;
+    const bool in_model = phase == Phase::forward || phase == Phase::backward;  // not an initialisation
     const auto take_over = [&](const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t)) return;
+        if (in_model && depend_on_format(t))
+            parts_.coverage.drawn(call.info.name, name_of(dtype_of(t.scalar_type())));
         const ShadowMap::Lookup found = parts_.shadows.find(t);
         if (found.shadow.defined())
             found.shadow.copy_(t);
@@ -411,6 +433,23 @@ void Twin::not_observed(Call& call) {
                     parts_.shadows.lose(t);
             });
     parts_.coverage.unshadowed(call.info.name, "point-to-point messages are not followed", bytes);
+}
+
+// An op in Python, or one that calls torch's, was followed through the ops that it is made of. What other code computed
+// has no shadow, or one that no longer fits.
+void Twin::foreign(Call& call) {
+    call.state = Call::Real::running;
+    call.op.redispatchBoxed(call.below, call.stack);
+    call.state = Call::Real::done;
+    if (call.local) return;
+    const TwinScope scope;
+    std::uint64_t bytes = 0;
+    for_each_result(call, [&](const at::Tensor& t) {
+        if (!has_plain_memory(t) || !carries_floats(t) || parts_.shadows.find(t).shadow.defined()) return;
+        parts_.shadows.lose(t);
+        bytes += bytes_of(t);
+    });
+    if (bytes > 0) parts_.coverage.outside(call.info.name + ": computed by another library", bytes);
 }
 
 }  // namespace mp::twin

@@ -50,6 +50,7 @@ private:
     void leak(Call&);
     void collective(Call&);
     void not_observed(Call&);
+    void foreign(Call&);
 
     struct Reduction;
     std::shared_ptr<Reduction> begin_reduction(const Call&);

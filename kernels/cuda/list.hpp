@@ -42,6 +42,7 @@ struct ListHead {
 
 inline constexpr int kSmallList = 4096;  // bytes of kernel arguments
 inline constexpr int kLargeList = 32764;
+inline constexpr int kLongArguments = 12010;  // CUDA 12.1, the first that takes kLargeList
 
 // Entries grow from the front of `room`, axes from its end; entry i's axes start at index axes_of(i).
 template <int Tensors, int Bytes>

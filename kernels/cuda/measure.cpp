@@ -265,26 +265,6 @@ struct Launcher {
     }
 };
 
-const char* name_of(Status status) noexcept {
-    switch (status) {
-        case Status::ok:
-            return "ok";
-        case Status::no_kernels:
-            return "no kernels";
-        case Status::no_driver:
-            return "no driver";
-        case Status::no_context:
-            return "no context";
-        case Status::refused:
-            return "refused by the driver";
-        case Status::unsupported:
-            return "unsupported tensor";
-        case Status::capturing:
-            return "stream is capturing";
-    }
-    return "unknown";
-}
-
 bool has_kernels() noexcept { return has_image(); }
 
 Outcome Scratch::make(Stream stream) noexcept {
@@ -339,7 +319,6 @@ Outcome Measure::load() noexcept {
         return {Status::refused, code};
     }
     for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
-    constexpr int kLongArguments = 12010;  // CUDA 12.1: 32,764 bytes of arguments
     large_ = version >= kLongArguments;
     module_ = module;
     return {};

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/measure.hpp"
+#include "kernels/cuda/outcome.hpp"
 #include "kernels/cuda/results.hpp"
 
 // The measuring kernels on an NVIDIA GPU: lists of tensors in one launch, on a stream of the program. Counts, extremes
@@ -17,25 +18,6 @@ struct CUfunc_st;
 namespace mp::cuda {
 
 using Stream = CUstream_st*;  // a CUstream, which is what a cudaStream_t is too
-
-enum class Status : std::uint8_t {
-    ok,
-    no_kernels,   // built without nvcc
-    no_driver,    // no libcuda.so.1, or one that is too old
-    no_context,   // the calling thread has no current CUDA context
-    refused,      // the driver refused; Outcome::code is its CUresult
-    unsupported,  // a dtype, a number of dimensions, or sizes that differ; nothing was launched
-    capturing,    // the stream records a CUDA graph; nothing was launched
-};
-
-struct Outcome {
-    Status status = Status::ok;
-    int code = 0;  // CUresult where `refused`
-
-    explicit operator bool() const { return status == Status::ok; }
-};
-
-const char* name_of(Status) noexcept;
 
 // Whether this build has the kernels.
 bool has_kernels() noexcept;

@@ -27,6 +27,7 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     m.wall_ns = std::max(m.wall_ns, o.wall_ns);
     m.backwards = std::max(m.backwards, o.backwards);
     m.sampled = m.sampled || o.sampled;
+    m.lost_gradients += o.lost_gradients;
     merge_fields(m.coverage, o.coverage);
     if (o.has_loss_scale && (!m.has_loss_scale || scale_order(other.scale_rank, o.loss_scale) <
                                                       scale_order(into.scale_rank, m.loss_scale))) {
@@ -40,6 +41,16 @@ void Partial::merge_step(StepState& into, const StepState& other) {
     into.gradient_twin.add(other.gradient_twin);
     into.losses += other.losses;
     into.twins += other.twins;
+}
+
+// Of the last attempt, and of the rank that came farthest.
+void Partial::add_unfinished(const StepState& other) {
+    const auto order = [](const StepState& s) { return std::tuple(s.restart, s.summary.step); };
+    if (!unfinished_ || order(*unfinished_) < order(other)) {
+        unfinished_ = other;
+    } else if (order(*unfinished_) == order(other)) {
+        merge_step(*unfinished_, other);
+    }
 }
 
 void Partial::note_gradient(SkipState& skip, const SkipFacts::Gradient& g) {
@@ -72,6 +83,8 @@ void Partial::merge_skip(const SkipState& other) {
         f.forward_origins += o.forward_origins;
         f.backward_origins += o.backward_origins;
         f.reductions_made_nonfinite += o.reductions_made_nonfinite;
+        f.finite_reductions += o.finite_reductions;
+        f.lost_reductions += o.lost_reductions;
         if (f.reduction_op.empty() || (!o.reduction_op.empty() && o.reduction_op < f.reduction_op))
             f.reduction_op = o.reduction_op;
         f.loss_finite = f.loss_finite && o.loss_finite;
@@ -92,6 +105,7 @@ void Partial::merge(const Partial& other) {
     }
     std::erase_if(steps_, [this](const auto& entry) { return entry.first % steps_every_ != 0; });
     thin();
+    if (other.unfinished_) add_unfinished(*other.unfinished_);
     for (const auto& [step, skip] : other.skips_) merge_skip(skip);
     for (const auto& [key, from] : other.collectives_) {
         const auto [at, fresh] = collectives_.try_emplace(key, from);

@@ -111,6 +111,7 @@ void Partial::put_steps(RunModel& m) const {
         m.steps[i].ranks = of_recorded.next(i);
         m.steps[i].skipped = of_skipped.next(i);
     }
+    if (unfinished_) m.unfinished = summary_of(*unfinished_);
     m.steps_every = steps_every_;
     m.step_count = size_of(recorded);
     m.skipped_steps = size_of(skipped);

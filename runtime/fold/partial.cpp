@@ -91,6 +91,8 @@ void Partial::step(const StepRows& rows, const OpColumns* ops, const NameList& l
     coverage_.add(s.coverage, s.step == first_step_);
     if (tables_) tables_->step(rows, list);
     if (s.optimizer == 0 && s.step.known()) add_step(rows, ops, list);
+    if (s.optimizer == kNoOptimizer && (ops || !s.losses.empty() || !s.tensors.empty()))
+        add_unfinished(state_of(s));
     if (ops) ops_.add(*ops, names_, list, rank_);
     if (ops) add_exponents(*ops, list);
     for (std::size_t i = 0; i < s.tensors.size(); ++i)
@@ -112,7 +114,10 @@ Partial::StepState Partial::state_of(const StepRecord& s) const {
     m.loss_scale = s.loss_scale;
     state.scale_rank = rank_;
     for (const TensorRecord& t : s.tensors) {
-        if (t.kind != TensorKind::gradient || t.compared == 0) continue;
+        if (t.kind != TensorKind::gradient) continue;
+        if (s.optimizer == kNoOptimizer && t.nonfinite_real > 0)
+            m.lost_gradients += t.compared > 0 ? t.nonfinite_twin : t.nonfinite_real;
+        if (t.compared == 0) continue;
         state.gradient_error.add(t.error_squares);
         state.gradient_twin.add(t.twin_squares);
     }
@@ -175,7 +180,9 @@ void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameLis
                              t.twin_amax, t.nonfinite_twin});
     }
     for (const CollectiveRecord& c : s.collectives) {
-        if (c.made_nonfinite == 0) continue;
+        f.finite_reductions += c.finite_inputs;
+        f.lost_reductions += c.lost_inputs;
+        if (c.made_nonfinite == 0 && c.finite_inputs == 0) continue;
         f.reductions_made_nonfinite += c.made_nonfinite;
         if (f.reduction_op.empty() || c.op < f.reduction_op) f.reduction_op = c.op;
     }

@@ -75,6 +75,7 @@ private:
     using ExponentsKey = std::tuple<std::string, Phase, DType>;
 
     void add_step(const StepRows&, const OpColumns*, const NameList&);
+    void add_unfinished(const StepState&);
     void add_skip(const StepRows&, const OpColumns*, const NameList&);
     void add(const CollectiveRecord&, Step);
     void add_places(const StepRows&, const NameList&);
@@ -98,6 +99,7 @@ private:
     TensorTable tensors_;
     std::map<std::int64_t, StepState> steps_;
     std::int64_t steps_every_ = 1;
+    std::optional<StepState> unfinished_;
     std::map<std::int64_t, SkipState> skips_;
     std::map<std::tuple<std::string, std::string, DType, std::string>, CollectiveState> collectives_;
     std::map<PlaceKey, PlaceTotal> places_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct StepSummary {
     double gradient_error = -1;
     std::int64_t wall_ns = 0;  // the slowest rank
     bool sampled = false;
+    std::uint64_t lost_gradients =
+        0;              // of a step that did not end: elements, also in the twin where there is one
     Coverage coverage;  // summed
 };
 
@@ -114,6 +117,7 @@ struct SkipFacts {
     };
     std::vector<Gradient> gradients;
     std::uint64_t reductions_made_nonfinite = 0;
+    std::uint64_t finite_reductions = 0, lost_reductions = 0;  // of fp16 inputs, without a twin
     std::string reduction_op;
     bool twin_loss_finite = true, loss_finite = true;
     // Rows of ops of that phase that made a non-finite value, over ranks. Backward ones alone, under a loss scale:
@@ -166,6 +170,8 @@ struct RunModel {
     std::vector<StepSummary> steps;  // by step; of the first optimizer. Long runs: see steps_every
     std::int64_t steps_every = 1;    // n: `steps` holds every n-th, and every skipped one
     std::int64_t step_count = 0;     // distinct steps recorded
+    std::optional<StepSummary>
+        unfinished;  // what was seen after the last step, on the rank that came farthest
     std::int64_t skipped_steps = 0;
     std::int64_t column_steps = 1;   // steps in one column of the map
     std::vector<LayerSteps> map;     // by phase, then order

@@ -115,7 +115,7 @@ std::vector<Rung> ladder_of(const RunModel& model) {
 FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVerdict>& skips) {
     const OpSum* first = nullptr;
     auto key = [&](const OpSum& s) {
-        return std::tuple(left_to_the_skips(s, skips), s.first_origin.step, s.at_origin.first_origin);
+        return std::tuple(left_to_the_skips(s, skips, model), s.first_origin.step, s.at_origin.first_origin);
     };
     for (const OpSum& sum : model.ops) {
         if (!sum.first_origin.step.known() || is_harmless(sum, model)) continue;
@@ -127,7 +127,7 @@ FirstOverflow first_overflow_of(const RunModel& model, const std::vector<SkipVer
     out.found = true;
     out.layer = first->total.layer;
     out.op = first->total.op;
-    out.source = first->total.source;
+    out.source = op.source.empty() ? first->total.source : op.source;
     out.phase = first->total.phase;
     out.dtype = first->total.dtype;
     out.rank = first->first_origin.rank;
@@ -165,6 +165,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_range(c);
     judge_updates(c);
     judge_scalars(c);
+    judge_state(c);
     judge_reductions(c);
     judge_copies(c);
     judge_departure(c);

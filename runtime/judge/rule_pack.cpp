@@ -17,6 +17,8 @@ constexpr RuleInfo kRules[] = {
     {"MPT023", "kernel-error", "a kernel of this torch introduces more error than its roundings cost",
      Needs::local},
     {"MPT024", "loss-departure", "the loss departs from its fp32 twin", Needs::twin},
+    {"MPT025", "flushed-state", "an optimizer's state loses its small values, and its updates are wrong",
+     Needs::twin},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},

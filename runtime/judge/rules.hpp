@@ -32,7 +32,7 @@ std::string step_list(const std::vector<Step>&);
 // and it was gone when the model ran.
 bool is_harmless(const OpSum&, const RunModel&);
 // Whether the op made its non-finite value in the scaled part of a skipped step. The rules of skips judge it then.
-bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&);
+bool left_to_the_skips(const OpSum&, const std::vector<SkipVerdict>&, const RunModel&);
 
 LossAgreement agreement_of(const RunModel&, const Limits&);
 // Whether no matrix product follows in forward: the op belongs to the criterion, or to the end of the model.
@@ -51,6 +51,7 @@ void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
+void judge_state(Case&);       // MPT025
 void judge_reductions(Case&);  // MPT050, MPT051
 void judge_copies(Case&);      // MPT061
 void judge_coverage(Case&);    // inconclusive, not_run

@@ -166,6 +166,11 @@ bool near_the_loss(const OpRecord& op, const RunModel& m) {
 
 LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     LossAgreement out;
+    if (m.unfinished && m.unfinished->has_loss && m.unfinished->has_twin &&
+        lost_as(*m.unfinished) != Answer::agrees) {
+        out.answer = lost_as(*m.unfinished);
+        return out;
+    }
     // A skipped step may be the one that lost the loss.
     const auto last = std::ranges::find_if(m.steps.rbegin(), m.steps.rend(),
                                            [](const StepSummary& s) { return s.has_loss && s.has_twin; });

@@ -25,6 +25,29 @@ bool lost_in_both(const StepSummary& s) {
     return s.has_loss && s.has_twin && !std::isfinite(s.loss) && !std::isfinite(s.twin_loss);
 }
 
+// What a program did after its last step may be an evaluation or an export. It may also be a step that the program left
+// because its loss was not finite.
+bool is_unfinished(Step step, const RunModel& m) {
+    return m.unfinished && step == m.unfinished->step &&
+           std::ranges::find(m.steps, step, &StepSummary::step) == m.steps.end();
+}
+
+bool lost_its_loss(const std::optional<StepSummary>& s) {
+    return s && s->has_loss && !std::isfinite(s->loss);
+}
+
+bool ended_by_an_error(const RunModel& m) {
+    return std::ranges::any_of(
+        m.ranks, [](const RankFacts& r) { return !r.ended_by.empty() && r.ended_by != "KeyboardInterrupt"; });
+}
+
+// Whether the step that did not end was left because of values that are not finite.
+bool is_left(const RunModel& m) {
+    const StepSummary& s = *m.unfinished;
+    if (lost_its_loss(s)) return !s.has_twin || !std::isfinite(s.twin_loss);
+    return s.lost_gradients > 0 || (!s.has_loss && ended_by_an_error(m));
+}
+
 enum class Shared : std::uint8_t { no, harmless, lost };
 
 std::uint64_t nonfinite_of(const OpRecord& op) { return op.nan + op.pos_inf + op.neg_inf; }
@@ -33,6 +56,9 @@ std::uint64_t nonfinite_of(const OpRecord& op) { return op.nan + op.pos_inf + op
 // Unused padding may be NaN and the logarithm of a mask is -inf, so a shared value alone is harmless. If the step was
 // not kept, the value is judged as not shared.
 Shared share_of(const OpSum& sum, const RunModel& m) {
+    if (is_unfinished(sum.first_origin.step, m) && sum.at_origin.nonfinite_real == 0 &&
+        (has_twin(m) || !is_low_precision(sum.total.dtype)))
+        return is_left(m) ? Shared::lost : Shared::harmless;
     if (!has_twin(m) || nonfinite_of(sum.at_origin) == 0 || sum.at_origin.nonfinite_real > 0)
         return Shared::no;
     const auto at = std::ranges::find(m.steps, sum.first_origin.step, &StepSummary::step);
@@ -40,7 +66,9 @@ Shared share_of(const OpSum& sum, const RunModel& m) {
     if (lost_in_both(*at)) return Shared::lost;
     const auto next = at + 1;
     if (next != m.steps.end() && lost_in_both(*next)) return Shared::lost;
-    return sum.at_origin.compared > 0 ? Shared::harmless : Shared::no;
+    if (next == m.steps.end() && m.unfinished && lost_in_both(*m.unfinished)) return Shared::lost;
+    // Where no element is finite in both, nothing was compared; a twin of 16 bits may also be missing.
+    return sum.at_origin.compared > 0 || !is_low_precision(sum.total.dtype) ? Shared::harmless : Shared::no;
 }
 
 std::string what_of(const OpRecord& op) {
@@ -74,16 +102,26 @@ bool before_the_model(const OpSum& sum, const RunModel& m) {
            std::isfinite(m.steps.front().loss);
 }
 
-Finding shared_nan(const OpSum& sum) {
+std::string what_is_lost(const OpSum& sum, const RunModel& m) {
+    if (!is_unfinished(sum.first_origin.step, m)) return ", and the loss is lost";
+    const std::string what = lost_its_loss(m.unfinished)        ? ", and the loss is lost"
+                             : m.unfinished->lost_gradients > 0 ? ", and gradients are lost"
+                                                                : "";
+    return what + " in the step that did not end";
+}
+
+Finding shared_nan(const OpSum& sum, const RunModel& m) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     const OpRecord& op = sum.at_origin;
     f.rank = sum.first_origin.rank;
     f.step = sum.first_origin.step;
+    if (!sum.at_origin.source.empty()) f.source = sum.at_origin.source;
     f.message = (sum.total.layer.empty() ? "" : shown(sum.total.layer) + " ") +
                 shown(base_name(sum.total.op)) + " gave " + what_of(op) + " of " +
                 figure(static_cast<double>(op.elements)) + " in " + std::string(name_of(sum.total.dtype)) +
-                (op.nan > 0 ? " out of inputs without one" : " out of finite inputs") +
-                ", and the loss is lost; also in fp32: the twin has it too, so precision is not the cause";
+                (op.nan > 0 ? " out of inputs without one" : " out of finite inputs") + what_is_lost(sum, m) +
+                (has_twin(m) ? "; also in fp32: the twin has it too" : "") +
+                ", so precision is not the cause";
     f.advice = guard_for(sum) + "; look at the data of step " + std::to_string(f.step.value);
     f.value = static_cast<double>(nonfinite_of(op));
     f.importance = importance::kSharedNan();
@@ -125,6 +163,7 @@ Finding overflow_of(const OpSum& sum, std::size_t order) {
     Finding f = finding_at("MPT001", Severity::error, sum.total);
     f.rank = sum.first_origin.rank;
     f.step = sum.first_origin.step;
+    if (!sum.at_origin.source.empty()) f.source = sum.at_origin.source;
     f.message = what_happened(sum);
     f.advice = what_to_do(sum);
     f.value = sum.at_origin.twin_amax;
@@ -166,10 +205,12 @@ bool judge_lost_weights(Case& c) {
 
 // Reports losses that end as NaN in run and twin. The run is lost, but not because of precision.
 void judge_lost_loss(Case& c) {
-    constexpr std::size_t kLast = 3;
-    const auto& steps = c.model.steps;
-    if (steps.size() < kLast) return;
-    for (std::size_t i = steps.size() - kLast; i < steps.size(); ++i) {
+    std::vector<StepSummary> steps = c.model.steps;
+    const bool left = lost_its_loss(c.model.unfinished);
+    if (left) steps.push_back(*c.model.unfinished);
+    const std::size_t last = left ? 1 : 3;
+    if (steps.size() < last) return;
+    for (std::size_t i = steps.size() - last; i < steps.size(); ++i) {
         if (!steps[i].has_loss || std::isfinite(steps[i].loss)) return;
         if (steps[i].has_twin && std::isfinite(steps[i].twin_loss)) return;
     }
@@ -179,7 +220,8 @@ void judge_lost_loss(Case& c) {
     Finding f = finding("MPT001", Severity::error);
     f.layer = "(loss)";
     f.step = steps[first].step;
-    f.message = "the loss is not finite from step " + std::to_string(f.step.value) + " to the end" +
+    f.message = "the loss is not finite from step " + std::to_string(f.step.value) +
+                (left ? ", in which the program ended" : " to the end") +
                 (twin ? ", in the fp32 twin too: precision is not the cause" : "");
     f.advice = twin ? "look at the data and at the learning rate"
                     : "find the first operation with --mode trajectory";
@@ -195,11 +237,15 @@ bool is_harmless(const OpSum& sum, const RunModel& model) {
     return share_of(sum, model) != Shared::no || before_the_model(sum, model);
 }
 
-bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips) {
+bool left_to_the_skips(const OpSum& sum, const std::vector<SkipVerdict>& skips, const RunModel& m) {
     const std::string& layer = sum.total.layer;
     const bool scaled = sum.total.phase == Phase::backward || layer == "(scaler)" || layer == "(clipping)" ||
                         layer == "(update)";
-    return scaled && std::ranges::find(skips, sum.first_origin.step, &SkipVerdict::step) != skips.end();
+    // Whether the scaler would have skipped the step that did not end is not known.
+    const bool open =
+        is_unfinished(sum.first_origin.step, m) && !m.steps.empty() && m.steps.back().has_loss_scale;
+    return scaled &&
+           (open || std::ranges::find(skips, sum.first_origin.step, &SkipVerdict::step) != skips.end());
 }
 
 namespace {
@@ -207,7 +253,8 @@ namespace {
 void judge_origins_and_losses(Case& c) {
     std::vector<const OpSum*> origins;
     for (const OpSum& sum : c.model.ops) {
-        if (sum.first_origin.step.known() && !left_to_the_skips(sum, c.out.skips)) origins.push_back(&sum);
+        if (sum.first_origin.step.known() && !left_to_the_skips(sum, c.out.skips, c.model))
+            origins.push_back(&sum);
     }
     std::ranges::sort(origins, {}, [](const OpSum* s) {
         return std::tuple(s->first_origin.step, s->at_origin.first_origin, s);
@@ -223,7 +270,7 @@ void judge_origins_and_losses(Case& c) {
         if (places.emplace(sum->total.layer, sum->total.phase).second)
             c.out.findings.push_back(overflow_of(*sum, places.size() - 1));
     }
-    if (lost) c.out.findings.push_back(shared_nan(*lost));
+    if (lost) c.out.findings.push_back(shared_nan(*lost, c.model));
     if (lost || !places.empty()) return;
     if (!judge_lost_weights(c)) judge_lost_loss(c);
 }

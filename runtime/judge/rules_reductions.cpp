@@ -157,11 +157,19 @@ void judge_outside(Case& c) {
         (compiled ? " (torch.compile): run with --eager to observe it" : " (custom kernels, numpy, ctypes)"));
 }
 
+// A model ran, and nothing was differentiated.
+bool is_inference(const RunModel& m) {
+    const auto ran = [&](Phase phase) {
+        return std::ranges::any_of(m.ops, [phase](const OpSum& s) { return s.total.phase == phase; });
+    };
+    return ran(Phase::forward) && !ran(Phase::backward);
+}
+
 void judge_observed(Case& c) {
     const RunModel& m = c.model;
     auto& out = c.out.inconclusive;
     if (m.ranks.empty()) out.push_back("no recording was found");
-    if (m.step_count == 0) out.push_back("no step was recorded");
+    if (m.step_count == 0 && !is_inference(m)) out.push_back("no step was recorded");
     if (!m.missing.empty()) {
         std::string list;
         for (std::size_t i = 0; i < m.missing.size() && i < 8; ++i)

@@ -146,10 +146,12 @@ void judge_reduction(const SkipFacts& facts, SkipVerdict& v) {
     const double fits = facts.loss_scale / std::exp2(std::ceil(std::log2(static_cast<double>(ranks))));
     v.op = facts.reduction_op;
     v.layer = v.parameter.substr(0, v.parameter.rfind('.') == std::string::npos ? 0 : v.parameter.rfind('.'));
-    std::string why = (facts.reduction_op.empty() ? std::string("a reduction") : shown(facts.reduction_op)) +
-                      summed(facts) + " made " +
-                      counted(facts.reductions_made_nonfinite, "non-finite value") +
-                      " from inputs that are finite on every rank";
+    std::string why =
+        (facts.reduction_op.empty() ? std::string("a reduction") : shown(facts.reduction_op)) +
+        summed(facts) + " made " +
+        (facts.reductions_made_nonfinite > 0 ? counted(facts.reductions_made_nonfinite, "non-finite value")
+                                             : std::string("non-finite values")) +
+        " from inputs that are finite on every rank";
     if (!facts.has_scale || !(fits >= 1) || !std::isfinite(fits))
         return settle(v, SkipCause::reduction_overflow, std::move(why));
     v.scale_helps = true;
@@ -158,8 +160,14 @@ void judge_reduction(const SkipFacts& facts, SkipVerdict& v) {
                " fits at scale " + figure(fits));
 }
 
+// Without a twin: every rank gave finite fp16 values to its reductions, and gradients came back that are not.
+bool seen_from_outside(const SkipFacts& facts) {
+    return facts.finite_reductions > 0 && facts.lost_reductions == 0 && facts.loss_finite && culprit(facts);
+}
+
 void judge_cause(const SkipFacts& facts, SkipVerdict& v) {
-    if (facts.reductions_made_nonfinite > 0 && (facts.origin.op.empty() || is_collective(facts.origin)))
+    const bool reduction = facts.reductions_made_nonfinite > 0 || seen_from_outside(facts);
+    if (reduction && (facts.origin.op.empty() || is_collective(facts.origin)))
         return judge_reduction(facts, v);
     if (!facts.origin.op.empty()) return judge_origin(facts, v);
     const SkipFacts::Gradient* g = culprit(facts);

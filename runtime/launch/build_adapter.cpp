@@ -198,6 +198,7 @@ Result<std::string> build_locked(const Torch& torch, const AdapterBuild& build) 
     // The stamp first: a library without a stamp counts as outdated and is only built once more.
     const std::string file = build.out + "/" + adapter_file(torch.id);
     replace_file(stamp_of(build.out, torch.id), fingerprint);
+    fs::rename(place + "/out/" + optimizer_file(torch.id), build.out + "/" + optimizer_file(torch.id), error);
     if (::rename(made.c_str(), file.c_str()) != 0)
         return Error{shell_word(file) + ": " + std::strerror(errno), ""};
     for (const std::string& old : {build.out + "/." + torch.id + ".failed", log_of(build.out, torch.id)})
@@ -235,8 +236,8 @@ std::string telling_lines(const std::string& output, std::size_t lines) {
 std::string fingerprint_of(const std::string& sources) {
     std::vector<std::string> files;
     std::error_code error;
-    for (const char* room :
-         {"instrument/torch", "runtime/trace", "kernels/base", "kernels/numerics", "kernels/cpu"}) {
+    for (const char* room : {"instrument/torch", "runtime/trace", "kernels/base", "kernels/numerics",
+                             "kernels/cpu", "kernels/torch"}) {
         for (fs::recursive_directory_iterator at(sources + "/" + room, error), end; !error && at != end;
              at.increment(error)) {
             if (at->is_regular_file(error)) files.push_back(at->path().string());

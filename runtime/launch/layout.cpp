@@ -60,6 +60,8 @@ std::string adapter_cache(const trace::Environment& environment) {
 
 std::string adapter_file(std::string_view id) { return "libmptrace_torch_" + std::string(id) + ".so"; }
 
+std::string optimizer_file(std::string_view id) { return "libmpoptim_" + std::string(id) + ".so"; }
+
 std::string find_adapter(const std::vector<std::string>& directories, std::string_view id) {
     for (const std::string& directory : directories) {
         const std::string path = directory + "/" + adapter_file(id);

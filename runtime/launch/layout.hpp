@@ -33,6 +33,8 @@ std::string adapter_cache(const trace::Environment&);
 
 // The file name that the preload looks for.
 std::string adapter_file(std::string_view id);
+// The library of mp_optim's ops, which is built with the adapter.
+std::string optimizer_file(std::string_view id);
 // The path in the first of `directories` that contains it; empty: none does.
 std::string find_adapter(const std::vector<std::string>& directories, std::string_view id);
 

@@ -191,6 +191,7 @@ Json coverage_part(const RunModel& model) {
             {"flips", c.flips},
             {"leaks", c.leaks},
             {"regrouped", c.regrouped},
+            {"drawn", c.drawn},
             {"worst_leak", rounded(c.worst_leak)}};
 }
 

@@ -182,10 +182,16 @@ std::string verdict_text(const RunModel& model, const Judgement& judgement) {
 bool is_about_a_kernel(const Finding& f) { return f.severity == Severity::note && f.rule == "MPT023"; }
 
 std::string loss_text(const RunModel& model, const Judgement& judgement) {
-    const auto last =
-        std::find_if(model.steps.rbegin(), model.steps.rend(), [](const auto& s) { return s.has_loss; });
-    if (last == model.steps.rend()) return {};
+    const StepSummary* last = nullptr;
+    for (const StepSummary& s : model.steps)
+        if (s.has_loss) last = &s;
+    // After the last step the loss may be that of an evaluation.
+    const bool left =
+        model.unfinished && model.unfinished->has_loss && !std::isfinite(model.unfinished->loss);
+    if (left) last = &*model.unfinished;
+    if (!last) return {};
     std::string out = "loss " + figure(last->loss);
+    if (left) out += " in step " + std::to_string(last->step.value) + ", which did not end";
     if (last->backwards > 1) out += " (sum of " + counted(last->backwards, "backward() call") + ")";
     // The twin starts anew at each value that was not observed, so its loss would be the run's own.
     if (model.coverage.outside > 0) return out;

@@ -99,6 +99,9 @@ struct CollectiveRecord {
     double error_squares = 0;
     double sum_squares = 0;
     std::uint64_t made_nonfinite = 0;  // results, where every rank's inputs were finite
+    // Without a twin: calls of an fp16 reduction whose inputs on this rank were finite, and whose inputs were not.
+    std::uint64_t finite_inputs = 0;
+    std::uint64_t lost_inputs = 0;
 };
 
 template <class V>
@@ -115,6 +118,8 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"error_squares", sum}.since(1), &R::error_squares);
     v(Field{"sum_squares", sum}.since(1), &R::sum_squares);
     v(Field{"made_nonfinite", sum}.since(1), &R::made_nonfinite);
+    v(Field{"finite_inputs", sum}.since(3), &R::finite_inputs);
+    v(Field{"lost_inputs", sum}.since(3), &R::lost_inputs);
 }
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
@@ -338,6 +343,7 @@ struct Coverage {
     std::uint64_t regrouped = 0;  // sums of gradients that the twin adds in another order than an fp32 run
     std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
     std::uint64_t outside = 0;    // values computed outside the dispatcher: compiled regions, custom kernels
+    std::uint64_t drawn = 0;  // draws of numbers in 16 bits: an fp32 run draws others, the twin has the run's
 };
 
 template <class V>
@@ -360,6 +366,7 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"regrouped", sum}.since(2), &R::regrouped);
     v(Field{"relaid", sum}.since(2), &R::relaid);
     v(Field{"outside", sum}.since(2), &R::outside);
+    v(Field{"drawn", sum}.since(3), &R::drawn);
 }
 
 // The optimizer of a record that belongs to no step: what was seen after the last one.

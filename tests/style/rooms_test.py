@@ -18,7 +18,7 @@ PICTURE = re.compile(r"^```rooms\n(.*?)^```", re.M | re.S)
 FENCED = [
     (re.compile(r"^(clang|llvm)/"), ("analyzer/clang",)),
     (re.compile(r"^tree_sitter/"), ("analyzer/python",)),
-    (re.compile(r"^(torch|ATen|c10)/"), ("instrument/torch",)),
+    (re.compile(r"^(torch|ATen|c10)/"), ("instrument/torch", "kernels/torch")),
     (re.compile(r"^cupti"), ("instrument/cupti",)),
     (re.compile(r"^nccl"), ("instrument/nccl",)),
     (re.compile(r"^(cuda|cublas|device_launch)"),

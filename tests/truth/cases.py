@@ -64,7 +64,7 @@ CASES = [
     amp("fp16-adamw", NEW), amp("fp16-foreach", NEW), amp("fp16-fused", NEW), amp("fp16-fused-noclip", NEW),
     amp("checkpoint"), amp("checkpoint-reentrant"), amp("fft"), amp("accumulate"), amp("sgd-fused", NEW),
     amp("sgd-nesterov"), amp("adam-amsgrad"), amp("rmsprop"), amp("adagrad"), amp("adamax"), amp("nadam"),
-    amp("pure-bf16"), amp("masters", roots="all"), amp("two-optimizers"), amp("ema-inference"),
+    amp("pure-bf16"), amp("masters", roots="all"), amp("fused-masters"), amp("two-optimizers"), amp("ema-inference"),
     amp("hooks"), amp("python-threads"), amp("flat-buffer"), amp("weight-norm"), amp("spectral-norm"),
     amp("torchscript"), amp("compile-disabled", NEW), amp("custom-op", NEW), amp("native-dropout"),
     amp("float8", NEW), amp("byte-view"), amp("autocast-outside"),

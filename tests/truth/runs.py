@@ -18,7 +18,7 @@ import own_group  # noqa: E402
 TIMEOUT = 300  # seconds a run; a shadow collective that hangs must not hang the suite
 SKIPPED = re.compile(r"^step (\d+) .* skipped$", re.M)
 COUNTERS = ("seeds_after_step_0", "external_after_step_0", "failed", "unshadowed", "flips", "leaks", "stale",
-            "regrouped", "relaid")
+            "regrouped", "relaid", "drawn")
 
 
 @dataclass

@@ -109,6 +109,8 @@ def main():
     options = parse()
     root = os.path.dirname(os.path.dirname(HERE))
     python, version = find_python(options, root)
+    # Where programs find mp_optim.
+    os.environ["MP_OPTIM"] = os.path.join(os.path.dirname(os.path.abspath(options.mp_trace)), "../lib/mp-trace/optim")
     setting = runs.Setting(root, os.path.abspath(options.mp_trace), options.torch, python,
                            os.path.abspath(options.sharded_gpt) if options.sharded_gpt else "", options.option)
     began = time.monotonic()

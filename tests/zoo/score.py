@@ -4,7 +4,7 @@ import os
 import tomllib
 
 # A difference of twin and fp32 run is explained where one of these counted something.
-EXPLAINING = ("flips", "stale", "unshadowed", "failed", "lost", "regrouped", "relaid")
+EXPLAINING = ("flips", "stale", "unshadowed", "failed", "lost", "regrouped", "relaid", "drawn")
 MARKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "marks.toml")
 
 

@@ -99,14 +99,16 @@ bool drop_prefix(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-// jnp.exp and paddle.exp have the op torch.exp.
+// jnp.exp and paddle.exp have the op torch.exp. The dot of Triton gives fp32 whatever its inputs are.
 Op op_of(std::string_view name) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTwins{
+    if (name == "triton.language.dot") return {};
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTwins{
         {{"jax.numpy.", "torch."},
          {"jax.nn.", "torch.nn.functional."},
          {"paddle.nn.functional.", "torch.nn.functional."},
          {"paddle.Tensor.", "torch.Tensor."},
-         {"paddle.", "torch."}}};
+         {"paddle.", "torch."},
+         {"triton.language.", "torch."}}};
     for (const auto& [prefix, twin] : kTwins)
         if (std::string_view rest = name; drop_prefix(rest, prefix))
             return op_from_spelling(std::string(twin).append(rest));

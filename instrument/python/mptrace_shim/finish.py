@@ -45,10 +45,10 @@ def _arm_exit():
 
     @functools.wraps(original)
     def leave(*arguments, **named):
-        # A status other than 0 may come from a watchdog while the main thread hangs: then nothing may wait.
-        good = not any(arguments) and not any(named.values())
-        if good and os.getpid() == _armed_in and threading.current_thread() is threading.main_thread():
-            at_exit("")
+        # On another thread it may come from a watchdog while the main thread hangs: then nothing may wait.
+        if os.getpid() == _armed_in and threading.current_thread() is threading.main_thread():
+            status = next(iter((*arguments, *named.values())), 0)
+            at_exit(f"exit status {status}" if status else "")
         original(*arguments, **named)
 
     os._exit = leave

@@ -93,7 +93,8 @@ function drawTrust() {
     figure("histories lost after step 0", number(Math.max(0, c.seeds_after_first - c.external_after_first))),
     figure("data from outside", number(c.external_after_first)), figure("written unseen", number(c.stale)),
     figure("integer results that differ", number(c.flips)), figure("values that left differing", number(c.leaks)),
-    figure("gradient sums in another order", number(c.regrouped))));
+    figure("gradient sums in another order", number(c.regrouped)),
+    figure("random draws in 16 bits", number(c.drawn))));
   body.append(el("h3", "The unit φ"), el("p",
     "1 φ is what storing a result in its type costs at least, the relative error of one rounding: "
     + trust.floors.map((f) => f.dtype + " " + f.floor.toExponential(2)).join(", ")

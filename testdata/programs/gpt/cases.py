@@ -1,5 +1,6 @@
 """Ways to train the GPT that are more than a choice of options; `amp_gpt.py --case NAME` runs one of them."""
 import os
+import sys
 import threading
 
 import numpy
@@ -34,10 +35,10 @@ def fit(run, model, optimizers, forward=None, dtype=BF16, clip=0.0, before_step=
     run.finish(model, *optimizers)
 
 
-def pure(run):
+def pure(run, optimizer_of=lambda parameters: make_optimizer("adamw", parameters)):
     """bf16 weights, gradients and moments: no fp32 copy of anything."""
     model = GPT(run.vocabulary, dropout=0.1).to(run.dtype(BF16))
-    optimizer = make_optimizer("adamw", model.parameters())
+    optimizer = optimizer_of(model.parameters())
     batches = run.batches()
     for step in range(run.steps):
         optimizer.zero_grad()
@@ -47,6 +48,13 @@ def pure(run):
         optimizer.step()
         run.report(step, loss)
     run.finish(model, optimizer)
+
+
+def fused_masters(run):
+    """bf16 weights whose optimizer keeps fp32 masters and writes the weights in the same op."""
+    sys.path.insert(0, os.environ["MP_OPTIM"])
+    import mp_optim
+    pure(run, lambda parameters: mp_optim.AdamW(parameters, lr=1e-3))
 
 
 def masters(run):
@@ -394,7 +402,8 @@ def autocast_outside(run):
 
 
 CASES = {
-    "pure-bf16": pure, "masters": masters, "two-optimizers": two_optimizers, "ema-inference": moving_average,
+    "pure-bf16": pure, "fused-masters": fused_masters, "masters": masters, "two-optimizers": two_optimizers,
+    "ema-inference": moving_average,
     "lbfgs": lbfgs, "moe": mixture, "muon": muon, "numpy-write": numpy_write, "byte-view": byte_view,
     "float8": float8, "hooks": hooks, "python-threads": threads, "flat-buffer": flat_buffer,
     "weight-norm": weight_norm, "spectral-norm": spectral_norm, "torchscript": torchscript,

@@ -11,7 +11,7 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
           "/p/testing/a.py", "/p/test_a.cu", "/p/a_test.cpp", "/p/unit_tests/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::test) << path;
     for (const std::string_view path : {"/p/benchmarks/a.py", "/p/bench_a.py", "/p/benchmark_a.cu",
-                                        "/p/benchmark.py", "bench/a.py", "/p/bench.py"})
+                                        "/p/benchmark.py", "bench/a.py", "/p/bench.py", "/p/profile_step.py"})
         EXPECT_EQ(code_kind(path), CodeKind::benchmark) << path;
     for (const std::string_view path : {"/p/3rdparty/cutlass/a.h", "third_party/a.cu", "/p/vendor/x/a.py"})
         EXPECT_EQ(code_kind(path), CodeKind::vendored) << path;
@@ -22,7 +22,7 @@ TEST(PythonCode, TestsAndBenchmarksAreKnownByTheirPath) {
 TEST(PythonCode, SeverityIsLowerThere) {
     EXPECT_EQ(severity_in(CodeKind::test, Severity::error), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::test, Severity::warning), Severity::note);
-    EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::error), Severity::warning);
+    EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::error), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::benchmark, Severity::warning), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::vendored, Severity::error), Severity::note);
     EXPECT_EQ(severity_in(CodeKind::product, Severity::error), Severity::error);

@@ -52,6 +52,22 @@ __global__ void narrow(__half* out, const float* in) { out[threadIdx.x] = __floa
 void launch(__half* out, const float* in) { narrow<<<1, 32>>>(out, in); }
 )";
 
+// torch's builder removes the operators; the -U that brings them back stands in a setup.py.
+TEST_F(Extract, ReadsOperatorsOfHalfThatAFlagRemoves) {
+    dir.write("a.cu", R"(#include <cuda_fp16.h>
+__global__ void sum(__half* out, const __half* in, int n) {
+    __half acc = in[0];
+    for (int i = 1; i < n; ++i) acc = acc + in[i];
+    *out = acc;
+}
+)");
+    const Unit unit = run("a.cu", "-D__CUDA_NO_HALF_OPERATORS__");
+    EXPECT_EQ(unit.coverage.errors, 0u);
+    const Function* sum = find(unit, "sum");
+    ASSERT_NE(sum, nullptr);
+    EXPECT_EQ(sum->accumulations.size(), 1u) << print_facts(unit);
+}
+
 TEST_F(Extract, ReadsAKernelWithOurHeaders) {
     dir.write("a.cu", kKernel);
     const Unit unit = run("a.cu");

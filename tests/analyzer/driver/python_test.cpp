@@ -77,6 +77,11 @@ TEST_F(PythonTest, ModulesAreNamedFromTheWalkedDirectory) {
     EXPECT_THAT(names, UnorderedElementsAre("pkg", "pkg.sub.m", "top"));
     options_.inputs = {"pkg/sub/m.py"};
     EXPECT_EQ(run().findings.at(0).function.str(), "m") << "a named file is a module of its directory";
+
+    write("p/a/train.py", "module\n");
+    write("p/b/train.py", "module\n");
+    options_.inputs = {"a/train.py", "b/train.py"};
+    EXPECT_EQ(run().findings.at(0).function.str(), "a.train") << "named files are modules of what is above them";
 }
 
 TEST_F(PythonTest, InstalledPackagesAndEnvironmentsAreSkippedUnlessNamed) {

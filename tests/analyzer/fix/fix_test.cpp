@@ -35,6 +35,7 @@ protected:
                 const auto column = static_cast<std::uint32_t>(at + 1);
                 const Edit e = edit(file, {1, column, 1, column + 3}, fix);
                 r.findings.push_back(edited::finding({e}, safe_));
+                r.findings.back().fix = needs_;
             }
         }
         if (text().find('(') != std::string::npos) r.units[0].state = UnitState::partial;
@@ -48,9 +49,17 @@ protected:
 
     FixOutcome outcome_;
     bool safe_ = true;
+    std::string needs_;
     bool meddle_ = false;
     int runs_ = 0;
 };
+
+TEST_F(Fixing, AFixThatRaisesTheLeastVersionSaysSo) {
+    write("a.py", "bad and bad\n");
+    needs_ = "use good, which needs PyTorch 2.3";
+    ASSERT_TRUE(fix());
+    EXPECT_THAT(outcome_.messages, ElementsAre("the fixed code needs PyTorch 2.3 or newer"));
+}
 
 TEST_F(Fixing, TheReportIsThatOfTheFixedFile) {
     write("a.py", "bad and bad\n");

@@ -7,13 +7,18 @@ std::vector<std::string> mp601(std::string_view facts) { return lint("MP601", {k
 
 std::string chain(std::string a, std::string b, std::string c, std::string more = "") {
     return "cast 5:20 " + a + "->" + b + " form=intrinsic " + more + "\ncast 5:9 " + b + "->" + c +
-           " form=intrinsic inner=0\n";
+           " form=intrinsic inner=0 purpose=store\n";
 }
 
 TEST(DoubleCast, WideningBackIsAWarning) {
     EXPECT_THAT(mp601(chain("fp32", "fp16", "fp32")), ElementsAre("warning 5"));
     EXPECT_THAT(mp601(chain("fp64", "bf16", "fp32")), ElementsAre("warning 5"));
     EXPECT_THAT(mp601(chain("fp32", "lowp", "fp32")), ElementsAre("warning 5"));
+}
+
+TEST(DoubleCast, WhatIsNotStoredIsANote) {
+    EXPECT_THAT(mp601("cast 5:20 fp32->fp16 form=intrinsic\ncast 5:9 fp16->fp32 inner=0 purpose=operand\n"),
+                ElementsAre("note 5"));
 }
 
 TEST(DoubleCast, SecondNarrowFormatIsAWarning) {
@@ -73,7 +78,7 @@ std::vector<std::string> python_chain(std::string from, std::string unit = "trai
 }
 
 TEST(DoubleCast, PythonConversionsAreCalls) {
-    EXPECT_THAT(python_chain("fp32"), ElementsAre("warning 5"));
+    EXPECT_THAT(python_chain("fp32"), ElementsAre("note 5"));
     EXPECT_THAT(python_chain("fp16"), IsEmpty()) << "nothing is lost";
     EXPECT_THAT(python_chain("unknown"), IsEmpty()) << "not proven";
     EXPECT_THAT(python_chain("fp32", "tests/test_parity.py"), IsEmpty());

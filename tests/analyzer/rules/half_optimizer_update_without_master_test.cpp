@@ -91,7 +91,7 @@ TEST(HalfOptimizerUpdate, PythonOptimizerOverHalfParameters) {
     EXPECT_THAT(lint("MP501", {python(optimizer("fp16", " {constant=1e-05 keyword=lr}"))}),
                 ElementsAre("error 3"));
     EXPECT_THAT(lint("MP501", {python(optimizer("fp16", " {constant=0.1 keyword=lr}"))}),
-                ElementsAre("warning 3"));
+                ElementsAre("note 3"));
     EXPECT_THAT(lint("MP501", {python(optimizer("fp32"))}), IsEmpty());
     EXPECT_THAT(lint("MP501", {python(optimizer("unknown"))}), IsEmpty());
     EXPECT_THAT(lint("MP501", {python(optimizer("bf16"))}, Profile::inference), IsEmpty());

@@ -6,14 +6,18 @@ namespace {
 std::vector<std::string> mp306(std::string_view fact) { return lint("MP306", {kernel(fact)}); }
 
 TEST(IntInHalf, PositionsOfUnknownRangeAreWarnings) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic loop_index source.name=i"),
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic loop_index source.name=i purpose=store"),
                 ElementsAre("warning 3"));
-    EXPECT_THAT(mp306("cast 3:9 int64->bf16 form=explicit loop_index"), ElementsAre("warning 3"));
-    EXPECT_THAT(mp306("cast 3:9 int32->lowp loop_index"), ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int64->bf16 form=explicit loop_index purpose=store"),
+                ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->lowp loop_index purpose=store"), ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 loop_index purpose=operand"), ElementsAre("note 3"));
 }
 
 TEST(IntInHalf, CountsThatDivideAreErrorsWithAKnownRange) {
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor source.name=pooled_width"),
+                ElementsAre("note 3"));
+    EXPECT_THAT(mp306("cast 3:9 int64->fp16 form=explicit role=divisor source.name=numel"),
                 ElementsAre("warning 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=explicit role=divisor bound=4096 source.name=count"),
                 ElementsAre("error 3"));
@@ -40,7 +44,7 @@ TEST(IntInHalf, FloatDestinationIsSilent) {
 }
 
 TEST(IntInHalf, UnprovenIntegersAreNotErrors) {
-    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"), ElementsAre("warning 3"));
+    EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=implicit source.name=idx"), ElementsAre("note 3"));
     EXPECT_THAT(mp306("cast 3:9 int32->fp16 form=intrinsic source.name=q"), ElementsAre("note 3"));
 }
 

@@ -65,6 +65,28 @@ model = model_of()
 optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 train(model, optimizer, call=lambda x: model(CALL))
 """
+# Ops that a library defines after torch has started. The second calls torch's own, the others compute by themselves.
+LIBRARY = HEAD + """
+library = torch.library.Library("stranger", "DEF")
+library.define("double(Tensor x) -> Tensor")
+library.define("triple(Tensor x) -> Tensor")
+library.define("update(Tensor(a!)[] weights) -> ()")
+calls = [0, 0]
+def double(x):
+    calls[0] += 1
+    return torch.from_numpy(x.numpy() * 2)
+def triple(x):
+    calls[0] += 1
+    return x * 3
+def update(weights):
+    calls[1] += 1
+    for w in weights: w.detach().numpy()[:] *= 0.999
+library.impl("double", double, "CPU")
+library.impl("triple", triple, "CPU")
+library.impl("update", update, "CPU")
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+"""
 
 
 def has_torch():
@@ -148,13 +170,38 @@ class NotSeen(TracedRun):
         self.trace(CUSTOM.replace("CALL", "torch.from_numpy(x.numpy() * 2)"))
         self.assertEqual(self.gate()[0], 0)
 
+    def test_ops_of_a_library_run_once_and_are_inconclusive(self):
+        for call, said in (("train(model, optimizer, call=lambda x: model(torch.ops.stranger.double(x)))",
+                            "stranger::double"),
+                           ("for i in range(4):\n    train(model, optimizer, 1)\n"
+                            "    with torch.no_grad(): torch.ops.stranger.update(list(model.parameters()))",
+                            "stranger::update")):
+            done = self.trace(LIBRARY + call + "\nassert sum(calls) == 4, calls\n")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            status, text = self.gate()
+            self.assertEqual(status, 3, text)
+            self.assertIn(said, json.dumps(self.report()["coverage"]))
+        self.trace(LIBRARY + "train(model, optimizer, call=lambda x: model(torch.ops.stranger.triple(x)))\n")
+        self.assertEqual(self.gate()[0], 0)
+
+    def test_an_optimizer_that_writes_the_weights_unseen_is_inconclusive(self):
+        self.trace(HEAD + "class Unseen(torch.optim.Optimizer):\n"
+                          "    @torch.no_grad()\n"
+                          "    def step(self):\n"
+                          "        for p in self.param_groups[0]['params']:\n"
+                          "            p.detach().numpy()[:] -= 1e-3 * p.grad.numpy()\n"
+                          "model = model_of()\n"
+                          "train(model, Unseen(model.parameters(), {}))\n")
+        status, text = self.gate()
+        self.assertEqual(status, 3, text)
+
 
 class Ends(TracedRun):
 
     def test_a_run_that_crashed_or_was_killed_does_not_pass(self):
         for end, said in (("raise ValueError('x')", "ended by ValueError"),
                           ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
-                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "killed, crashed")):
+                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "ended by exit status 1")):
             self.trace(PLAIN + end + "\n")
             status, text = self.gate()
             self.assertEqual(status, 3, end + text)
@@ -199,6 +246,14 @@ class Steps(TracedRun):
                           "    with torch.no_grad():\n        w -= 0.05 * w.grad\n        w.grad.zero_()\n")
         self.assertEqual(self.steps(), [0, 1, 2, 3, 4], done.stderr)
         self.assertIn("mp-trace: 5 steps, 1 rank", done.stderr)
+
+    def test_a_loop_that_binds_new_tensors_to_its_parameters_has_steps(self):
+        self.trace(HEAD + "w, b = torch.randn(16, 4), torch.zeros(4)\n"
+                   "for i in range(5):\n"
+                   "    w.requires_grad_(True)\n    b.requires_grad_(True)\n"
+                   "    for k in range(2): (torch.randn(8, 16) @ w + b).square().mean().backward()\n"
+                   "    with torch.no_grad(): w, b = w - 0.01 * w.grad, b - 0.01 * b.grad\n")
+        self.assertEqual(self.steps(), [0, 1, 2, 3, 4])
 
     def test_each_job_of_a_script_is_a_run(self):
         bad = OVERFLOWS + "train(model, optimizer)\n"
@@ -263,6 +318,14 @@ class Reductions(TracedRun):
         self.assertEqual((skip["step"], skip["cause"], skip["op"]), (5, "reduction overflow", "all_reduce"))
         self.assertRegex(skip["why"], r"^all_reduce of the gradients? of .*2\.bias.* made \d+ non-finite values? from "
                                       r"inputs that are finite on every rank")
+
+    def test_watch_names_the_sum_too(self):
+        self.trace(HOOK, f"file://{self.top}/store", "bad", mode="watch")
+        [skip] = self.report()["skips"]
+        self.assertEqual((skip["cause"], skip["op"]), ("reduction overflow", "all_reduce"), skip)
+        self.trace(HOOK.replace("(80000.0", "(8e7"), f"file://{self.top}/other", "good", mode="watch")
+        [skip] = self.report()["skips"]
+        self.assertNotEqual(skip["op"], "all_reduce", "each rank's own values overflow: " + str(skip))
 
     def test_a_sum_that_is_divided_first_is_not(self):
         self.trace(HOOK, f"file://{self.top}/store", "good")

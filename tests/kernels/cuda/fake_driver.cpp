@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/image.hpp"
 #include "kernels/cuda/nonfinite.hpp"
+#include "kernels/cuda/optimizer_body.hpp"
 #include "kernels/cuda/paired.hpp"
 #include "kernels/cuda/statistics.hpp"
 #include "tests/kernels/cuda/fake_driver.hpp"
@@ -62,6 +63,23 @@ void run(const void* argument) {
     }
 }
 
+template <class Step, int Bytes>
+void run_step(const void* argument) {
+    const auto& list = *static_cast<const OptimizerList<Step, Bytes>*>(argument);
+    if (list.head.found_inf && *list.head.found_inf != 0) return;
+    for (U32 block = 0; block < list.head.blocks; ++block) {
+        U32 own = 0, blocks = 0;
+        const U32 index = entry_at(list, block, own, blocks);
+        for (U32 i = 0; i < kThreads; ++i) {
+            OptimizerThread<Step> thread{list.head, list.entries[index],
+                                         list.head.loss_scale ? *list.head.loss_scale : 1.0f};
+            thread.run(own, blocks, i);
+            list.head.counts->meant_to_move += thread.counts.meant_to_move;
+            list.head.counts->stagnated += thread.counts.stagnated;
+        }
+    }
+}
+
 struct Function {
     std::string name;
     void (*run)(const void*);
@@ -92,6 +110,10 @@ std::vector<Function>& functions() {
         enter_format<DType::e4m3>(list);
         enter_format<DType::e5m2>(list);
         enter<Stagnated>(list, "standstill");
+        list.push_back({"adamw_small", run_step<optim::AdamW, kSmallList>});
+        list.push_back({"adamw_large", run_step<optim::AdamW, kLargeList>});
+        list.push_back({"sgd_small", run_step<optim::Sgd, kSmallList>});
+        list.push_back({"sgd_large", run_step<optim::Sgd, kLargeList>});
         return list;
     }();
     return all;

@@ -82,7 +82,16 @@ TEST(Fold, AnySplitInAnyOrderGivesTheSameModel) {
     auto& again = run.recordings.back().steps;
     again.pop_back();
     again.erase(again.begin(), again.begin() + 5);
+    for (const std::size_t i : {0u, 2u, 4u, 6u}) {
+        StepRecord rest = run.recordings[i].steps.back();
+        rest.step = Step{i == 6 ? 11 : 13};  // that of the last attempt counts
+        rest.optimizer = kNoOptimizer;
+        rest.losses[0].real = i == 4 ? std::nan("") : 0.1 * static_cast<double>(i);
+        run.recordings[i].steps.push_back(std::move(rest));
+    }
     const FoldOptions options{.columns = 16, .steps = 10};
+    ASSERT_TRUE(fold(run, options).unfinished);
+    EXPECT_EQ(fold(run, options).unfinished->step, Step{11});
     const std::string expected = text_of(fold(run, options));
     std::mt19937 random(1);
     for (int trial = 0; trial < 40; ++trial) {

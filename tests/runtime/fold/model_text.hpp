@@ -26,11 +26,13 @@ public:
         }
         for (const Error& e : m.unreadable) put(e.message);
         for (const Rank r : m.missing) put("missing", r.value);
-        for (const StepSummary& s : m.steps) {
+        const auto put_step = [this](const StepSummary& s) {
             put("step", s.step.value, s.ranks, s.skipped, s.has_loss, s.has_twin, s.has_loss_scale, s.loss,
-                s.twin_loss, s.loss_scale, s.wall_ns, s.sampled);
+                s.twin_loss, s.loss_scale, s.wall_ns, s.sampled, s.lost_gradients);
             put(s.coverage);
-        }
+        };
+        for (const StepSummary& s : m.steps) put_step(s);
+        if (m.unfinished) put_step(*m.unfinished);
         for (const LayerSteps& l : m.map) {
             put("map " + l.layer, static_cast<int>(l.phase), l.order);
             for (const Cell& c : l.cells) put("  cell", c.cum_phi, c.loc_phi, c.flush, c.nonfinite);

@@ -117,11 +117,71 @@ TEST(Judge, MPT001ANaNThatTheTwinHasTooAndNothingReadsIsSilent) {
     RunModel m = healthy();
     m.ops.push_back(invalid("attention", 4, 7));
     EXPECT_EQ(text_of(judge(m)), "") << "padding";
+    m.ops.back().at_origin.compared = 0;
+    EXPECT_EQ(text_of(judge(m)), "") << "the logarithm of zeros alone, in both";
     m.ops.back().at_origin.nonfinite_real = 2;
     EXPECT_THAT(judge(m).findings.at(0).message, Not(HasSubstr("precision is not the cause")));
     m.ops.back().at_origin.nonfinite_real = 0;
     m.mode = Mode::watch;
     EXPECT_EQ(judge(m).findings.at(0).layer, "attention") << "without a twin nothing is shared";
+}
+
+// A ninth step, which did not end.
+RunModel left(double loss) {
+    RunModel m = healthy();
+    m.ops.push_back(invalid("criterion", 8, 7));
+    StepSummary& s = m.unfinished.emplace();
+    s.step = Step{8};
+    s.has_loss = s.has_twin = true;
+    s.loss = s.twin_loss = loss;
+    return m;
+}
+
+TEST(Judge, MPT001AStepThatIsLeftBecauseOfItsLoss) {
+    const Judgement j = judge(left(std::nan("")));
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].layer, "criterion");
+    EXPECT_EQ(j.findings[0].step, Step{8});
+    EXPECT_THAT(j.findings[0].message, HasSubstr("the loss is lost in the step that did not end"));
+    EXPECT_EQ(j.loss.answer, LossAgreement::Answer::lost_in_both);
+    RunModel m = left(std::nan(""));
+    m.ops.pop_back();
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("step 8, in which the program ended"));
+}
+
+TEST(Judge, MPT001WhatAnEvaluationMakesIsSilent) {
+    EXPECT_EQ(text_of(judge(left(2))), "");
+    RunModel m = left(2);
+    m.mode = Mode::watch;
+    EXPECT_EQ(text_of(judge(m)), "") << "fp32";
+    m.ops.back().total.dtype = DType::fp16;
+    EXPECT_EQ(judge(m).findings.at(0).layer, "criterion");
+}
+
+TEST(Judge, MPT001GradientsAreLostInTheStepThatDidNotEnd) {
+    RunModel m = left(2);
+    m.ops.back().total.phase = Phase::backward;
+    m.unfinished->lost_gradients = 3;
+    EXPECT_THAT(judge(m).findings.at(0).message, HasSubstr("gradients are lost"));
+}
+
+TEST(Judge, MPT001AnExceptionAfterAValueWithoutALoss) {
+    RunModel m = left(2);
+    m.unfinished->has_loss = m.unfinished->has_twin = false;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ranks[0].ended_by = "KeyboardInterrupt";
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr);
+    m.ranks[0].ended_by = "ValueError";
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr);
+}
+
+TEST(Judge, MPT001ScaledGradientsOfTheStepThatDidNotEnd) {
+    RunModel m = healthy();
+    m.unfinished.emplace().step = Step{8};
+    m.ops.push_back(overflowing("fc", Phase::backward, 8, 40));
+    EXPECT_NE(find(judge(m), "MPT001"), nullptr);
+    m.steps.back().has_loss_scale = true;
+    EXPECT_EQ(find(judge(m), "MPT001"), nullptr) << "the scaler may skip it";
 }
 
 TEST(Judge, MPT002SkipsAfterWarmUp) {

@@ -370,5 +370,34 @@ TEST(Judge, MPT051ReplicasWhoseTwinsAgree) {
     EXPECT_EQ(text_of(judge(m)), "") << "shards, whose twins differ";
 }
 
+// The second moment of a parameter is 0 where the first one is not, and the parameter went elsewhere.
+RunModel flushed_moments() {
+    RunModel m = healthy();
+    m.tensors.push_back(tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight.exp_avg", DType::fp32));
+    m.tensors.push_back(
+        tensor_sum(TensorKind::optimizer_state, "blocks.0.fc.weight.exp_avg_sq", DType::fp32));
+    m.tensors.back().last.flushed = kElements / 10;
+    m.tensors[0].last.error_squares = 4;  // of 100
+    return m;
+}
+
+TEST(Judge, MPT025AStateThatLosesItsSmallValues) {
+    RunModel m = flushed_moments();
+    const Judgement j = judge(m);
+    ASSERT_NE(find(j, "MPT025"), nullptr) << text_of(j);
+    EXPECT_EQ(find(j, "MPT025")->layer, "blocks.0.fc");
+    EXPECT_EQ(find(j, "MPT025")->phase, Phase::optimizer);
+    EXPECT_THAT(find(j, "MPT025")->message, HasSubstr("10 %"));
+}
+
+TEST(Judge, MPT025WhatHarmsNothingIsSilent) {
+    RunModel m = flushed_moments();
+    m.tensors[0].last.error_squares = 0.01;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "the weights are those of the twin";
+    m = flushed_moments();
+    m.tensors[m.tensors.size() - 2].last.flushed = kElements / 10;
+    EXPECT_EQ(find(judge(m), "MPT025"), nullptr) << "the gradients are 0 there";
+}
+
 }  // namespace
 }  // namespace mp::trace

@@ -1,0 +1,102 @@
+// MPT025: an optimizer's state whose small values became 0 where its fp32 twin has a number. Adam divides by the root of
+// the second moment: where that is 0 and the first moment is not, the update is the first moment divided by epsilon.
+// fp16 has no number below 6e-8, which is the square of a gradient of 2.4e-4.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "kernels/base/figures.hpp"
+#include "runtime/judge/floors.hpp"
+#include "runtime/judge/importance.hpp"
+#include "runtime/judge/rules.hpp"
+#include "runtime/trace/display.hpp"
+
+namespace mp::trace {
+namespace {
+
+constexpr std::uint64_t kFewest = 64;  // elements
+constexpr double kFlushed = 0.01;  // share of the elements, above that of the other state of the parameter
+constexpr double kParameterIsFar = 0.1;  // relative error of the parameter: the update was wrong
+
+std::string owner_of(const std::string& name) {
+    return name.substr(0, std::min(name.rfind('.'), name.size()));
+}
+
+double flushed_share(const TensorSum& t) {
+    return static_cast<double>(t.last.flushed) / static_cast<double>(t.last.compared);
+}
+
+bool is_compared_state(const TensorSum& t) {
+    return t.kind == TensorKind::optimizer_state && t.last.compared >= kFewest;
+}
+
+// The states of a parameter come from the same gradients, so one of them has zeros where another has none only if its
+// format cannot hold the values.
+struct States {
+    const TensorSum* worst = nullptr;
+    double least = 1;  // flushed share among them
+    int count = 0;
+};
+
+std::map<std::string, States> states_of(const RunModel& m) {
+    std::map<std::string, States> out;
+    for (const TensorSum& t : m.tensors) {
+        if (!is_compared_state(t)) continue;
+        States& s = out[owner_of(t.name)];
+        const double share = flushed_share(t);
+        if (!s.worst || share > flushed_share(*s.worst)) s.worst = &t;
+        s.least = std::min(s.least, share);
+        ++s.count;
+    }
+    return out;
+}
+
+// The format that flushes: that of the state, or of an op of the optimizer that stores it for a while.
+std::string format_text(const RunModel& m, const TensorSum& state) {
+    if (is_low_precision(state.last.dtype)) return std::string(name_of(state.last.dtype));
+    for (const OpSum& s : m.ops)
+        if (s.total.phase == Phase::optimizer && is_low_precision(s.total.dtype) && s.total.flushed_abs > 0)
+            return std::string(name_of(s.total.dtype));
+    return "a narrow format";
+}
+
+}  // namespace
+
+void judge_state(Case& c) {
+    if (!has_twin(c.model)) return;
+    const auto states = states_of(c.model);
+    const TensorSum* worst = nullptr;
+    double error = 0;
+    std::uint64_t others = 0;
+    for (const TensorSum& p : c.model.tensors) {
+        if (p.kind != TensorKind::parameter || p.last.compared == 0) continue;
+        const auto known = states.find(p.name);
+        if (known == states.end() || known->second.count < 2) continue;
+        const States& s = known->second;
+        const double far = relative_l2(p.last);
+        if (flushed_share(*s.worst) - s.least < kFlushed || !(far > kParameterIsFar)) continue;
+        others += worst != nullptr;
+        if (worst && !(far > error)) continue;
+        worst = s.worst;
+        error = far;
+    }
+    if (!worst) return;
+    Finding f = finding("MPT025", Severity::error);
+    f.layer = owner_of(owner_of(worst->name));
+    f.phase = Phase::optimizer;
+    f.step = worst->last_step;
+    f.value = flushed_share(*worst);
+    f.limit = kFlushed;
+    f.unit = "share";
+    f.importance = importance::kFlushedState();
+    f.message = "optimizer state " + shown(worst->name) + " loses its small values in " +
+                format_text(c.model, *worst) + ": " + percent(f.value) +
+                " of them are 0 where the fp32 twin has a number, and the parameter is off by " +
+                percent(error);
+    if (others > 0) f.message += "; so do " + counted(others, "other parameter");
+    f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";
+    c.out.findings.push_back(std::move(f));
+}
+
+}  // namespace mp::trace

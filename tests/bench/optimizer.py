@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""mp_optim's steps beside PyTorch's fused ones, in one process: elements per second and the ratio.
+
+    script/bench optimizer [--rounds N] [--elements N] [--build DIR]
+
+CPU time of one thread, minimum over interleaved rounds. PyTorch's step is that of fp32 weights and gradients: its
+weights have no copy. A step of ours with a bf16 gradient, an fp32 master and a bf16 copy moves as many bytes.
+"""
+import argparse
+import os
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--elements", type=int, default=1 << 24)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
+    args = parser.parse_args()
+    python = os.path.join(ROOT, ".venv/bin/python")
+    if sys.prefix == sys.base_prefix and os.path.exists(python):
+        os.execv(python, [python, *sys.argv])
+    sys.path.insert(0, os.path.join(args.build, "lib/mp-trace/optim"))
+    import mp_optim
+    import torch
+    torch.set_num_threads(1)
+
+    def step_of(cls, dtype=torch.float32, **options):
+        weight = torch.nn.Parameter(torch.randn(args.elements).to(dtype))
+        weight.grad = torch.randn(args.elements).to(dtype) * 1e-3
+        optimizer = cls([weight], lr=1e-3, **options)
+        optimizer.step()
+        return optimizer.step
+
+    bf16, fp16 = torch.bfloat16, torch.float16
+    tables = {
+        "AdamW": (torch.optim.AdamW, mp_optim.AdamW, {}),
+        "SGD with momentum": (torch.optim.SGD, mp_optim.SGD, {"momentum": 0.9}),
+    }
+    print(f"{time.strftime('%Y-%m-%d')}, torch {torch.__version__}, {args.elements:,} elements, 1 thread\n")
+    for name, (theirs, ours, options) in tables.items():
+        steps = {"torch fused, fp32": step_of(theirs, fused=True, **options), "ours, fp32": step_of(ours, **options),
+                 "ours, bf16, fp32 master": step_of(ours, bf16, **options),
+                 "ours, fp16, fp32 master": step_of(ours, fp16, **options),
+                 "ours, bf16, fp32 master, stochastic": step_of(ours, bf16, rounding="stochastic", **options),
+                 "ours, bf16, no master, stochastic":
+                     step_of(ours, bf16, master=False, rounding="stochastic", **options)}
+        best = {}
+        for _ in range(args.rounds):
+            for variant, step in steps.items():
+                begin = time.process_time()
+                step()
+                best[variant] = min(best.get(variant, 1e9), time.process_time() - begin)
+        peer = best["torch fused, fp32"]
+        print(f"| {name} | million elements/s | of torch's rate |\n|---|---|---|")
+        for variant, seconds in best.items():
+            print(f"| {variant} | {args.elements / seconds / 1e6:,.0f} | {peer / seconds:.2f} |")
+        print()
+
+
+if __name__ == "__main__":
+    main()
