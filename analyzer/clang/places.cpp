@@ -308,7 +308,8 @@ bool Terms::any_source(Term t, Visit visit) const {
             if (stop || budget == 0) return;
             --budget;
             const Term part{&e, next.frame};
-            if ((stop = visit(part))) return;
+            stop = visit(part);
+            if (stop) return;
             if (const auto* call = dyn_cast<CallExpr>(&e)) {
                 if (const Frame* frame = enter(*call, next.frame))
                     for (const Expr* value : frame->body->returned()) pending.push_back({value, frame});

@@ -84,8 +84,7 @@ public:
         return flow_.terms.any_source(t, [&](Term e) { return reads(e, true); });
     }
     bool depends() const {
-        return summands_.size() > 0 &&
-               std::ranges::any_of(summands_, [&](const Summand& s) { return old(s); });
+        return !summands_.empty() && std::ranges::any_of(summands_, [&](const Summand& s) { return old(s); });
     }
 
     // old - lr * update: the subtracted value is scaled and comes from elsewhere.

@@ -1,31 +1,21 @@
 #include "analyzer/region/classes.hpp"
 
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/is_leaf.hpp"
 
 namespace mp::lint {
-namespace {
-
-// Same as leaf(qualified) == name, for a `name` without separators. Faster when most names
-// differ.
-bool is_leaf(std::string_view name, std::string_view qualified) {
-    if (qualified.size() <= name.size()) return qualified == name;
-    const char before = qualified[qualified.size() - name.size() - 1];
-    return (before == '.' || before == ':') && qualified.ends_with(name);
-}
-
-}  // namespace
-
 Classes::Classes(std::span<const Function* const> functions) {
     for (const Function* f : functions) {
         if (f->parent_class.empty() || !is_python(*f)) continue;
         std::uint32_t& number = number_[f->parent_class];
         if (number == 0) {
             order_.push_back(f->parent_class);
-            classes_.push_back({.methods = {}, .bases = &f->bases});
+            classes_.push_back({.methods = {}, .inits = {}, .bases = &f->bases});
             number = static_cast<std::uint32_t>(classes_.size());
         }
         Class& c = classes_[number - 1];
         c.methods.push_back(f);
+        if (!f->settings.empty() && is_leaf("__init__", f->name.str())) c.inits.push_back(f);
         if (c.bases->empty()) c.bases = &f->bases;
     }
 }
@@ -69,11 +59,9 @@ Classes::Kept Classes::kept(Symbol name, Symbol attribute) const {
     Kept result;
     auto visit = [&](Symbol, const Class* c) {
         if (!c) return false;
-        for (const Function* f : c->methods) {
-            if (!is_leaf("__init__", f->name.str())) continue;
+        for (const Function* f : c->inits)
             for (const Setting& s : f->settings)
                 if (s.key == attribute) result = {f, &s.value};
-        }
         return result.value != nullptr;
     };
     climb(name, 0, visit);

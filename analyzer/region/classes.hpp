@@ -44,6 +44,7 @@ public:
 private:
     struct Class {
         std::vector<const Function*> methods;
+        std::vector<const Function*> inits;          // those named __init__ that store something
         const std::vector<Symbol>* bases = nullptr;  // taken from one of its methods
     };
     const Class* find(Symbol name) const;

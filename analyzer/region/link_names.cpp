@@ -54,9 +54,8 @@ public:
         std::erase_if(open_, [](const Open& o) { return !is_open(*o.call); });
         for (int round = 0; round < kRounds; ++round)
             if (!resolve_objects()) break;
-        std::vector<std::pair<const Function*, Call*>> unresolved;
-        for (const Open& o : open_) unresolved.emplace_back(o.function, o.call);
-        link_values(units_, names_, GroupsBySymbol(callers_), unresolved);
+        for (const Open& o : open_) calls_.of_values.emplace_back(o.function, o.call);
+        link_values(units_, names_, GroupsBySymbol(callers_), calls_);
     }
 
 private:
@@ -75,6 +74,7 @@ private:
         Callers callers;
         std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
+        std::vector<std::pair<const Function*, Call*>> of_partials;
     };
 
     static bool is_open(const Call& call) {
@@ -98,6 +98,7 @@ private:
             callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
             for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
             enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
+            calls_.of_partials.insert(calls_.of_partials.end(), s.of_partials.begin(), s.of_partials.end());
         }
     }
 
@@ -109,7 +110,10 @@ private:
                 const Open o{&f, &call, seen.callers.size()};
                 const bool open = is_open(call);
                 if (open) seen.open.push_back(o);
-                if (may_be_manager(call)) seen.enters.push_back(&call);
+                const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
+                if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
+                if (of_unknown || (open && call.name.str() == "?.__call__"))
+                    seen.of_partials.emplace_back(&f, &call);
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
         }
@@ -119,7 +123,7 @@ private:
         for (Symbol& lambda : call.lambdas)
             if (const Function* body = finder.find(lambda, package).function) lambda = body->usr;
         for (const Operand& o : call.args) {
-            if (o.refers.empty()) continue;
+            if (o.refers.empty() || !is_qualified(o.refers)) continue;
             if (const Function* body = finder.find(o.refers, package).function;
                 body && body->parent_class.empty())
                 call.lambdas.push_back(body->usr);
@@ -131,6 +135,12 @@ private:
         if (m.function || m.is_class || m.name != name) set_meaning(call, m, names_);
     }
 
+    // "#2.dtype" and "@3.dtype" are about a parameter and a call of the function.
+    static bool is_qualified(Symbol refers) {
+        const char first = refers.str().front();
+        return first != '#' && first != '@';
+    }
+
     // `clip()` of an object of another file's class is taken for a call of its forward(), until the class is known.
     static Meaning called(Symbol name, const Meaning& otherwise, Symbol package, NameFinder& finder) {
         constexpr std::string_view kForward = ".forward";
@@ -139,10 +149,6 @@ private:
         owner.remove_suffix(kForward.size());
         const Meaning own = finder.find(Symbol(std::string(owner) + ".__call__"), package);
         return own.function ? own : otherwise;
-    }
-
-    bool may_be_manager(const Call& call) const {
-        return !call.callee.empty() && !names_.function(call.callee) && is_enter(call);
     }
 
     // `with self.amp():`, where amp() returns a context manager: the returned object is entered.
@@ -243,6 +249,7 @@ private:
     Callers callers_;
     std::vector<Open> open_;
     std::vector<Call*> enters_;
+    LinkedCalls calls_;
 };
 
 }  // namespace

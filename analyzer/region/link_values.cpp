@@ -11,6 +11,7 @@
 
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/is_leaf.hpp"
 #include "analyzer/region/values.hpp"
 
 namespace mp::lint {
@@ -28,19 +29,23 @@ bool is_number(std::string_view text) {
 bool is_open(const Operand& o) { return o.dtype == DType::unknown && o.constant.empty(); }
 
 bool takes_dtype(const Call& call, std::size_t at) {
-    constexpr std::array<std::string_view, 5> kKeywords{"dtype", "torch_dtype", "param_dtype", "reduce_dtype",
-                                                        "buffer_dtype"};
+    static const std::array<Symbol, 5> kKeywords{Symbol("dtype"), Symbol("torch_dtype"),
+                                                 Symbol("param_dtype"), Symbol("reduce_dtype"),
+                                                 Symbol("buffer_dtype")};
     constexpr std::array<std::string_view, 4> kCasts{"to", "type", "astype", "autocast"};
-    const std::string_view keyword = call.args[at].keyword.str();
+    const Symbol keyword = call.args[at].keyword;
     if (!keyword.empty()) return std::ranges::find(kKeywords, keyword) != kKeywords.end();
-    return at > 0 && std::ranges::find(kCasts, leaf(call.name.str())) != kCasts.end();
+    return at > 0 && std::ranges::any_of(kCasts, [name = call.name.str()](std::string_view cast) {
+               return is_leaf(cast, name);
+           });
 }
 
 // getattr(torch, name), TABLE[key]
 bool reads_value(const Call& call) {
-    const std::string_view name = leaf(call.name.str());
-    return name == "getattr" || ((name == "__getitem__" || name == "get") && !call.args.empty() &&
-                                 (!call.args[0].refers.empty() || call.args[0].call != kNone));
+    const std::string_view name = call.name.str();
+    if (is_leaf("getattr", name)) return true;
+    return !call.args.empty() && (!call.args[0].refers.empty() || call.args[0].call != kNone) &&
+           (is_leaf("__getitem__", name) || is_leaf("get", name));
 }
 
 class ValueLinker {
@@ -48,28 +53,37 @@ public:
     ValueLinker(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers)
         : units_(units), names_(names), values_(units, names, std::move(callers)) {}
 
-    void run(const std::vector<std::pair<const Function*, Call*>>& open) {
-        std::vector<Function*> open_functions;
-        for_each_function([&](Function& f) {
-            unfold_partials(f);
-            open_functions.push_back(&f);
-        });
-        for (int round = 0; round < kRounds; ++round) {
-            any_change_ = false;
-            std::erase_if(open_functions, [this](Function* f) { return !fill(*f); });
-            if (!any_change_) break;
+    void run(const LinkedCalls& calls) {
+        for (const auto& [f, call] : calls.of_partials) {
+            unfold_local(*f, *call);
+            unfold_partial(*f, *call);
+        }
+        for_each_function([this](Function& f) { fill(f); });
+        for (int round = 1; round < kRounds && any_change_; ++round) {
             values_.forget();
+            any_change_ = false;
+            const std::vector<Unsettled> before = std::exchange(all_unsettled_, {});
+            for (const Unsettled& u : before)
+                if (has_new_answer(u)) fill(*u.function);
         }
         if (!opened_.empty()) for_each_function([this](Function& f) { repeat_where_entered(f); });
-        for (const auto& [f, call] : open) connect(*f, *call);
+        for (const auto& [f, call] : calls.of_values) connect(*f, *call);
     }
 
 private:
-    template <class Visit>
-    void for_each_function(Visit visit) {
-        for (Unit& unit : units_)
-            if (unit.language == Language::python)
-                for (Function& f : unit.functions) visit(f);
+    // What one visit of a function did not settle.
+    struct Unsettled {
+        Function* function = nullptr;
+        std::vector<const Operand*> unknown;  // in the order in which they were asked for
+        bool has_unwritten = false;           // a value that is known, but not well enough to be written
+        bool has_unknown = false;             // also operands that lead nowhere
+    };
+
+    // Only then can another visit of the function change it.
+    bool has_new_answer(const Unsettled& u) {
+        return u.has_unwritten || std::ranges::any_of(u.unknown, [&](const Operand* o) {
+                   return values_.of(*u.function, *o).is_known();
+               });
     }
 
     bool may_be_read(const Function& f, const Call& call, std::size_t at) const {
@@ -78,7 +92,7 @@ private:
         if (!o.refers.empty()) return true;
         if (o.param != kNone) return takes_dtype(call, at);
         const Call* made = call_of(f, o);
-        return made && (reads_value(*made) || (takes_dtype(call, at) && names_.function(made->callee)));
+        return made && (reads_value(*made) || (names_.function(made->callee) && takes_dtype(call, at)));
     }
 
     static Symbol spelled_dtype(const Values::Known& known) {
@@ -116,6 +130,13 @@ private:
         return true;
     }
 
+    template <class Visit>
+    void for_each_function(const Visit& visit) {
+        for (Unit& unit : units_)
+            if (unit.language == Language::python)
+                for (Function& f : unit.functions) visit(f);
+    }
+
     // `with self.region:` repeats the arguments of the constructor, which another function evaluated.
     void repeat_where_entered(Function& f) const {
         for (Call& call : f.calls) {
@@ -141,16 +162,20 @@ private:
         return {f.span.file, o.span.line, o.span.column};
     }
 
-    // What the operand stands for, if that is known. Otherwise the function is visited once more.
-    Values::Known ask(const Function& f, const Operand& o) {
-        const Values::Known known = values_.of(f, o);
-        has_unanswered_ |= !known.is_known();
-        return known;
+    // Writes what the operand stands for. True if that is known.
+    bool answer(const Call* call, Operand& o) {
+        const Function& f = *unsettled_.function;
+        const bool nowhere = values_.leads_nowhere(f, o);
+        const Values::Known known = nowhere ? Values::Known{} : values_.of(f, o);
+        unsettled_.has_unknown |= !known.is_known();
+        if (!nowhere && !known.is_known()) unsettled_.unknown.push_back(&o);
+        const bool written = write(call, o, known);
+        unsettled_.has_unwritten |= known.is_known() && !written;
+        return written;
     }
 
-    // True if a later round can find more.
-    bool fill(Function& f) {
-        has_unanswered_ = false;
+    void fill(Function& f) {
+        unsettled_ = {.function = &f, .unknown = {}};
         std::vector<bool> changed;
         std::unordered_map<Symbol, const Operand*> made;  // results that a name holds
         const auto follow = [&](Operand& o) {
@@ -163,7 +188,7 @@ private:
             bool now = false;
             for (std::size_t i = 0; i < call.args.size(); ++i) {
                 now |= follow(call.args[i]);
-                if (!may_be_read(f, call, i) || !write(&call, call.args[i], ask(f, call.args[i]))) continue;
+                if (!may_be_read(f, call, i) || !answer(&call, call.args[i])) continue;
                 now = true;
                 if (call.kind == CallKind::constructor && mentions_autocast(call))
                     opened_[place_of(f, call.args[i])] = call.args[i];
@@ -184,11 +209,12 @@ private:
         }
         for (Operand& o : f.returned) {
             any |= follow(o);
-            if (is_open(o) && !o.refers.empty()) any |= write(nullptr, o, ask(f, o));
+            if (is_open(o) && !o.refers.empty()) any |= answer(nullptr, o);
         }
         if (!changed.empty()) finish(f, follow);
         any_change_ |= any;
-        return has_unanswered_;
+        if (!unsettled_.unknown.empty() || (unsettled_.has_unknown && unsettled_.has_unwritten))
+            all_unsettled_.push_back(std::move(unsettled_));
     }
 
     // The result of a library's call from its operands.
@@ -235,7 +261,7 @@ private:
     }
 
     // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function
-    void unfold_local(Function& f, Call& call) const {
+    void unfold_local(const Function& f, Call& call) const {
         if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
         const Call* made = call_of(f, call.args[0]);
         if (!made || made->name.str() != "functools.partial" || made->args.empty()) return;
@@ -248,23 +274,20 @@ private:
     }
 
     // half_region = functools.partial(torch.autocast, "cuda", dtype=torch.float16)
-    void unfold_partials(Function& f) {
-        for (Call& call : f.calls) {
-            unfold_local(f, call);
-            if (call.callee.empty() || names_.function(call.callee)) continue;
-            std::string_view name = call.callee.str();
-            const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";
-            name.remove_suffix(method.size());
-            const auto [owner, made] = values_.partial_of(f, Symbol(name));
-            if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) continue;
-            call.callee = {};
-            call.name = Symbol(std::string(made->args[0].constant.str()).append(method));
-            if (is_exit(call)) continue;
-            add_fixed(call, *made, method.empty() ? 0 : 1);
-            if (!method.empty()) continue;
-            python::complete(call, f, DType::unknown);
-            if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
-        }
+    void unfold_partial(const Function& f, Call& call) {
+        if (call.callee.empty() || names_.function(call.callee)) return;
+        std::string_view name = call.callee.str();
+        const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";
+        name.remove_suffix(method.size());
+        const auto [owner, made] = values_.partial_of(f, Symbol(name));
+        if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        call.callee = {};
+        call.name = Symbol(std::string(made->args[0].constant.str()).append(method));
+        if (is_exit(call)) return;
+        add_fixed(call, *made, method.empty() ? 0 : 1);
+        if (!method.empty()) return;
+        python::complete(call, f, DType::unknown);
+        if (call.result.shape == Shape::object && call.op == Op{}) call.kind = CallKind::constructor;
     }
 
     // `loss_fn(x)`: of one known function or class the call is resolved; of several it may run each.
@@ -307,14 +330,15 @@ private:
     Values values_;
     std::map<Place, Operand> opened_;  // arguments of regions, by where they are written
     bool any_change_ = false;          // in this round
-    bool has_unanswered_ = false;      // the function that is being filled
+    Unsettled unsettled_;              // by the visit that is going on
+    std::vector<Unsettled> all_unsettled_;
 };
 
 }  // namespace
 
 void link_values(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
-                 const std::vector<std::pair<const Function*, Call*>>& open) {
-    ValueLinker(units, names, std::move(callers)).run(open);
+                 const LinkedCalls& calls) {
+    ValueLinker(units, names, std::move(callers)).run(calls);
 }
 
 }  // namespace mp::lint

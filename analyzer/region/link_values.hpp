@@ -4,14 +4,19 @@
 // imports: dtypes, numbers and texts of operands, the dtypes that follow from them, and the functions that calls
 // of values run.
 
+#include <utility>
 #include <vector>
 
 #include "analyzer/region/object_classes.hpp"
 
 namespace mp::lint {
 
-// `open`: calls of values, `f(x)` where f is not a function's name.
+struct LinkedCalls {
+    std::vector<std::pair<const Function*, Call*>> of_values;    // `f(x)` where f is not a function's name
+    std::vector<std::pair<const Function*, Call*>> of_partials;  // what functools.partial() made, perhaps
+};
+
 void link_values(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
-                 const std::vector<std::pair<const Function*, Call*>>& open);
+                 const LinkedCalls& calls);
 
 }  // namespace mp::lint

@@ -57,15 +57,20 @@ Names::Names(std::vector<Unit>& units) {
     resolve_bases(units);
 }
 
-// Records the name and all its enclosing scopes.
+// Records the name and all its enclosing scopes, and the last part of each.
 void Names::know(Symbol name) {
-    while (!name.empty() && std::exchange(known_[name], 1) == 0) name = Symbol(package_of(name.str()));
+    while (!name.empty() && std::exchange(known_[name], 1) == 0) {
+        const std::string_view text = name.str();
+        last_parts_[Symbol(text.substr(text.rfind('.') + 1))] = 1;
+        name = Symbol(package_of(text));
+    }
 }
 
 void Names::collect_functions(std::span<const Function* const> functions) {
     for (const Function* f : functions) {
         if (const Function*& first = functions_[f->usr]; !first) first = f;
         know(f->usr);
+        if (f->name != f->usr) last_parts_[Symbol(leaf(f->name.str()))] = 1;
         know(f->parent_class);
         for (const Definition& d : f->definitions) {
             std::uint32_t& number = definition_number_[d.name];
@@ -165,13 +170,16 @@ bool Names::look_up(Symbol name, Meaning& found) const {
 }
 
 bool Names::read(Symbol name, Reading& found) const {
-    if ((found.function = function(name))) return true;
+    found.function = function(name);
+    if (found.function) return true;
     if (classes_.knows(name)) return found.in_class = name, true;
-    if ((found.bound = definition(name)).definition) return true;
+    found.bound = definition(name);
+    if (found.bound.definition) return true;
     const std::string_view scope = package_of(name.str());
     if (scope.empty() || !classes_.knows(Symbol(scope))) return false;
     const std::string_view attribute = name.str().substr(scope.size() + 1);
-    if ((found.function = classes_.method(Symbol(scope), attribute))) return true;
+    found.function = classes_.method(Symbol(scope), attribute);
+    if (found.function) return true;
     classes_.for_each_ancestor(Symbol(scope), [&](Symbol base) {
         if (!found.bound.definition) found.bound = definition(joined(base, attribute));
     });

@@ -39,6 +39,8 @@ public:
     // The method of an object of this class.
     Meaning find_method(Symbol in_class, std::string_view method) const;
     const Classes& classes() const { return classes_; }
+    // False if the last part of no name of the program is this one.
+    bool may_name(std::string_view last) const { return last_parts_.get(Symbol(last)) != 0; }
     const Function* function(Symbol usr) const { return functions_.get(usr); }
 
 private:
@@ -67,6 +69,7 @@ private:
     BySymbol<char> known_;                       // names of the program and their scopes: "pkg.train", "pkg"
     BySymbol<std::uint32_t> definition_number_;  // index in definitions_ plus 1
     std::vector<Bound> definitions_;
+    BySymbol<char> last_parts_;  // of functions, classes, definitions and aliases
     Classes classes_;
 };
 

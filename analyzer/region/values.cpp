@@ -8,6 +8,7 @@
 
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/is_leaf.hpp"
 #include "analyzer/region/python_regions.hpp"
 
 namespace mp::lint {
@@ -16,6 +17,7 @@ namespace {
 constexpr int kDeepest = 24;
 constexpr int kMostParts = 3;  // of `settings.CONFIG.model.dtype`, after the name that is known
 constexpr std::size_t kMostCallees = 16;
+constexpr std::size_t kExpected = 1 << 14;  // answers in a large program; growing step by step takes longer
 
 bool is_quoted(std::string_view text) { return text.size() >= 2 && text.front() == '\''; }
 
@@ -84,20 +86,25 @@ const Operand* keyword(const Call& call, std::string_view name) {
 
 Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers)
     : names_(names), finder_(names), callers_(std::move(callers)) {
+    std::vector<Caller> stores;
     for (const Unit& unit : units) {
         if (unit.language != Language::python) continue;
         packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
         for (const Function& f : unit.functions)
             for (const Call& call : f.calls) {
+                if (is_leaf("__setitem__", call.name.str())) stores.push_back({&f, &call});
                 const Operand* value =
-                    leaf(call.name.str()) == "add_argument" ? keyword(call, "default") : nullptr;
+                    is_leaf("add_argument", call.name.str()) ? keyword(call, "default") : nullptr;
                 if (!value) continue;
                 for (const Operand& flag : call.args)
                     if (flag.keyword.empty() && is_quoted(flag.constant.str()))
                         options_[Symbol(option_name(flag.constant.str()))].push_back({{&f, &call}, value});
             }
     }
-    read_registries(units);
+    read_registries(units, stores);
+    known_.reserve(kExpected);
+    objects_.reserve(kExpected);
+    of_self_.reserve(kExpected);
 }
 
 const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::move(operand)); }
@@ -105,6 +112,8 @@ const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::m
 Values::Known Values::of(const Function& f, const Operand& o) {
     if (has_dtype(o) || !o.constant.empty()) return known_of(o);
     if (o.refers.empty() && o.call == kNone && o.param == kNone) return {};
+    if (depth_ < kDeepest && o.refers.empty() && o.call != kNone && gives_nothing(f, o))
+        return {.dtype = DType::unknown, .shape = Shape::other, .constant = {}, .assumed = o.assumed};
     const auto [entry, is_new] = known_.try_emplace({&o, kNone});
     Known& kept = entry->second;  // stays in its place while others are added
     if (!is_new || depth_ >= kDeepest) return kept;
@@ -122,6 +131,25 @@ Values::Known Values::find(const Function& f, const Operand& o) {
     }
     if (const Call* call = call_of(f, o)) return of_call(f, *call);
     return o.param == kNone ? Known{} : of_parameter(f, o.param);
+}
+
+// Whether of_call() cannot find anything. Most operands are results of such calls, and answers are not worth
+// keeping for them.
+bool Values::gives_nothing(const Function& f, const Operand& o) {
+    const Call* call = call_of(f, o);
+    if (!call || has_dtype(call->result)) return false;
+    if (const Function* callee = names_.function(call->callee); callee && call->kind != CallKind::constructor)
+        return false;
+    const std::string_view name = call->name.str();
+    if (name == "getattr" || is_next(*call) || is_leaf("field", name)) return false;
+    if (!reads_item(*call)) return true;
+    const Object table = object_of(f, call->args[0]);
+    return !table.made || !is_display(*table.made);
+}
+
+bool Values::leads_nowhere(const Function& f, const Operand& o) {
+    if (o.refers.empty() || o.refers.str().starts_with('@')) return false;
+    return !place_of(f, o.refers).operand;
 }
 
 // "@3.dtype": of the tensor that a call gives.
@@ -219,6 +247,9 @@ Values::Object Values::object_of(const Function& f, const Operand& o, int depth)
     }
     const Call* const call = call_of(f, o);
     if (!call && o.param == kNone) return {};
+    // Only what other functions decide takes long to find.
+    if (call && !names_.function(call->callee)) return object_made(f, *call, depth);
+    if (!call && (is_self(f, o.param) || callers_.get(f.usr).empty())) return object_passed(f, o, depth);
     const FactKey key = call ? FactKey{call, kNone} : FactKey{&f, o.param};
     const auto [entry, is_new] = objects_.try_emplace(key);  // one that is being looked for is not known
     Object& kept = entry->second;
@@ -268,8 +299,9 @@ Values::Place Values::member_of_class(const Object& object, std::string_view par
     if (object.made)  // a field of a dataclass, by keyword
         if (const Operand* given = keyword(*object.made, part); given && object.function)
             return {object.function, given, object.assumed};
-    const Symbol name(std::string(object.type.str()).append(".").append(part));
-    const Reading read = finder_.read(name, {});
+    Reading read;
+    if (names_.may_name(part))
+        read = finder_.read(Symbol(std::string(object.type.str()).append(".").append(part)), {});
     if (read.bound.definition)
         return {read.bound.function, &read.bound.definition->value,
                 object.assumed || read.bound.definition->value.assumed};
@@ -518,39 +550,36 @@ bool Values::add_registered(Symbol container, std::vector<Candidate>& out) {
 }
 
 // `TABLE[name] = f` at module level, and decorators whose body stores what they are given in a table.
-void Values::read_registries(const std::vector<Unit>& units) {
+void Values::read_registries(const std::vector<Unit>& units, const std::vector<Caller>& stores) {
     std::unordered_map<Symbol, Symbol> tables;  // by decorator
-    const auto for_each_function = [&](auto visit) {
-        for (const Unit& unit : units)
-            if (unit.language == Language::python)
-                for (const Function& f : unit.functions) visit(f);
-    };
-    for_each_function([&](const Function& f) {
-        for (const Call& call : f.calls) {
-            if (call.args.size() != 3 || leaf(call.name.str()) != "__setitem__") continue;
-            if (call.args[0].refers.empty() || call.args[0].refers.str().starts_with('#')) continue;
-            const Reading read = finder_.read(call.args[0].refers, package_of(f));
-            if (!read.bound.definition) continue;
-            const Operand& stored = call.args[2];
-            const Symbol table = read.bound.definition->name;
-            if (names_.function(stored.constant) || names_.classes().knows(stored.constant))
-                registered_[table].push_back({stored.constant, false});
-            if (stored.param == kNone) continue;
-            tables[f.usr] = table;
-            tables[Symbol(mp::lint::package_of(f.usr.str()))] = table;  // the function around it
-        }
-    });
+    for (const auto& [f, call] : stores) {
+        if (call->args.size() != 3 || call->args[0].refers.empty()) continue;
+        if (call->args[0].refers.str().starts_with('#')) continue;
+        const Reading read = finder_.read(call->args[0].refers, package_of(*f));
+        if (!read.bound.definition) continue;
+        const Operand& stored = call->args[2];
+        const Symbol table = read.bound.definition->name;
+        if (names_.function(stored.constant) || names_.classes().knows(stored.constant))
+            registered_[table].push_back({stored.constant, false});
+        if (stored.param == kNone) continue;
+        tables[f->usr] = table;
+        tables[Symbol(mp::lint::package_of(f->usr.str()))] = table;  // the function around it
+    }
     if (tables.empty()) return;
-    for_each_function([&](const Function& f) {
-        for (const Symbol annotation : f.annotations) {
-            const std::string_view text = annotation.str();
-            const Reading read = finder_.read(Symbol(text.substr(0, text.find('('))), package_of(f));
-            const auto table = read.function ? tables.find(read.function->usr) : tables.end();
-            if (table == tables.end()) continue;
-            const bool of_class = f.usr.str().ends_with(".<class>");
-            registered_[table->second].push_back({of_class ? f.parent_class : f.usr, false});
-        }
-    });
+    for (const Unit& unit : units)
+        if (unit.language == Language::python)
+            for (const Function& f : unit.functions) add_decorated(f, tables);
+}
+
+void Values::add_decorated(const Function& f, const std::unordered_map<Symbol, Symbol>& tables) {
+    for (const Symbol annotation : f.annotations) {
+        const std::string_view text = annotation.str();
+        const Reading read = finder_.read(Symbol(text.substr(0, text.find('('))), package_of(f));
+        const auto table = read.function ? tables.find(read.function->usr) : tables.end();
+        if (table == tables.end()) continue;
+        const bool of_class = f.usr.str().ends_with(".<class>");
+        registered_[table->second].push_back({of_class ? f.parent_class : f.usr, false});
+    }
 }
 
 ObjectClasses::Caller Values::partial_of(const Function& user, Symbol name) {

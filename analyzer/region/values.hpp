@@ -34,6 +34,8 @@ public:
     Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers);
 
     Known of(const Function&, const Operand&);
+    // True if nothing in the program binds what the operand refers to. That does not change.
+    bool leads_nowhere(const Function&, const Operand&);
     // Empty when one of them is not known.
     std::vector<Candidate> callees(const Function&, const Operand&);
     // Drops the answers, after dtypes and constants have changed. Objects and places do not depend on them.
@@ -58,6 +60,7 @@ private:
     };
 
     Known find(const Function&, const Operand&);
+    bool gives_nothing(const Function&, const Operand&);
     Known of_call(const Function&, const Call&);
     Known of_item(const Function&, const Operand& container, const Operand* key);
     Known dtype_of_tensor(const Function&, std::string_view refers);
@@ -86,7 +89,8 @@ private:
     bool add_display(const Function&, const Call&, std::vector<Candidate>& out, int depth);
     bool add_returned(const Function&, std::vector<Candidate>& out, int depth);
     bool add_registered(Symbol container, std::vector<Candidate>& out);
-    void read_registries(const std::vector<Unit>& units);
+    void read_registries(const std::vector<Unit>& units, const std::vector<Caller>& stores);
+    void add_decorated(const Function&, const std::unordered_map<Symbol, Symbol>& tables);
 
     const Names& names_;
     NameFinder finder_;

@@ -17,8 +17,8 @@ public:
     Interner() = default;
     Interner(const Interner&) = delete;  // the keys refer to the texts
     Interner& operator=(const Interner&) = delete;
-    Interner(Interner&&) = default;
-    Interner& operator=(Interner&&) = default;
+    Interner(Interner&&) noexcept = default;
+    Interner& operator=(Interner&&) noexcept = default;
 
     std::uint32_t id(std::string_view name) {
         if (const auto found = ids_.find(name); found != ids_.end()) return found->second;

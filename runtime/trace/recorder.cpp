@@ -326,7 +326,7 @@ void Recorder::State::tell_losses(bool at_end) {
     try {
         tell("records were dropped", dropped_by_queue, told_dropped, at_end);
         tell("steps lost their ops or tensors", shortened_by_queue, told_shortened, at_end);
-    } catch (...) {
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
         // The next call tries again.
     }
 }
