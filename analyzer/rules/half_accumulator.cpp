@@ -84,7 +84,7 @@ std::vector<Note> notes_of(const Accumulation& a) {
     return notes;
 }
 
-// count[:, a:b] += 1, where a is the start of a tile: tiles overlap a few times, and no element gets a sum over the loop.
+// count[:, a:b] += 1, where a is the start of a tile: tiles overlap a few times, and no element gets a whole sum.
 bool adds_tiles(const Accumulation& a) {
     const std::string_view target = a.name.str();
     const std::size_t colon = target.find('[') == std::string_view::npos ? target.npos : target.find(':');
