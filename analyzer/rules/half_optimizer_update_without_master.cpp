@@ -2,9 +2,9 @@
 //
 // What   A kernel or host loop stores `weight - step` back into fp16 or bf16 memory, and no fp32
 //        copy of the weight, stochastic rounding or compensation keeps what the rounding loses. In
-//        Python: an optimizer of torch, of another library or of the program over parameters that are half, a Trainer that is
-//        given a half model, or an engine that is told to keep them so ("bf16-true"); an adapter that is
-//        added to a half module, or whose layers are cast.
+//        Python: an optimizer of torch, of another library or of the program over parameters that are half,
+//        a Trainer that is given a half model, or an engine that is told to keep them so ("bf16-true");
+//        an adapter that is added to a half module, or whose layers are cast.
 // Why    A step smaller than half a unit in the last place changes nothing: in bf16 that is any
 //        step below 0.2 % of the weight, and a typical lr times gradient is smaller.
 // Fix    Keep fp32 master weights, or round stochastically, or keep the rounding error (Kahan).

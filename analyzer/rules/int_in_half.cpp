@@ -5,9 +5,10 @@
 //        the same number, and a count above 65504 is inf in fp16, so a mean becomes 0.
 // Fix    Compute with the index or count in float; convert the result.
 // Silent Integers whose bound fits (uint8 images, n % 16, small constant loops), booleans,
-//        constants that are exact. Of unknown size are a warning an index that is stored, and a divisor of 64 bits,
-//        which is made for large counts; any other integer is a note: an exponent, the taps of a filter, a
-//        quantised weight look the same, and half rounds a small divisor no more than it rounds the result.
+//        constants that are exact. Of unknown size are a warning an index that is stored or added, and a
+//        divisor of 64 bits, which is made for large counts; any other integer is a note: an exponent, the
+//        taps of a filter, a quantised weight look the same, and half rounds a small divisor no more than it
+//        rounds the result.
 // Tests  testdata/lint/MP306.md, tests/analyzer/rules/int_in_half_test.cpp
 
 #include <array>
@@ -51,7 +52,8 @@ std::optional<Severity> severity_of(const Cast& cast, const Cast& from) {
     const bool divides = cast.role == Role::divisor || from.role == Role::divisor;
     if (bound != 0 && (indexes || divides)) return error_if_proven(cast.to);
     const bool is_large = from.from == DType::int64 || from.from == DType::uint64;
-    const bool matters = (indexes && cast.purpose == Purpose::store) || (divides && is_large);
+    const bool is_position = indexes && (cast.purpose == Purpose::store || cast.role == Role::added);
+    const bool matters = is_position || (divides && is_large);
     return matters ? Severity::warning : Severity::note;
 }
 

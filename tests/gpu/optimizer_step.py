@@ -47,7 +47,7 @@ def compare(device):
                 (ours, counts), (cpu, expected) = (trained(cls, dtype, d, **options) for d in (device, "cpu"))
                 good = counts == expected and all(torch.equal(a, b) for a, b in zip(ours, cpu))
                 name = f"{cls.__name__} {str(dtype).removeprefix('torch.')} {options}"
-                print(f"{'ok' if good else 'RED'} {name}: the bits and counts {'are' if good else 'differ from'} the CPU's")
+                print(f"{'ok' if good else 'RED'} {name}: bits and counts {'are' if good else 'differ from'} the CPU's")
 
 
 def rates(device, elements):
