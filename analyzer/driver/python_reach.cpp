@@ -97,7 +97,20 @@ void add_definitions(const Function& f, std::string_view module, Outline& out) {
     }
 }
 
-void add_export(const Function& f, std::string_view module, const Seeds& seeds, Outline& out) {
+// Whether a method that opens a region calls a method which the class leaves to its subclasses: those run in the region.
+bool leaves_to_subclasses(const Unit& unit, const Function& f, const Seeds& seeds) {
+    if (f.parent_class.empty() || !opens_by_itself(f, seeds)) return false;
+    return std::ranges::any_of(f.calls, [&](const Call& call) {
+        return parent(call.callee.str()) == f.parent_class.str() &&
+               std::ranges::none_of(unit.functions,
+                                    [&](const Function& own) { return own.name == call.callee; });
+    });
+}
+
+void add_export(const Unit& unit, const Function& f, std::string_view module, const Seeds& seeds,
+                Outline& out) {
+    if (leaves_to_subclasses(unit, f, seeds))
+        out.exports.push_back({hash_bytes(last(f.parent_class.str())), true});
     const bool manager = is_manager(f);
     const bool low = gives_low(f) || (manager && opens_by_itself(f, seeds));
     if (!low && !manager) return;
@@ -115,7 +128,7 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
         if (out.parts.empty() || out.parts.back().name.str() != top) out.parts.push_back({Symbol(top), {}});
         add_calls(f, out.parts.back().calls);
         add_aliases(f, out);
-        add_export(f, module, seeds, out);
+        add_export(unit, f, module, seeds, out);
         add_definitions(f, module, out);
     }
     for (Outline::Part& part : out.parts) {
