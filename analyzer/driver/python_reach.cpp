@@ -97,7 +97,7 @@ void add_definitions(const Function& f, std::string_view module, Outline& out) {
     }
 }
 
-// Whether a method that opens a region calls a method which the class leaves to its subclasses: those run in the region.
+// Whether a method that opens a region calls a method that only subclasses have: those run in the region.
 bool leaves_to_subclasses(const Unit& unit, const Function& f, const Seeds& seeds) {
     if (f.parent_class.empty() || !opens_by_itself(f, seeds)) return false;
     return std::ranges::any_of(f.calls, [&](const Call& call) {
