@@ -47,36 +47,44 @@ const OptimizerKernels& optimizers_in_use() {
     return HWY_STATIC_DISPATCH(optimizers)();
 }
 
-// Index in the tables; -1 for another dtype. `none` has the index 0.
-int index_among(DType dtype, DType none) {
-    return dtype == none ? 0 : dtype == DType::fp16 ? 1 : dtype == DType::bf16 ? 2 : -1;
+bool in_16_bits(DType dtype) { return dtype == DType::fp16 || dtype == DType::bf16; }
+
+bool has_weight_and_gradient(const OptimizerRange& r) {
+    const bool gradient = r.gradient && (r.gradient_dtype == DType::fp32 || in_16_bits(r.gradient_dtype));
+    return gradient && (r.copy ? in_16_bits(r.copy_dtype) : r.master != nullptr);
 }
+
+// Index in the tables; 0 where the values are fp32, or not there.
+int index_among_16_bits(DType dtype) { return dtype == DType::fp16 ? 1 : dtype == DType::bf16 ? 2 : 0; }
 
 template <class Settings>
 bool run(const OptimizerTable<Settings>& table, const Settings& settings, const OptimizerRange& range,
          const OptimizerPass& pass, optim::StepCounts& into) {
-    const int gradient = index_among(range.gradient_dtype, DType::fp32);
-    const int copy = range.copy ? index_among(range.copy_dtype, DType::unknown) : 0;
-    if (range.gradient == nullptr || gradient < 0 || copy < 0) return false;
+    if (!serves(settings, range)) return false;
+    const int copy = range.copy ? index_among_16_bits(range.copy_dtype) : 0;
     const int stochastic = range.copy && pass.stochastic ? 1 : 0;
-    const auto step = table.rows[gradient].of[copy][(range.master ? 0 : 2) + stochastic];
-    if (step == nullptr) return false;
+    const auto& row = table.rows[index_among_16_bits(range.gradient_dtype)];
     const FloatEnvironment environment;
-    step(settings, range, pass, into);
+    row.of[copy][(range.master ? 0 : 2) + stochastic](settings, range, pass, into);
     return true;
 }
 
 }  // namespace
 
+bool serves(const optim::AdamW&, const OptimizerRange& r) noexcept {
+    return has_weight_and_gradient(r) && r.state && r.squares;
+}
+bool serves(const optim::Sgd& step, const OptimizerRange& r) noexcept {
+    return has_weight_and_gradient(r) && (r.state || step.momentum == 0);
+}
+
 bool optimize(const optim::AdamW& step, const OptimizerRange& range, const OptimizerPass& pass,
               optim::StepCounts& into) noexcept {
-    if (range.state == nullptr || range.squares == nullptr) return false;
     return run(optimizers_in_use().adamw, step, range, pass, into);
 }
 
 bool optimize(const optim::Sgd& step, const OptimizerRange& range, const OptimizerPass& pass,
               optim::StepCounts& into) noexcept {
-    if (range.state == nullptr && step.momentum != 0) return false;
     return run(optimizers_in_use().sgd, step, range, pass, into);
 }
 

@@ -32,7 +32,11 @@ struct OptimizerPass {
     std::uint64_t seed = 0;   // of this tensor and step
 };
 
-// False, and nothing is written, for dtypes other than these, or when there is no weight.
+// Whether a step can be made of the range: dtypes are the ones above, and there are a weight and the state it needs.
+bool serves(const optim::AdamW&, const OptimizerRange&) noexcept;
+bool serves(const optim::Sgd&, const OptimizerRange&) noexcept;
+
+// False, and nothing is written, for a range that it does not serve.
 bool optimize(const optim::AdamW&, const OptimizerRange&, const OptimizerPass&,
               optim::StepCounts& into) noexcept;
 bool optimize(const optim::Sgd&, const OptimizerRange&, const OptimizerPass&,

@@ -11,17 +11,6 @@ namespace {
 
 constexpr U64 kMostBlocks = 1 << 16;  // of a weight
 
-bool in_16_bits(DType dtype) { return dtype == DType::fp16 || dtype == DType::bf16; }
-
-bool usable(const cpu::OptimizerRange& r, bool with_state, bool with_squares) {
-    const bool gradient = r.gradient && (r.gradient_dtype == DType::fp32 || in_16_bits(r.gradient_dtype));
-    const bool copy = r.copy == nullptr || in_16_bits(r.copy_dtype);
-    return gradient && copy && (r.master || r.copy) && (r.state || !with_state) &&
-           (r.squares || !with_squares);
-}
-bool usable(const optim::AdamW&, const cpu::OptimizerRange& r) { return usable(r, true, true); }
-bool usable(const optim::Sgd& s, const cpu::OptimizerRange& r) { return usable(r, s.momentum != 0, false); }
-
 OptimizerEntry entry_of(const cpu::OptimizerRange& r, int number) {
     OptimizerEntry e{};
     e.master = r.master;
@@ -90,7 +79,7 @@ Outcome Optimizer::run(const Kernel& kernel, Stream stream, const Step& step,
                        const cpu::OptimizerRange* ranges, int count, const DevicePass& pass) const noexcept {
     if (!ready()) return {Status::no_kernels};
     for (int i = 0; i < count; ++i)
-        if (!usable(step, ranges[i])) return {Status::unsupported};
+        if (!cpu::serves(step, ranges[i])) return {Status::unsupported};
     // A graph would repeat this step's constants.
     int capturing = 0;
     if (const int code = driver().capturing(stream, &capturing); code != 0) return {Status::refused, code};

@@ -204,6 +204,9 @@ TEST(Optimizer, RefusesWhatItCannotDo) {
     Tensors t(8, DType::fp32, DType::bf16), same = t;
     StepCounts counts;
     auto no_weight = t.range(false, false), no_state = t.range(true, true), fp64 = t.range(true, true);
+    auto no_dtype = t.range(true, true);
+    no_dtype.copy_dtype = DType::unknown;
+    EXPECT_FALSE(optimize(adamw(), no_dtype, {}, counts));
     no_state.state = nullptr;
     fp64.gradient_dtype = DType::fp64;
     EXPECT_FALSE(optimize(adamw(), no_weight, {}, counts));
