@@ -92,6 +92,16 @@ void merge(trace::OpRecord& into, const TensorStats& stats) {
     into.amin = trace::smaller_above_zero(into.amin, stats.amin);
 }
 
+// A program whose ranges name its backward names its forward by leaving it without a name.
+void name_forward(trace::StepRecord& record) {
+    std::uint64_t backward = ~std::uint64_t{0};
+    for (const trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::backward) backward = std::min(backward, op.first);
+    if (backward == ~std::uint64_t{0}) return;
+    for (trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::unknown && op.first < backward) op.phase = Phase::forward;
+}
+
 }  // namespace
 
 Run::Run(trace::Options options, trace::Identity identity)
@@ -130,6 +140,7 @@ void Run::end_step_locked(bool ended) {
     const std::int64_t now = now_ns();
     record.wall_ns = now - std::exchange(step_began_ns_, now);
     add_launches(record);
+    name_forward(record);
     close_batch();
     s.ended = true;
     ended_.push_back(std::exchange(step_, nullptr));

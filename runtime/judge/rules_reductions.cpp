@@ -20,7 +20,10 @@ namespace {
 
 constexpr std::uint64_t kFewest = 1024;
 
-std::string signed_percent(double share) { return (share < 0 ? "-" : "+") + percent(std::abs(share)); }
+// In three digits, because such a share is small: "+0.195 %".
+std::string signed_percent(double share) {
+    return (share < 0 ? "-" : "+") + figure(std::abs(share) * 100) + " %";
+}
 
 bool explained_by_scale(const Case& c, Step step) {
     return std::ranges::any_of(c.out.skips, [&](const SkipVerdict& v) { return v.step == step; });
