@@ -96,15 +96,15 @@ int collective(const Request& q, const Call& call) noexcept {
     guarded(Source::nccl, [&] {
         if (!grouped) {
             r->after(ticket, c, status == 0);
-        } else if (status == 0) {
+        } else if (status == 0 || status == abi::kNcclInProgress) {
             group().waiting.push_back(c);
         }
     });
     return status;
 }
 
-// The end of the outermost group launches everything. A communicator that does not block may launch later; its results
-// are then not those that are measured, so only the calls are recorded.
+// The end of the outermost group launches everything. A communicator that does not block may launch later and returns
+// ncclInProgress; its results are not measured.
 template <class Call>
 int end_group(const Call& call) noexcept {
     Run* const r = Inside::any() ? nullptr : run();
