@@ -69,7 +69,7 @@ private:
         trace::StepRecord record;
         std::uint64_t calls = 0;  // so far: the order of events
         std::size_t open = 0;     // batches whose figures are not there yet
-        bool ended = false;
+        bool has_products = false;
         std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
         std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
     };
