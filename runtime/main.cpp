@@ -110,7 +110,8 @@ int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     }
     for (const auto& [name, into] : {std::pair{"output", &request.output},
                                      {"save-twin", &request.save_twin},
-                                     {"save-real", &request.save_real}}) {
+                                     {"save-real", &request.save_real},
+                                     {"step-range", &request.step_range}}) {
         if (!map.has(name)) continue;
         *into = map.text(name);
         if (into->empty())
@@ -266,6 +267,7 @@ const std::vector<Verb>& verbs() {
                      {"steps", "A:B:N", "steps A, A+N, ... below B (default: all)"},
                      {"ranks", "LIST", "record these: 0,8-15 (default: all)"},
                      {"budget", "SIZE", "of a recording, with K, M or G (default: 256M)"},
+                     {"step-range", "NAME", "NVTX ranges that are steps, '*' is the number: 'Train step *'"},
                      {"save-twin", "FILE", "the twin's tensors at the end, as safetensors: twin.%r.safetensors"},
                      {"save-real", "FILE", "the program's own, in the same shape"},
                      {"eager", nullptr, "run torch.compile regions eagerly, so that they are observed"},
