@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/paths.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/trace/options.hpp"
 
@@ -80,8 +81,7 @@ std::vector<char*> Variables::pointers() const {
 }
 
 std::string without_preload(std::string_view before) {
-    return without(before, ": ",
-                   [](std::string_view entry) { return entry.substr(entry.rfind('/') + 1) == kPreloadName; });
+    return without(before, ": ", [](std::string_view entry) { return file_name(entry) == kPreloadName; });
 }
 
 std::string with_preload(std::string_view before, std::string_view library) {
