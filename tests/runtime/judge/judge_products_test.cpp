@@ -100,5 +100,29 @@ TEST(Judge, MPT050SumOfFiniteInputsWithoutATwin) {
     EXPECT_EQ(find_rule(judge(m), "MPT050"), nullptr) << "it only passed the infinity on";
 }
 
+TensorSum named_weight(TensorKind kind, DType dtype, std::uint64_t unmoved) {
+    TensorSum t = tensor_sum(kind, "Layer 0/mlp/weight", dtype);
+    t.samples = 2;
+    t.meant_to_move = 2 * kElements;
+    t.unmoved = unmoved;
+    t.first_stagnant = Step{0};
+    return t;
+}
+
+TEST(Judge, MPT040NamedWeightsWithoutAMaster) {
+    RunModel m = raw_run(DType::bf16);
+    m.ranks[0].process.framework = kRawFramework;
+    m.tensors = {named_weight(TensorKind::parameter, DType::bf16, 2 * kElements - 9)};
+    const Judgement j = judge(m);
+    ASSERT_TRUE(find_rule(j, "MPT040"));
+    EXPECT_EQ(find_rule(j, "MPT040")->severity, Severity::warning)
+        << "some moved: it may round stochastically";
+    m.tensors.push_back(named_weight(TensorKind::optimizer_state, DType::fp32, 0));
+    EXPECT_EQ(find_rule(judge(m), "MPT040"), nullptr) << "a master takes the updates";
+    m.tensors.pop_back();
+    m.ranks[0].process.framework = "torch 2.11.0";
+    EXPECT_EQ(find_rule(judge(m), "MPT040"), nullptr) << "a torch program does not name its masters";
+}
+
 }  // namespace
 }  // namespace mp::trace::test
