@@ -64,7 +64,7 @@ inline constexpr int kCuptiManySubscribers = 39;
 struct NvtxMessage {
     const void* pointer;  // const char*, const wchar_t*, or a registered string
 };
-inline constexpr int kNvtxUnknownMessage = 0, kNvtxAscii = 1, kNvtxWide = 2, kNvtxRegistered = 3;
+inline constexpr int kNvtxAscii = 1, kNvtxWide = 2, kNvtxRegistered = 3;
 struct NvtxAttributes {
     std::uint16_t version;
     std::uint16_t size;

@@ -32,7 +32,6 @@ public:
         return figures;
     }
     void clear() noexcept { used_ = 0; }
-    bool empty() const noexcept { return used_ == 0; }
 
 private:
     friend class Meter;
