@@ -216,10 +216,11 @@ int dump_verb(const cli::Values&, const std::vector<std::string>& words) {
 }
 
 int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
-    if (!words.empty())
+    if (words.size() > 1)
         return fail(kUsage,
-                    {"doctor: " + shell_word(words[0]) + " is not an option", "mp-trace doctor --help"});
+                    {"doctor: " + shell_word(words[1]) + " is not an option", "mp-trace doctor --help"});
     DoctorRequest request;
+    if (!words.empty()) request.program = words[0];
     request.python = map.text("python");
     request.only = map.text("only");
     request.json = map.has("json");
@@ -305,7 +306,7 @@ const std::vector<Verb>& verbs() {
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
         {.name = "dump", .usage = "FILE", .options = {{"help,h", nullptr, "this text"}}, .go = dump_verb},
         {.name = "doctor",
-         .usage = "",
+         .usage = "[PROGRAM]",
          .options = {{"json", nullptr, "for machines"},
                      {"python", "EXE", "whose torch (default: python3)"},
                      {"self-test", nullptr, "trace known operations and check what is recorded"},

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <string>
@@ -24,11 +25,17 @@ struct Cupti {
     int (*subscribe_v2)(void** handle, Callback, void* data, abi::CuptiSubscriber*) = nullptr;
     int (*enable)(std::uint32_t on, void* handle, int domain, std::uint32_t id) = nullptr;
     int (*text)(int code, const char** text) = nullptr;
+    int (*unsubscribe)(void* handle) = nullptr;
 };
 
-// CUpti_driver_api_trace_cbid of cuLaunchKernel, cuLaunchCooperativeKernel, cuGraphLaunch and cuLaunchKernelEx, each also
-// for the stream of the thread. The runtime's launches come here too, whatever way it was linked.
+std::atomic<void*> g_handle{nullptr};
+std::atomic<int (*)(void*)> g_unsubscribe{nullptr};
+
+// CUpti_driver_api_trace_cbid of cuLaunchKernel, cuLaunchCooperativeKernel, cuGraphLaunch and cuLaunchKernelEx, each
+// also for the stream of the thread. The runtime's launches come here too, whatever way it was linked.
 constexpr std::uint32_t kLaunches[] = {307, 442, 477, 478, 514, 515, 652, 653};
+
+constexpr const char* kNotFound = "libcupti was not found";
 
 constexpr const char* kNames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 constexpr const char* kPlaces[] = {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"};
@@ -66,6 +73,7 @@ Cupti cupti_of(void* library) {
     find(library, "cuptiSubscribe_v2", c.subscribe_v2);
     find(library, "cuptiEnableCallback", c.enable);
     find(library, "cuptiGetResultString", c.text);
+    find(library, "cuptiUnsubscribe", c.unsubscribe);
     return c;
 }
 
@@ -99,13 +107,15 @@ std::string why_not(const Cupti& cupti, int code, const std::string& holder) {
 // Empty: the launches are seen.
 std::string watch() {
     void* const library = open_cupti();
-    if (!library) return "libcupti was not found";
+    if (!library) return kNotFound;
     const Cupti cupti = cupti_of(library);
     if ((!cupti.subscribe && !cupti.subscribe_v2) || !cupti.enable) return "libcupti has no callbacks";
     void* handle = nullptr;
     std::string holder;
     int code = subscribe(cupti, handle, holder);
     if (code != 0) return why_not(cupti, code, holder);
+    g_unsubscribe = cupti.unsubscribe;
+    g_handle = handle;
     int enabled = 0;
     for (const std::uint32_t id : kLaunches) {
         const int result = cupti.enable(1, handle, abi::kCuptiDriverDomain, id);
@@ -127,10 +137,17 @@ void watch_launches() noexcept {
         // Without a driver there is nothing to see.
         if (!r || !::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) return;
         const std::string why = watch();
-        if (!why.empty())
-            r->note(trace::NoteKind::disarmed, "kernels are not seen: " + why + "; everything else goes on");
+        if (why.empty()) return;
+        r->note(trace::NoteKind::disarmed, "kernels are not seen: " + why);
+        if (why != kNotFound && !r->options().quiet)
+            std::fprintf(stderr, "mp-trace: kernels are not seen: %s; everything else is\n", why.c_str());
     });
     ::dlerror();
+}
+
+void stop_watching() noexcept {
+    void* const handle = g_handle.exchange(nullptr);
+    if (handle && g_unsubscribe) g_unsubscribe.load()(handle);
 }
 
 }  // namespace mp::raw

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "instrument/cuda/launches.hpp"
 #include "runtime/trace/end_summary.hpp"
 #include "runtime/trace/identity.hpp"
 #include "runtime/trace/options.hpp"
@@ -98,7 +99,9 @@ Run* run() noexcept {
 }
 
 void retire() noexcept {
-    if (g_state.exchange(State::ignored) == State::observed) g_run.load()->abandon();
+    if (g_state.exchange(State::ignored) != State::observed) return;
+    g_run.load()->abandon();
+    stop_watching();
 }
 
 bool is_armed(Source source) noexcept {

@@ -142,7 +142,6 @@ void Run::end_step_locked(bool ended) {
     add_launches(record);
     name_forward(record);
     close_batch();
-    s.ended = true;
     ended_.push_back(std::exchange(step_, nullptr));
 }
 
@@ -243,7 +242,7 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
     const std::lock_guard lock(mutex_);
     if (finished_) return {};
     Call call;
-    if (step().calls == 0) look_at_weights(product.stream);
+    if (!std::exchange(step().has_products, true)) look_at_weights(product.stream);
     call.record = op_of(place, product);
     call.ordinal = step().calls++;
     ++step().record.coverage.ops;

@@ -22,8 +22,9 @@
 
 namespace mp::raw {
 
-// The recording of one process: adds up calls by place, op and dtype until the step ends, and writes the record of a step
-// once all of its figures have come from the device. Safe from any thread. Nothing waits for the device before finish().
+// The recording of one process: adds up calls by place, op and dtype until the step ends, and writes the record of a
+// step once all of its figures have come from the device. Safe from any thread. Nothing waits for the device before
+// finish().
 class Run {
 public:
     Run(trace::Options, trace::Identity);
@@ -69,7 +70,7 @@ private:
         trace::StepRecord record;
         std::uint64_t calls = 0;  // so far: the order of events
         std::size_t open = 0;     // batches whose figures are not there yet
-        bool ended = false;
+        bool has_products = false;
         std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
         std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
     };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/paths.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/trace/options.hpp"
 
@@ -37,7 +38,7 @@ std::string without(std::string_view before, std::string_view separators, Ours o
 }
 
 bool is_ours(std::string_view path) {
-    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const std::string_view name = file_name(path);
     return name == kPreloadName || name == kCudaName;
 }
 

@@ -1,6 +1,6 @@
 """The twin of attention kernels that only exist in 16 bits.
 
-    MP_TRACE=build/release/bin/mp-trace attention_test.py PYTHON      PYTHON has torch 2.5 or later
+    MP_TRACE=build/release/bin/mp-trace fp32_kernels_test.py PYTHON      PYTHON has torch 2.5 or later
 
 Those kernels run on CUDA alone. The program below gives the CPU its own, which refuse what CUDA's refuse and have
 results of the same shapes. It trains with one of them in bf16, and with the memory-efficient one in fp32.
@@ -122,7 +122,7 @@ def has_half_attention():
 class HalfAttention(unittest.TestCase):
     def run_both(self, kind, heads, columns, mask, dropout="0"):
         """The losses of the traced run's twin and of the fp32 run, and the coverage."""
-        top = tempfile.mkdtemp(prefix="mp-attention-")
+        top = tempfile.mkdtemp(prefix="mp-kernels-")
         self.addCleanup(shutil.rmtree, top, ignore_errors=True)
         with open(os.path.join(top, "train.py"), "w", encoding="utf-8") as f:
             f.write(PROGRAM)
