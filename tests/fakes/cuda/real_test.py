@@ -15,8 +15,8 @@ LIBRARIES = ["libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libnccl
 
 def symbols(path):
     """name@@version -> letter of nm."""
-    listed = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", path], capture_output=True, text=True,
-                            check=True).stdout
+    command = ["nm", "-D", "--defined-only", "--with-symbol-versions", path]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {name: kind for kind, name in re.findall(r"^\S+ ([A-Z]) (\S+)$", listed, re.MULTILINE)}
 
 
@@ -42,6 +42,13 @@ def attributes(path):
     dump("matrix", lt.cublasLtMatrixLayoutGetAttribute, made, range(7))
 
 
+def attributes_of(path):
+    """The lines of attributes(), from a process of its own, because both libraries have one soname."""
+    env = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(path)}
+    command = [sys.executable, __file__, path, "--attributes"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split("\n")
+
+
 def main():
     if sys.argv[2:] == ["--attributes"]:
         return attributes(sys.argv[1])
@@ -58,9 +65,7 @@ def main():
             if theirs.get(symbol) != kind:
                 faults.append(f"{name}: {symbol} is {kind} in the fake, {theirs.get(symbol)} in {real}")
         if name.startswith("libcublasLt"):
-            told = [subprocess.run([sys.executable, __file__, p, "--attributes"], capture_output=True, text=True,
-                                   env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(p)}, check=True).stdout.split("\n")
-                    for p in (os.path.join(FAKES, name), real)]
+            told = [attributes_of(path) for path in (os.path.join(FAKES, name), real)]
             faults += [f"{name}: fake {a!r}, real {b!r}" for a, b in zip(*told) if a != b]
     if compared == 0:
         print("skipped: none of NVIDIA's libraries is installed")

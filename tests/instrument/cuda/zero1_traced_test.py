@@ -1,4 +1,4 @@
-"""zero1_gpt under mp-trace, with the fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
+"""zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
 usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES
 """
