@@ -10,7 +10,7 @@ cd "$1"
 if [ ! -x zero1_gpt ]; then
   nvcc -std=c++17 -O2 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
     -gencode arch=compute_90,code=compute_90 -cudart shared -Xlinker -export-dynamic \
-    "$source_dir"/{train.cu,main.cpp,matmul.cpp,options.cpp,ranks.cpp} -lcublasLt -lcublas -lnccl -o zero1_gpt
+    -I"$source_dir/../../../instrument/preload" "$source_dir"/{train.cu,main.cpp,matmul.cpp,options.cpp,ranks.cpp} -lcublasLt -lcublas -lnccl -o zero1_gpt
 fi
 for precision in fp32 bf16 fp16; do
   for n in 1 2; do ${WRAP:-} ./zero1_gpt --precision $precision --steps 20 >$precision.$n; done

@@ -14,6 +14,7 @@ struct Tensor {
     float spread = 0;              // of the first values: 0 is zeros
     float centre = 0;
     bool decays = false;
+    std::string name;
 };
 
 struct Layer {
@@ -35,25 +36,27 @@ struct Layout {
     Layout() {
         constexpr std::size_t c = kChannels;
         constexpr float kDeep = 0.06f;
-        place(wte, kVocabulary * c, 0.08f);
-        place(wpe, kContext * c, 0.08f);
-        for (Layer& l : layers) {
-            place(l.norm1, c, 0, 1);
-            place(l.norm1_bias, c);
-            place(l.qkv, 3 * c * c, 0.12f);
-            place(l.qkv_bias, 3 * c);
-            place(l.proj, c * c, kDeep);
-            place(l.proj_bias, c);
-            place(l.norm2, c, 0, 1);
-            place(l.norm2_bias, c);
-            place(l.up, 4 * c * c, 0.12f);
-            place(l.up_bias, 4 * c);
-            place(l.down, 4 * c * c, kDeep);
-            place(l.down_bias, c);
+        place(wte, "wte", kVocabulary * c, 0.08f);
+        place(wpe, "wpe", kContext * c, 0.08f);
+        for (int i = 0; i < kLayers; ++i) {
+            Layer& l = layers[i];
+            const std::string layer = "Layer " + std::to_string(i), attention = layer + "/attention/", mlp = layer + "/mlp/";
+            place(l.norm1, attention + "norm", c, 0, 1);
+            place(l.norm1_bias, attention + "norm_bias", c);
+            place(l.qkv, attention + "qkv", 3 * c * c, 0.12f);
+            place(l.qkv_bias, attention + "qkv_bias", 3 * c);
+            place(l.proj, attention + "proj", c * c, kDeep);
+            place(l.proj_bias, attention + "proj_bias", c);
+            place(l.norm2, mlp + "norm", c, 0, 1);
+            place(l.norm2_bias, mlp + "norm_bias", c);
+            place(l.up, mlp + "up", 4 * c * c, 0.12f);
+            place(l.up_bias, mlp + "up_bias", 4 * c);
+            place(l.down, mlp + "down", 4 * c * c, kDeep);
+            place(l.down_bias, mlp + "down_bias", c);
         }
-        place(norm, c, 0, 1);
-        place(norm_bias, c);
-        place(head, kVocabulary * c, 0.12f);
+        place(norm, "norm", c, 0, 1);
+        place(norm_bias, "norm_bias", c);
+        place(head, "head", kVocabulary * c, 0.12f);
     }
     std::vector<const Tensor*> outside_layers() const { return {&wte, &wpe, &norm, &norm_bias, &head}; }
     std::vector<const Tensor*> all() const {
@@ -64,8 +67,8 @@ struct Layout {
     }
 
 private:
-    void place(Tensor& t, std::size_t elements, float spread = 0, float centre = 0) {
-        t = {size, elements, spread, centre, spread > 0};
+    void place(Tensor& t, const std::string& name, std::size_t elements, float spread = 0, float centre = 0) {
+        t = {size, elements, spread, centre, spread > 0, name};
         size += elements;
     }
 };

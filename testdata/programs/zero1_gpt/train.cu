@@ -1,3 +1,5 @@
+#include <mptrace.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -74,7 +76,10 @@ template <class T>
 class Trainer {
 public:
     explicit Trainer(const Options& o)
-        : o_(o), rows_(kBatch / o.world * kContext), memory_(bytes()), products_(Names<T>::kCublas, o.half_accumulator, o.split_k) {
+        : o_(o),
+          rows_(kBatch / o.world * kContext),
+          memory_(24u << 20),
+          products_(Names<T>::kCublas, o.half_accumulator, o.split_k) {
         ZERO1_CHECK(cudaStreamCreate(&main_));
         ZERO1_CHECK(cudaStreamCreate(&side_));
         ZERO1_CHECK(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
@@ -85,6 +90,7 @@ public:
         comm_ = meet(o);
         take_memory();
         first_values();
+        tell_mptrace();
     }
     ~Trainer() {
         ncclCommDestroy(comm_);
@@ -128,7 +134,6 @@ private:
         int tokens[kBatch * kContext], targets[kBatch * kContext];
     };
 
-    static std::size_t bytes() { return 24u << 20; }
     bool overflows(int layer) const {
         return step_ == o_.overflow_step && layer == o_.overflow_layer && o_.rank == o_.overflow_rank;
     }
@@ -183,6 +188,20 @@ private:
             for (std::size_t i = 0; i < shard(*t); ++i) own[t->at + i] = wide[t->at + o_.rank * shard(*t) + i];
         ZERO1_CHECK(cudaMemcpy(weights_, narrowed.data(), narrowed.size() * sizeof(T), cudaMemcpyHostToDevice));
         ZERO1_CHECK(cudaMemcpy(master_, own.data(), own.size() * sizeof(float), cudaMemcpyHostToDevice));
+    }
+
+    // What mp-trace compares before and after an update: the weights, or their masters where they have any.
+    void tell_mptrace() {
+        if (!mptrace_tensor) return;
+        const int dtype = Names<T>::kNccl == ncclHalf ? MPTRACE_FP16
+                          : Names<T>::kNccl == ncclFloat ? MPTRACE_FP32
+                                                         : MPTRACE_BF16;
+        for (const Tensor* t : layout_.all()) {
+            const long long whole = static_cast<long long>(t->size), own = static_cast<long long>(shard(*t));
+            mptrace_tensor(weight(*t), dtype, &whole, 1, MPTRACE_PARAMETER, t->name.c_str());
+            if (!o_.no_master && dtype != MPTRACE_FP32)
+                mptrace_tensor(master_ + t->at, MPTRACE_FP32, &own, 1, MPTRACE_MASTER, t->name.c_str());
+        }
     }
 
     // A language with a rule: the next token follows from the one before, one time in eight it is any.
@@ -389,8 +408,8 @@ private:
         ZERO1_CHECK(cudaMemcpyAsync(now.data(), weights_, now.size() * sizeof(T), cudaMemcpyDeviceToHost, main_));
         ZERO1_CHECK(cudaStreamSynchronize(main_));
         std::uint64_t hash = 0xCBF29CE484222325ull;
-        for (const auto* byte = reinterpret_cast<const unsigned char*>(now.data()); byte < reinterpret_cast<const unsigned char*>(now.data() + now.size()); ++byte)
-            hash = (hash ^ *byte) * 0x100000001B3ull;
+        const auto* const bytes = reinterpret_cast<const unsigned char*>(now.data());
+        for (std::size_t i = 0; i < now.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 0x100000001B3ull;
         Random random(o_.seed);
         std::size_t moved = 0;
         for (const Tensor* t : layout_.all())

@@ -44,7 +44,7 @@ struct Attributes {
         const std::size_t size = found != all.end() ? found->second.size() : bytes;
         if (written) *written = size;
         if (!to) return written ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
-        if (bytes < size) return CUBLAS_STATUS_INVALID_VALUE;
+        if (bytes != size) return CUBLAS_STATUS_INVALID_VALUE;  // as the real one
         std::memset(to, 0, size);
         if (found != all.end()) std::memcpy(to, found->second.data(), size);
         return CUBLAS_STATUS_SUCCESS;

@@ -1,0 +1,174 @@
+"""zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
+
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MP_TRACE, PROGRAM, FAKES = (os.path.realpath(path) for path in sys.argv[1:4])
+STEPS = 6
+LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
+# What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
+FAULTS = [
+    "cuInit=100", "cuDriverGetVersion=999", "cuCtxGetCurrent=999", "cuCtxGetDevice=201", "cuDeviceGetAttribute=1",
+    "cuModuleLoadData=209", "cuModuleGetFunction=500", "cuOccupancyMaxActiveBlocksPerMultiprocessor=1",
+    "cuMemAlloc_v2=2", "cuMemHostRegister_v2=712", "cuMemGetInfo_v2=999", "cuMemsetD8Async=719",
+    "cuMemcpyDtoHAsync_v2=719", "cuMemcpyDtoDAsync_v2=719", "cuLaunchKernel=719", "cuLaunchKernel#7=719",
+    "cuEventCreate=2", "cuEventRecord=400", "cuEventRecord#5=400", "cuEventQuery=719", "cuStreamIsCapturing=900",
+    "cublasGetStream_v2=1", "cublasLtMatmulDescGetAttribute=7", "cublasLtMatmulDescGetAttribute#9=7",
+    "cublasLtMatrixLayoutGetAttribute=7", "cublasLtMatmulAlgoConfigGetAttribute=7",
+    "cuptiSubscribe=39,cuptiSubscribe_v2=39", "cuptiEnableCallback=7", "cuptiEnableDomain=7", "cuptiGetVersion=999",
+]
+
+
+def environment(**more):
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("OMPI_", "PMI", "SLURM_", "TORCHELASTIC_", "MP_", "NVTX_", "CUDA_"))
+             and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LD_PRELOAD")}
+    return {**clean, "LD_LIBRARY_PATH": FAKES, **more}
+
+
+def run(command, env):
+    return subprocess.run(command, env=env, capture_output=True, timeout=120)
+
+
+class Traced(unittest.TestCase):
+    alone = {}  # runs without mp-trace
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="zero1-traced-")
+        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
+        self.number = 0
+
+    def run_alone(self, words, faults):
+        key = (*words, faults)
+        if key not in self.alone:
+            self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults))
+        return self.alone[key]
+
+    def trace(self, *flags, faults="", our_faults="", **more):
+        """Runs the program with mp-trace, compares with a run without it, and returns the report.
+
+        faults: of calls of the program; our_faults: of calls that it does not make.
+        """
+        self.number += 1
+        into = os.path.join(self.top, str(self.number))
+        words = ["--steps", str(STEPS), *map(str, flags)]
+        env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
+        alone = self.run_alone(words, faults)
+        traced = run([MP_TRACE, "-o", into, "--", PROGRAM, *words], env)
+        self.assertEqual(traced.stdout, alone.stdout)
+        self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
+        others = [line for line in traced.stderr.splitlines() if not line.startswith(b"mp-trace: ")]
+        self.assertEqual(others, alone.stderr.splitlines())
+        if alone.returncode != 0:
+            return None  # it may have ended before there was anything to record
+        page = os.path.join(self.top, f"{self.number}.json")
+        told = run([MP_TRACE, "report", into, "--json", page], env)
+        self.assertEqual(told.returncode, 0, told.stderr.decode())
+        with open(page, encoding="utf-8") as file:
+            return json.load(file)
+
+    def found(self, report):
+        return {f["rule"] for f in report["findings"] if f["severity"] in ("error", "warning")}
+
+
+class Records(Traced):
+    def test_layers_products_and_collectives_of_all_ranks(self):
+        ranks = 3
+        report = self.trace("--spawn", ranks)
+        self.assertEqual(report["run"]["world_size"], ranks)
+        self.assertEqual(report["run"]["ranks_seen"], [0, 1, 2])
+        self.assertEqual(len(report["steps"]), STEPS)
+        self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
+        # Two products forward and four backward in each half of a layer, and three of the head.
+        products = sum(entry["ops"] for entry in report["dtypes"] if entry["dtype"] == "bf16")
+        self.assertEqual(products, ranks * STEPS * (2 * 2 * 6 + 3))
+        # 29 tensors are scattered and gathered; the loss is in fp32.
+        calls = {(c["op"], c["reduction"], c["dtype"]): c["calls"] for c in report["collectives"]}
+        self.assertEqual(calls, {("reduce_scatter", "sum", "bf16"): ranks * STEPS * 29,
+                                 ("all_gather", "", "bf16"): ranks * STEPS * 29,
+                                 ("all_reduce", "sum", "fp32"): ranks * STEPS})
+
+    def test_kernels_are_counted_by_their_names(self):
+        report = self.trace()
+        names = [note["text"] for note in report["notes"] if "by its name" in note["text"]]
+        self.assertTrue(any("attention_kernel<__nv_bfloat16>" in name for name in names), report["notes"])
+
+    def test_a_graph_is_captured_as_without_us(self):
+        self.trace("--graph")
+
+
+class Verdicts(Traced):
+    def test_healthy_runs_are_silent(self):
+        for flags in (("--precision", "fp32", "--spawn", 2), ("--precision", "bf16", "--spawn", 3),
+                      ("--precision", "fp16", "--spawn", 2), ("--precision", "bf16", "--average", "--spawn", 2),
+                      ("--precision", "fp32", "--average", "--spawn", 3), ("--precision", "bf16", "--lr", 1e-4)):
+            with self.subTest(flags=flags):
+                report = self.trace(*flags)
+                self.assertEqual(self.found(report), set())
+
+    def test_the_first_overflow_has_its_layer_rank_and_step(self):
+        for precision, layer, rank in (("fp16", 1, 1), ("bf16", 0, 0), ("fp32", 1, 0)):
+            with self.subTest(precision=precision):
+                report = self.trace("--precision", precision, "--spawn", 2, "--overflow-at", 3, layer,
+                                    "--overflow-rank", rank)
+                cause = report["findings"][0]
+                self.assertEqual((cause["rule"], cause["layer"], cause["rank"], cause["step"], cause["op"]),
+                                 ("MPT001", f"Layer {layer}/mlp", rank, 3, "cublasLt::matmul"))
+
+    def test_average_of_three_ranks_has_a_gain(self):
+        report = self.trace("--average", "--spawn", 3)
+        self.assertIn("MPT070", self.found(report))
+        gain = next(f for f in report["findings"] if f["rule"] == "MPT070")
+        self.assertIn("0.195", gain["message"])
+
+    def test_sums_in_half(self):
+        self.assertIn("MPT071", self.found(self.trace("--precision", "fp16", "--half-accumulator")))
+
+    def test_split_sums(self):
+        self.assertIn("MPT072", self.found(self.trace("--split-k")))
+
+    def test_weights_without_a_master_stagnate(self):
+        self.assertIn("MPT040", self.found(self.trace("--no-master", "--lr", 1e-4, "--spawn", 2)))
+
+
+class Harmless(Traced):
+    """The fixture compares output, exit status and messages with the run without mp-trace."""
+
+    def test_whatever_fails_the_program_notices_nothing(self):
+        for fault in FAULTS:
+            with self.subTest(fault=fault):
+                self.trace("--steps", 3, "--spawn", 2, "--overflow-at", 1, 0, our_faults=fault)
+
+    def test_a_refused_subscription_leaves_the_other_sources(self):
+        report = self.trace(our_faults="cuptiSubscribe=39,cuptiSubscribe_v2=39",
+                            MP_FAKE_CUPTI_HOLDER="CUPTI for Kineto")
+        self.assertLessEqual(set(LAYERS), {layer["layer"] for layer in report["layers"]})
+        self.assertIn("39", json.dumps(report["notes"]))
+
+    def test_every_error_code_of_cupti(self):
+        for code in (1, 2, 5, 7, 8, 15, 16, 31, 35, 39, 40, 999):
+            with self.subTest(code=code):
+                self.trace("--steps", 2, our_faults=f"cuptiSubscribe={code},cuptiSubscribe_v2={code}")
+
+    def test_errors_of_the_program_stay_its_own(self):
+        for fault in ("cudaMalloc#2=2", "cudaLaunchKernel#40=719", "cublasLtMatmul#20=13", "ncclGroupEnd#2=3",
+                      "ncclCommInitRank=2"):
+            with self.subTest(fault=fault):
+                self.trace(faults=fault)
+
+    def test_late_streams(self):
+        report = self.trace("--spawn", 2, MP_FAKE_CUDA_LATE="200")
+        self.assertEqual(self.found(report), set())
+
+    def test_a_set_injection_is_kept(self):
+        self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
+
+
+unittest.main(argv=sys.argv[:1] + sys.argv[4:])
