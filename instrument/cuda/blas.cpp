@@ -1,5 +1,5 @@
-// cuBLAS. The wrappers have the signatures of cublas_api.h, with its handles as pointers and its enumerations as int. Real
-// calls that come back here from inside cuBLAS or cuBLASLt are parts of the outer call.
+// cuBLAS. The wrappers have the signatures of cublas_api.h, with its handles as pointers and its enumerations as int.
+// Calls that come here from inside cuBLAS or cuBLASLt are parts of the outer call.
 
 #include "instrument/cuda/dtypes.hpp"
 #include "instrument/cuda/hooks.hpp"

@@ -9,8 +9,8 @@
 
 namespace mp::raw {
 
-// Makes the real call. If this is an observed process and the outermost observed call of this thread, `describe` fills an
-// Event first, and the run sees it before and after. The real call is made exactly once, with the program's arguments.
+// Makes the real call, exactly once and with the program's arguments. If this is an observed process and the outermost
+// observed call of this thread, `describe` fills an Event first, and the run sees it before and after.
 template <class Event, class Call, class Describe, class Before>
 int observe(Source source, const Call& call, const Describe& describe, const Before& before) noexcept {
     Run* const r = Inside::any() ? nullptr : run();

@@ -31,8 +31,8 @@ struct Cupti {
 std::atomic<void*> g_handle{nullptr};
 std::atomic<int (*)(void*)> g_unsubscribe{nullptr};
 
-// CUpti_driver_api_trace_cbid of cuLaunchKernel, cuLaunchCooperativeKernel, cuGraphLaunch and cuLaunchKernelEx, each also
-// for the stream of the thread. The runtime's launches come here too, whatever way it was linked.
+// CUpti_driver_api_trace_cbid of cuLaunchKernel, cuLaunchCooperativeKernel, cuGraphLaunch and cuLaunchKernelEx, each
+// also for the stream of the thread. The runtime's launches come here too, whatever way it was linked.
 constexpr std::uint32_t kLaunches[] = {307, 442, 477, 478, 514, 515, 652, 653};
 
 constexpr const char* kNotFound = "libcupti was not found";

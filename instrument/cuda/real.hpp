@@ -5,8 +5,9 @@
 namespace mp::raw {
 
 // The address that `name` would have for the code at `caller` if this library were not loaded: the next one in the
-// global scope, else the one that the caller's own library depends on, else that of a loaded library whose file name
-// begins with `library`. `is_certain`: it is the same for every caller.
+// global scope, else the one that the caller's own library depends on, else that of any loaded library, first of those
+// whose file names begin with `library`. `is_certain`: it is the same for every caller and stays so, because the
+// library that has it is kept loaded from now on.
 void* find_real(const char* name, const char* library, const void* caller, bool& is_certain) noexcept;
 
 // A function of a library of which this one has a wrapper.

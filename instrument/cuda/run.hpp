@@ -22,8 +22,9 @@
 
 namespace mp::raw {
 
-// The recording of one process: adds up calls by place, op and dtype until the step ends, and writes the record of a step
-// once all of its figures have come from the device. Safe from any thread. Nothing waits for the device before finish().
+// The recording of one process: adds up calls by place, op and dtype until the step ends, and writes the record of a
+// step once all of its figures have come from the device. Safe from any thread. Nothing waits for the device before
+// finish().
 class Run {
 public:
     Run(trace::Options, trace::Identity);

@@ -44,8 +44,8 @@ enum {
 
 /* Contiguous memory on the GPU that holds a tensor of the model until the program ends, or until the next call with
  * the same data. For programs without torch; with it, mp-trace knows the tensors. */
-__attribute__((weak)) void mptrace_tensor(const void* data, int dtype, const long long* sizes, int dims, int role,
-                                          const char* name);
+__attribute__((weak)) void mptrace_tensor(const void* data, int dtype, const long long* sizes, int dims,
+                                          int role, const char* name);
 
 #ifdef __cplusplus
 }

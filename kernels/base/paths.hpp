@@ -5,7 +5,7 @@
 
 namespace mp {
 
-// "train.py" of "runs/train.py"; empty after a "/" at the end.
+// "train.py" of "/data/run/train.py"; empty after a "/" at the end.
 inline std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // `path` below `directory` unless it is absolute, without ".", ".." and a "/" at its end. Works on the text alone:

@@ -29,8 +29,8 @@ bool explained_by_scale(const Case& c, Step step) {
     return std::ranges::any_of(c.out.skips, [&](const SkipVerdict& v) { return v.step == step; });
 }
 
-// NCCL averages by multiplying every input with 1/N first, which it rounds to the format of the values. Where N is not a
-// power of two, every result has the same relative error, and no scheme of rounding takes it away.
+// NCCL averages by multiplying every input with 1/N first, which it rounds to the format of the values. Where N is not
+// a power of two, every result has the same relative error, and no scheme of rounding takes it away.
 void judge_average(Case& c, const CollectiveTotal& t) {
     const CollectiveRecord& r = t.total;
     if (r.reduction != "avg" || r.ranks < 2 || !is_low_precision(r.dtype)) return;

@@ -35,7 +35,7 @@ LAYERS = {
         call cast_graph cuda_device late_cpu layers masters notes work
         call_path coverage_counters devices faults python_frame
         shadow_map
-        shadow_arguments sources
+        fp32_kernels shadow_arguments sources
         ledger
         late
         collectives losses parameters

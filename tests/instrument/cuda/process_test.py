@@ -1,6 +1,6 @@
 """How libmptrace_cuda.so behaves in processes: inert, forked, with threads, with unbalanced ranges.
 
-    process_test.py MP_TRACE NVTX_PROGRAM LIBRARY
+    process_test.py MP_TRACE NVTX_PROGRAM LIBRARY LOADING_PROGRAM MODULES
 """
 import os
 import subprocess
@@ -8,8 +8,8 @@ import sys
 import tempfile
 import unittest
 
-TOOL, PROGRAM, LIBRARY = sys.argv[1:4]
-del sys.argv[1:4]
+TOOL, PROGRAM, LIBRARY, LOADING, MODULES = sys.argv[1:6]
+del sys.argv[1:6]
 
 
 class Process(unittest.TestCase):
@@ -23,6 +23,7 @@ class Process(unittest.TestCase):
                               timeout=60)
         plain = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (plain.returncode, plain.stdout, plain.stderr))
+        return done
 
     def recordings(self):
         return sorted(os.path.join(folder, name) for folder, _, files in os.walk(self.run_dir) for name in files
@@ -76,6 +77,14 @@ class Process(unittest.TestCase):
         text = self.dump(path)
         self.assertIn("step 1 optimizer=0 skipped=yes", text)
         self.assertIn("loss_scale=0x1p+10", text)
+
+    def test_calls_of_modules_reach_the_real_library(self):
+        for module in ("libcuda_module.so", "libcuda_root.so"):
+            words = [os.path.join(MODULES, module)]
+            for more in ([], ["torch", os.path.join(MODULES, "libtorch_cpu.so")]):
+                with self.subTest(module=module, more=more):
+                    done = self.traced(*words, *more, program=LOADING)
+                    self.assertEqual(done.stdout, "43\n" * 3 + "error: none\n")
 
     def test_another_tools_injection_keeps_its_place(self):
         environment = dict(os.environ, NVTX_INJECTION64_PATH="/nonexistent/nsys.so")

@@ -43,7 +43,8 @@ def backward(g, q, k, v, out, sums, bias, causal, scale):
     k_all, v_all = k.repeat_interleave(n, 1), v.repeat_interleave(n, 1)
     p = (weights(q, k_all, bias, causal, scale) - sums.unsqueeze(-1)).exp()
     g = g.float()
-    d = p * (g @ v_all.float().transpose(-1, -2) - (g * out.float()).sum(-1, keepdim=True)) * (scale or q.size(-1) ** -0.5)
+    d = p * (g @ v_all.float().transpose(-1, -2) - (g * out.float()).sum(-1, keepdim=True))
+    d = d * (scale or q.size(-1) ** -0.5)
     together = lambda t: t.unflatten(1, (k.size(1), n)).sum(2).to(q.dtype)
     return (d @ k_all.float()).to(q.dtype), together(d.transpose(-1, -2) @ q.float()), together(p.transpose(-1, -2) @ g)
 
