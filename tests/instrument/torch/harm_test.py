@@ -9,20 +9,15 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
+from traced import PYTHON, ROOT, TRACE, TracedTest, needs_torch
+
 HOME = os.path.dirname(os.path.dirname(TRACE))
 ADAPTERS = os.path.join(HOME, "lib/mp-trace/adapters")
 # The adapters with switches for tests (instrument/torch/test_hooks.hpp).
 TEST_ADAPTERS = os.path.join(HOME, "test-adapters")
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-    PYTHON = os.path.abspath(sys.argv.pop(1))
 # Debian's own launcher of 1.13 does not run on Debian's Python 3.11.
 TORCHRUN = "" if PYTHON.startswith("/usr/bin/") else os.path.join(os.path.dirname(PYTHON), "torchrun")
 PROGRAMS = os.path.join(ROOT, "testdata/programs/gpt")
@@ -79,24 +74,11 @@ print([g.float().sum().item().hex() for g in grads])
 """
 
 
-def has_torch():
-    probe = [PYTHON, "-c", "import torch"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
-class Harm(unittest.TestCase):
+@needs_torch()
+class Harm(TracedTest):
     def setUp(self):
-        self.top = tempfile.mkdtemp(prefix="mp-harm-")
-        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "TORCHELASTIC"))}
-        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"), PYTHONHASHSEED="0")
-
-    def script(self, text):
-        path = os.path.join(self.top, "train.py")
-        with open(path, "w") as f:
-            f.write(text)
-        return path
+        super().setUp()
+        self.env["PYTHONHASHSEED"] = "0"
 
     def run_command(self, command, **more):
         return subprocess.run(command, capture_output=True, env=self.env, cwd=self.top, timeout=300, **more)

@@ -6,16 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
+from traced import PYTHON, TRACE, TracedTest, needs_torch
+
 COUNTER = os.path.abspath(os.environ["LOCK_COUNTER"])
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-    PYTHON = os.path.abspath(sys.argv.pop(1))
 
 # {ops} further ops of a step: an in-place op, an op with a new result, a matrix product.
 PROGRAM = """
@@ -38,17 +33,8 @@ SAMPLED = 18  # steps; 17 to 31 are not sampled
 MORE = 12
 
 
-def has_torch():
-    probe = [PYTHON, "-c", "import torch"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
-class Locks(unittest.TestCase):
-    def setUp(self):
-        self.top = tempfile.mkdtemp(prefix="mp-locks-")
-        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-
+@needs_torch()
+class Locks(TracedTest):
     def count(self, mode, steps, ops):
         """Locks and ops of a run."""
         path, run, out = (os.path.join(self.top, name) for name in ("train.py", "run", "locks"))

@@ -6,15 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-    PYTHON = os.path.abspath(sys.argv.pop(1))
+from traced import PYTHON, TRACE, TracedTest, needs_torch
 
 HEAD = """
 import os, sys, torch
@@ -65,22 +59,10 @@ for step in range(2):
 """
 
 
-def has_torch():
-    probe = [PYTHON, "-c", "import torch"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
-class Measured(unittest.TestCase):
-    def setUp(self):
-        self.top = tempfile.mkdtemp(prefix="mp-measure-")
-        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "TORCHELASTIC"))}
-        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"))
-
+@needs_torch()
+class Measured(TracedTest):
     def trace(self, text, *options):
-        with open(os.path.join(self.top, "train.py"), "w") as f:
-            f.write(text)
+        self.script(text)
         shutil.rmtree(os.path.join(self.top, "run"), ignore_errors=True)
         mode = () if "--mode" in options else ("--mode", "trajectory")
         done = subprocess.run([TRACE, *mode, *options, "--no-build", "-o", "run", "--", PYTHON, "train.py"],

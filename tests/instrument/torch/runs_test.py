@@ -8,15 +8,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-    PYTHON = os.path.abspath(sys.argv.pop(1))
+from traced import PYTHON, TRACE, TracedTest, needs_torch
 
 HEAD = """
 import os, sys, torch
@@ -89,25 +83,14 @@ optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 """
 
 
-def has_torch():
-    probe = [PYTHON, "-c", "import torch, sys; sys.exit(torch.__version__ < '2')"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch 2")
-class TracedRun(unittest.TestCase):
+@needs_torch(2)
+class TracedRun(TracedTest):
     def setUp(self):
-        self.top = tempfile.mkdtemp(prefix="mp-runs-")
-        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-        self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("MP_TRACE", "TORCH")) and k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"))
+        super().setUp()
         self.run_directory = os.path.join(self.top, "run")
 
     def trace(self, text, *words, mode="trajectory", options=(), command=()):
-        path = os.path.join(self.top, "train.py")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
+        path = self.script(text)
         shutil.rmtree(self.run_directory, ignore_errors=True)
         command = command or [PYTHON, path, *words]
         return subprocess.run([TRACE, "--mode", mode, *options, "--no-build", "-o", self.run_directory, "--", *command],

@@ -8,15 +8,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-TRACE = os.path.abspath(os.environ["MP_TRACE"])
-PYTHON = os.path.join(ROOT, ".venv/bin/python")
-if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-    PYTHON = os.path.abspath(sys.argv.pop(1))
+from traced import PYTHON, ROOT, TRACE, TracedTest, needs_torch
+
 FOLDER = os.path.join(ROOT, "testdata/programs/updates")
 ALL = os.environ.get("MP_UPDATES") == "all"
 MASTERS = ("apex-o2", "flat-buffer", "zero-bf16", "sharded", "foreach", "clones", "assigned", "post-hook", "kernel",
@@ -29,19 +24,8 @@ UNPROVEN = {"trajectory": {"kernel", "foreach", "assigned"},
             "watch": {"flat-buffer", "sharded", "foreach", "assigned"}}
 
 
-def has_torch():
-    probe = [PYTHON, "-c", "import torch"]
-    return os.path.exists(PYTHON) and subprocess.run(probe, capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), f"skipped: {PYTHON} has no torch")
-class Updates(unittest.TestCase):
-    def setUp(self):
-        self.top = tempfile.mkdtemp(prefix="mp-updates-")
-        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MP_TRACE", "TORCHELASTIC"))}
-        self.env.update(OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.join(self.top, "cache"))
-
+@needs_torch()
+class Updates(TracedTest):
     def judged(self, mode, program, *words):
         """The gate's exit status and its findings of updates, as "rule message"."""
         run = os.path.join(self.top, "run")
@@ -52,12 +36,6 @@ class Updates(unittest.TestCase):
         gate = subprocess.run([TRACE, "gate", run, "--output", "json"], capture_output=True, text=True, cwd=self.top)
         root = json.loads(gate.stdout)
         return gate.returncode, [f"{f['rule']} {f['message']}" for rule in root["rules"] for f in rule["findings"]]
-
-    def script(self, text):
-        path = os.path.join(self.top, "train.py")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        return path
 
     def check_masters(self, mode, cases):
         program = os.path.join(FOLDER, "masters.py")

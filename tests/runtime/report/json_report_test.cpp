@@ -17,8 +17,27 @@ using test::sample_run;
 using testing::HasSubstr;
 using testing::Not;
 
+// Without the coverage's fields, which follow the list of the record: a new one changes one golden file, the dump's.
 TEST(JsonReport, OfASmallRunIsTheGoldenOne) {
-    expect_golden(json_text(json_report(test::sample_model(), {})), "report.json");
+    nlohmann::ordered_json report = json_report(test::sample_model(), {});
+    nlohmann::ordered_json& coverage = report["coverage"];
+    fields(
+        [&](const Field& f, auto) {
+            EXPECT_EQ(coverage.erase(f.name), 1u) << f.name;
+            for (nlohmann::ordered_json& rank : coverage["ranks"])
+                EXPECT_EQ(rank.erase(f.name), 1u) << f.name;
+        },
+        Of<Coverage>{});
+    expect_golden(json_text(report), "report.json");
+}
+
+TEST(JsonReport, CoverageHasEveryFieldOfItsRecord) {
+    const RunModel model = test::sample_model();
+    const json coverage = json::parse(json_text(json_report(model, {})))["coverage"];
+    fields(
+        [&](const Field& f, auto member) { EXPECT_EQ(coverage[f.name], model.coverage.*member) << f.name; },
+        Of<Coverage>{});
+    EXPECT_EQ(coverage["ranks"][0]["drawn"], 24);
 }
 
 TEST(JsonReport, StepsHaveTheRanksSideBySideWithExactLosses) {
