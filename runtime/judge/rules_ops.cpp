@@ -85,55 +85,15 @@ bool is_kernel_of_torch(const OpRecord& op) {
            (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
 }
 
-// By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
-std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
-    std::map<std::string_view, std::uint64_t> ends;
-    for (const OpSum& s : m.ops) {
-        if (s.total.phase == Phase::backward)
-            ends[s.total.layer] = std::max(ends[s.total.layer], s.total.first);
-    }
-    return ends;
-}
-
-std::string_view owner_of(const TensorSum& t) {
-    const std::size_t dot = t.name.rfind('.');
-    return std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
-}
-
-bool is_compared_gradient(const TensorSum& t) {
-    return t.kind == TensorKind::gradient && t.sampled_twin_squares > 0;
-}
-
-// The share of the gradients' error (squares, over sampled steps) that the op explains: of the gradients of its layer,
-// or of those that are computed after it if its layer has none, at most what its own relative error makes of each. 1
-// without gradients of a twin.
-double share_of_update(const RunModel& m, const OpRecord& op) {
-    const bool owns = std::ranges::any_of(
-        m.tensors, [&](const TensorSum& t) { return is_compared_gradient(t) && owner_of(t) == op.layer; });
-    const auto ends = owns ? std::map<std::string_view, std::uint64_t>{} : ends_of_backward(m);
-    const auto behind = [&](std::string_view layer) {
-        if (owns) return layer == op.layer;
-        const auto end = ends.find(layer);
-        return end == ends.end() || end->second >= op.first;
-    };
-    const double error = relative(op.loc_error_squares, op.loc_squares);
-    double explained = 0, all = 0;
-    for (const TensorSum& t : m.tensors) {
-        if (!is_compared_gradient(t)) continue;
-        all += t.sampled_error_squares;
-        if (behind(owner_of(t)))
-            explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
-    }
-    return all > 0 ? explained / all : 1;
-}
-
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
 Severity severity_of_kernel(const Case& c, const OpRecord& op) {
     const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
     const double material = departs ? kShareOfDeparture : c.limits.update_share;
-    const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
-    return large && share_of_update(c.model, op) >= std::min(material, c.limits.update_share)
+    const double introduced = relative(op.loc_error_squares, op.loc_squares);
+    const bool large = introduced >= c.limits.amplified_fail;
+    return large && share_of_update(c.model, op, introduced).sampled >=
+                        std::min(material, c.limits.update_share)
                ? Severity::error
                : Severity::note;
 }
@@ -233,7 +193,10 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     if (f.severity == Severity::note)
         make_kernel_note(c, f, worst);
     else if (is_kernel_of_torch(op))
-        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
+        f.message +=
+            "; it explains " +
+            percent(share_of_update(c.model, op, relative(op.loc_error_squares, op.loc_squares)).sampled) +
+            " of the gradients' error";
     return f;
 }
 

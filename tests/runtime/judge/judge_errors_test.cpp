@@ -69,6 +69,9 @@ TensorSum gradient(std::string name, double error, double squares) {
     TensorSum t = tensor_sum(TensorKind::gradient, std::move(name), DType::bf16);
     t.sampled_twin_squares = squares;
     t.sampled_error_squares = error * error * squares;
+    t.first_sample = Step{0};
+    t.first_twin_squares = squares;
+    t.first_error_squares = t.sampled_error_squares;
     return t;
 }
 
@@ -91,6 +94,46 @@ TEST(Judge, MPT023AKernelOfTorchIsANote) {
     // A formula that the program brings is the program's.
     m.ops.back().total.op = m.ops[3].total.op = "mine::norm_backward";
     EXPECT_EQ(judge(m).findings.at(0).rule, "MPT010");
+}
+
+// A difference in the backward of `layer`: an error of its inputs grows `amplification`-fold.
+OpSum cancelling(std::string layer, double amplification, double inherited) {
+    OpSum s = op_sum(std::move(layer), "aten::sub", Phase::backward, DType::bf16, 1, 5);
+    s.total.amplification = amplification;
+    s.total.prop_error_squares = inherited * inherited * s.total.loc_squares;
+    return s;
+}
+
+TEST(Judge, MPT026AnOpOfBackwardThatCancels) {
+    RunModel m = healthy();
+    m.tensors = {gradient("pool.query.weight", 0.5, 1), gradient("head.weight", 0.01, 100)};
+    m.ops.push_back(cancelling("pool", 300, 0.6));
+    m.ops.push_back(op_sum("pool.query", "aten::mm", Phase::backward, DType::bf16, 1, 7));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT026");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "pool");
+    EXPECT_THAT(f.message, HasSubstr("grows 300-fold, so one rounding of them costs 50 %"));
+    EXPECT_THAT(f.message, HasSubstr("most of it in pool.query.weight, which is off by 50 %"));
+}
+
+TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
+    RunModel m = healthy();
+    m.tensors = {gradient("pool.query.weight", 0.5, 1e-6), gradient("head.weight", 0.01, 100)};
+    m.ops.push_back(op_sum("head", "aten::mm", Phase::backward, DType::bf16, 1, 4));
+    m.ops.push_back(op_sum("pool.query", "aten::mm", Phase::backward, DType::bf16, 1, 7));
+    m.ops.push_back(cancelling("pool", 300, 0.6));
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients that it spoils are nearly 0";
+    m.tensors[0] = gradient("pool.query.weight", 0.5, 1);
+    m.ops.back() = cancelling("pool", 5, 0.6);
+    EXPECT_EQ(text_of(judge(m)), "") << "run and twin have parted: the error came with the inputs";
+    m.ops.back() = cancelling("pool", 300, 0.05);
+    EXPECT_EQ(text_of(judge(m)), "") << "a few values cancel, most do not";
+    m.ops.back() = cancelling("pool", 300, 0.6);
+    m.tensors.clear();
+    EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
 }
 
 TEST(Judge, MPT010AKernelThatExplainsTheUpdatesError) {
