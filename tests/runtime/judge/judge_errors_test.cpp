@@ -305,6 +305,43 @@ TEST(Judge, MPT030GradientsFlushedToZero) {
     EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the twin's values there fit: the run has drifted";
 }
 
+// A result in fp16 whose values are below the format.
+OpSum flushed(std::string layer, std::string op, Phase phase, std::uint64_t first) {
+    OpSum s = op_sum(std::move(layer), std::move(op), phase, DType::fp16, 1, first);
+    s.total.subnormals = kElements / 10;
+    s.total.zeros = kElements / 2;
+    s.total.twin_abs = 2e-3;
+    s.total.flushed_abs = 4e-4;
+    return s;
+}
+
+TEST(Judge, MPT030ValuesThatNothingReadsSeparately) {
+    RunModel m = healthy();
+    m.ops.push_back(flushed("attention", "aten::div", Phase::forward, 10));
+    OpSum softmax = op_sum("attention", "aten::_softmax", Phase::forward, DType::fp16, 1, 11);
+    m.ops.push_back(softmax);
+    EXPECT_EQ(text_of(judge(m)), "") << "scores near 0: their softmax is right";
+    m.ops.back().total.error_squares = 0.1 * 0.1 * softmax.total.twin_squares;
+    ASSERT_NE(find(judge(m), "MPT030"), nullptr) << "what reads them is off by 10 %";
+    EXPECT_EQ(find(judge(m), "MPT030")->layer, "attention");
+}
+
+TEST(Judge, MPT030GradientsThatAreNothingBesideTheOthers) {
+    RunModel m = healthy();
+    m.tensors = {gradient("query.weight", 0.1, 1), gradient("head.weight", 0.01, 1),
+                 gradient("value.weight", 0.01, 1)};
+    for (TensorSum& t : m.tensors) t.last.twin_squares = 1;
+    m.ops.push_back(flushed("scores", "aten::bmm", Phase::backward, 10));
+    m.ops.push_back(op_sum("query", "aten::mm", Phase::backward, DType::fp16, 1, 11));
+    ASSERT_NE(find(judge(m), "MPT030"), nullptr) << text_of(judge(m));
+    m.tensors[0].last.twin_squares = 1e-10;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops[3] = flushed("query", "aten::mm", Phase::backward, 10);
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops[3] = flushed("value", "aten::mm", Phase::backward, 10);
+    EXPECT_NE(find(judge(m), "MPT030"), nullptr);
+}
+
 TEST(Judge, MPT030AParametersGradient) {
     RunModel m = healthy();
     TensorRecord& r = m.tensors[1].last;
