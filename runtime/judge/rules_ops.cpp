@@ -79,10 +79,11 @@ bool few_values(const OpRecord& op) {
 }
 
 // Autograd chooses the formulas of backward, and kernels of torch compute them: their error is not the program's. The
-// backward of indexing has no formula of its own, it adds by index.
+// backward of indexing has no formula of its own, it adds by index. A norm is one kernel in forward too, which chooses
+// where it rounds.
 bool is_kernel_of_torch(const OpRecord& op) {
-    return op.op.starts_with("aten::") &&
-           (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
+    return op.op.starts_with("aten::") && (is_backward_op(op.op) || is_norm(op.op) ||
+                                           (op.phase == Phase::backward && may_add_by_index(op.op)));
 }
 
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:

@@ -136,6 +136,15 @@ TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
     EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
 }
 
+TEST(Judge, MPT023ANormInForwardIsAKernelOfTorch) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("stage2.0.bn", "aten::native_batch_norm", Phase::forward, DType::bf16, 4, 10));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT023");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("batch_norm forward in bf16 introduces 4.0 φ"));
+}
+
 TEST(Judge, MPT010AKernelThatExplainsTheUpdatesError) {
     RunModel m = healthy();
     m.ops.push_back(
