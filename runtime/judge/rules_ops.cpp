@@ -233,9 +233,16 @@ void judge_bias(Case& c, const OpSum& sum) {
 
 // --- running sums ---
 
+// Only sampled steps have a record of every call.
 double calls_a_step(const RunModel& model, const OpSum& sum) {
-    const auto steps = static_cast<double>(std::max<std::int64_t>(model.step_count, 1));
-    return static_cast<double>(sum.total.calls) /
+    const OpRecord& op = sum.total;
+    const auto sampled = std::ranges::count_if(model.steps, &StepSummary::sampled);
+    const bool only_sampled = op.loc_compared > 0 && op.elements > 0 && sampled > 0;
+    const auto steps =
+        static_cast<double>(only_sampled ? sampled : std::max<std::int64_t>(model.step_count, 1));
+    const double counted =
+        only_sampled ? static_cast<double>(op.loc_compared) / static_cast<double>(op.elements) : 1;
+    return static_cast<double>(op.calls) * std::min(counted, 1.0) /
            (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
 }
 
@@ -274,6 +281,22 @@ bool stalls(const Case& c, const OpRecord& op) {
            op.amax < 0.9 * op.twin_amax && total_phi(op) >= 4 * kFarAbove * phi_before(c.model, op);
 }
 
+// Whether a sum of single values, such as the losses of micro-batches, went away from its twin. Its addends are not
+// absorbed, but each is rounded to the few places that the sum has left, and not at random: they are alike.
+bool drifts(const Case& c, const OpRecord& op) {
+    return op.elements == op.calls && op.compared > 0 && far_above_its_inputs(c.model, op);
+}
+
+// What became of the sum.
+std::string effect_text(const OpRecord& op, bool swallows, bool stalls, double share, double limit) {
+    const std::string off = "off by " + percent(relative(op.error_squares, op.twin_squares));
+    if (swallows)
+        return "leaves " + percent(share) + " of them without effect (limit " + percent(limit) + ")" +
+               (op.compared > 0 ? "; the sum is " + off : "");
+    const std::string ends = figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
+    return stalls ? "stands at " + ends : "ends at " + ends + ": it is " + off;
+}
+
 void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const OpRecord& op = sum.total;
     if (op.phase == Phase::optimizer || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return;
@@ -282,7 +305,8 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const double share = op.added > 0 ? static_cast<double>(op.absorbed) / static_cast<double>(op.added) : 0;
     const bool swallows =
         op.added >= kFewestAddends && share > c.limits.absorbed && is_harmful(c, sum, chain);
-    if (!swallows && !stalls(c, op)) return;
+    const bool stands = stalls(c, op);
+    if (!swallows && !stands && !drifts(c, op)) return;
     const std::string dtype(name_of(op.dtype));
     Finding f = finding_at("MPT012", Severity::error, op);
     f.step = sum.first_step;
@@ -290,12 +314,8 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     f.limit = c.limits.absorbed;
     f.unit = "share";
     f.importance = importance::kSwallowedAddends(share);
-    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step ";
-    f.message +=
-        swallows ? "leaves " + percent(share) + " of them without effect (limit " + percent(f.limit) + ")"
-                 : "stands at " + figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
-    if (swallows && op.compared > 0)
-        f.message += "; the sum is off by " + percent(relative(op.error_squares, op.twin_squares));
+    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step " +
+                effect_text(op, swallows, stands, share, f.limit);
     f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
                " sum cannot take addends below half its last place";
     swallowing.insert(place_of(op));

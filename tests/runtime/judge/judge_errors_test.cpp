@@ -104,6 +104,28 @@ OpSum cancelling(std::string layer, double amplification, double inherited) {
     return s;
 }
 
+// 200 losses a step are added to one value in bf16, in four sampled steps of 100.
+TEST(Judge, MPT012ASumOfLosses) {
+    RunModel m = healthy();
+    m.step_count = 100;
+    for (StepSummary& s : m.steps) s.sampled = s.step.value % 2 == 0;
+    OpSum s = op_sum("(loss)", "aten::add", Phase::forward, DType::bf16, 1, 20);
+    s.total.calls = s.total.elements = s.total.compared = s.total.loc_compared = 800;
+    s.total.added = 800;
+    s.total.error_squares = 0.06 * 0.06 * s.total.twin_squares;
+    m.ops.push_back(s);
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT012");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("of about 200 addends a step ends at 4"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("it is off by 6 %"));
+    m.ops.back().total.error_squares = 0.01 * 0.01 * s.total.twin_squares;
+    EXPECT_EQ(text_of(judge(m)), "") << "of 40 addends";
+    m.ops.back().total = s.total;
+    m.ops.back().total.elements = 800 * 64;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a residual stream";
+}
+
 TEST(Judge, MPT026AnOpOfBackwardThatCancels) {
     RunModel m = healthy();
     m.tensors = {gradient("pool.query.weight", 0.5, 1), gradient("head.weight", 0.01, 100)};
