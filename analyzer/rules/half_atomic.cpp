@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -18,10 +19,12 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 9> kAdders{
-    "atomicAdd",    "atomicAdd_block",      "atomicAdd_system", "atomicAddNoRet",
-    "gpuAtomicAdd", "gpuAtomicAddNoReturn", "fastAtomicAdd",    "fastSpecializedAtomicAdd",
-    "atomAdd"};
+constexpr std::array<std::string_view, 10> kMayAdd{"atomicAdd",        "atomicAdd_block",
+                                                   "atomicAdd_system", "atomicAddNoRet",
+                                                   "gpuAtomicAdd",     "gpuAtomicAddNoReturn",
+                                                   "fastAtomicAdd",    "fastSpecializedAtomicAdd",
+                                                   "atomAdd",          "fetch_add"};
+constexpr auto kAdders = std::span(kMayAdd).first<9>();
 
 // cuda::atomic_ref<__half>(x).fetch_add(v): the template argument is the type of the sum.
 DType added_to(const Call& call) {
@@ -32,10 +35,8 @@ DType added_to(const Call& call) {
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
-bool may_add(std::string_view name) { return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add"; }
-
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_add, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kMayAdd), [&](const Function& f, const Call& call) {
         const DType dtype = added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,

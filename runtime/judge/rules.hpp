@@ -38,13 +38,6 @@ LossAgreement agreement_of(const RunModel&, const Limits&);
 // Whether no matrix product follows in forward: the op belongs to the criterion, or to the end of the model.
 bool near_the_loss(const OpRecord&, const RunModel&);
 
-// The share of the gradients' error (squares) that an op explains whose results are off by `error`: of the gradients of
-// its layer, or of those that are computed after it if its layer has none, at most what that error makes of each.
-struct UpdateShare {
-    double sampled = 1;  // over the sampled steps; 1 without gradients of a twin
-    double first = -1;   // in the first of them, before run and twin part; -1: without gradients of a twin
-};
-UpdateShare share_of_update(const RunModel&, const OpRecord&, double error);
 // The relative error that one rounding of the op's inputs, or of its own results, leaves in its results.
 double cost_of_rounding(const OpRecord&, const RunModel&);
 
@@ -63,8 +56,9 @@ void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
 void judge_state(Case&);       // MPT025
-void judge_reductions(Case&);  // MPT050, MPT051
+void judge_reductions(Case&);  // MPT050, MPT051, MPT070
 void judge_copies(Case&);      // MPT061
+void judge_products(Case&);    // MPT071, MPT072
 void judge_coverage(Case&);    // inconclusive, not_run
 
 }  // namespace mp::trace

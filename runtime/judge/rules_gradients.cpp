@@ -10,6 +10,7 @@
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/gradient_shares.hpp"
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/rules.hpp"
 #include "runtime/trace/display.hpp"
@@ -34,12 +35,13 @@ double amplified_by(const OpRecord& op, const RunModel& m) {
 // The first op in backward that explains most of the gradients' error.
 Suspect suspect_of(const Case& c) {
     Suspect found;
+    const GradientShares shares(c.model);
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (op.phase != Phase::backward || op.loc_compared < kFewest) continue;
         const double error = amplified_by(op, c.model);
         if (error < c.limits.amplified_warn) continue;
-        const double share = share_of_update(c.model, op, error).first;
+        const double share = shares.of(op, error).first;
         if (share < c.limits.update_share) continue;
         if (!found.sum || op.first < found.sum->total.first) found = {&sum, error, share};
     }

@@ -7,11 +7,14 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/gradient_shares.hpp"
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
@@ -88,24 +91,21 @@ bool is_kernel_of_torch(const OpRecord& op) {
 
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
-Severity severity_of_kernel(const Case& c, const OpRecord& op) {
+Severity severity_of_kernel(const Case& c, const OpRecord& op, double share) {
     const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
     const double material = departs ? kShareOfDeparture : c.limits.update_share;
-    const double introduced = relative(op.loc_error_squares, op.loc_squares);
-    const bool large = introduced >= c.limits.amplified_fail;
-    return large && share_of_update(c.model, op, introduced).sampled >=
-                        std::min(material, c.limits.update_share)
-               ? Severity::error
-               : Severity::note;
+    const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
+    return large && share >= std::min(material, c.limits.update_share) ? Severity::error : Severity::note;
 }
 
 struct Introduced {
     const OpSum* sum = nullptr;
     double floors = 0, floor = 0, limit = 0;
     Severity severity = Severity::warning;
+    double gradient_share = 0;  // of a kernel: how much of the gradients' error it explains
 };
 
-std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
+std::optional<Introduced> introduced_by(const Case& c, const GradientShares& shares, const OpSum& sum) {
     const OpRecord& op = sum.total;
     const double floors = introduced_phi(op);
     const double floor = floor_for(op, c.limits);
@@ -114,7 +114,10 @@ std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
-    if (is_kernel_of_torch(op)) return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op)};
+    if (is_kernel_of_torch(op)) {
+        const double share = shares.of(op, relative(op.loc_error_squares, op.loc_squares)).sampled;
+        return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op, share), share};
+    }
     const bool fails = floors > fail;
     return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
 }
@@ -194,10 +197,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     if (f.severity == Severity::note)
         make_kernel_note(c, f, worst);
     else if (is_kernel_of_torch(op))
-        f.message +=
-            "; it explains " +
-            percent(share_of_update(c.model, op, relative(op.loc_error_squares, op.loc_squares)).sampled) +
-            " of the gradients' error";
+        f.message += "; it explains " + percent(worst.gradient_share) + " of the gradients' error";
     return f;
 }
 
@@ -331,12 +331,13 @@ std::set<OpPlace> judge_sums(Case& c) {
 }
 
 void judge_ops(Case& c, const std::set<OpPlace>& swallowing) {
+    const GradientShares shares(c.model);
     // Notes about kernels are apart from findings.
     std::map<std::tuple<std::string, Phase, DType, bool>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (!is_judged(op) || swallowing.contains(place_of(op))) continue;
-        if (const auto introduced = introduced_by(c, sum))
+        if (const auto introduced = introduced_by(c, shares, sum))
             groups[{op.op, op.phase, op.dtype, introduced->severity == Severity::note}].push_back(
                 *introduced);
         else if (!is_kernel_of_torch(op))

@@ -3,6 +3,7 @@
 Started by runs.py for the untraced runs of one process; its arguments are further modules to import. Requests and
 answers are JSON lines; a script sees what `python script arguments` would show it. No thread runs before the fork.
 """
+import contextlib
 import importlib
 import json
 import os
@@ -49,7 +50,8 @@ def wait(pid, timeout):
 
 def main():
     for module in sys.argv[1:]:
-        importlib.import_module(module)
+        with contextlib.suppress(ImportError):  # a program that needs it says so
+            importlib.import_module(module)
     answers = os.fdopen(os.dup(1), "w")
     requests = os.fdopen(os.dup(0), "r")
     for line in iter(requests.readline, ""):

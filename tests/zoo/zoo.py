@@ -1,6 +1,7 @@
 """Runs the programs of list.txt in low precision, in fp32 and under mp-trace; one JSON line for each in a results file.
 
     zoo.py --mp-trace BIN --results FILE [--limit N] [--only PATTERN] [--mode trajectory|watch|step] [--jobs N]
+           [--device cuda]
     zoo.py --results FILE --out docs/evaluation.md     writes the tables
 
 The order is fixed by a seed, every round has each program once, and each regime equally often: any prefix is a fair
@@ -84,9 +85,9 @@ def in_order(lines):
                 yield Program(group, program, name, queues[name][number])
 
 
-def command_of(python, program, precision, skips=()):
-    words = [python, os.path.join(HERE, "programs", program.program), program.name, "--regime", program.regime,
-             "--precision", precision, "--steps", str(STEPS), "--save", "result.%r"]
+def command_of(options, program, precision, skips=()):
+    words = [options.python, os.path.join(HERE, "programs", program.program), program.name, "--regime", program.regime,
+             "--device", options.device, "--precision", precision, "--steps", str(STEPS), "--save", "result.%r"]
     return words + (["--skip-steps", ",".join(map(str, skips))] if skips else [])
 
 
@@ -109,14 +110,14 @@ def measure(options, program, work):
     line = {"key": program.key, "group": program.group, "name": program.name, "regime": program.regime,
             "mode": options.mode, "ran": False}
     folders = {kind: os.path.join(work, kind) for kind in ("plain", "traced", "fp32")}
-    plain = runs.run_forked(command_of(options.python, program, "low"), folders["plain"], PRELOADED)
+    plain = runs.run_forked(command_of(options, program, "low"), folders["plain"], PRELOADED)
     if plain[0] != 0:
         return line | {"why": f"low precision: {runs.tail(plain[2])}"}
     skips = sorted({int(s) for s in runs.SKIPPED.findall(plain[1].decode())})
-    fp32 = runs.run_forked(command_of(options.python, program, "fp32", skips), folders["fp32"], PRELOADED)
+    fp32 = runs.run_forked(command_of(options, program, "fp32", skips), folders["fp32"], PRELOADED)
     if fp32[0] != 0:
         return line | {"why": f"fp32: {runs.tail(fp32[2])}"}
-    done, report, gate = traced(options, command_of(options.python, program, "low"), folders["traced"])
+    done, report, gate = traced(options, command_of(options, program, "low"), folders["traced"])
     result = runs.Result(program, 1)
     runs.check_transparent(result, folders["plain"], folders["traced"], plain, done)
     line |= {"ran": True, "skipped": len(skips), "gate": gate, "said": done[2].decode(errors="replace")[-600:]}
@@ -167,6 +168,7 @@ def parse():
     parser.add_argument("--python", default=os.path.join(ROOT, "build", "zoo-venv", "bin", "python"))
     parser.add_argument("--results", required=True)
     parser.add_argument("--mode", default="trajectory")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--limit", type=int, default=1_000_000, help="programs to run now")
     parser.add_argument("--only", default="*", help="pattern of NAME/REGIME")
     parser.add_argument("--keep", default="", help="leave the files of the runs in this folder")
@@ -188,6 +190,8 @@ def main():
     compare.differing_elements, compare.largest_gap = differing_elements, largest_gap
     options.mp_trace = os.path.abspath(options.mp_trace)
     os.environ["HF_HUB_OFFLINE"] = "1"
+    if options.device == "cuda":
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # cuBLAS is deterministic only with such
     with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
         programs = list(in_order(f))
     done = {(line["key"], line["mode"]) for line in read(options.results)}

@@ -251,7 +251,7 @@ def write_safetensors(path, tensors, losses):
             blob = struct.pack(f"<{len(losses)}d", *losses)
         else:
             dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
-            blob = dense.float().contiguous().numpy().tobytes()
+            blob = dense.float().cpu().contiguous().numpy().tobytes()
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(blob)]}
         blobs.append(blob)
         end += len(blob)

@@ -1,6 +1,7 @@
 // The CUDA kernels on this machine's GPU: first every result against the CPU's kernels, then how fast they read, as a
 // share of what a copy on the device moves. Needs the driver and nothing else.
-//   cuda_kernels_on_gpu [--quick] [--only-speed]
+//   cuda_kernels_on_gpu [--quick | --only-speed | --little]
+// --little: a few tensors of each kind and no figures, for compute-sanitizer.
 // Exits with 1 when a result differs, with 77 without a GPU.
 #include <algorithm>
 #include <chrono>
@@ -75,6 +76,15 @@ void check(Device& device, const Measure& measure, Scratch& scratch, bool quick,
     failures += checks.failures();
     check_capture(device, measure, scratch, failures);
     check_repeatable(device, measure, scratch, failures);
+}
+
+void check_little(Device& device, const Measure& measure, Scratch& scratch, int& failures) {
+    Checks checks(device, measure, scratch);
+    timed("layouts", checks, [&] { checks.layouts(); });
+    timed("lists of 150 tensors", checks, [&] { checks.lists(150); });
+    timed("sizes to 10001", checks, [&] { checks.sizes_and_data(10001, false); });
+    timed("first offenders", checks, [&] { checks.offenders(10001); });
+    failures += checks.failures();
 }
 
 // ---- Speed. --------------------------------------------------------------------------------------
@@ -280,10 +290,11 @@ struct Speed {
 }  // namespace
 
 int main(int argc, char** argv) {
-    bool quick = false, only_speed = false;
+    bool quick = false, only_speed = false, little = false;
     for (int i = 1; i < argc; ++i) {
         quick = quick || std::strcmp(argv[i], "--quick") == 0;
         only_speed = only_speed || std::strcmp(argv[i], "--only-speed") == 0;
+        little = little || std::strcmp(argv[i], "--little") == 0;
     }
     Device device;
     if (const std::string missing = device.open(); !missing.empty()) {
@@ -302,9 +313,12 @@ int main(int argc, char** argv) {
     std::printf("kernels loaded in %.0f ms\n", (now() - start) * 1e3);
     if (!scratch.make(device.stream)) return 1;
     int failures = 0;
-    if (!only_speed) check(device, measure, scratch, quick, failures);
+    if (little)
+        check_little(device, measure, scratch, failures);
+    else if (!only_speed)
+        check(device, measure, scratch, quick, failures);
     std::printf("%s\n", failures == 0 ? "All results are right." : "RESULTS DIFFER.");
-    Speed{device, measure, scratch}.run();
+    if (!little) Speed{device, measure, scratch}.run();
     std::printf("\n%s in %.0f s\n", failures == 0 ? "PASSED" : "FAILED", now() - start);
     return failures == 0 ? 0 : 1;
 }

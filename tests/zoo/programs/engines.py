@@ -40,7 +40,7 @@ def with_lightning(run):
     precision = {"bf16-autocast": "bf16-mixed", "bf16-pure": "bf16-true"}[run.regime] if run.low else "32-true"
     module = Module()
     run.watch(module)
-    trainer = lightning.Trainer(accelerator="cpu", devices=1, precision=precision, max_steps=run.steps, logger=False,
+    trainer = lightning.Trainer(accelerator=run.device, devices=1, precision=precision, max_steps=run.steps, logger=False,
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(module, torch.utils.data.DataLoader(Texts(run), batch_size=2))
     run.finish(module, *trainer.optimizers)
@@ -49,7 +49,7 @@ def with_lightning(run):
 def with_accelerate(run):
     import accelerate
 
-    accelerator = accelerate.Accelerator(mixed_precision="bf16" if run.low else "no", cpu=True)
+    accelerator = accelerate.Accelerator(mixed_precision="bf16" if run.low else "no", cpu=run.device == "cpu")
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**CONFIG))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Texts(run), batch_size=2)
@@ -82,7 +82,7 @@ def with_trainer(run):
     report = Report()
     arguments = transformers.TrainingArguments(
         output_dir=os.path.join(os.getcwd(), "trainer"), max_steps=run.steps, per_device_train_batch_size=2,
-        bf16=run.low, use_cpu=True, logging_steps=1, save_strategy="no", report_to=[], disable_tqdm=True)
+        bf16=run.low, use_cpu=run.device == "cpu", logging_steps=1, save_strategy="no", report_to=[], disable_tqdm=True)
     trainer = transformers.Trainer(model, arguments, train_dataset=Texts(run), callbacks=[report])
     trainer.remove_callback(transformers.PrinterCallback)  # it prints how long the run took
     trainer.train()

@@ -25,6 +25,7 @@ def parse():
     parser.add_argument("--regime", choices=REGIMES, default="bf16-autocast")
     parser.add_argument("--precision", choices=("low", "fp32"), default="low")
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip-steps", default="")
     parser.add_argument("--save", default="")
@@ -33,6 +34,9 @@ def parse():
     random.seed(options.seed)
     numpy.random.seed(options.seed)
     torch.manual_seed(options.seed)
+    if options.device == "cuda":  # two runs must have the same bits
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.allow_tf32 = False
     return Run(options)
 
 
@@ -41,7 +45,7 @@ class Run:
 
     def __init__(self, options):
         self.name, self.regime, self.steps, self.path = options.name, options.regime, options.steps, options.save
-        self.low = options.precision == "low"
+        self.low, self.device = options.precision == "low", options.device
         self.skipped = {int(s) for s in options.skip_steps.split(",") if s}
         self.data = torch.Generator().manual_seed(options.seed)
         self.losses = []
@@ -60,10 +64,10 @@ class Run:
         return BF16 if self.low and self.regime in ("bf16-pure", "bf16-masters") else torch.float32
 
     def rand(self, *shape):
-        return torch.randn(*shape, generator=self.data).to(self.dtype)
+        return torch.randn(*shape, generator=self.data).to(self.device, self.dtype)
 
     def integers(self, low, high, *shape):
-        return torch.randint(low, high, shape, generator=self.data)
+        return torch.randint(low, high, shape, generator=self.data).to(self.device)
 
     def report(self, step, loss, skipped=False):
         self.losses.append(float(loss.detach()))
@@ -86,7 +90,7 @@ def autocast(run, model, loss_of, make):
     optimizer = make(model.parameters())
     for step in range(run.steps):
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=BF16, enabled=run.low):
+        with torch.autocast(run.device, dtype=BF16, enabled=run.low):
             loss = loss_of(model)
         loss.backward()
         optimizer.step()
@@ -126,10 +130,10 @@ def masters(run, model, loss_of, make):
 
 def scaler(run, model, loss_of, make):
     optimizer = make(model.parameters())
-    grad_scaler = torch.amp.GradScaler("cpu", enabled=run.low)
+    grad_scaler = torch.amp.GradScaler(run.device, enabled=run.low)
     for step in range(run.steps):
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=FP16, enabled=run.low):
+        with torch.autocast(run.device, dtype=FP16, enabled=run.low):
             loss = loss_of(model)
         grad_scaler.scale(loss).backward()
         scale = grad_scaler.get_scale()
@@ -146,5 +150,6 @@ REGIMES = {"bf16-autocast": autocast, "bf16-pure": pure, "bf16-masters": masters
 def train(run, model, loss_of, make=lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)):
     """`loss_of(model)` draws a batch and returns the loss; `make(parameters)` returns the optimizer."""
     model.train()
+    model.to(run.device)
     run.watch(model)
     REGIMES[run.regime](run, model, loss_of, make)
