@@ -153,6 +153,27 @@ void Partial::thin() {
     }
 }
 
+namespace {
+
+bool is_finite(const LossRecord& l) {
+    return std::isfinite(l.real) && (!l.has_twin || std::isfinite(l.twin));
+}
+
+bool is_lost_in_twin(const TensorRecord& t) { return t.kind == TensorKind::gradient && t.nonfinite_twin > 0; }
+
+// Whether what the twin's forward has too did no harm: its loss and its gradients are finite. Example: the logarithm of
+// a distance of 0 that a where() replaces.
+bool twin_is_sound(const StepRecord& s) {
+    return !s.losses.empty() && std::ranges::all_of(s.losses, is_finite) &&
+           std::ranges::none_of(s.tensors, is_lost_in_twin);
+}
+
+bool only_as_in_twin(const OpRecord& op) {
+    return op.phase == Phase::forward && op.compared > 0 && op.nonfinite_real == 0;
+}
+
+}  // namespace
+
 void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameList& list) {
     const StepRecord& s = rows.record;
     SkipState skip;
@@ -162,10 +183,12 @@ void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameLis
     f.loss_scale = s.loss_scale;
     skip.scale_rank = rank_;
     skip.step = state_of(s);
+    const bool sound = twin_is_sound(s);
     const char* const origins = ops ? ops->columns[bit_of(&OpRecord::origins)] : nullptr;
     for (std::size_t row = 0; origins && row < ops->rows.size(); ++row) {
         if (load_little<std::uint64_t>(origins + 8 * row) == 0) continue;
         OpRecord op = record_of(*ops, row, list);
+        if (sound && only_as_in_twin(op)) continue;
         f.forward_origins += op.phase == Phase::forward;
         f.backward_origins += op.phase == Phase::backward;
         if (!f.origin.op.empty() && origin_order(op, rank_) >= origin_order(f.origin, f.origin_rank))

@@ -84,6 +84,9 @@ struct TensorSum {
     double wanted_squares = 0, moved_dot = 0;
     // Over sampled steps, as the sums of OpRecord are.
     double sampled_error_squares = 0, sampled_twin_squares = 0;
+    // Of the first sampled step with a twin, when run and twin have not parted. Unknown: none.
+    Step first_sample;
+    double first_error_squares = 0, first_twin_squares = 0;
     std::uint64_t mastered = 0;  // elements that were the rounding of an fp32 master, over sampled steps
     std::uint64_t samples = 0;   // records with meant_to_move > 0
     std::uint64_t frozen = 0;    // of those, nothing moved at all

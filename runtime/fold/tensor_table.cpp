@@ -35,6 +35,14 @@ void TensorTable::keep_last(State& state, const TensorRecord& r, Step step) {
         state.last[i].add(r.*kDoubleSums<TensorRecord>[i]);
 }
 
+void TensorTable::keep_first(State& state, const std::array<ExactSum, 2>& sums, Step step) {
+    Step& first = state.sum.first_sample;
+    if (!step.known() || (first.known() && step > first)) return;
+    if (!first.known() || step < first) state.first = {};
+    first = step;
+    for (std::size_t i = 0; i < sums.size(); ++i) state.first[i].add(sums[i]);
+}
+
 // Tensors come in the same order in most steps and recordings.
 void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name, Rank rank, Step step,
                       bool sampled) {
@@ -50,8 +58,11 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     keep_last(state, r, step);
     if (r.compared) keep_worst(s.worst, s.worst_at, relative_l2(r), here);
     if (sampled && r.compared) {
-        state.sampled[0].add(r.error_squares);
-        state.sampled[1].add(r.twin_squares);
+        std::array<ExactSum, 2> sums;
+        sums[0].add(r.error_squares);
+        sums[1].add(r.twin_squares);
+        for (std::size_t i = 0; i < sums.size(); ++i) state.sampled[i].add(sums[i]);
+        keep_first(state, sums, step);
     }
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
     s.mastered += r.mastered;
@@ -126,6 +137,7 @@ void TensorTable::merge_state(State& into, const State& other) {
         into.moved[i].add(other.moved[i]);
         into.sampled[i].add(other.sampled[i]);
     }
+    keep_first(into, other.first, o.first_sample);
     s.mastered += o.mastered;
     s.samples += o.samples;
     s.frozen += o.frozen;
@@ -148,6 +160,8 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
         t.moved_dot = state.moved[1].value();
         t.sampled_error_squares = state.sampled[0].value();
         t.sampled_twin_squares = state.sampled[1].value();
+        t.first_error_squares = state.first[0].value();
+        t.first_twin_squares = state.first[1].value();
         // One mismatch a step; of several sizes the lowest rank names it.
         for (std::size_t i = 0; i < state.hashes.size();) {
             const std::int64_t step = state.hashes[i].step;

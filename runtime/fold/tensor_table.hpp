@@ -39,13 +39,14 @@ private:
         TensorSum sum;
         std::uint32_t name = 0;
         std::array<ExactSum, kDoubleSums<TensorRecord>.size()> last;
-        std::array<ExactSum, 2> moved, sampled;
-        std::vector<Hashes> hashes;  // by step, then elements
-        std::size_t next_hash = 0;   // where the one of the step after is looked for
+        std::array<ExactSum, 2> moved, sampled, first;  // first: of sum.first_sample
+        std::vector<Hashes> hashes;                     // by step, then elements
+        std::size_t next_hash = 0;                      // where the one of the step after is looked for
     };
 
     std::uint32_t slot_of(TensorKind, std::uint32_t name);
     static void keep_last(State&, const TensorRecord&, Step);
+    static void keep_first(State&, const std::array<ExactSum, 2>&, Step);
     static void note_hash(State&, const Hashes&);
     static void merge_state(State&, const State&);
 

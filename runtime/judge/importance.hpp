@@ -39,6 +39,8 @@ inline constexpr Weight kFlushedState{1.02};
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
 inline constexpr Weight kIntroducedError{0, 1}, kRoundingBias{0, 1}, kAmplifiedError{0, 1};
+// The gradients are off. x: by how much what the op makes of them is, 1 at most.
+inline constexpr Weight kGradientDeparture{0, 1};
 // Inferred from the descriptor of a product. x: the limit as a share of the expected error, so below any measured one.
 inline constexpr Weight kHalfSums{0.6, 0.1}, kSplitSums{0.3};
 // The loss is above its twin's. x: by how much, as a share of the twin's, 1 at most.

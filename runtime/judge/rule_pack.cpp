@@ -19,6 +19,8 @@ constexpr RuleInfo kRules[] = {
     {"MPT024", "loss-departure", "the loss departs from its fp32 twin", Needs::twin},
     {"MPT025", "flushed-state", "an optimizer's state loses its small values, and its updates are wrong",
      Needs::twin},
+    {"MPT026", "gradient-departure", "gradients depart from their fp32 twins where an op of backward cancels",
+     Needs::local},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},

@@ -38,6 +38,9 @@ LossAgreement agreement_of(const RunModel&, const Limits&);
 // Whether no matrix product follows in forward: the op belongs to the criterion, or to the end of the model.
 bool near_the_loss(const OpRecord&, const RunModel&);
 
+// The relative error that one rounding of the op's inputs, or of its own results, leaves in its results.
+double cost_of_rounding(const OpRecord&, const RunModel&);
+
 using OpPlace = std::tuple<std::string, std::string, Phase>;  // layer, op, phase
 
 // What one rule needs of another is its result.
@@ -47,6 +50,7 @@ void judge_skips(Case&, std::optional<Step> first_nonfinite);
 std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it found something
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
+void judge_gradients(Case&);                                 // MPT026
 void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find causes
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040

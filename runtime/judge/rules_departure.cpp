@@ -62,19 +62,6 @@ Step beginning(const std::vector<const StepSummary*>& steps, double apart, doubl
     return first;
 }
 
-// The relative error that one rounding of the op's inputs, or of its own results, leaves in its results.
-double cost_of_rounding(const OpRecord& op, const RunModel& m) {
-    DType rounded = op.dtype;
-    // The inputs of an fp32 result have the format of most 16-bit ops, if they were rounded.
-    std::uint64_t most = 0;
-    for (const auto& [dtype, ops] : m.ops_by_dtype) {
-        if (!is_low_precision(op.dtype) && is_low_precision(dtype) && ops > most) rounded = dtype, most = ops;
-    }
-    if (!is_low_precision(rounded)) return 0;
-    return std::max(op.amplification * one_rounding_floor(rounded),
-                    relative(op.loc_error_squares, op.loc_squares));
-}
-
 struct Cause {
     const OpSum* sum = nullptr;
     double error = 0;
@@ -156,6 +143,18 @@ void explain(Finding& f, const RunModel& m, const Cause& cause) {
 }
 
 }  // namespace
+
+double cost_of_rounding(const OpRecord& op, const RunModel& m) {
+    DType rounded = op.dtype;
+    // The inputs of an fp32 result have the format of most 16-bit ops, if they were rounded.
+    std::uint64_t most = 0;
+    for (const auto& [dtype, ops] : m.ops_by_dtype) {
+        if (!is_low_precision(op.dtype) && is_low_precision(dtype) && ops > most) rounded = dtype, most = ops;
+    }
+    if (!is_low_precision(rounded)) return 0;
+    return std::max(op.amplification * one_rounding_floor(rounded),
+                    relative(op.loc_error_squares, op.loc_squares));
+}
 
 bool near_the_loss(const OpRecord& op, const RunModel& m) {
     return op.phase == Phase::forward && std::ranges::none_of(m.ops, [&](const OpSum& s) {

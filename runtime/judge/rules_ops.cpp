@@ -14,6 +14,7 @@
 #include "kernels/numerics/divergence.hpp"
 #include "kernels/numerics/float_format.hpp"
 #include "runtime/judge/floors.hpp"
+#include "runtime/judge/gradient_shares.hpp"
 #include "runtime/judge/importance.hpp"
 #include "runtime/judge/rule_pack.hpp"
 #include "runtime/judge/rules.hpp"
@@ -81,57 +82,12 @@ bool few_values(const OpRecord& op) {
 }
 
 // Autograd chooses the formulas of backward, and kernels of torch compute them: their error is not the program's. The
-// backward of indexing has no formula of its own, it adds by index.
+// backward of indexing has no formula of its own, it adds by index. A norm is one kernel in forward too, which chooses
+// where it rounds.
 bool is_kernel_of_torch(const OpRecord& op) {
-    return op.op.starts_with("aten::") &&
-           (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
+    return op.op.starts_with("aten::") && (is_backward_op(op.op) || is_norm(op.op) ||
+                                           (op.phase == Phase::backward && may_add_by_index(op.op)));
 }
-
-// How much of the gradients' error an op explains. Reads all ops of the run once, for all kernels that ask.
-class GradientShares {
-public:
-    explicit GradientShares(const RunModel& model) {
-        for (const TensorSum& t : model.tensors) {
-            if (t.kind != TensorKind::gradient || !(t.sampled_twin_squares > 0)) continue;
-            const std::size_t dot = t.name.rfind('.');
-            const auto layer = std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
-            gradients_.push_back({&t, layer});
-            owners_.insert(layer);
-            all_ += t.sampled_error_squares;
-        }
-        for (const OpSum& s : model.ops) {
-            if (s.total.phase != Phase::backward) continue;
-            std::uint64_t& end = ends_of_backward_[s.total.layer];
-            end = std::max(end, s.total.first);
-        }
-    }
-
-    // Of squares, over sampled steps: of the gradients of the op's layer, or of those that are computed after it if
-    // its layer has none, at most what its own relative error makes of each. 1 without gradients of a twin.
-    double of(const OpRecord& op) const {
-        const bool owns = owners_.contains(op.layer);
-        const double error = relative(op.loc_error_squares, op.loc_squares);
-        double explained = 0;
-        for (const auto& [tensor, layer] : gradients_) {
-            if (owns ? layer != op.layer : ends_before(layer, op.first)) continue;
-            explained +=
-                std::min(tensor->sampled_error_squares, error * error * tensor->sampled_twin_squares);
-        }
-        return all_ > 0 ? explained / all_ : 1;
-    }
-
-private:
-    bool ends_before(std::string_view layer, std::uint64_t op) const {
-        const auto end = ends_of_backward_.find(layer);
-        return end != ends_of_backward_.end() && end->second < op;
-    }
-
-    std::vector<std::pair<const TensorSum*, std::string_view>> gradients_;  // with their layer
-    std::set<std::string_view> owners_;
-    // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
-    std::map<std::string_view, std::uint64_t> ends_of_backward_;
-    double all_ = 0;
-};
 
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
@@ -159,7 +115,7 @@ std::optional<Introduced> introduced_by(const Case& c, const GradientShares& sha
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
     if (is_kernel_of_torch(op)) {
-        const double share = shares.of(op);
+        const double share = shares.of(op, relative(op.loc_error_squares, op.loc_squares)).sampled;
         return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op, share), share};
     }
     const bool fails = floors > fail;
@@ -277,9 +233,16 @@ void judge_bias(Case& c, const OpSum& sum) {
 
 // --- running sums ---
 
+// Only sampled steps have a record of every call.
 double calls_a_step(const RunModel& model, const OpSum& sum) {
-    const auto steps = static_cast<double>(std::max<std::int64_t>(model.step_count, 1));
-    return static_cast<double>(sum.total.calls) /
+    const OpRecord& op = sum.total;
+    const auto sampled = std::ranges::count_if(model.steps, &StepSummary::sampled);
+    const bool only_sampled = op.loc_compared > 0 && op.elements > 0 && sampled > 0;
+    const auto steps =
+        static_cast<double>(only_sampled ? sampled : std::max<std::int64_t>(model.step_count, 1));
+    const double counted =
+        only_sampled ? static_cast<double>(op.loc_compared) / static_cast<double>(op.elements) : 1;
+    return static_cast<double>(op.calls) * std::min(counted, 1.0) /
            (steps * static_cast<double>(std::max<std::uint64_t>(sum.ranks, 1)));
 }
 
@@ -318,6 +281,22 @@ bool stalls(const Case& c, const OpRecord& op) {
            op.amax < 0.9 * op.twin_amax && total_phi(op) >= 4 * kFarAbove * phi_before(c.model, op);
 }
 
+// Whether a sum of single values, such as the losses of micro-batches, went away from its twin. Its addends are not
+// absorbed, but each is rounded to the few places that the sum has left, and not at random: they are alike.
+bool drifts(const Case& c, const OpRecord& op) {
+    return op.elements == op.calls && op.compared > 0 && far_above_its_inputs(c.model, op);
+}
+
+// What became of the sum.
+std::string effect_text(const OpRecord& op, bool swallows, bool stalls, double share, double limit) {
+    const std::string off = "off by " + percent(relative(op.error_squares, op.twin_squares));
+    if (swallows)
+        return "leaves " + percent(share) + " of them without effect (limit " + percent(limit) + ")" +
+               (op.compared > 0 ? "; the sum is " + off : "");
+    const std::string ends = figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
+    return stalls ? "stands at " + ends : "ends at " + ends + ": it is " + off;
+}
+
 void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const OpRecord& op = sum.total;
     if (op.phase == Phase::optimizer || !is_low_precision(op.dtype) || !is_sum_step(op.op)) return;
@@ -326,7 +305,8 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     const double share = op.added > 0 ? static_cast<double>(op.absorbed) / static_cast<double>(op.added) : 0;
     const bool swallows =
         op.added >= kFewestAddends && share > c.limits.absorbed && is_harmful(c, sum, chain);
-    if (!swallows && !stalls(c, op)) return;
+    const bool stands = stalls(c, op);
+    if (!swallows && !stands && !drifts(c, op)) return;
     const std::string dtype(name_of(op.dtype));
     Finding f = finding_at("MPT012", Severity::error, op);
     f.step = sum.first_step;
@@ -334,12 +314,8 @@ void judge_sum(Case& c, const OpSum& sum, std::set<OpPlace>& swallowing) {
     f.limit = c.limits.absorbed;
     f.unit = "share";
     f.importance = importance::kSwallowedAddends(share);
-    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step ";
-    f.message +=
-        swallows ? "leaves " + percent(share) + " of them without effect (limit " + percent(f.limit) + ")"
-                 : "stands at " + figure(op.amax) + " where the fp32 twin reaches " + figure(op.twin_amax);
-    if (swallows && op.compared > 0)
-        f.message += "; the sum is off by " + percent(relative(op.error_squares, op.twin_squares));
+    f.message = "a running sum in " + dtype + " of about " + figure(std::round(chain)) + " addends a step " +
+                effect_text(op, swallows, stands, share, f.limit);
     f.advice = "keep the running sum in fp32 and convert the result once; a " + dtype +
                " sum cannot take addends below half its last place";
     swallowing.insert(place_of(op));

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/float_format.hpp"
@@ -15,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kFewest = 1024;
 constexpr double kSubnormalShare = 0.005;
+constexpr double kNegligible = 1e-4;  // of the median of the layers' gradients (root mean squares)
 
 bool is_narrow(DType d) { return d == DType::fp16 || is_fp8(d); }
 
@@ -80,9 +86,89 @@ void report_flush(Case& c, const Flush& worst, std::size_t others, double limit,
     c.out.findings.push_back(std::move(f));
 }
 
+// The next op of the layer, or of the run if it is the last there: it reads what the op gives.
+const OpRecord* reader_of(const OpRecord& op, const RunModel& m) {
+    const OpRecord* next = nullptr;
+    const auto key = [&](const OpRecord& o) { return std::pair(o.layer != op.layer, o.first); };
+    for (const OpSum& s : m.ops) {
+        const OpRecord& o = s.total;
+        if (o.phase != op.phase || o.first <= op.first || o.compared == 0) continue;
+        if (!next || key(o) < key(*next)) next = &o;
+    }
+    return next;
+}
+
+// Whether what reads the flushed values adds them to larger ones: the scores of a softmax, a residual. Its own results
+// are then right.
+bool is_absorbed(const OpRecord& op, const RunModel& m, double limit) {
+    const OpRecord* next = reader_of(op, m);
+    return next && next->twin_squares > 0 && relative(next->error_squares, next->twin_squares) <= limit;
+}
+
+std::string layer_of(const TensorSum& t) {
+    return t.name.substr(0, std::min(t.name.rfind('.'), t.name.size()));
+}
+
+double rms_of(const TensorSum& t) {
+    const TensorRecord& r = t.last;
+    return r.compared > 0 ? std::sqrt(r.twin_squares / static_cast<double>(r.compared)) : 0;
+}
+
+// By layer: the largest root mean square of its parameters' gradients in the twin.
+std::map<std::string, double> gradients_by_layer(const RunModel& m) {
+    std::map<std::string, double> out;
+    for (const TensorSum& t : m.tensors) {
+        if (t.kind != TensorKind::gradient || t.last.compared == 0) continue;
+        double& largest = out[layer_of(t)];
+        largest = std::max(largest, rms_of(t));
+    }
+    return out;
+}
+
+// Layers whose gradients are nothing beside those of the others: attention over scores that are all nearly 0, in a model
+// that was just initialised. What they lose is lost in every format.
+std::set<std::string> layers_without_gradients(const RunModel& m) {
+    const auto layers = gradients_by_layer(m);
+    std::vector<double> all;
+    for (const auto& [layer, rms] : layers)
+        if (rms > 0) all.push_back(rms);
+    if (all.empty()) return {};
+    std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
+    const double usual = all[all.size() / 2];
+    std::set<std::string> out;
+    for (const auto& [layer, rms] : layers)
+        if (rms < kNegligible * usual) out.insert(layer);
+    return out;
+}
+
+// Whether the op serves only such gradients: those of its layer, or of the next layer in backward that has parameters.
+class NegligibleGradients {
+public:
+    explicit NegligibleGradients(const RunModel& m)
+        : model_(m), layers_(gradients_by_layer(m)), negligible_(layers_without_gradients(m)) {}
+
+    bool of(const OpRecord& op) const {
+        if (negligible_.empty()) return false;
+        if (layers_.contains(op.layer)) return negligible_.contains(op.layer);
+        const OpRecord* next = nullptr;
+        for (const OpSum& s : model_.ops) {
+            const OpRecord& o = s.total;
+            if (o.phase != Phase::backward || o.first <= op.first || !layers_.contains(o.layer)) continue;
+            if (!next || o.first < next->first) next = &o;
+        }
+        return next && negligible_.contains(next->layer);
+    }
+
+private:
+    const RunModel& model_;
+    std::map<std::string, double> layers_;
+    std::set<std::string> negligible_;
+};
+
 // Reports the first op of a phase above the limit. Later ops only inherit the zeros.
 void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
     Flush first;
+    const NegligibleGradients negligible(c.model);
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (op.phase != phase || !is_narrow(op.dtype) || op.compared < kFewest) continue;
@@ -90,6 +176,7 @@ void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
         if (!(share > limit) ||
             !at_the_lower_end(op.subnormals, op.elements, op.amax, op.twin_amax, op.dtype))
             continue;
+        if (phase == Phase::forward ? is_absorbed(op, c.model, limit) : negligible.of(op)) continue;
         ++found;
         if (!first.op || op.first < first.op->total.first) first = {share, &sum, nullptr};
     }
@@ -99,8 +186,10 @@ void judge_flushed_ops(Case& c, Phase phase, double limit, std::size_t& found) {
 void judge_flushed_gradients(Case& c) {
     Flush worst;
     std::size_t found = 0;
+    const auto negligible = layers_without_gradients(c.model);
     for (const TensorSum& t : c.model.tensors) {
         const TensorRecord& r = t.last;
+        if (negligible.contains(layer_of(t))) continue;
         if (t.kind != TensorKind::gradient || !is_narrow(r.dtype) || r.compared < kFewest) continue;
         const double share = share_of(r.flushed_abs, r.zeros, r.subnormals, r.twin_abs, r.dtype);
         if (!(share > c.limits.flush_gradients)) continue;

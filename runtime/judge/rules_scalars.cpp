@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSmall = 64;        // elements
 constexpr std::uint64_t kFewestFrozen = 2;  // samples in which nothing moved
+constexpr std::uint64_t kFewestAdded = 3;   // additions to one value
 constexpr double kFarInU = 4;               // unit roundoffs: more than a few roundings explain
 constexpr double kOverGradients = 2;        // times the error of the gradients, which the scalar may inherit
 
@@ -88,6 +89,26 @@ bool is_scalar(const OpRecord& op) {
            op.elements == op.calls;
 }
 
+// Whether every addition left the value as it was, in all sampled steps: a counter that does not count.
+bool never_counts(const OpRecord& op) {
+    return is_scalar(op) && is_sum_step(op.op) && op.added >= kFewestAdded && op.absorbed == op.added;
+}
+
+bool judge_counters(Case& c) {
+    const auto counter =
+        std::ranges::find_if(c.model.ops, [](const OpSum& s) { return never_counts(s.total); });
+    if (counter == c.model.ops.end()) return false;
+    const OpRecord& op = counter->total;
+    const double error = relative(op.error_squares, op.twin_squares);
+    Finding f = finding_at("MPT041", Severity::error, op);
+    f.step = counter->first_step;
+    f.message = place_text(op) + " leaves a single value at " + figure(op.amax) +
+                " in every sampled step, where its fp32 twin reaches " + figure(op.twin_amax) +
+                ": what is added is below half of its last place";
+    report(c, std::move(f), error, 0);
+    return true;
+}
+
 // The first op between backward and the end of the step whose results of one value are far from the twin's.
 void judge_computed(Case& c) {
     const double inherited = kOverGradients * error_of_gradients(c.model);
@@ -115,7 +136,7 @@ void judge_computed(Case& c) {
 }  // namespace
 
 void judge_scalars(Case& c) {
-    if (has_twin(c.model) && !judge_kept(c)) judge_computed(c);
+    if (has_twin(c.model) && !judge_kept(c) && !judge_counters(c)) judge_computed(c);
 }
 
 }  // namespace mp::trace

@@ -25,8 +25,9 @@ def of_report(report, modules):
 
 
 def is_class(name):
-    """Whether the last part is a class: the model itself, or a module that nothing holds, such as a criterion."""
-    return name.rsplit(".", 1)[-1][:1].isupper()
+    """Whether the last part is a class (the model itself, a criterion), or the first one: a part of a module that
+    nothing holds, such as the list of a weight's parametrizations before the model is made."""
+    return name.rsplit(".", 1)[-1][:1].isupper() or name[:1].isupper()
 
 
 def short(finding):

@@ -77,6 +77,8 @@ class Report(unittest.TestCase):
         self.assertTrue(score.layers_right(line()))
         self.assertFalse(score.layers_right(line(layers="2/3")))
         self.assertFalse(score.layers_right(line(layers_strange=["odd"])))
+        self.assertTrue(score.is_class("ParametrizationList.0") and score.is_class("Discriminator.net.0"))
+        self.assertFalse(score.is_class("0") or score.is_class("blocks.0"))
 
 
 class Places(unittest.TestCase):

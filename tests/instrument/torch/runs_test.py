@@ -217,7 +217,9 @@ class Ends(TracedRun):
     def test_a_run_that_crashed_or_was_killed_does_not_pass(self):
         for end, said in (("raise ValueError('x')", "ended by ValueError"),
                           ("raise KeyboardInterrupt", "ended by KeyboardInterrupt"),
-                          ("os.kill(os.getpid(), 9)", "killed, crashed"), ("os._exit(1)", "ended by exit status 1")):
+                          ("os.kill(os.getpid(), 9)", "killed, crashed"),
+                          ("model(torch.randn(8, 16)).sum()\nos.kill(os.getpid(), 15)", "killed, crashed"),
+                          ("os._exit(1)", "ended by exit status 1")):
             self.trace(PLAIN + end + "\n")
             status, text = self.gate()
             self.assertEqual(status, 3, end + text)
@@ -322,6 +324,69 @@ def main(rank):
 if __name__ == '__main__':
     mp.spawn(main, nprocs=2)
 """
+
+
+class SmallValues(TracedRun):
+    """Sums and states whose values are too small for their format. Each good twin keeps them in fp32."""
+
+    def first(self, text, dtype):
+        self.trace(text.replace("DTYPE", dtype))
+        findings = [f for f in self.report()["findings"] if f["severity"] != "note"]
+        return findings[0] if findings else None
+
+    def test_a_sum_of_losses(self):
+        text = HEAD + """
+model = model_of()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+for i in range(2):
+    total = torch.zeros((), dtype=torch.DTYPE)
+    x, y = torch.randn(500, 16), torch.randint(0, 4, (500,))
+    losses = torch.nn.functional.cross_entropy(model(x), y, reduction="none")
+    for one in losses.to(total.dtype): total = total + one
+    (total / 500).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+        found = self.first(text, "bfloat16")
+        self.assertEqual((found["rule"], found["op"]), ("MPT012", "aten::add"), found)
+        self.assertIn("of about 500 addends a step", found["message"])
+        self.assertIsNone(self.first(text, "float32"))
+
+    def test_a_counter_of_the_program(self):
+        text = HEAD + """
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+count = torch.full((), 256, dtype=torch.DTYPE)
+for i in range(5):
+    torch.nn.functional.cross_entropy(model(torch.randn(8, 16)), torch.randint(0, 4, (8,))).backward()
+    count += 1
+    for p in model.parameters(): p.grad.div_(1 - 0.999 ** count.float())
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+        found = self.first(text, "bfloat16")
+        self.assertEqual((found["rule"], found["severity"]), ("MPT041", "error"), found)
+        self.assertIn("at 256 in every sampled step", found["message"])
+        self.assertIsNone(self.first(text, "float32"))
+
+    def test_second_moments_in_fp16(self):
+        text = HEAD + """
+model = model_of()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+def narrow(*_):
+    for state in optimizer.state.values():
+        state["exp_avg_sq"].copy_(state["exp_avg_sq"].to(torch.DTYPE).float())
+optimizer.register_step_post_hook(narrow)
+for i in range(6):
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 16)), torch.randint(0, 4, (8,)))
+    (loss * 1e-3).backward()  # the squares of the gradients are below 6e-8
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+        found = self.first(text, "float16")
+        self.assertEqual((found["rule"], found["phase"]), ("MPT025", "optimizer"), found)
+        self.assertIsNone(self.first(text, "float32"))
 
 
 class Reductions(TracedRun):

@@ -234,6 +234,27 @@ TEST(Fold, APlantedOverflowIsFoundWithItsPlace) {
     EXPECT_EQ(m.missing[0], Rank{5});
 }
 
+// The distance of a token to itself is 0: its logarithm is -inf, in fp32 too, and a where() replaces it.
+TEST(Fold, WhatASoundTwinHasTooDoesNotCauseASkip) {
+    trace::Run run;
+    StepRecord& step = run.recordings.emplace_back().steps.emplace_back();
+    step.step = Step{0};
+    step.skipped = true;
+    step.losses = {{.real = 3, .twin = 3, .has_twin = true}};
+    OpRecord log, overflow;
+    log.layer = "attention", log.op = "aten::log", log.phase = Phase::forward, log.dtype = DType::fp32;
+    log.elements = 10, log.compared = 9, log.neg_inf = 1, log.origins = 1, log.first = log.first_origin = 5;
+    overflow.layer = "q", overflow.op = "aten::mm", overflow.phase = Phase::backward;
+    overflow.dtype = DType::fp16, overflow.elements = 10, overflow.compared = 9, overflow.pos_inf = 1;
+    overflow.nonfinite_real = overflow.origins = 1, overflow.first = overflow.first_origin = 9;
+    step.ops = {log, overflow};
+    step.tensors.push_back({.kind = TensorKind::gradient, .name = "q.weight", .nonfinite_real = 1});
+    EXPECT_EQ(fold(run).skips.at(0).origin.layer, "q");
+    EXPECT_EQ(fold(run).skips.at(0).forward_origins, 0u);
+    step.tensors[0].nonfinite_twin = 1;
+    EXPECT_EQ(fold(run).skips.at(0).origin.layer, "attention") << "it reaches the gradients in fp32 too";
+}
+
 TEST(Fold, RanksThatDisagreeAreNamedOnBothSides) {
     const RunModel m = fold(fakes::run_of(rich()));
     const SkipFacts& skip = m.skips.back();

@@ -69,6 +69,9 @@ TensorSum gradient(std::string name, double error, double squares) {
     TensorSum t = tensor_sum(TensorKind::gradient, std::move(name), DType::bf16);
     t.sampled_twin_squares = squares;
     t.sampled_error_squares = error * error * squares;
+    t.first_sample = Step{0};
+    t.first_twin_squares = squares;
+    t.first_error_squares = t.sampled_error_squares;
     return t;
 }
 
@@ -91,6 +94,77 @@ TEST(Judge, MPT023AKernelOfTorchIsANote) {
     // A formula that the program brings is the program's.
     m.ops.back().total.op = m.ops[3].total.op = "mine::norm_backward";
     EXPECT_EQ(judge(m).findings.at(0).rule, "MPT010");
+}
+
+// A difference in the backward of `layer`: an error of its inputs grows `amplification`-fold.
+OpSum cancelling(std::string layer, double amplification, double inherited) {
+    OpSum s = op_sum(std::move(layer), "aten::sub", Phase::backward, DType::bf16, 1, 5);
+    s.total.amplification = amplification;
+    s.total.prop_error_squares = inherited * inherited * s.total.loc_squares;
+    return s;
+}
+
+// 200 losses a step are added to one value in bf16, in four sampled steps of 100.
+TEST(Judge, MPT012ASumOfLosses) {
+    RunModel m = healthy();
+    m.step_count = 100;
+    for (StepSummary& s : m.steps) s.sampled = s.step.value % 2 == 0;
+    OpSum s = op_sum("(loss)", "aten::add", Phase::forward, DType::bf16, 1, 20);
+    s.total.calls = s.total.elements = s.total.compared = s.total.loc_compared = 800;
+    s.total.added = 800;
+    s.total.error_squares = 0.06 * 0.06 * s.total.twin_squares;
+    m.ops.push_back(s);
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT012");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("of about 200 addends a step ends at 4"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("it is off by 6 %"));
+    m.ops.back().total.error_squares = 0.01 * 0.01 * s.total.twin_squares;
+    EXPECT_EQ(text_of(judge(m)), "") << "of 40 addends";
+    m.ops.back().total = s.total;
+    m.ops.back().total.elements = 800 * 64;
+    EXPECT_EQ(find(judge(m), "MPT012"), nullptr) << "a residual stream";
+}
+
+TEST(Judge, MPT026AnOpOfBackwardThatCancels) {
+    RunModel m = healthy();
+    m.tensors = {gradient("pool.query.weight", 0.5, 1), gradient("head.weight", 0.01, 100)};
+    m.ops.push_back(cancelling("pool", 300, 0.6));
+    m.ops.push_back(op_sum("pool.query", "aten::mm", Phase::backward, DType::bf16, 1, 7));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    const Finding& f = j.findings[0];
+    EXPECT_EQ(f.rule, "MPT026");
+    EXPECT_EQ(f.severity, Severity::error);
+    EXPECT_EQ(f.layer, "pool");
+    EXPECT_THAT(f.message, HasSubstr("grows 300-fold, so one rounding of them costs 50 %"));
+    EXPECT_THAT(f.message, HasSubstr("most of it in pool.query.weight, which is off by 50 %"));
+}
+
+TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
+    RunModel m = healthy();
+    m.tensors = {gradient("pool.query.weight", 0.5, 1e-6), gradient("head.weight", 0.01, 100)};
+    m.ops.push_back(op_sum("head", "aten::mm", Phase::backward, DType::bf16, 1, 4));
+    m.ops.push_back(op_sum("pool.query", "aten::mm", Phase::backward, DType::bf16, 1, 7));
+    m.ops.push_back(cancelling("pool", 300, 0.6));
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients that it spoils are nearly 0";
+    m.tensors[0] = gradient("pool.query.weight", 0.5, 1);
+    m.ops.back() = cancelling("pool", 5, 0.6);
+    EXPECT_EQ(text_of(judge(m)), "") << "run and twin have parted: the error came with the inputs";
+    m.ops.back() = cancelling("pool", 300, 0.05);
+    EXPECT_EQ(text_of(judge(m)), "") << "a few values cancel, most do not";
+    m.ops.back() = cancelling("pool", 300, 0.6);
+    m.tensors.clear();
+    EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
+}
+
+TEST(Judge, MPT023ANormInForwardIsAKernelOfTorch) {
+    RunModel m = healthy();
+    m.ops.push_back(op_sum("stage2.0.bn", "aten::native_batch_norm", Phase::forward, DType::bf16, 4, 10));
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT023");
+    EXPECT_THAT(j.findings[0].message, HasSubstr("batch_norm forward in bf16 introduces 4.0 φ"));
 }
 
 TEST(Judge, MPT010AKernelThatExplainsTheUpdatesError) {
@@ -260,6 +334,43 @@ TEST(Judge, MPT030GradientsFlushedToZero) {
     m.ops[2].total.twin_abs = 9;
     m.ops[2].total.flushed_abs = 3;
     EXPECT_EQ(find(judge(m), "MPT030"), nullptr) << "the twin's values there fit: the run has drifted";
+}
+
+// A result in fp16 whose values are below the format.
+OpSum flushed(std::string layer, std::string op, Phase phase, std::uint64_t first) {
+    OpSum s = op_sum(std::move(layer), std::move(op), phase, DType::fp16, 1, first);
+    s.total.subnormals = kElements / 10;
+    s.total.zeros = kElements / 2;
+    s.total.twin_abs = 2e-3;
+    s.total.flushed_abs = 4e-4;
+    return s;
+}
+
+TEST(Judge, MPT030ValuesThatNothingReadsSeparately) {
+    RunModel m = healthy();
+    m.ops.push_back(flushed("attention", "aten::div", Phase::forward, 10));
+    OpSum softmax = op_sum("attention", "aten::_softmax", Phase::forward, DType::fp16, 1, 11);
+    m.ops.push_back(softmax);
+    EXPECT_EQ(text_of(judge(m)), "") << "scores near 0: their softmax is right";
+    m.ops.back().total.error_squares = 0.1 * 0.1 * softmax.total.twin_squares;
+    ASSERT_NE(find(judge(m), "MPT030"), nullptr) << "what reads them is off by 10 %";
+    EXPECT_EQ(find(judge(m), "MPT030")->layer, "attention");
+}
+
+TEST(Judge, MPT030GradientsThatAreNothingBesideTheOthers) {
+    RunModel m = healthy();
+    m.tensors = {gradient("query.weight", 0.1, 1), gradient("head.weight", 0.01, 1),
+                 gradient("value.weight", 0.01, 1)};
+    for (TensorSum& t : m.tensors) t.last.twin_squares = 1;
+    m.ops.push_back(flushed("scores", "aten::bmm", Phase::backward, 10));
+    m.ops.push_back(op_sum("query", "aten::mm", Phase::backward, DType::fp16, 1, 11));
+    ASSERT_NE(find(judge(m), "MPT030"), nullptr) << text_of(judge(m));
+    m.tensors[0].last.twin_squares = 1e-10;
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops[3] = flushed("query", "aten::mm", Phase::backward, 10);
+    EXPECT_EQ(text_of(judge(m)), "");
+    m.ops[3] = flushed("value", "aten::mm", Phase::backward, 10);
+    EXPECT_NE(find(judge(m), "MPT030"), nullptr);
 }
 
 TEST(Judge, MPT030AParametersGradient) {

@@ -221,6 +221,23 @@ TEST(Judge, MPT041AFrozenCounter) {
     EXPECT_EQ(text_of(judge(m)), "") << "no twin";
 }
 
+// A program's own counter of steps, resumed at 256: bf16 has no 257.
+TEST(Judge, MPT041ACounterOfTheProgram) {
+    RunModel m = healthy();
+    OpSum s = op_sum("(update)", "aten::add_", Phase::optimizer, DType::bf16, 1, 20);
+    s.total.calls = s.total.elements = s.total.compared = s.total.loc_compared = 4;
+    s.total.added = s.total.absorbed = 4;
+    s.total.amax = 256, s.total.twin_amax = 260;
+    m.ops.push_back(s);
+    const Judgement j = judge(m);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT041");
+    EXPECT_EQ(j.findings[0].severity, Severity::error);
+    EXPECT_THAT(j.findings[0].message, HasSubstr("leaves a single value at 256 in every sampled step"));
+    m.ops.back().total.absorbed = 3;
+    EXPECT_EQ(text_of(judge(m)), "") << "it counts";
+}
+
 TEST(Judge, MPT041ANormAddedUpIn16Bits) {
     RunModel m = healthy();
     m.ops.push_back(op_sum("(clipping)", "aten::add_", Phase::optimizer, DType::bf16, 1, 9));
@@ -290,7 +307,7 @@ TEST(Judge, MPT010OmitsWholeLayers) {
     m.ops.push_back(
         op_sum("encoder.0", "aten::_transformer_encoder_layer_fwd", Phase::forward, DType::bf16, 12, 9));
     EXPECT_EQ(text_of(judge(m)), "");
-    m.ops.back().total.op = "aten::layer_norm";
+    m.ops.back().total.op = "aten::var";
     EXPECT_NE(find(judge(m), "MPT010"), nullptr);
 }
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/fold/run_model.hpp"
+
+namespace mp::trace {
+
+// How much of the gradients' error an op explains. Reads all ops of the run once, for all ops that ask. It must not
+// outlive the model.
+class GradientShares {
+public:
+    explicit GradientShares(const RunModel&);
+
+    struct Share {
+        double sampled = 1;  // over the sampled steps; 1 without gradients of a twin
+        double first = -1;   // in the first of them, before run and twin part; -1 without gradients of a twin
+    };
+    // Of squares: of the gradients of the op's layer, or of those that are computed after it if its layer has none, at
+    // most what `error`, the relative error of the op's results, makes of each.
+    Share of(const OpRecord&, double error) const;
+
+private:
+    bool ends_before(std::string_view layer, std::uint64_t op) const;
+
+    std::vector<std::pair<const TensorSum*, std::string_view>> gradients_;  // with their layer
+    std::set<std::string_view> owners_;
+    // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
+    std::map<std::string_view, std::uint64_t> ends_of_backward_;
+    double all_ = 0, first_all_ = 0;
+};
+
+}  // namespace mp::trace
