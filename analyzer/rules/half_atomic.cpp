@@ -32,19 +32,34 @@ DType added_to(const Call& call) {
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
-bool may_add(std::string_view name) { return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add"; }
+bool swaps(std::string_view name) { return leaf(name) == "atomicCAS"; }
+
+bool may_add(std::string_view name) {
+    return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add" || swaps(name);
+}
+
+// do { sum = __hadd(assumed, value); old = atomicCAS(address, assumed, sum); } while (...)
+DType added_by_swap(const Function& f, const Call& swap) {
+    if (!swaps(swap.name.str()) || swap.loop_depth == 0) return DType::unknown;
+    const auto added = std::find_if(f.calls.data(), &swap, [&](const Call& call) {
+        return call.op.name() == "add" && call.loop_depth == swap.loop_depth &&
+               is_low_precision(call.result.dtype);
+    });
+    return added == &swap ? DType::unknown : added->result.dtype;
+}
 
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, may_add, [&](const Function& f, const Call& call) {
-        const DType dtype = added_to(call);
+        const bool by_swap = swaps(call.name.str());
+        const DType dtype = by_swap ? added_by_swap(f, call) : added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,
              {.rule = "MP403",
               .severity = Severity::warning,
               .span = call.span,
-              .message = std::string(leaf(call.name.str())) + " sums in " + std::string(label(dtype)) +
-                         ": a sum of ones stops growing at " + stalls_at(dtype) +
-                         ", and the order of additions changes the result from run to run",
+              .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(call.name.str()))) +
+                         " sums in " + std::string(label(dtype)) + ": a sum of ones stops growing at " +
+                         stalls_at(dtype) + ", and the order of additions changes the result from run to run",
               .fix = "add into a float buffer and convert it once",
               .notes = {},
               .function = {}},
