@@ -44,6 +44,16 @@ inline bool is_held(const c10::weak_intrusive_ptr<c10::TensorImpl>& tensor, std:
     return holders > saved;
 }
 
+// Whether torch fills memory that it has just allocated, with NaN, so that a read of it shows.
+inline bool fills_new_memory() {
+#if MP_TORCH_AT_LEAST(2, 2)
+    const at::Context& context = at::globalContext();
+    return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+#else
+    return false;
+#endif
+}
+
 // Whether the op's schema declares that it may draw random numbers.
 inline bool draws_random(const c10::OperatorHandle& op) {
     return op.hasTag(at::Tag::nondeterministic_seeded);

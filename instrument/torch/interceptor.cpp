@@ -160,7 +160,8 @@ void intercept_new_ops(Adapter& adapter);
 
 class Kernel final : public c10::OperatorKernel {
 public:
-    Kernel(Adapter& adapter, OpInfo info) : adapter_(adapter), info_(std::move(info)) {}
+    Kernel(Adapter& adapter, OpInfo info)
+        : adapter_(adapter), info_(std::move(info)), fills_(info_.name == "aten::fill_") {}
 
     void operator()(const c10::OperatorHandle& op, DispatchKeySet keys, Stack* stack) const {
         const DispatchKeySet below =
@@ -192,7 +193,7 @@ private:
             return;
         }
         const Arguments seen = info_.is_view ? Arguments{} : look_at(*stack, info_);
-        if (info_.is_view || seen.meta) {
+        if (info_.is_view || seen.meta || (fills_ && fills_new_memory() && marks_memory(*stack))) {
             const Internal internal;
             op.redispatchBoxed(below, stack);
             return;
@@ -216,8 +217,16 @@ private:
         }
     }
 
+    // Whether this fill_ with NaN is torch's own, of memory that has no content yet.
+    bool marks_memory(const Stack& stack) const {
+        const IValue& value = stack.back();
+        if (!value.isDouble() || value.toDouble() == value.toDouble()) return false;
+        return !adapter_.shadows.find(stack[stack.size() - 2].toTensor()).shadow.defined();
+    }
+
     Adapter& adapter_;
     const OpInfo info_;
+    const bool fills_;
 };
 
 bool is_skipped_namespace(const std::string& name) {

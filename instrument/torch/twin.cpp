@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "instrument/torch/attention.hpp"
 #include "instrument/torch/sample.hpp"
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/test_hooks.hpp"
@@ -142,8 +143,13 @@ bool Twin::run_shadow(Call& call, Stack& results) {
     try {
         if (rule_disabled(call.info.base)) throw std::runtime_error("switched off by a test");
         const TwinScope scope;
-        results.assign(call.shadow.begin(), call.shadow.end());
-        call.op.redispatchBoxed(call.below, &results);  // the shadows are on the device of the real tensors
+        if (call.info.traits.has(Trait::half_only)) {
+            results = attention_in_fp32(call);
+        } else {
+            results.assign(call.shadow.begin(), call.shadow.end());
+            call.op.redispatchBoxed(call.below,
+                                    &results);  // the shadows are on the device of the real tensors
+        }
         return true;
     } catch (const std::exception& e) {
         parts_.coverage.failed(call.info.name, first_line(e), result_bytes(call));

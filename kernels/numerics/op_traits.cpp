@@ -19,7 +19,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "sum_step",     "product",          "norm",          "rounds_twice",    "fused",
     "whole_layer",  "writes_constants", "arithmetic",    "domain",          "copies",
     "no_element",   "samples",          "overwrites",    "hidden_stats",    "by_index",
-    "own_integers", "no_twin",          "leaks",         "in_place",
+    "own_integers", "no_twin",          "leaks",         "half_only",       "in_place",
 });
 static_assert(kNames.size() == static_cast<std::size_t>(kLastTrait) + 1);
 

@@ -52,6 +52,7 @@ enum class Trait : std::uint8_t {
     own_integers,
     no_twin,
     leaks,
+    half_only,
     in_place,
 };
 constexpr Trait kLastTrait = Trait::in_place;

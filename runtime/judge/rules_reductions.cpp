@@ -165,6 +165,19 @@ bool is_inference(const RunModel& m) {
     return ran(Phase::forward) && !ran(Phase::backward);
 }
 
+// A twin that lost its values shows nothing about a run that kept them.
+void judge_twin(Case& c) {
+    const bool lost = std::ranges::any_of(c.model.steps, [](const StepSummary& s) {
+        return s.has_loss && s.has_twin && std::isfinite(s.loss) && !std::isfinite(s.twin_loss);
+    });
+    if (!lost) return;
+    const OpSum* first = nullptr;
+    for (const OpSum& s : c.model.ops)
+        if (s.total.nonfinite_twin > 0 && (!first || s.total.first < first->total.first)) first = &s;
+    c.out.inconclusive.push_back("the loss of the fp32 twin is not finite, the loss of the run is" +
+                                 (first ? "; first in " + place_text(first->total) : ""));
+}
+
 void judge_observed(Case& c) {
     const RunModel& m = c.model;
     auto& out = c.out.inconclusive;
@@ -184,6 +197,7 @@ void judge_observed(Case& c) {
     if (lost > 0) out.push_back(counted(lost, "record") + " were dropped while recording");
     judge_ends(c);
     judge_outside(c);
+    judge_twin(c);
     const std::uint64_t asked = m.coverage.shadowed + m.coverage.unshadowed;
     if (!has_twin(m) || asked == 0) return;
     const double share = static_cast<double>(m.coverage.shadowed) / static_cast<double>(asked);

@@ -178,6 +178,23 @@ for i in range(3):
             self.trace(noise.replace("DRAW", draw))
             self.assertEqual(self.report()["coverage"]["drawn"], drawn, draw)
 
+    def test_memory_that_torch_fills_itself_is_not_the_programs_write(self):
+        loop = """
+model = model_of()
+optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+for i in range(3):
+    (model(torch.randn(8, 16)) * torch.tensor(0.5)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+        self.trace(HEAD + "torch.use_deterministic_algorithms(True)\n" + loop)
+        filled = self.report()["coverage"]
+        self.trace(HEAD + loop)
+        plain = self.report()["coverage"]
+        self.assertEqual(filled["stale"], 0)
+        self.assertEqual({k: filled[k] for k in ("ops", "external", "seeds")},
+                         {k: plain[k] for k in ("ops", "external", "seeds")})
+
     def test_a_custom_kernel_is_inconclusive_and_a_batch_of_numpy_is_not(self):
         self.trace(CUSTOM.replace("CALL", "Double.apply(x.requires_grad_())"))
         status, text = self.gate()

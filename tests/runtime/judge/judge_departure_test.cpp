@@ -140,8 +140,10 @@ TEST(JudgeDeparture, LossesThatAreNotFinite) {
     EXPECT_EQ(judge(m).loss.answer, Answer::lost) << "skipped, because the loss is lost";
     m.steps.back().twin_loss = NAN;
     EXPECT_EQ(judge(m).loss.answer, Answer::lost_in_both);
+    EXPECT_TRUE(judge(m).inconclusive.empty());
     m.steps.back().loss = 1;
     EXPECT_EQ(judge(m).loss.answer, Answer::lost_in_twin);
+    EXPECT_THAT(judge(m).inconclusive, testing::ElementsAre(testing::HasSubstr("twin is not finite")));
 }
 
 TEST(JudgeDeparture, ALossBelowZeroIsComparedWithItsSpan) {
