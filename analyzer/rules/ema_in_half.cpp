@@ -409,9 +409,11 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
 }
 
 // An optimizer's step: what it averages are moments over ten to a thousand steps, which fp16 still follows.
+// The step may also stand in another kernel: then this one keeps two averages, of gradients and of their squares.
 bool keeps_moments(const Function& f, const Update& average) {
-    return average.dtype == DType::fp16 &&
-           std::ranges::any_of(f.updates, [&](const Update& u) { return &u != &average && u.subtracts; });
+    return average.dtype == DType::fp16 && std::ranges::any_of(f.updates, [&](const Update& u) {
+               return &u != &average && (u.subtracts || u.interpolates);
+           });
 }
 
 void check(const RuleContext& context, Findings& out) {
