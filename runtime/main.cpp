@@ -110,7 +110,8 @@ int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     }
     for (const auto& [name, into] : {std::pair{"output", &request.output},
                                      {"save-twin", &request.save_twin},
-                                     {"save-real", &request.save_real}}) {
+                                     {"save-real", &request.save_real},
+                                     {"step-range", &request.step_range}}) {
         if (!map.has(name)) continue;
         *into = map.text(name);
         if (into->empty())
@@ -215,10 +216,11 @@ int dump_verb(const cli::Values&, const std::vector<std::string>& words) {
 }
 
 int doctor_verb(const cli::Values& map, const std::vector<std::string>& words) {
-    if (!words.empty())
+    if (words.size() > 1)
         return fail(kUsage,
-                    {"doctor: " + shell_word(words[0]) + " is not an option", "mp-trace doctor --help"});
+                    {"doctor: " + shell_word(words[1]) + " is not an option", "mp-trace doctor --help"});
     DoctorRequest request;
+    if (!words.empty()) request.program = words[0];
     request.python = map.text("python");
     request.only = map.text("only");
     request.json = map.has("json");
@@ -266,6 +268,7 @@ const std::vector<Verb>& verbs() {
                      {"steps", "A:B:N", "steps A, A+N, ... below B (default: all)"},
                      {"ranks", "LIST", "record these: 0,8-15 (default: all)"},
                      {"budget", "SIZE", "of a recording, with K, M or G (default: 256M)"},
+                     {"step-range", "NAME", "NVTX ranges that are steps, '*' is the number: 'Train step *'"},
                      {"save-twin", "FILE", "the twin's tensors at the end, as safetensors: twin.%r.safetensors"},
                      {"save-real", "FILE", "the program's own, in the same shape"},
                      {"eager", nullptr, "run torch.compile regions eagerly, so that they are observed"},
@@ -303,7 +306,7 @@ const std::vector<Verb>& verbs() {
         {.name = "info", .usage = "DIR|FILE", .options = {{"help,h", nullptr, "this text"}}, .go = info_verb},
         {.name = "dump", .usage = "FILE", .options = {{"help,h", nullptr, "this text"}}, .go = dump_verb},
         {.name = "doctor",
-         .usage = "",
+         .usage = "[PROGRAM]",
          .options = {{"json", nullptr, "for machines"},
                      {"python", "EXE", "whose torch (default: python3)"},
                      {"self-test", nullptr, "trace known operations and check what is recorded"},

@@ -1,6 +1,7 @@
 #include "analyzer/analyses/autograd_classes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -16,12 +17,12 @@ bool is_subclass(const Function& f) {
     });
 }
 
-bool is_apply(std::string_view name) { return name == "torch::autograd::Function::apply"; }
+constexpr std::array<std::string_view, 1> kApply{"torch::autograd::Function::apply"};
 
 // In C++ a class is one when torch::autograd::Function<Class>::apply is called.
 std::set<Symbol> applied_in_cpp(const Program& program) {
     std::set<Symbol> classes;
-    for_each_call(program, is_apply, [&](const Function&, const Call& call) {
+    for_each_call(program, name_in(kApply), [&](const Function&, const Call& call) {
         if (!call.template_args.empty()) classes.insert(call.template_args.back().text);
     });
     return classes;

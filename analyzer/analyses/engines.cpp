@@ -186,7 +186,7 @@ Engine initialized(const Function& f, const Call& call) {
     return made;
 }
 
-bool is_initialize(std::string_view name) { return name == "deepspeed.initialize"; }
+constexpr std::array<std::string_view, 1> kInitialize{"deepspeed.initialize"};
 
 }  // namespace
 
@@ -227,7 +227,7 @@ std::vector<Engine> engines_of(const Program& program) {
         const SourceSpan& in = made.function->span;
         return std::tuple(in.file.str(), in.line, in.column, made.at.line, made.at.column);
     });
-    for_each_call(program, is_initialize, [&](const Function& f, const Call& call) {
+    for_each_call(program, name_in(kInitialize), [&](const Function& f, const Call& call) {
         if (!find_engine(engines, EngineKind::deepspeed)) engines.push_back(initialized(f, call));
     });
     mark_used(program, engines);

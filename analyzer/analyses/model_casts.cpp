@@ -33,10 +33,7 @@ bool is_same(const Operand& a, const Operand& b) {
     return (!a.name.empty() && a.name == b.name) || (a.param != kNone && a.param == b.param);
 }
 
-bool may_cast(std::string_view name) {
-    constexpr std::array<std::string_view, 4> kCasts{"half", "bfloat16", "to", "type"};
-    return any_of(leaf(name), kCasts);
-}
+constexpr std::array<std::string_view, 4> kCasts{"half", "bfloat16", "to", "type"};
 
 // The dtype that a method of a module casts it to. Where the class comes from another file, only the method's name and
 // its arguments show it.
@@ -233,7 +230,7 @@ private:
 std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classes& classes) {
     const Finder finder(context, classes);
     std::vector<ModelCast> casts;
-    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kCasts), [&](const Function& f, const Call& call) {
         if (cast_dtype(call) == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
     });
     return casts;
@@ -241,7 +238,7 @@ std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classe
 
 HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.functions()) {
     const Finder finder(context, classes_);
-    for_each_call(context.program, may_cast, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kCasts), [&](const Function& f, const Call& call) {
         if (!finder.may_be_cast(f, call)) return;
         const Symbol of_class = finder.class_of_cast(f, call);
         if (of_class.empty()) return;

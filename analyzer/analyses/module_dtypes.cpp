@@ -286,7 +286,7 @@ TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const 
 
 TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, const Call& at) {
     if (is_member(f, tensor)) {
-        const ModuleDType owner = of_module(f, parameter(f, 0), at);
+        ModuleDType owner = of_module(f, parameter(f, 0), at);
         if (is_low_precision(owner.dtype)) return owner;
     }
     TensorDType found = tensors_.of(f, tensor);

@@ -57,6 +57,7 @@ bool converts(std::string_view name) {
     return any_of(leaf(name), kNames);
 }
 
+constexpr std::array<std::string_view, 6> kLastParts{"arange", "to", "half", "bfloat16", "type", "type_as"};
 bool may_hold_positions(std::string_view name) { return makes_positions(name) || converts(name); }
 
 class Judge {
@@ -175,7 +176,8 @@ private:
 
 void python_int_in_half(const RuleContext& context, Findings& out) {
     Judge judge(context, out);
-    for_each_call(context.program, may_hold_positions, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, may_hold_positions);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (is_python(f)) judge.look_at(f, call);
     });
 }

@@ -40,7 +40,7 @@ void in_fsdp(const RuleContext& context, Findings& out) {
     }
 }
 
-bool registers_hook(std::string_view name) { return leaf(name) == "register_comm_hook"; }
+constexpr std::array<std::string_view, 1> kRegistersHook{"register_comm_hook"};
 
 // model.register_comm_hook(state, default_hooks.fp16_compress_hook)
 void in_hook(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
@@ -93,7 +93,7 @@ void reduced_by_setting(const RuleContext& context, Findings& out) {
     in_fsdp(context, out);
     for_each(context, &Function::settings,
              [&](const Function& f, const Setting& setting) { in_setting(context, f, setting, out); });
-    for_each_call(context.program, registers_hook,
+    for_each_call(context.program, last_part_in(kRegistersHook),
                   [&](const Function& f, const Call& call) { in_hook(context, f, call, out); });
     for_each_call(context.program, is_megatron,
                   [&](const Function& f, const Call& call) { in_megatron(context, f, call, out); });

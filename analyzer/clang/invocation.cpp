@@ -23,10 +23,8 @@ bool is_one_of(string_view text, std::initializer_list<string_view> all) {
     return std::find(all.begin(), all.end(), text) != all.end();
 }
 
-std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
-
 bool is_launcher(const std::string& word) {
-    return is_one_of(base_name(word), {"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "time"});
+    return is_one_of(file_name(word), {"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "time"});
 }
 
 using Words = std::vector<std::string>;
@@ -58,7 +56,7 @@ Words from_compiler(const Words& all) {
 enum class Compiler { nvcc, cxx, c };
 
 Compiler compiler_of(const std::string& program) {
-    const std::string name = base_name(program);
+    const std::string name(file_name(program));
     if (name.find("nvcc") != std::string::npos) return Compiler::nvcc;
     if (name.find("++") != std::string::npos || name.starts_with("c++")) return Compiler::cxx;
     const bool is_c =

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "analyzer/python/json_reader.hpp"
+#include "kernels/base/paths.hpp"
 #include "kernels/numerics/op.hpp"
 
 namespace mp::lint::python {
@@ -134,7 +135,7 @@ Unit extract_json(const Source& source) {
 
 // Habana names its lists by dtype: ops_bf16.txt, ops_fp32.txt.
 std::string_view list_key(std::string_view path) {
-    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const std::string_view name = file_name(path);
     constexpr std::array<std::string_view, 4> kLower{"bf16", "bfloat16", "lower", "BF16"};
     constexpr std::array<std::string_view, 3> kFp32{"fp32", "float32", "FP32"};
     if (mentions_any(name, kLower)) return "bf16_ops";

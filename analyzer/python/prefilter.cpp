@@ -11,6 +11,8 @@
 
 #include "analyzer/python/extract.hpp"
 
+#include "kernels/base/paths.hpp"
+
 namespace mp::lint::python {
 namespace {
 
@@ -81,7 +83,7 @@ bool defines_nothing(std::string_view text) {
            !text.starts_with("def ") && !text.starts_with("class ");
 }
 
-bool is_package_file(std::string_view path) { return path.substr(path.rfind('/') + 1) == "__init__.py"; }
+bool is_package_file(std::string_view path) { return file_name(path) == "__init__.py"; }
 
 // Constants and options that other files read: a short file that computes nothing.
 bool holds_values(std::string_view text) {

@@ -38,8 +38,9 @@ struct Numbers {
 
     Numbers() {
         const TSLanguage* language = tree_sitter_python();
-        kinds.assign(ts_language_symbol_count(language), Kind::other);
-        for (TSSymbol s = 0; s < kinds.size(); ++s) {
+        const auto symbols = static_cast<TSSymbol>(ts_language_symbol_count(language));
+        kinds.assign(symbols, Kind::other);
+        for (TSSymbol s = 0; s < symbols; ++s) {
             if (ts_language_symbol_type(language, s) != TSSymbolTypeRegular) continue;
             const std::string_view name = ts_language_symbol_name(language, s);
             for (const Named& known : kKinds)

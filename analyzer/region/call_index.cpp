@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "analyzer/region/calls.hpp"
+
 namespace mp::lint {
 namespace {
 
@@ -29,6 +31,19 @@ private:
 
 }  // namespace
 
+NameQuestion name_in(std::span<const std::string_view> names) {
+    NameQuestion question;
+    question.names = names;
+    return question;
+}
+
+NameQuestion last_part_in(std::span<const std::string_view> parts,
+                          std::function<bool(std::string_view)> accepts) {
+    NameQuestion question(std::move(accepts));
+    question.last_parts = parts;
+    return question;
+}
+
 CallIndex::Index::Index(const std::vector<std::pair<Symbol, std::uint32_t>>& calls) : calls_of(calls) {
     std::size_t size = 0;
     for (const Symbol text : calls_of.keys()) size += text.str().size();
@@ -40,6 +55,10 @@ CallIndex::Index::Index(const std::vector<std::pair<Symbol, std::uint32_t>>& cal
         all_texts.insert(all_texts.end(), text.begin(), text.end());
         texts.emplace_back(at, text.size());
     }
+    std::vector<std::pair<Symbol, std::uint32_t>> last_parts;
+    last_parts.reserve(texts.size());
+    for (std::uint32_t i = 0; i < texts.size(); ++i) last_parts.emplace_back(Symbol(leaf(texts[i])), i);
+    with_last_part = GroupsBySymbol<std::uint32_t>(last_parts);
 }
 
 CallIndex::CallIndex(std::span<const Function* const> functions) {
@@ -64,14 +83,20 @@ CallIndex::CallIndex(std::span<const Function* const> functions) {
 std::vector<CallAt> CallIndex::select(const NameQuestion& name, const NameQuestion& op) const {
     Marks marks(calls_.size());
     std::size_t most = 0;
-    const auto mark = [&](const Index& index, const NameQuestion& accepts) {
-        if (!accepts) return;
-        for (std::size_t i = 0; i < index.texts.size(); ++i) {
-            if (!accepts(index.texts[i])) continue;
-            const auto accepted = index.calls_of.get(index.calls_of.keys()[i]);
-            for (const std::uint32_t at : accepted) marks.set(at);
-            most += accepted.size();
-        }
+    const auto mark_text = [&](const Index& index, Symbol text) {
+        const auto accepted = index.calls_of.get(text);
+        for (const std::uint32_t at : accepted) marks.set(at);
+        most += accepted.size();
+    };
+    const auto mark = [&](const Index& index, const NameQuestion& question) {
+        const auto mark_if = [&](std::size_t i) {
+            if (question.accepts(index.texts[i])) mark_text(index, index.calls_of.keys()[i]);
+        };
+        for (const std::string_view text : question.names) mark_text(index, Symbol(text));
+        for (const std::string_view part : question.last_parts)
+            for (const std::uint32_t i : index.with_last_part.get(Symbol(part))) mark_if(i);
+        if (question.last_parts.empty() && question.accepts)
+            for (std::size_t i = 0; i < index.texts.size(); ++i) mark_if(i);
     };
     mark(names_, name);
     mark(ops_, op);

@@ -23,14 +23,11 @@ namespace {
 // The first version whose cache knows about gradients.
 constexpr TorchVersion kFixed{2, 10};
 
-bool may_run_module(std::string_view name) {
-    const std::string_view method = leaf(name);
-    return method == "forward" || method == "__call__" || method == "operator()";
-}
+constexpr std::array<std::string_view, 3> kRunsModule{"forward", "__call__", "operator()"};
 
 bool runs_module(const Call& call) {
     return call.kind == CallKind::method && !call.args.empty() && !call.args[0].name.empty() &&
-           may_run_module(call.name.str());
+           any_of(leaf(call.name.str()), kRunsModule);
 }
 
 bool is_proven_module(const Call& call) {
@@ -89,7 +86,7 @@ void check_first(const RuleContext& context, const Function& f, const Call& firs
 
 void check(const RuleContext& context, Findings& out) {
     if (context.inference) return;
-    for_each_call(context.program, may_run_module, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kRunsModule), [&](const Function& f, const Call& call) {
         if (runs_module(call)) check_first(context, f, call, out);
     });
 }

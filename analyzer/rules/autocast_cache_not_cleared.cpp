@@ -9,6 +9,7 @@
 //        programs without an optimizer step.
 // Tests  testdata/lint/MP111.md, tests/analyzer/rules/autocast_cache_not_cleared_test.cpp
 
+#include <array>
 #include <unordered_set>
 
 #include "analyzer/analyses/autocast_calls.hpp"
@@ -20,11 +21,10 @@
 namespace mp::lint {
 namespace {
 
-bool is_clear(std::string_view name) { return name == "at::autocast::clear_cache"; }
+constexpr std::array<std::string_view, 1> kClear{"at::autocast::clear_cache"};
 
-bool sets_cache_enabled(std::string_view name) {
-    return name == "at::autocast::set_autocast_cache_enabled" || name == "at::autocast::set_cache_enabled";
-}
+constexpr std::array<std::string_view, 2> kSetsCacheEnabled{"at::autocast::set_autocast_cache_enabled",
+                                                            "at::autocast::set_cache_enabled"};
 
 // The forward of a module of libtorch: what reads weights.
 bool is_module_forward(std::string_view name) {
@@ -60,7 +60,7 @@ public:
 private:
     bool cache_is_off() const {
         bool off = false;
-        for_each_call(context_.program, sets_cache_enabled, [&](const Function&, const Call& call) {
+        for_each_call(context_.program, name_in(kSetsCacheEnabled), [&](const Function&, const Call& call) {
             off |= !call.args.empty() && call.args[0].constant.str() == "false";
         });
         return off;
@@ -72,7 +72,7 @@ private:
         const auto add = [&](const Function& f) {
             if (clearing_.insert(f.usr).second) pending.push_back(f.usr);
         };
-        for_each_call(context_.program, is_clear, [&](const Function& f, const Call&) { add(f); });
+        for_each_call(context_.program, name_in(kClear), [&](const Function& f, const Call&) { add(f); });
         while (!pending.empty()) {
             const Symbol usr = pending.back();
             pending.pop_back();
@@ -82,7 +82,7 @@ private:
     }
 
     bool clears(const Call& call) const {
-        return is_clear(call.name.str()) || (!call.callee.empty() && clearing_.contains(call.callee));
+        return call.name.str() == kClear[0] || (!call.callee.empty() && clearing_.contains(call.callee));
     }
 
     void follow(const Function& f, const Call& from, const Call& forward) {

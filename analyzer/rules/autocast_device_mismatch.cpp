@@ -132,10 +132,10 @@ void check_placement(const RuleContext& context, const Function& f, const Call& 
          out);
 }
 
-bool may_open_region(std::string_view name) { return leaf(name) == "autocast"; }
+constexpr std::array<std::string_view, 1> kAutocast{"autocast"};
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_open_region, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kAutocast), [&](const Function& f, const Call& call) {
         const auto region = autocast_call(call);
         if (!region || region->device.empty()) return;
         const Context* around = other_region(context.program, f, call, region->device);

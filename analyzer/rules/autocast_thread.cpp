@@ -24,8 +24,7 @@ namespace {
 // A body calls further functions; this many are looked at.
 constexpr std::size_t kMostBodies = 200;
 
-bool starts_thread(std::string_view name) {
-    constexpr std::array<std::string_view, 10> kStarters{"threading.Thread",
+constexpr std::array<std::string_view, 13> kStartsThread{"threading.Thread",
                                                          "threading.Timer",
                                                          "std::thread",
                                                          "std::thread::thread",
@@ -34,11 +33,10 @@ bool starts_thread(std::string_view name) {
                                                          "std::async",
                                                          "?.submit",
                                                          "_thread.start_new_thread",
-                                                         "concurrent.futures.ThreadPoolExecutor.submit"};
-    return any_of(name, kStarters) || name == "concurrent.futures.ThreadPoolExecutor.map" ||
-           name == "multiprocessing.pool.ThreadPool.map" ||
-           name == "multiprocessing.pool.ThreadPool.apply_async";
-}
+                                                         "concurrent.futures.ThreadPoolExecutor.submit",
+                                                         "concurrent.futures.ThreadPoolExecutor.map",
+                                                         "multiprocessing.pool.ThreadPool.map",
+                                                         "multiprocessing.pool.ThreadPool.apply_async"};
 
 bool can_be_off(const Program& program, const Function& f, const Call& call) {
     return std::ranges::any_of(program.contexts(f, call),
@@ -64,7 +62,7 @@ const Call* op_without_region(const RuleContext& context, std::span<const Symbol
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, starts_thread, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, name_in(kStartsThread), [&](const Function& f, const Call& call) {
         if (call.lambdas.empty()) return;
         const Context* region = written_region(context.program, f, call);
         if (!region) return;

@@ -25,6 +25,7 @@ bool is_of_autograd(std::string_view name) {
     return is_within(name, "torch.autograd") || is_within(name, "torch::autograd");
 }
 
+constexpr std::array<std::string_view, 3> kLastParts{"backward", "grad", "manual_backward"};
 bool may_be_backward(std::string_view name) {
     constexpr std::array<std::string_view, 2> kFunctions{"backward", "grad"};
     if (is_of_autograd(name)) return any_of(leaf(name), kFunctions);
@@ -70,7 +71,8 @@ Severity severity_of(bool compiled, const Context& region) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_be_backward, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, may_be_backward);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (!is_backward(context.program, call)) return;
         const Context* region = written_region(context.program, f, call);
         if (!region) return;

@@ -10,6 +10,7 @@
 // Tests  testdata/lint/MP103.md, tests/analyzer/rules/banned_op_in_autocast_test.cpp
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -19,6 +20,7 @@
 namespace mp::lint {
 namespace {
 
+constexpr std::array<std::string_view, 3> kLastParts{"forward", "operator()", "operator->"};
 // A module call runs the functional op of the same name: BCELoss is binary_cross_entropy.
 bool calls_loss_module(std::string_view name) {
     const std::string_view method = leaf(name);
@@ -61,7 +63,8 @@ void check(const RuleContext& context, Findings& out) {
     for_each_op(context.program, may,
                 [&](const Function& f, const Call& call) { check_call(context, f, call, call.op, out); });
     const Op cross_entropy("binary_cross_entropy");
-    for_each_call(context.program, calls_loss_module, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, calls_loss_module);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (!call.op.known()) check_call(context, f, call, cross_entropy, out);
     });
 }

@@ -29,13 +29,10 @@ bool is_bounded(const Call& call) {
     return traits.has(Trait::bounded) || traits.has(Trait::caps);
 }
 
-bool may_convert(std::string_view name) {
-    constexpr std::array<std::string_view, 5> kNames{"half", "to", "type", "type_as", "toType"};
-    return any_of(leaf(name), kNames);
-}
+constexpr std::array<std::string_view, 5> kConversions{"half", "to", "type", "type_as", "toType"};
 
 // A conversion of a tensor or a module, and nothing else: args[0] is what it converts.
-bool converts(const Call& call) { return !call.args.empty() && may_convert(call.name.str()); }
+bool converts(const Call& call) { return !call.args.empty() && any_of(leaf(call.name.str()), kConversions); }
 
 DType converted_to(const Call& call, TensorDTypes& dtypes, const Function& f) {
     if (leaf(call.name.str()) == "half") return DType::fp16;
@@ -138,7 +135,7 @@ const Call* training_of(const Function& f, const Call& made) {
     return nullptr;
 }
 
-bool loads_checkpoint(std::string_view name) { return leaf(name) == "from_pretrained"; }
+constexpr std::array<std::string_view, 1> kLoadsCheckpoint{"from_pretrained"};
 
 void check_checkpoint(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (!is_python(f) || call.result.dtype != DType::fp16 || is_dtype_guarded(f, call.block)) return;
@@ -165,12 +162,12 @@ void check_checkpoint(const RuleContext& context, const Function& f, const Call&
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kConversions), [&](const Function& f, const Call& call) {
         check_conversion(context, dtypes, f, call, out);
     });
     for_each(context, &Function::casts,
              [&](const Function& f, const Cast& cast) { check_cast(context, f, cast, out); });
-    for_each_call(context.program, loads_checkpoint,
+    for_each_call(context.program, last_part_in(kLoadsCheckpoint),
                   [&](const Function& f, const Call& call) { check_checkpoint(context, f, call, out); });
 }
 

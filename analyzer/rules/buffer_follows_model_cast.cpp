@@ -108,7 +108,7 @@ class Modules {
 public:
     explicit Modules(const RuleContext& context)
         : program_(context.program), classes_(context.program.functions()), half_(context) {
-        for_each_call(program_, names_list, [&](const Function&, const Call& call) {
+        for_each_call(program_, name_in(kLists), [&](const Function&, const Call& call) {
             if (call.result.name.str().find("_keep_in_fp32") == std::string_view::npos) return;
             for (const Operand& name : call.args) kept_.emplace_back(leaf(spelled(name)));
         });
@@ -147,9 +147,7 @@ public:
     std::vector<Note> cast_by_program(const Function& made_in) const { return half_.of(made_in); }
 
 private:
-    static bool names_list(std::string_view name) {
-        return name == "list" || name == "tuple" || name == "set";
-    }
+    static constexpr std::array<std::string_view, 3> kLists{"list", "tuple", "set"};
 
     const Program& program_;
     Classes classes_;
@@ -184,11 +182,11 @@ void check_buffer(const RuleContext& context, const Modules& modules, const Func
         out);
 }
 
-bool registers_buffer(std::string_view name) { return leaf(name) == "register_buffer"; }
+constexpr std::array<std::string_view, 1> kRegistersBuffer{"register_buffer"};
 
 void check(const RuleContext& context, Findings& out) {
     std::vector<std::pair<const Function*, const Call*>> buffers;
-    for_each_call(context.program, registers_buffer,
+    for_each_call(context.program, last_part_in(kRegistersBuffer),
                   [&](const Function& f, const Call& call) { buffers.emplace_back(&f, &call); });
     if (buffers.empty()) return;
     const Modules modules(context);

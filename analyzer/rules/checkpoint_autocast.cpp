@@ -60,12 +60,12 @@ void check_recompute(const RuleContext& context, const AutogradClass& is, Findin
                "save device, dtype and enabled in forward, and open torch.autocast with them here", out);
 }
 
-bool is_checkpoint(std::string_view name) { return name == "torch.utils.checkpoint.checkpoint"; }
+constexpr std::array<std::string_view, 1> kCheckpoint{"torch.utils.checkpoint.checkpoint"};
 
 void check(const RuleContext& context, Findings& out) {
     for (const AutogradClass& is : autograd_classes(context.program)) check_recompute(context, is, out);
     if (!context.older_than({1, 12})) return;
-    for_each_call(context.program, is_checkpoint, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, name_in(kCheckpoint), [&](const Function& f, const Call& call) {
         if (is_false(keyword_argument(call, "use_reentrant")) || !context.program.enabled_context(f, call))
             return;
         report(context, f, call.span,

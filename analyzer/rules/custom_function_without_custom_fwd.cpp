@@ -59,11 +59,11 @@ const Call* extension_call(const Program& program, const Function& f) {
 // Where each class is applied in an enabled region.
 using Applications = std::unordered_map<Symbol, const Context*>;
 
-bool is_apply(std::string_view name) { return leaf(name) == "apply"; }
+constexpr std::array<std::string_view, 1> kApply{"apply"};
 
 Applications applied_in_regions(const RuleContext& context) {
     Applications found;
-    for_each_call(context.program, is_apply, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kApply), [&](const Function& f, const Call& call) {
         const std::string_view name = call.name.str();
         const bool is_cpp = name == "torch::autograd::Function::apply";
         if (is_cpp && call.template_args.empty()) return;

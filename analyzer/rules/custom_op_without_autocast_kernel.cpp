@@ -68,6 +68,7 @@ struct Registered {
     std::unordered_map<std::string, std::vector<std::string_view>> keys;  // by "ns::op"
 };
 
+constexpr std::array<std::string_view, 3> kLastParts{"register_autocast", "impl", "def"};
 bool may_register(std::string_view name) {
     const std::string_view function = leaf(name);
     return function == "register_autocast" || function == "impl" || name == "torch::Library::def";
@@ -86,7 +87,8 @@ void register_python(const Call& call, Registered& known) {
 
 Registered registered(const RuleContext& context) {
     Registered known;
-    for_each_call(context.program, may_register, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, may_register);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (f.kind == FunctionKind::python) return register_python(call, known);
         const auto op = registered_op(f, call);
         if (!op || op->key.empty()) return;

@@ -130,15 +130,12 @@ void check_sink(const RuleContext& context, const Function& f, const Call& call,
     }
 }
 
-bool may_convert(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kNames{"half", "bfloat16", "float", "double", "to", "type"};
-    return any_of(leaf(name), kNames);
-}
+constexpr std::array<std::string_view, 6> kConversions{"half", "bfloat16", "float", "double", "to", "type"};
 
 // x.half().float(): in Python a conversion is a call, its result the new dtype.
 bool is_conversion(const Call& call) {
     return call.kind == CallKind::method && is_float(call.result.dtype) && !call.args.empty() &&
-           may_convert(call.name.str());
+           any_of(leaf(call.name.str()), kConversions);
 }
 
 void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Function& f, const Call& outer,
@@ -159,7 +156,7 @@ void check_calls(const RuleContext& context, TensorDTypes& dtypes, const Functio
 
 void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
-    for_each_call(context.program, may_convert,
+    for_each_call(context.program, last_part_in(kConversions),
                   [&](const Function& f, const Call& c) { check_calls(context, dtypes, f, c, out); });
     for_each(context, &Function::casts,
              [&](const Function& f, const Cast& c) { check_chain(context, f, c, out); });

@@ -11,6 +11,7 @@
 //        or an option can change, is a warning.
 // Tests  testdata/lint/MP502.md, tests/analyzer/rules/ema_in_half_test.cpp
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -391,7 +392,7 @@ void check_update(const RuleContext& context, const Averages& averages, ModuleDT
            found.chain, out);
 }
 
-bool is_averaged_model(std::string_view name) { return name == "torch.optim.swa_utils.AveragedModel"; }
+constexpr std::array<std::string_view, 1> kAveragedModel{"torch.optim.swa_utils.AveragedModel"};
 
 // torch.optim.swa_utils.AveragedModel(model.half(), multi_avg_fn=get_ema_multi_avg_fn(0.999))
 void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, const Function& f,
@@ -423,7 +424,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call_or_op(
         context.program, may_average_by_name, may_average,
         [&](const Function& f, const Call& call) { check_update(context, averages, modules, f, call, out); });
-    for_each_call(context.program, is_averaged_model, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, name_in(kAveragedModel), [&](const Function& f, const Call& call) {
         check_averaged_model(context, modules, f, call, out);
     });
     for_each(context, &Function::updates, [&](const Function& f, const Update& u) {

@@ -46,12 +46,9 @@ Need need_of(std::string_view op) {
 bool needs_fp32(std::string_view op) { return need_of(op) != Need::none; }
 
 // hexp(sum), __hdiv(x, sum): arithmetic in half.
-bool is_intrinsic(std::string_view name) {
-    constexpr std::array<std::string_view, 14> kIntrinsics{"hexp",  "h2exp", "hexp2",  "hexp10", "hlog",
-                                                           "h2log", "hlog2", "hlog10", "__hdiv", "__h2div",
-                                                           "hrcp",  "h2rcp", "hrsqrt", "h2rsqrt"};
-    return any_of(leaf(name), kIntrinsics);
-}
+constexpr std::array<std::string_view, 14> kIntrinsics{"hexp",  "h2exp", "hexp2",  "hexp10", "hlog",
+                                                       "h2log", "hlog2", "hlog10", "__hdiv", "__h2div",
+                                                       "hrcp",  "h2rcp", "hrsqrt", "h2rsqrt"};
 
 // sum(x, kFloat): the call itself asks for fp32.
 bool asks_for_fp32(const Function& f, const Call& call) {
@@ -259,7 +256,7 @@ void check(const RuleContext& context, Findings& out) {
     Judge judge(context, out);
     for_each_op(context.program, needs_fp32,
                 [&](const Function& f, const Call& call) { judge.tensor_op(f, call); });
-    for_each_call(context.program, is_intrinsic,
+    for_each_call(context.program, last_part_in(kIntrinsics),
                   [&](const Function& f, const Call& call) { judge.intrinsic(f, call); });
     for (const LogOfProduct& found : logs_of_products(context.program)) judge.log_of_product(found);
 }

@@ -24,10 +24,7 @@ namespace {
 
 constexpr int kFarthest = 8;
 
-bool may_convert(std::string_view name) {
-    constexpr std::array<std::string_view, 2> kNames{"to", "type"};
-    return any_of(leaf(name), kNames);
-}
+constexpr std::array<std::string_view, 2> kConversions{"to", "type"};
 
 bool is_cast(const Call& call) {
     constexpr std::array<std::string_view, 4> kNames{"to", "float", "double", "type"};
@@ -120,7 +117,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_convert,
+    for_each_call(context.program, last_part_in(kConversions),
                   [&](const Function& f, const Call& call) { check_cast(context, f, call, out); });
 }
 

@@ -35,12 +35,9 @@ bool is_tamed(const Call& call) {
            any_of(call.name.str(), kFactories);
 }
 
-bool may_convert(std::string_view name) {
-    constexpr std::array<std::string_view, 3> kNames{"to", "type", "_to_copy"};
-    return any_of(leaf(name), kNames);
-}
+constexpr std::array<std::string_view, 3> kConversions{"to", "type", "_to_copy"};
 
-bool converts(const Call& call) { return !call.args.empty() && may_convert(call.name.str()); }
+bool converts(const Call& call) { return !call.args.empty() && any_of(leaf(call.name.str()), kConversions); }
 
 DType converted_to(const Call& call) {
     if (is_fp8(call.result.dtype)) return call.result.dtype;
@@ -113,7 +110,7 @@ void cuda_conversion(const RuleContext& context, const Function& f, const Cast& 
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_convert, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kConversions), [&](const Function& f, const Call& call) {
         if (is_python(f)) tensor_cast(context, f, call, out);
     });
     for_each(context, &Function::casts,

@@ -24,12 +24,12 @@
 namespace mp::lint {
 namespace {
 
-bool shards(std::string_view name) { return leaf(name) == "fully_shard"; }
+constexpr std::array<std::string_view, 1> kShards{"fully_shard"};
 
 // fully_shard(layer, mp_policy=policy) in a loop over layers
 bool shards_layers(const Program& program) {
     bool found = false;
-    for_each_call(program, shards, [&](const Function&, const Call& call) {
+    for_each_call(program, last_part_in(kShards), [&](const Function&, const Call& call) {
         found = found || (call.loop_depth > 0 && keyword_argument(call, "mp_policy"));
     });
     return found;
@@ -51,12 +51,14 @@ struct PositionsAt {
     const Operand* positions = nullptr;
 };
 
+constexpr std::array<std::string_view, 2> kLastParts{"__call__", "forward"};
 bool calls_layer(std::string_view name) { return name.ends_with(".__call__") || name.ends_with(".forward"); }
 
 std::vector<PositionsAt> passed_positions(const RuleContext& context) {
     std::vector<PositionsAt> found;
     TensorDTypes dtypes(context);
-    for_each_call(context.program, calls_layer, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, calls_layer);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (!is_python(f) || call.kind != CallKind::method || call.loop_depth == 0 || f.parent_class.empty())
             return;
         if (call.op.known()) return;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "analyzer/analyses/numbers.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -18,10 +19,13 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 9> kAdders{
-    "atomicAdd",    "atomicAdd_block",      "atomicAdd_system", "atomicAddNoRet",
-    "gpuAtomicAdd", "gpuAtomicAddNoReturn", "fastAtomicAdd",    "fastSpecializedAtomicAdd",
-    "atomAdd"};
+constexpr std::array<std::string_view, 11> kMayAdd{"atomicAdd",        "atomicAdd_block",
+                                                   "atomicAdd_system", "atomicAddNoRet",
+                                                   "gpuAtomicAdd",     "gpuAtomicAddNoReturn",
+                                                   "fastAtomicAdd",    "fastSpecializedAtomicAdd",
+                                                   "atomAdd",          "fetch_add",
+                                                   "atomicCAS"};
+constexpr auto kAdders = std::span(kMayAdd).first<9>();
 
 // cuda::atomic_ref<__half>(x).fetch_add(v): the template argument is the type of the sum.
 DType added_to(const Call& call) {
@@ -34,13 +38,9 @@ DType added_to(const Call& call) {
 
 bool swaps(std::string_view name) { return leaf(name) == "atomicCAS"; }
 
-bool may_add(std::string_view name) {
-    return any_of(leaf(name), kAdders) || leaf(name) == "fetch_add" || swaps(name);
-}
-
 // do { sum = __hadd(assumed, value); old = atomicCAS(address, assumed, sum); } while (...)
 DType added_by_swap(const Function& f, const Call& swap) {
-    if (!swaps(swap.name.str()) || swap.loop_depth == 0) return DType::unknown;
+    if (swap.loop_depth == 0) return DType::unknown;
     const auto added = std::find_if(f.calls.data(), &swap, [&](const Call& call) {
         return call.op.name() == "add" && call.loop_depth == swap.loop_depth &&
                is_low_precision(call.result.dtype);
@@ -49,7 +49,7 @@ DType added_by_swap(const Function& f, const Call& swap) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_add, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kMayAdd), [&](const Function& f, const Call& call) {
         const bool by_swap = swaps(call.name.str());
         const DType dtype = by_swap ? added_by_swap(f, call) : added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;

@@ -336,10 +336,7 @@ class Adapters {
 public:
     Adapters(const RuleContext& context, Findings& out) : context_(context), out_(out) {}
 
-    static bool may_matter(std::string_view name) {
-        constexpr std::array<std::string_view, 4> kNames{"add_adapter", "to", "half", "bfloat16"};
-        return any_of(leaf(name), kNames);
-    }
+    static constexpr std::array<std::string_view, 4> kMayMatter{"add_adapter", "to", "half", "bfloat16"};
 
     void look_at(const Function& f, const Call& call) {
         if (!is_python(f) || call.kind != CallKind::method || call.args.empty()) return;
@@ -470,7 +467,7 @@ void check_trainings(const RuleContext& context, Findings& out) {
     });
     for (const Engine& engine : engines_of(context)) check_engine(context, engine, out);
     Adapters adapters(context, out);
-    for_each_call(context.program, Adapters::may_matter,
+    for_each_call(context.program, last_part_in(Adapters::kMayMatter),
                   [&](const Function& f, const Call& call) { adapters.look_at(f, call); });
 }
 

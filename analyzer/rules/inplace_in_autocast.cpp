@@ -24,13 +24,12 @@ bool can_be_tensor(const Operand& value) {
     return value.shape == Shape::tensor || (value.shape == Shape::other && value.constant.empty());
 }
 
-bool is_addition(std::string_view name) {
-    constexpr std::array<std::string_view, 8> kNames{"__iadd__",   "__isub__",   "add_",       "sub_",
+constexpr std::array<std::string_view, 8> kAdditions{"__iadd__",   "__isub__",   "add_",       "sub_",
                                                      "index_add_", "operator+=", "operator-=", "addcmul_"};
-    return any_of(leaf(name), kNames);
-}
 
-bool adds_in_place(const Call& call) { return is_addition(call.name.str()) && call.args.size() > 1; }
+bool adds_in_place(const Call& call) {
+    return any_of(leaf(call.name.str()), kAdditions) && call.args.size() > 1;
+}
 
 bool writes_out(const Call& call) {
     return call.in_place || keyword_argument(call, "out") || leaf(call.name.str()).ends_with("_out");
@@ -93,9 +92,9 @@ void check(const RuleContext& context, Findings& out) {
     TensorDTypes dtypes(context);
     // Calls other than additions are judged by the category of their op.
     const auto any_op = [](std::string_view) { return true; };
-    for_each_call_or_op(context.program, is_addition, any_op, [&](const Function& f, const Call& call) {
-        check_call(context, dtypes, f, call, out);
-    });
+    for_each_call_or_op(
+        context.program, last_part_in(kAdditions), any_op,
+        [&](const Function& f, const Call& call) { check_call(context, dtypes, f, call, out); });
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 //        default: sometimes the answer is worth the wait.
 // Tests  testdata/lint/MP605.md, tests/analyzer/rules/item_sync_test.cpp
 
+#include <array>
+
 #include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -30,6 +32,7 @@ bool reads_finite_test(const Function& f, const Call& call) {
     return origin(f, call.args[0], is_finite_test) != nullptr;
 }
 
+constexpr std::array<std::string_view, 3> kLastParts{"get_scale", "item", "__bool__"};
 bool may_wait(std::string_view name) { return reads_scale(name) || reads_value(name); }
 
 // `step % n`, in another block than the call: it runs only now and then.
@@ -40,7 +43,8 @@ bool is_thinned_out(const Function& f, const Call& call) {
 }
 
 void check(const RuleContext& context, Findings& out) {
-    for_each_call(context.program, may_wait, [&](const Function& f, const Call& call) {
+    const NameQuestion question = last_part_in(kLastParts, may_wait);
+    for_each_call(context.program, question, [&](const Function& f, const Call& call) {
         if (call.loop_depth == 0 || !is_python(f)) return;
         const bool scale = reads_scale(call.name.str());
         if (!scale && !reads_finite_test(f, call)) return;

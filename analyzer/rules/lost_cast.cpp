@@ -23,11 +23,7 @@
 namespace mp::lint {
 namespace {
 
-bool may_cast(std::string_view name) {
-    constexpr std::array<std::string_view, 7> kCasts{"to",    "to_",      "type",  "half",
-                                                     "float", "bfloat16", "double"};
-    return any_of(leaf(name), kCasts);
-}
+constexpr std::array<std::string_view, 7> kCasts{"to", "to_", "type", "half", "float", "bfloat16", "double"};
 
 DType cast_to(const Call& call) {
     if (is_float(call.result.dtype)) return call.result.dtype;
@@ -107,7 +103,7 @@ void check_cast(const RuleContext& context, const Function& f, const Call& call,
 void check(const RuleContext& context, Findings& out) {
     std::set<Symbol> autograd;
     for (const AutogradClass& known : autograd_classes(context.program)) autograd.insert(known.name);
-    for_each_call(context.program, may_cast,
+    for_each_call(context.program, last_part_in(kCasts),
                   [&](const Function& f, const Call& call) { check_cast(context, f, call, autograd, out); });
 }
 

@@ -59,7 +59,7 @@ std::optional<Setter> setter_of(const Function& f, const Setting& s) {
     return found;
 }
 
-bool sets_precision(std::string_view name) { return name == "torch.set_float32_matmul_precision"; }
+constexpr std::array<std::string_view, 1> kSetsPrecision{"torch.set_float32_matmul_precision"};
 
 std::optional<Setter> setter_of(const Function& f, const Call& call) {
     const Operand* precision = argument(call, 0, "precision");
@@ -75,7 +75,7 @@ std::vector<Setter> setters_of(const Program& program) {
         for (const Setting& s : f->settings)
             if (const auto setter = setter_of(*f, s)) found.push_back(*setter);
     }
-    for_each_call(program, sets_precision, [&](const Function& f, const Call& call) {
+    for_each_call(program, name_in(kSetsPrecision), [&](const Function& f, const Call& call) {
         if (const auto setter = is_python(f) ? setter_of(f, call) : std::nullopt) found.push_back(*setter);
     });
     return found;

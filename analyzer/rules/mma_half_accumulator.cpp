@@ -165,8 +165,8 @@ private:
 
 void check(const RuleContext& context, Findings& out) {
     OncePerFunction fragments, instructions;
-    const auto is_dot = [](std::string_view name) { return name == "triton.language.dot"; };
-    for_each_call(context.program, is_dot, [&](const Function& f, const Call& call) {
+    static constexpr std::array<std::string_view, 1> kDot{"triton.language.dot"};
+    for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
         if (const DType dtype = triton(call); is_low_precision(dtype))
             report(context, f, call.span, dtype, "tl.dot", out);
     });
@@ -177,8 +177,8 @@ void check(const RuleContext& context, Findings& out) {
         if (dtype == DType::unknown) dtype = cute(use);
         if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
     });
-    const auto is_assembly = [](std::string_view name) { return name == "asm"; };
-    for_each_call(context.program, is_assembly, [&](const Function& f, const Call& call) {
+    static constexpr std::array<std::string_view, 1> kAssembly{"asm"};
+    for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {
         if (call.kind != CallKind::assembly || call.args.empty()) return;
         const std::string_view instruction = half_instruction(call.args[0].constant.str());
         if (!instruction.empty() && instructions.is_first(f))

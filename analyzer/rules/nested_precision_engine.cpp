@@ -11,6 +11,7 @@
 // Tests  testdata/lint/MP118.md, tests/analyzer/rules/nested_precision_engine_test.cpp
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/analyses/autocast_calls.hpp"
 #include "analyzer/analyses/engines.hpp"
@@ -36,8 +37,8 @@ bool is_lightning_module(const Function& f) {
 class Reach {
 public:
     Reach(const RuleContext& context, const std::vector<Engine>& engines) : engines_(engines) {
-        const auto sets_up = [](std::string_view name) { return name == "deepspeed.initialize"; };
-        for_each_call(context.program, sets_up,
+        static constexpr std::array<std::string_view, 1> kSetsUp{"deepspeed.initialize"};
+        for_each_call(context.program, name_in(kSetsUp),
                       [&](const Function&, const Call& call) { deepspeed_files_.push_back(call.span.file); });
     }
 
@@ -103,8 +104,8 @@ void check(const RuleContext& context, Findings& out) {
     const std::vector<Engine>& engines = engines_of(context);
     if (std::ranges::none_of(engines, is_engine_dtype)) return;
     const Reach reach(context, engines);
-    const auto may_open = [](std::string_view name) { return leaf(name) == "autocast"; };
-    for_each_call(context.program, may_open, [&](const Function& f, const Call& call) {
+    static constexpr std::array<std::string_view, 1> kAutocast{"autocast"};
+    for_each_call(context.program, last_part_in(kAutocast), [&](const Function& f, const Call& call) {
         const auto region = autocast_call(call);
         if (!region) return;
         for (const Engine& engine : engines) {

@@ -76,16 +76,16 @@ bool sets_flag(const Program& program, const Flag& flag) {
         return std::ranges::any_of(f->settings,
                                    [&](const Setting& setting) { return setting.key.str() == flag.setting; });
     });
-    const auto is_setter = [&](std::string_view name) { return leaf(name) == flag.setter; };
-    for_each_call(program, is_setter, [&](const Function&, const Call&) { found = true; });
+    for_each_call(program, last_part_in({&flag.setter, 1}),
+                  [&](const Function&, const Call&) { found = true; });
     return found;
 }
 
 // Where fp16 on CUDA is asked for: autocast regions and engines.
 std::vector<Place> fp16_of(const RuleContext& context) {
     std::vector<Place> found;
-    const auto may_open = [](std::string_view name) { return leaf(name) == "autocast"; };
-    for_each_call(context.program, may_open, [&](const Function& f, const Call& call) {
+    static constexpr std::array<std::string_view, 1> kAutocast{"autocast"};
+    for_each_call(context.program, last_part_in(kAutocast), [&](const Function& f, const Call& call) {
         const auto region = autocast_call(call);
         if (region && region->device == "cuda" && !is_disabled(*region) &&
             region_dtype(*region) == DType::fp16)
@@ -98,8 +98,8 @@ std::vector<Place> fp16_of(const RuleContext& context) {
 
 std::vector<Place> long_products(const RuleContext& context) {
     std::vector<Place> found;
-    const auto is_linear = [](std::string_view name) { return name == "torch.nn.Linear"; };
-    for_each_call(context.program, is_linear, [&](const Function& f, const Call& call) {
+    static constexpr std::array<std::string_view, 1> kLinear{"torch.nn.Linear"};
+    for_each_call(context.program, name_in(kLinear), [&](const Function& f, const Call& call) {
         const Operand* terms = argument(call, 0, "in_features");
         if (terms && number_of(*terms).value_or(0) >= kLongSum) found.push_back({&f, call.span});
     });
@@ -147,7 +147,7 @@ bool mentions_any(const Call& call, std::string_view part) {
     });
 }
 
-bool sets_mode(std::string_view name) { return leaf(name) == "cublasSetMathMode"; }
+constexpr std::array<std::string_view, 1> kSetsMode{"cublasSetMathMode"};
 
 bool is_product(std::string_view name) { return leaf(name).starts_with("cublasGemm"); }
 
@@ -164,7 +164,7 @@ bool is_half_product(const Call& call) {
 void check_cublas(const RuleContext& context, Findings& out) {
     Place mode, product;
     bool decided = false;
-    for_each_call(context.program, sets_mode, [&](const Function& f, const Call& call) {
+    for_each_call(context.program, last_part_in(kSetsMode), [&](const Function& f, const Call& call) {
         if (call.args.size() < 2) return;
         const bool is_option = call.args[1].constant.empty();  // of the program
         if (is_option || mentions_any(call, "DISALLOW_REDUCED_PRECISION")) decided = true;

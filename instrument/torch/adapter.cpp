@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "instrument/torch/end_summary.hpp"
 #include "instrument/torch/memory_notes.hpp"
 #include "instrument/torch/saved_state.hpp"
+#include "runtime/trace/end_summary.hpp"
 
 namespace mp::twin {
 namespace {
@@ -53,7 +53,7 @@ void Adapter::finish(std::string_view how) {
     recording.flush();
     const trace::Options& options = control.options();
     if (!options.quiet && control.identity().rank.value <= 0)
-        print_summary(options.tool, recording.directory());
+        trace::print_summary(options.tool, recording.directory());
 }
 
 }  // namespace mp::twin

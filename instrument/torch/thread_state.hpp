@@ -70,6 +70,7 @@ private:
     Internal internal_;
     std::optional<c10::impl::ExcludeDispatchKeyGuard> layers_;
     std::optional<at::DisableRecordFunctionGuard> quiet_;
+    at::NoTF32Guard ieee_;  // for matrix products of cuBLAS
 };
 
 }  // namespace mp::twin

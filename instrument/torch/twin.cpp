@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "instrument/torch/attention.hpp"
+#include "instrument/torch/fp32_kernels.hpp"
 #include "instrument/torch/sample.hpp"
 #include "instrument/torch/tensors.hpp"
 #include "instrument/torch/test_hooks.hpp"
@@ -143,8 +143,8 @@ bool Twin::run_shadow(Call& call, Stack& results) {
     try {
         if (rule_disabled(call.info.base)) throw std::runtime_error("switched off by a test");
         const TwinScope scope;
-        if (call.info.traits.has(Trait::half_only)) {
-            results = attention_in_fp32(call);
+        if (has_own_fp32_kernel(call.info)) {
+            results = run_in_fp32(call);
         } else {
             results.assign(call.shadow.begin(), call.shadow.end());
             call.op.redispatchBoxed(call.below,

@@ -5,6 +5,9 @@
 
 namespace mp {
 
+// "train.py" of "/data/run/train.py"; empty after a "/" at the end.
+inline std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 // `path` below `directory` unless it is absolute, without ".", ".." and a "/" at its end. Works on the text alone:
 // symbolic links stay as the user wrote them.
 std::string absolute_path(std::string_view path, std::string_view directory);

@@ -194,18 +194,19 @@ void Partial::add_skip(const StepRows& rows, const OpColumns* ops, const NameLis
 }
 
 void Partial::add(const CollectiveRecord& r, Step step) {
-    CollectiveState& state = collectives_[{r.op, r.reduction, r.dtype, r.group}];
+    CollectiveState& state = collectives_[{r.op, r.reduction, r.dtype, r.group, r.ranks}];
     CollectiveTotal& t = state.total;
     t.total.op = r.op;
     t.total.reduction = r.reduction;
     t.total.dtype = r.dtype;
     t.total.group = r.group;
+    t.total.ranks = r.ranks;
     merge_fields(t.total, r);
     for (std::size_t i = 0; i < state.sums.size(); ++i)
         state.sums[i].add(r.*kDoubleSums<CollectiveRecord>[i]);
     keep_worst(t.worst_phi, t.worst_at, phi_of(r.error_squares, r.sum_squares, r.compared, r.dtype),
                {rank_, step});
-    if (r.made_nonfinite) keep_earliest(t.first_nonfinite, step);
+    if (r.made_nonfinite > 0 || r.lost_results > 0) keep_earliest(t.first_nonfinite, step);
 }
 
 void Partial::add_exponents(const OpColumns& ops, const NameList& list) {

@@ -101,7 +101,8 @@ private:
     std::int64_t steps_every_ = 1;
     std::optional<StepState> unfinished_;
     std::map<std::int64_t, SkipState> skips_;
-    std::map<std::tuple<std::string, std::string, DType, std::string>, CollectiveState> collectives_;
+    std::map<std::tuple<std::string, std::string, DType, std::string, std::uint64_t>, CollectiveState>
+        collectives_;
     std::map<PlaceKey, PlaceTotal> places_;
     std::vector<std::map<PlaceKey, PlaceTotal>::iterator>
         place_hints_;  // by row of the latest step with places

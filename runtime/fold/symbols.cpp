@@ -21,8 +21,6 @@ namespace {
 constexpr std::size_t kMostAddresses = 2000;
 constexpr ChildLimits kLimits{.milliseconds = 20'000, .bytes = 4u << 20};
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 bool is_regular_file(const std::string& path) {
     struct stat info{};
     return path.starts_with('/') && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
@@ -96,13 +94,13 @@ void resolve_sources(trace::RunModel& model) {
     for (const std::string& program : programs) {
         std::set<std::string> wanted;
         for_each_source(model, [&](const std::string& source) {
-            const std::string_view address = address_in(source, base_name(program));
+            const std::string_view address = address_in(source, file_name(program));
             if (!address.empty() && wanted.size() < kMostAddresses) wanted.emplace(address);
         });
         if (wanted.empty() || !is_regular_file(program)) continue;
         const auto lines = ask_addr2line(program, {wanted.begin(), wanted.end()});
         for_each_source(model, [&](std::string& source) {
-            const auto line = lines.find(address_in(source, base_name(program)));
+            const auto line = lines.find(address_in(source, file_name(program)));
             if (line != lines.end()) source = line->second;
         });
     }

@@ -132,6 +132,7 @@ void read_limits(Reader& r, const toml::key& key, const toml::node& node, Limits
              {"stagnation-warn", real(kShare, limits.stagnation_warn)},
              {"stagnation-fail", real(kShare, limits.stagnation_fail)},
              {"reduction-phi", real(kFloors, limits.reduction_phi)},
+             {"average-gain", real(kShare, limits.average_gain)},
              {"coverage-ops", real(kShare, limits.coverage_ops)},
              {"absorbed", real(kShare, limits.absorbed)},
              {"amplified-warn", real(kShare, limits.amplified_warn)},

@@ -39,6 +39,8 @@ inline constexpr Weight kFlushedState{1.02};
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
 inline constexpr Weight kIntroducedError{0, 1}, kRoundingBias{0, 1}, kAmplifiedError{0, 1};
+// Inferred from the descriptor of a product. x: the limit as a share of the expected error, so below any measured one.
+inline constexpr Weight kHalfSums{0.6, 0.1}, kSplitSums{0.3};
 // The loss is above its twin's. x: by how much, as a share of the twin's, 1 at most.
 inline constexpr Weight kLossDeparture{0, 1};
 // x: the share of the magnitude that is lost.
@@ -52,6 +54,8 @@ inline constexpr Weight kReplicaMismatch{0.8};
 inline constexpr Weight kSkippedSteps{0.5, 0.1};
 // An error in what is reduced, once a step.
 inline constexpr Weight kReductionError{0.5};
+// x: the gain of every reduced value.
+inline constexpr Weight kAverageGain{0.3, 1};
 // A scale that only falls is rarely the cause of the skips, so it stands below them.
 inline constexpr Weight kScaleCollapse{0.4};
 // Off the policy is a question of intent; nothing is known to be lost. One that the user declared comes first.

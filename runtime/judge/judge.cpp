@@ -168,6 +168,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_state(c);
     judge_reductions(c);
     judge_copies(c);
+    judge_products(c);
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/figures.hpp"
 #include "kernels/numerics/divergence.hpp"
@@ -85,66 +87,69 @@ bool is_kernel_of_torch(const OpRecord& op) {
            (is_backward_op(op.op) || (op.phase == Phase::backward && may_add_by_index(op.op)));
 }
 
-// By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
-std::map<std::string_view, std::uint64_t> ends_of_backward(const RunModel& m) {
-    std::map<std::string_view, std::uint64_t> ends;
-    for (const OpSum& s : m.ops) {
-        if (s.total.phase == Phase::backward)
-            ends[s.total.layer] = std::max(ends[s.total.layer], s.total.first);
+// How much of the gradients' error an op explains. Reads all ops of the run once, for all kernels that ask.
+class GradientShares {
+public:
+    explicit GradientShares(const RunModel& model) {
+        for (const TensorSum& t : model.tensors) {
+            if (t.kind != TensorKind::gradient || !(t.sampled_twin_squares > 0)) continue;
+            const std::size_t dot = t.name.rfind('.');
+            const auto layer = std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
+            gradients_.push_back({&t, layer});
+            owners_.insert(layer);
+            all_ += t.sampled_error_squares;
+        }
+        for (const OpSum& s : model.ops) {
+            if (s.total.phase != Phase::backward) continue;
+            std::uint64_t& end = ends_of_backward_[s.total.layer];
+            end = std::max(end, s.total.first);
+        }
     }
-    return ends;
-}
 
-std::string_view owner_of(const TensorSum& t) {
-    const std::size_t dot = t.name.rfind('.');
-    return std::string_view(t.name).substr(0, dot == std::string::npos ? 0 : dot);
-}
-
-bool is_compared_gradient(const TensorSum& t) {
-    return t.kind == TensorKind::gradient && t.sampled_twin_squares > 0;
-}
-
-// The share of the gradients' error (squares, over sampled steps) that the op explains: of the gradients of its layer,
-// or of those that are computed after it if its layer has none, at most what its own relative error makes of each. 1
-// without gradients of a twin.
-double share_of_update(const RunModel& m, const OpRecord& op) {
-    const bool owns = std::ranges::any_of(
-        m.tensors, [&](const TensorSum& t) { return is_compared_gradient(t) && owner_of(t) == op.layer; });
-    const auto ends = owns ? std::map<std::string_view, std::uint64_t>{} : ends_of_backward(m);
-    const auto behind = [&](std::string_view layer) {
-        if (owns) return layer == op.layer;
-        const auto end = ends.find(layer);
-        return end == ends.end() || end->second >= op.first;
-    };
-    const double error = relative(op.loc_error_squares, op.loc_squares);
-    double explained = 0, all = 0;
-    for (const TensorSum& t : m.tensors) {
-        if (!is_compared_gradient(t)) continue;
-        all += t.sampled_error_squares;
-        if (behind(owner_of(t)))
-            explained += std::min(t.sampled_error_squares, error * error * t.sampled_twin_squares);
+    // Of squares, over sampled steps: of the gradients of the op's layer, or of those that are computed after it if
+    // its layer has none, at most what its own relative error makes of each. 1 without gradients of a twin.
+    double of(const OpRecord& op) const {
+        const bool owns = owners_.contains(op.layer);
+        const double error = relative(op.loc_error_squares, op.loc_squares);
+        double explained = 0;
+        for (const auto& [tensor, layer] : gradients_) {
+            if (owns ? layer != op.layer : ends_before(layer, op.first)) continue;
+            explained +=
+                std::min(tensor->sampled_error_squares, error * error * tensor->sampled_twin_squares);
+        }
+        return all_ > 0 ? explained / all_ : 1;
     }
-    return all > 0 ? explained / all : 1;
-}
+
+private:
+    bool ends_before(std::string_view layer, std::uint64_t op) const {
+        const auto end = ends_of_backward_.find(layer);
+        return end != ends_of_backward_.end() && end->second < op;
+    }
+
+    std::vector<std::pair<const TensorSum*, std::string_view>> gradients_;  // with their layer
+    std::set<std::string_view> owners_;
+    // By layer: the ordinal of its last op in backward. The gradients of its parameters are complete then.
+    std::map<std::string_view, std::uint64_t> ends_of_backward_;
+    double all_ = 0;
+};
 
 // A note, unless the error is large beside the kernel's results and explains a material part of the update's error:
 // most of it, or a good part if the loss is no longer the fp32 loss.
-Severity severity_of_kernel(const Case& c, const OpRecord& op) {
+Severity severity_of_kernel(const Case& c, const OpRecord& op, double share) {
     const bool departs = c.out.loss.answer == LossAgreement::Answer::above;
     const double material = departs ? kShareOfDeparture : c.limits.update_share;
     const bool large = relative(op.loc_error_squares, op.loc_squares) >= c.limits.amplified_fail;
-    return large && share_of_update(c.model, op) >= std::min(material, c.limits.update_share)
-               ? Severity::error
-               : Severity::note;
+    return large && share >= std::min(material, c.limits.update_share) ? Severity::error : Severity::note;
 }
 
 struct Introduced {
     const OpSum* sum = nullptr;
     double floors = 0, floor = 0, limit = 0;
     Severity severity = Severity::warning;
+    double gradient_share = 0;  // of a kernel: how much of the gradients' error it explains
 };
 
-std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
+std::optional<Introduced> introduced_by(const Case& c, const GradientShares& shares, const OpSum& sum) {
     const OpRecord& op = sum.total;
     const double floors = introduced_phi(op);
     const double floor = floor_for(op, c.limits);
@@ -153,7 +158,10 @@ std::optional<Introduced> introduced_by(const Case& c, const OpSum& sum) {
     if (!(floors > warn)) return std::nullopt;
     // The same rounding error repeats, and one rounding can cost up to 2.35 floors.
     if (few_values(op) && floors <= kOneRoundingAtMost * 1.01 * floor) return std::nullopt;
-    if (is_kernel_of_torch(op)) return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op)};
+    if (is_kernel_of_torch(op)) {
+        const double share = shares.of(op);
+        return Introduced{&sum, floors, floor, warn, severity_of_kernel(c, op, share), share};
+    }
     const bool fails = floors > fail;
     return Introduced{&sum, floors, floor, fails ? fail : warn, fails ? Severity::error : Severity::warning};
 }
@@ -233,7 +241,7 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     if (f.severity == Severity::note)
         make_kernel_note(c, f, worst);
     else if (is_kernel_of_torch(op))
-        f.message += "; it explains " + percent(share_of_update(c.model, op)) + " of the gradients' error";
+        f.message += "; it explains " + percent(worst.gradient_share) + " of the gradients' error";
     return f;
 }
 
@@ -347,12 +355,13 @@ std::set<OpPlace> judge_sums(Case& c) {
 }
 
 void judge_ops(Case& c, const std::set<OpPlace>& swallowing) {
+    const GradientShares shares(c.model);
     // Notes about kernels are apart from findings.
     std::map<std::tuple<std::string, Phase, DType, bool>, std::vector<Introduced>> groups;
     for (const OpSum& sum : c.model.ops) {
         const OpRecord& op = sum.total;
         if (!is_judged(op) || swallowing.contains(place_of(op))) continue;
-        if (const auto introduced = introduced_by(c, sum))
+        if (const auto introduced = introduced_by(c, shares, sum))
             groups[{op.op, op.phase, op.dtype, introduced->severity == Severity::note}].push_back(
                 *introduced);
         else if (!is_kernel_of_torch(op))

@@ -1,11 +1,13 @@
-// MPT050, MPT051, and the reasons for an inconclusive verdict (MPT090).
+// MPT050, MPT051, MPT070, and the reasons for an inconclusive verdict (MPT090).
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "kernels/base/figures.hpp"
+#include "kernels/numerics/convert.hpp"
 #include "kernels/numerics/divergence.hpp"
 #include "runtime/judge/floors.hpp"
 #include "runtime/judge/importance.hpp"
@@ -18,8 +20,55 @@ namespace {
 
 constexpr std::uint64_t kFewest = 1024;
 
+// In three digits, because such a share is small: "+0.195 %".
+std::string signed_percent(double share) {
+    return (share < 0 ? "-" : "+") + figure(std::abs(share) * 100) + " %";
+}
+
 bool explained_by_scale(const Case& c, Step step) {
     return std::ranges::any_of(c.out.skips, [&](const SkipVerdict& v) { return v.step == step; });
+}
+
+// NCCL averages by multiplying every input with 1/N first, which it rounds to the format of the values. Where N is not
+// a power of two, every result has the same relative error, and no scheme of rounding takes it away.
+void judge_average(Case& c, const CollectiveTotal& t) {
+    const CollectiveRecord& r = t.total;
+    if (r.reduction != "avg" || r.ranks < 2 || !is_low_precision(r.dtype)) return;
+    const auto ranks = static_cast<double>(r.ranks);
+    const std::optional<double> factor = round_to(r.dtype, 1 / ranks);
+    const double gain = factor ? *factor * ranks - 1 : 0;
+    if (!(std::abs(gain) > c.limits.average_gain)) return;
+    Finding f = finding("MPT070", Severity::warning);
+    f.op = r.op;
+    f.value = std::abs(gain);
+    f.limit = c.limits.average_gain;
+    f.unit = "share";
+    f.importance = importance::kAverageGain(std::abs(gain));
+    f.message = shown(r.op) + " averages over " + counted(r.ranks, "rank") + " in " +
+                std::string(name_of(r.dtype)) + ": NCCL multiplies by 1/" + std::to_string(r.ranks) +
+                " rounded to that format, so every result is " + signed_percent(gain) + " off (inferred, " +
+                counted(r.calls, "call") + ")";
+    f.advice =
+        "reduce with ncclSum and multiply by 1/" + std::to_string(r.ranks) + " in fp32, or reduce in fp32";
+    c.out.findings.push_back(std::move(f));
+}
+
+// Without a twin: the inputs were finite on every rank, as each of them measured, and a result was not.
+void judge_lost_reduction(Case& c, const CollectiveTotal& t) {
+    const CollectiveRecord& r = t.total;
+    const bool all_ranks = r.ranks > 0 && c.model.missing.empty() && c.model.ranks.size() >= r.ranks;
+    if (has_twin(c.model) || r.lost_results == 0 || r.lost_inputs > 0 || !all_ranks) return;
+    if (explained_by_scale(c, t.first_nonfinite)) return;
+    Finding f = finding("MPT050", Severity::error);
+    f.op = r.op;
+    f.step = t.first_nonfinite;
+    f.value = static_cast<double>(r.lost_results);
+    f.importance = importance::kReductionOverflow();
+    f.message = shown(r.op) + " in " + std::string(name_of(r.dtype)) +
+                " gave values that are not finite in " + counted(r.lost_results, "call") +
+                " from inputs that are finite on every rank";
+    f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
+    c.out.findings.push_back(std::move(f));
 }
 
 void judge_reduction(Case& c, const CollectiveTotal& t) {
@@ -37,6 +86,8 @@ void judge_reduction(Case& c, const CollectiveTotal& t) {
         f.importance = importance::kReductionOverflow();
         c.out.findings.push_back(std::move(f));
     }
+    judge_average(c, t);
+    judge_lost_reduction(c, t);
     if (r.compared < kFewest || !is_low_precision(r.dtype)) return;
     const double floors = floor_ratio(relative(r.error_squares, r.sum_squares), r.dtype);
     if (!(floors > c.limits.reduction_phi)) return;

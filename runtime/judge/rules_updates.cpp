@@ -72,6 +72,15 @@ bool adds_in(const RunModel& model, DType dtype) {
 
 bool is_mastered(const TensorSum& t) { return t.mastered > 0; }
 
+// A program without torch names its weights itself. If it names no master, it says that these are the only copy.
+bool names_no_master(const Case& c, const TensorSum& t) {
+    const bool named = std::ranges::all_of(
+        c.model.ranks, [](const RankFacts& r) { return r.process.framework == kRawFramework; });
+    const bool master = std::ranges::any_of(
+        c.model.tensors, [](const TensorSum& other) { return other.kind == TensorKind::optimizer_state; });
+    return named && !master && t.kind == TensorKind::parameter && share_of(t) > c.limits.stagnation_fail;
+}
+
 bool is_stuck(const Case& c, const TensorSum& t) {
     const double limit = c.limits.stagnation_warn;
     if (!is_low_precision(t.last.dtype) || t.meant_to_move < kFewest) return false;
@@ -80,8 +89,8 @@ bool is_stuck(const Case& c, const TensorSum& t) {
     if (is_measured(t)) return arrived(t) < kArrives || stands_unseen(c.model, t, c.limits.stagnation_fail);
     // Without a twin, one sample may be a warm-up step with a learning rate of 0, and what moves little may be rounded
     // stochastically.
-    return t.samples >= 2 &&
-           ((t.frozen == t.samples && t.meant_to_move >= kFewestFrozen) || adds_in(c.model, t.last.dtype));
+    return t.samples >= 2 && ((t.frozen == t.samples && t.meant_to_move >= kFewestFrozen) ||
+                              adds_in(c.model, t.last.dtype) || names_no_master(c, t));
 }
 
 // Averages of weights have no gradient. If no gradient was recorded, they cannot be distinguished from weights.

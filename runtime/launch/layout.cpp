@@ -33,6 +33,7 @@ Layout layout_of(std::string_view executable) {
     const std::string home = (prefix == "/" ? "" : prefix) + "/lib/mp-trace";
     Layout layout{.tool = std::string(executable),
                   .preload = home + "/" + std::string(kPreloadName),
+                  .cuda = home + "/" + std::string(kCudaName),
                   .shim = home + "/python",
                   .adapters = home + "/adapters",
                   .measure = home + "/libmp_measure.a",

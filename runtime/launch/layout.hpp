@@ -11,6 +11,7 @@
 namespace mp::launch {
 
 inline constexpr std::string_view kPreloadName = "libmptrace_preload.so";
+inline constexpr std::string_view kCudaName = "libmptrace_cuda.so";
 inline constexpr std::string_view kShimPlace = "lib/mp-trace/python";
 
 // Paths of our own files. The installed tree and the build tree have the same structure, so PREFIX is
@@ -18,6 +19,7 @@ inline constexpr std::string_view kShimPlace = "lib/mp-trace/python";
 struct Layout {
     std::string tool;      // the executable itself
     std::string preload;   // PREFIX/lib/mp-trace/libmptrace_preload.so
+    std::string cuda;      // PREFIX/lib/mp-trace/libmptrace_cuda.so; a build with sanitizers has none
     std::string shim;      // PREFIX/lib/mp-trace/python
     std::string adapters;  // PREFIX/lib/mp-trace/adapters
     std::string measure;   // PREFIX/lib/mp-trace/libmp_measure.a, with which adapters are linked

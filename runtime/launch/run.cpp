@@ -165,6 +165,7 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .save_real = {},
                            .eager = request.eager,
                            .free_ints = request.free_ints,
+                           .step_range = request.step_range,
                            .quiet = request.quiet,
                            .tool = around.layout.tool};
     if (!request.save_twin.empty() && !has_twin(request.mode))
@@ -204,7 +205,14 @@ Result<Variables> environment_of(const Surroundings& around, const std::string& 
         return std::string(text ? text : "");
     };
     out.set(trace::kOptionsVariable, options_file);
-    out.set("LD_PRELOAD", with_preload(value("LD_PRELOAD"), around.layout.preload));
+    std::string preload = with_preload(value("LD_PRELOAD"), around.layout.preload);
+    if (::access(around.layout.cuda.c_str(), R_OK) == 0) {
+        // Behind the user's own libraries, which may replace the same functions.
+        preload += ":" + around.layout.cuda;
+        set_if_free(out, "NVTX_INJECTION64_PATH", around.layout.cuda);
+        set_if_free(out, "CUDA_INJECTION64_PATH", around.layout.cuda);
+    }
+    out.set("LD_PRELOAD", preload);
     out.set("PYTHONPATH", with_shim(value("PYTHONPATH"), around.layout.shim));
     return out;
 }

@@ -22,6 +22,7 @@ struct RunRequest {
     std::uint64_t budget = trace::Options().budget;
     std::string save_twin;  // patterns
     std::string save_real;
+    std::string step_range;
     std::vector<std::string> adapters;  // --adapters, searched first
     bool eager = false;
     bool free_ints = false;

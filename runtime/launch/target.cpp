@@ -1,5 +1,7 @@
 #include "runtime/launch/target.hpp"
 
+#include "kernels/base/paths.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -19,8 +21,6 @@ namespace {
 constexpr int kMostInterpreters = 4;          // BINPRM_MAX_RECURSION
 constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
 constexpr std::size_t kMostCandidates = 64;
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 Found refused(int status, std::string_view name, std::string_view why, std::string hint = "") {
     return {
@@ -74,7 +74,7 @@ void judge_elf(const std::string& path, Target& target) {
         return refuse(Traceable::no,
                       std::to_string(facts->bits) + "-bit or of another machine than mp-trace");
     if (facts->interpreter.empty()) return refuse(Traceable::children_only, "statically linked");
-    if (!own->interpreter.empty() && base_name(facts->interpreter) != base_name(own->interpreter))
+    if (!own->interpreter.empty() && file_name(facts->interpreter) != file_name(own->interpreter))
         return refuse(Traceable::no, "it uses another C library (" + printable(facts->interpreter) + ")");
 }
 
@@ -198,11 +198,11 @@ Inspected inspect(const std::string& path, const Variables& variables) {
         if (bytes.starts_with("\x7f"
                               "ELF")) {
             judge_elf(at, out.target);
-            if (is_python_name(base_name(at))) out.target.python = at;
+            if (is_python_name(file_name(at))) out.target.python = at;
             return out;
         }
         // A shim called python (pyenv, conda) is a shell script that starts the actual interpreter.
-        if (is_python_name(base_name(at))) out.target.python = at;
+        if (is_python_name(file_name(at))) out.target.python = at;
         const std::vector<std::string> line = shebang_of(bytes);
         if (line.empty()) return out;  // a script without "#!", run by a shell; or an unreadable file
         if (const std::string python = python_of_sh_trick(bytes); !python.empty()) out.target.python = python;
@@ -214,7 +214,7 @@ Inspected inspect(const std::string& path, const Variables& variables) {
             return out;
         }
         at = line[0];
-        if (base_name(at) != "env") continue;
+        if (file_name(at) != "env") continue;
         const std::string program = program_of_env({line.begin() + 1, line.end()});
         const Found found = find_command(program, variables.get("PATH"));
         if (found.status) return out;  // env will report the error, with its own exit status
@@ -230,12 +230,12 @@ std::vector<std::string> torch_candidates(const std::vector<std::string>& comman
         "chrt",    "xargs",   "hwloc-bind",    "prlimit", "unbuffer", "mp-trace"};
     if (command.empty()) return {};
     std::vector<std::string> out{command[0]};
-    if (std::find(kStarters.begin(), kStarters.end(), base_name(command[0])) == kStarters.end()) return out;
+    if (std::find(kStarters.begin(), kStarters.end(), file_name(command[0])) == kStarters.end()) return out;
     for (std::size_t i = 1; i < command.size() && out.size() < kMostCandidates; ++i) {
         const std::string& word = command[i];
         if (word.empty() || word.starts_with('-') || word.find('=') != std::string::npos) continue;
         out.push_back(word);
-        if (is_python_name(base_name(word))) break;
+        if (is_python_name(file_name(word))) break;
     }
     return out;
 }

@@ -165,8 +165,7 @@ std::optional<Torch> torch_of_program(const std::string& program, const Variable
     const Result<ElfFacts> facts = read_elf(program);
     if (!facts || facts->interpreter.empty()) return std::nullopt;
     // Calls the loader directly: LD_TRACE_LOADED_OBJECTS would run a program whose loader is not glibc's.
-    const std::string_view loader =
-        std::string_view(facts->interpreter).substr(facts->interpreter.rfind('/') + 1);
+    const std::string_view loader = file_name(facts->interpreter);
     if (!loader.starts_with("ld-linux") && !loader.starts_with("ld64.so")) return std::nullopt;
     const std::string path = program.find('/') == std::string::npos ? "./" + program : program;
     const ChildEnd end = run_child({.arguments = {facts->interpreter, "--list", path},

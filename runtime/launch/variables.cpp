@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/paths.hpp"
 #include "runtime/launch/layout.hpp"
 #include "runtime/trace/options.hpp"
 
@@ -34,6 +35,11 @@ std::string without(std::string_view before, std::string_view separators, Ours o
         rest.remove_prefix(at + 1);
     }
     return dropped ? out : std::string(before);
+}
+
+bool is_ours(std::string_view path) {
+    const std::string_view name = file_name(path);
+    return name == kPreloadName || name == kCudaName;
 }
 
 std::string joined(std::string_view first, const std::string& rest) {
@@ -80,8 +86,7 @@ std::vector<char*> Variables::pointers() const {
 }
 
 std::string without_preload(std::string_view before) {
-    return without(before, ": ",
-                   [](std::string_view entry) { return entry.substr(entry.rfind('/') + 1) == kPreloadName; });
+    return without(before, ": ", [](std::string_view entry) { return is_ours(entry); });
 }
 
 std::string with_preload(std::string_view before, std::string_view library) {
@@ -95,6 +100,11 @@ std::string without_shim(std::string_view before) {
 
 std::string with_shim(std::string_view before, std::string_view directory) {
     return joined(directory, without_shim(before));
+}
+
+void set_if_free(Variables& variables, std::string_view name, std::string_view library) {
+    const char* const value = variables.get(name);
+    if (!value || !*value || is_ours(value)) variables.set(name, library);
 }
 
 Variables untraced(Variables variables) {
@@ -111,6 +121,10 @@ Variables untraced(Variables variables) {
     };
     restore("LD_PRELOAD", without_preload);
     restore("PYTHONPATH", without_shim);
+    for (const char* const name : {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH"}) {
+        const char* const value = variables.get(name);
+        if (value && is_ours(value)) variables.unset(name);
+    }
     return variables;
 }
 

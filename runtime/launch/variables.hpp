@@ -29,12 +29,15 @@ private:
 // LD_PRELOAD with `library` first, then the previous entries in their order. A preload of an outer mp-trace
 // is removed, because two of them would attach twice.
 std::string with_preload(std::string_view before, std::string_view library);
-// LD_PRELOAD without any preload of ours.
+// LD_PRELOAD without any library of ours.
 std::string without_preload(std::string_view before);
 
 // The same for PYTHONPATH and the directory of the shim.
 std::string with_shim(std::string_view before, std::string_view directory);
 std::string without_shim(std::string_view before);
+
+// Sets a variable that names one library, unless it names one of another tool.
+void set_if_free(Variables&, std::string_view name, std::string_view library);
 
 // The environment for our helper programs (a compiler, the probing interpreter): the user's, without the
 // additions of an outer mp-trace.

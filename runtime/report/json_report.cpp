@@ -1,5 +1,7 @@
 #include "runtime/report/json_report.hpp"
 
+#include "kernels/base/paths.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,8 +24,6 @@ void put_fraction(Json& into, const char* key, double value) {
 Json rank_of(const RankFacts& r) {
     return r.process.rank.known() ? Json(r.process.rank.value) : Json(nullptr);
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Null: there is none.
 void put_loss(Json& into, const std::optional<LossRecord>& loss) {
@@ -120,7 +120,7 @@ Json run_section(const RunModel& model) {
         one["pid"] = r.process.pid;
         one["mode"] = counts.has_process ? Json(name_of(r.process.mode)) : Json(nullptr);
         one["started_unix_ns"] = r.process.started_unix_ns;
-        one["file"] = base_name(r.path);
+        one["file"] = file_name(r.path);
         one["bytes"] = counts.bytes;
         one["steps"] = counts.steps;
         one["ended"] = counts.ended;
@@ -229,7 +229,7 @@ Json problems_section(const RunModel& model) {
     Json out = Json::array();
     for (const RankFacts& r : model.ranks) {
         for (const Problem& p : tables_of(r).counts.problems) {
-            out.push_back({{"file", base_name(r.path)},
+            out.push_back({{"file", file_name(r.path)},
                            {"offset", p.offset},
                            {"bytes_lost", p.bytes_lost},
                            {"why", p.why}});

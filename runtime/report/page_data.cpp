@@ -192,6 +192,7 @@ Json coverage_part(const RunModel& model) {
             {"leaks", c.leaks},
             {"regrouped", c.regrouped},
             {"drawn", c.drawn},
+            {"by_name", c.by_name},
             {"worst_leak", rounded(c.worst_leak)}};
 }
 

@@ -77,6 +77,7 @@ std::string coverage_text(const RunModel& model) {
     if (c.regrouped > 0) out += ", regrouped " + std::to_string(c.regrouped);
     if (c.relaid > 0) out += ", relaid " + std::to_string(c.relaid);
     if (c.drawn > 0) out += ", drawn in 16 bits " + std::to_string(c.drawn);
+    if (c.by_name > 0) out += ", kernels seen by name only " + std::to_string(c.by_name);
     out += "\n";
     std::size_t shown_notes = 0, all_notes = 0;
     for (const RunModel::Note& note : model.notes) {

@@ -1,5 +1,7 @@
 #include "runtime/trace/info.hpp"
 
+#include "kernels/base/paths.hpp"
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -13,8 +15,6 @@ namespace {
 // So that a run of thousands of ranks fits one screen.
 constexpr std::size_t kMaxRows = 32;
 constexpr std::size_t kMaxProblemsShown = 5;
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::string utc(std::int64_t unix_ns) {
     const std::int64_t second = 1'000'000'000;
@@ -53,7 +53,7 @@ void put_problems(std::string& out, const RunInfo::Entry& r) {
     const std::vector<Problem>& problems = r.counts.problems;
     for (std::size_t i = 0; i < problems.size() && i < kMaxProblemsShown; ++i) {
         const Problem& p = problems[i];
-        out += "  problem in " + shown(base_name(r.path)) + " at byte " + std::to_string(p.offset) + ": " +
+        out += "  problem in " + shown(file_name(r.path)) + " at byte " + std::to_string(p.offset) + ": " +
                shown(p.why) + " (" + std::to_string(p.bytes_lost) + " bytes)\n";
     }
     if (problems.size() > kMaxProblemsShown)
@@ -105,7 +105,7 @@ RecordingCounts counts_of(const Recording& r) {
 std::string info_text(const Recording& r) {
     const RecordingCounts counts = counts_of(r);
     const RunInfo::Entry entry{r.process, r.path, counts};
-    std::string out = "recording  " + shown(base_name(r.path)) + "\n";
+    std::string out = "recording  " + shown(file_name(r.path)) + "\n";
     if (r.has_process) put_program(out, r.process);
     out += row(entry);
     put_problems(out, entry);

@@ -91,6 +91,7 @@ bool assign(Options& o, std::string_view key, const std::vector<std::string>& it
     if (key == "save_twin") return take(o.save_twin);
     if (key == "save_real") return take(o.save_real);
     if (key == "tool") return take(o.tool);
+    if (key == "step_range") return take(o.step_range);
     if (key == "mode") return one && parse(value, o.mode);
     if (key == "steps") return parse(items, o.steps);
     if (key == "budget") return one && parse(value, o.budget);
@@ -140,6 +141,7 @@ std::string to_text(const Options& o) {
     line("save_real", escaped(o.save_real));
     line("eager", o.eager ? "1" : "0");
     line("free_ints", o.free_ints ? "1" : "0");
+    line("step_range", escaped(o.step_range));
     line("quiet", o.quiet ? "1" : "0");
     line("tool", escaped(o.tool));
     return out;

@@ -45,6 +45,7 @@ struct Options {
     std::string save_real;
     bool eager = false;      // run torch.compile regions eagerly
     bool free_ints = false;  // let the twin keep its own integer results
+    std::string step_range;  // NVTX ranges that are steps, with '*' for the number; empty: the usual names
     bool quiet = false;
     std::string tool;  // the mp-trace that prints the summary at the end; empty: none is printed
 };

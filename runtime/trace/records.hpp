@@ -21,6 +21,9 @@ namespace mp::trace {
 
 enum class Mode : std::uint8_t { off, watch, local, step, trajectory };
 
+// ProcessRecord::framework of a program without torch, whose calls of CUDA's libraries are recorded.
+inline constexpr const char* kRawFramework = "CUDA libraries";
+
 // One process of the run, written once when recording starts.
 struct ProcessRecord {
     Rank rank;  // unknown: not started by a known launcher
@@ -102,6 +105,9 @@ struct CollectiveRecord {
     // Without a twin: calls of an fp16 reduction whose inputs on this rank were finite, and whose inputs were not.
     std::uint64_t finite_inputs = 0;
     std::uint64_t lost_inputs = 0;
+    std::uint64_t ranks = 0;  // of the communicator, where NCCL itself was asked; 0: unknown
+    std::uint64_t lost_results =
+        0;  // among the calls whose inputs were measured: results that are not finite
 };
 
 template <class V>
@@ -120,6 +126,8 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"made_nonfinite", sum}.since(1), &R::made_nonfinite);
     v(Field{"finite_inputs", sum}.since(3), &R::finite_inputs);
     v(Field{"lost_inputs", sum}.since(3), &R::lost_inputs);
+    v(Field{"ranks"}.since(4), &R::ranks);
+    v(Field{"lost_results", sum}.since(4), &R::lost_results);
 }
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
@@ -241,6 +249,13 @@ struct OpRecord {
     // Largest ratio of PROP to the inputs' relative L2 among the same calls: how much an op amplifies the error of its
     // inputs, whatever that error is. 0: no such call.
     double amplification = 0;
+    // Calls of a matrix product, from its descriptor: those that add their terms in fp16, those that split the sum and
+    // add its parts in the 16 bits of the result, those that round fp32 inputs to TF32 or 16 bits first. `depth`: terms
+    // of the longest sum.
+    std::uint64_t half_sums = 0;
+    std::uint64_t split_sums = 0;
+    std::uint64_t tf32 = 0;
+    double depth = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -289,6 +304,10 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"input_error", largest}.in(loc).since(1), &R::input_error);
     v(Field{"amplification", largest}.in(loc).since(2), &R::amplification);
     v(Field{"exponents", sum}.since(1), &R::exponents);
+    v(Field{"half_sums", sum}.since(3), &R::half_sums);
+    v(Field{"split_sums", sum}.since(3), &R::split_sums);
+    v(Field{"tf32", sum}.since(3), &R::tf32);
+    v(Field{"depth", largest}.since(3), &R::depth);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }
@@ -344,6 +363,7 @@ struct Coverage {
     std::uint64_t relaid = 0;     // results whose strides are not those of the twin's result
     std::uint64_t outside = 0;    // values computed outside the dispatcher: compiled regions, custom kernels
     std::uint64_t drawn = 0;  // draws of numbers in 16 bits: an fp32 run draws others, the twin has the run's
+    std::uint64_t by_name = 0;  // launches of kernels that are known by their names alone
 };
 
 template <class V>
@@ -367,6 +387,7 @@ constexpr void fields(V&& v, Of<Coverage>) {
     v(Field{"relaid", sum}.since(2), &R::relaid);
     v(Field{"outside", sum}.since(2), &R::outside);
     v(Field{"drawn", sum}.since(3), &R::drawn);
+    v(Field{"by_name", sum}.since(4), &R::by_name);
 }
 
 // The optimizer of a record that belongs to no step: what was seen after the last one.

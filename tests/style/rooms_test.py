@@ -30,12 +30,12 @@ FENCED = [
 # Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
 LAYERS = {
     "instrument/torch": """
-        collective_records compat control current_step device end_summary pool site test_hooks
+        collective_records compat control current_step device pool site test_hooks
         op_info recording safetensors tensors thread_state
         call cast_graph cuda_device late_cpu layers masters notes work
         call_path coverage_counters devices faults python_frame
         shadow_map
-        shadow_arguments sources
+        fp32_kernels shadow_arguments sources
         ledger
         late
         collectives losses parameters

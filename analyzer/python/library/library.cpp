@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "analyzer/python/library/dotted.hpp"
 #include "analyzer/python/library/library_dtypes.hpp"
 #include "analyzer/python/library/library_tables.hpp"
 #include "kernels/numerics/op_traits.hpp"
@@ -170,8 +171,8 @@ void look_up_function(Known& known, Symbol symbol) {
         known.gives = Gives::made;
         return;
     }
-    if (!is_library(root_of(name))) return;
-    if (root_of(name) == "numpy") {
+    if (!is_library(first_part(name))) return;
+    if (first_part(name) == "numpy") {
         known.gives = Gives::objects;
         return;
     }
@@ -317,8 +318,8 @@ DType Completion::of_inputs() const {
 void Completion::factory(DType natural) { give(Shape::tensor, dtype_argument(call_).value_or(natural)); }
 
 void Completion::values() {
-    const bool is_range = last_name(call_.name.str()).ends_with("range");
-    const bool is_full = last_name(call_.name.str()).starts_with("f");
+    const bool is_range = last_part(call_.name.str()).ends_with("range");
+    const bool is_full = last_part(call_.name.str()).starts_with("f");
     std::vector<Operand> read;
     for (std::size_t i = known_.is_method ? 1 : 0; i < call_.args.size(); ++i) {
         const std::string_view keyword = call_.args[i].keyword.str();
@@ -373,7 +374,7 @@ DType Completion::container_dtype() const {
 
 void Completion::made() {
     const Shape shape = shape_of_class(known_.made.str());
-    const std::string_view leaf = last_name(call_.name.str());
+    const std::string_view leaf = last_part(call_.name.str());
     if (shape == Shape::tensor) return factory(dtype_named(known_.made.str()));
     if (shape != Shape::module) return give(shape, DType::unknown);
     if (const auto asked = dtype_argument(call_)) return give(shape, *asked);

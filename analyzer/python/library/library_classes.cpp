@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "analyzer/python/library/dotted.hpp"
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/python/library/library_tables.hpp"
 
@@ -30,8 +31,8 @@ bool ends_like_module(std::string_view leaf) {
 
 bool is_class(std::string_view qualified) {
     if (holds(names_in("classes"), qualified)) return true;
-    return starts_upper(last_name(qualified)) && !starts_upper(last_name(home_of(qualified))) &&
-           is_library(root_of(qualified));
+    return starts_upper(last_part(qualified)) && !starts_upper(last_part(home_of(qualified))) &&
+           is_library(first_part(qualified));
 }
 
 // torchvision.models.resnet50: functions that build a network.
@@ -40,7 +41,7 @@ bool builds_network(std::string_view qualified) {
     if (!qualified.starts_with(kHome)) return false;
     constexpr std::array<std::string_view, 4> kOthers{"get_model_weights", "get_weight", "list_models",
                                                       "get_model_builder"};
-    return std::ranges::find(kOthers, last_name(qualified)) == kOthers.end();
+    return std::ranges::find(kOthers, last_part(qualified)) == kOthers.end();
 }
 
 Symbol made_by(std::string_view qualified) {
@@ -48,7 +49,7 @@ Symbol made_by(std::string_view qualified) {
     auto found = makes.find(qualified);
     if (found == makes.end()) found = makes.find(short_name(qualified));
     if (found != makes.end()) return Symbol(found->second);
-    found = makes.find(last_name(qualified));
+    found = makes.find(last_part(qualified));
     if (found == makes.end() || found->second != ".") return {};
     return is_class(home_of(qualified)) ? Symbol(home_of(qualified)) : Symbol();
 }
@@ -95,15 +96,15 @@ bool is_module_of_project(const Call& call) {
     constexpr std::array<std::string_view, 9> kChains{"bfloat16", "cpu",  "cuda", "double",        "eval",
                                                       "float",    "half", "to",   "requires_grad_"};
     const std::string_view name = call.name.str();
-    return call.args[0].shape == Shape::object && name[0] != '?' && !is_library(root_of(name)) &&
-           std::ranges::find(kChains, last_name(name)) != kChains.end();
+    return call.args[0].shape == Shape::object && name[0] != '?' && !is_library(first_part(name)) &&
+           std::ranges::find(kChains, last_part(name)) != kChains.end();
 }
 
 bool gives_receiver(const Call& call) {
     if (call.kind != CallKind::method || call.args.empty()) return false;
     if (is_module_of_project(call)) return true;
     const std::string_view name = call.name.str();
-    const std::string_view leaf = last_name(name);
+    const std::string_view leaf = last_part(name);
     const Shape shape = call.args[0].shape;
     if (shape == Shape::module || is_below(name, "torch.nn.Module"))
         return holds(names_in("same module"), leaf);
@@ -119,9 +120,9 @@ Shape shape_of_class(std::string_view qualified) {
     if (holds(names_in("tensor classes"), qualified)) return Shape::tensor;
     if (qualified == "torch.dtype") return Shape::dtype;
     if (qualified == "torch.device") return Shape::options;
-    if (!is_library(root_of(qualified)))
+    if (!is_library(first_part(qualified)))
         return holds(names_in("classes"), qualified) ? Shape::object : Shape::other;
-    const std::string_view leaf = last_name(qualified);
+    const std::string_view leaf = last_part(qualified);
     if (leaf.ends_with("Tensor") && dtype_named(qualified) != DType::unknown) return Shape::tensor;
     if (!starts_upper(leaf)) return is_class(qualified) ? Shape::object : Shape::other;
     const bool is_module = is_in_home(qualified, names_in("module homes")) ||
@@ -134,7 +135,7 @@ Symbol class_of(const Call& call) {
     const std::string_view name = call.name.str();
     if (name.empty() || name[0] == '?') return {};
     if (const Symbol made = made_by(name); !made.empty()) return made;
-    if (builds_network(name) && !starts_upper(last_name(name))) return Symbol("torch.nn.Module");
+    if (builds_network(name) && !starts_upper(last_part(name))) return Symbol("torch.nn.Module");
     return is_class(name) ? call.name : Symbol();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzer/python/library/dotted.hpp"
 #include "analyzer/python/library/library.hpp"
 #include "analyzer/python/library/library_tables.hpp"
 
@@ -37,7 +38,7 @@ const Call* source_of(const Operand& operand, const Function& function) {
 }
 
 bool is_display(const Call& call) {
-    const std::string_view name = last_name(call.name.str());
+    const std::string_view name = last_part(call.name.str());
     return call.kind == CallKind::constructor && (name == "list" || name == "tuple");
 }
 
@@ -47,7 +48,7 @@ bool is_device(const Operand& operand) {
     if (operand.shape == Shape::options || is_number(constant) || constant == "None") return true;
     if (is_string(constant)) return dtype_named(constant) == DType::unknown;
     if (operand.shape == Shape::scalar && operand.dtype != DType::unknown) return true;
-    const std::string_view attribute = last_name(operand.name.str());
+    const std::string_view attribute = last_part(operand.name.str());
     return attribute == "device" || constant == "true" || constant == "false";
 }
 
@@ -80,7 +81,7 @@ int width_of(DType d) {
 bool may_lack_dimensions(const Operand& operand, const Function& function) {
     const Call* call = source_of(operand, function);
     if (!call) return false;
-    const std::string_view leaf = last_name(call->name.str());
+    const std::string_view leaf = last_part(call->name.str());
     constexpr std::string_view kScalars[] = {"tensor", "as_tensor", "sum", "mean",
                                              "norm",   "max",       "min", "scalar_tensor"};
     return std::ranges::find(kScalars, leaf) != std::end(kScalars);
@@ -130,7 +131,7 @@ DType dtype_named(std::string_view text) {
     const Names& names = names_in("dtypes");
     const bool quoted = is_string(text);
     if (quoted) text = text.substr(1, text.size() - 2);
-    const auto found = names.find(last_name(text));
+    const auto found = names.find(last_part(text));
     if (found == names.end()) return DType::unknown;
     const std::string_view home = home_of(text);
     if (home.empty() ? !quoted : !holds(names_in("dtype homes"), home)) return DType::unknown;

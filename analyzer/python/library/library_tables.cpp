@@ -1,5 +1,6 @@
 #include "analyzer/python/library/library_tables.hpp"
 
+#include "analyzer/python/library/dotted.hpp"
 #include "embedded_python_library.hpp"
 #include "kernels/base/words.hpp"
 
@@ -54,24 +55,12 @@ const Lists& lists_in(std::string_view section) {
     return it == tables().lists.end() ? none : it->second;
 }
 
-std::string_view last_name(std::string_view dotted) {
-    const std::size_t dot = dotted.rfind('.');
-    return dot == std::string_view::npos ? dotted : dotted.substr(dot + 1);
-}
-
-std::string_view home_of(std::string_view dotted) {
-    const std::size_t dot = dotted.rfind('.');
-    return dot == std::string_view::npos ? std::string_view() : dotted.substr(0, dot);
-}
-
-std::string_view root_of(std::string_view dotted) { return dotted.substr(0, dotted.find('.')); }
-
 std::string short_name(std::string_view dotted) {
-    const std::string_view owner = last_name(home_of(dotted));
+    const std::string_view owner = last_part(home_of(dotted));
     if (owner.empty() || !is_upper(owner[0])) return std::string(dotted);
-    std::string_view root = root_of(dotted);
+    std::string_view root = first_part(dotted);
     if (root == "pytorch_lightning" || root == "lightning_fabric") root = "lightning";
-    return std::string(root) + "." + std::string(owner) + "." + std::string(last_name(dotted));
+    return std::string(root) + "." + std::string(owner) + "." + std::string(last_part(dotted));
 }
 
 }  // namespace mp::lint::python

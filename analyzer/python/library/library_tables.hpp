@@ -23,11 +23,6 @@ const Lists& lists_in(std::string_view section);  // "passes" and "items"
 
 inline bool holds(const Names& names, std::string_view name) { return names.contains(name); }
 
-// "torch.nn.Linear" -> "Linear", "torch.nn", "torch".
-std::string_view last_name(std::string_view dotted);
-std::string_view home_of(std::string_view dotted);
-std::string_view root_of(std::string_view dotted);
-
 // The key of a class or method in the tables: the root of the library (the spellings of Lightning share
 // one), then the last name, or the last two when they are a class and its method.
 // "pytorch_lightning.core.LightningModule.optimizers" -> "lightning.LightningModule.optimizers".

@@ -48,6 +48,12 @@ std::vector<std::string> adapter_directories(const DoctorRequest& request, const
 }
 
 DoctorReport examine(const DoctorRequest& request, const Layout& layout, const Plan& plan) {
+    if (!request.program.empty()) {
+        const std::string probe = parent_of(layout.preload) + "/libmptrace_cupti_probe.so";
+        CuptiFacts cupti;
+        if (access(probe.c_str(), R_OK) == 0) cupti.probe = probe, cupti.plain = probe_cupti(probe, {});
+        return {.sections = {program_section(probe_program(request.program)), cupti_section(cupti)}};
+    }
     const Machine machine = this_machine();
     const std::string python = request.python.empty() ? "python3" : request.python;
     const std::string probe = parent_of(layout.preload) + "/libmptrace_cupti_probe.so";

@@ -11,6 +11,7 @@ namespace mp::launch {
 // has a usable default.
 struct DoctorRequest {
     std::string python{};    // --python EXE; empty: python3 on PATH
+    std::string program{};   // what would be seen of this CUDA program; nothing else is shown
     std::string only{};      // --only SECTION, one of doctor_sections(); empty: all of them
     bool json = false;       // --json
     bool self_test = false;  // --self-test: trace known operations and check what is recorded

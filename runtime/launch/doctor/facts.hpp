@@ -127,6 +127,17 @@ struct CpuFacts {
     std::uint64_t limit_bytes = 0;  // of the control group; 0: none
 };
 
+// What the file of a program tells about the CUDA libraries that it uses. Nothing is run.
+struct ProgramFacts {
+    std::string path{};
+    std::string fault{};  // not an ELF file, or one that cannot be read
+    bool is_static = false;
+    bool torch = false, nvtx = false;
+    bool shared_runtime = false, opens_driver = false;
+    bool cublas = false, cublas_lt = false, static_cublas = false;
+    bool nccl = false, static_nccl = false;
+};
+
 struct Facts {
     LauncherFacts launcher{};
     EnvironmentFacts environment{};

@@ -50,6 +50,8 @@ AdapterFacts probe_adapter(const TorchFacts&, const std::vector<std::string>& di
 CuptiAnswer probe_cupti(const std::string& library, const std::vector<std::string>& directories);
 CuptiAnswer cupti_from_bytes(std::string_view bytes);  // of an MpCuptiProbe
 
+ProgramFacts probe_program(const std::string& path);
+
 CpuFacts probe_cpu(const Machine&);
 
 LauncherFacts probe_launcher(const Machine&);

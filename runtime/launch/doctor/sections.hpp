@@ -12,6 +12,7 @@ Section torch_section(const TorchFacts&, const AdapterFacts&);
 Section tf32_section(const TorchFacts&, const EnvironmentFacts&, const CudaFacts&);
 Section bf16_section(const TorchFacts&, const CudaFacts&);
 Section cupti_section(const CuptiFacts&);
+Section program_section(const ProgramFacts&);
 Section cpu_section(const CpuFacts&, const TorchFacts&, const EnvironmentFacts&);
 
 }  // namespace mp::launch::doctor

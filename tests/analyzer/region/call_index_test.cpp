@@ -1,5 +1,6 @@
 #include "analyzer/region/call_index.hpp"
 
+#include <array>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr const char* kFacts = R"(unit /m.py language=python
   func 1:1 m.a kind=python
@@ -45,6 +47,22 @@ TEST(CallIndex, EitherQuestionIsEnoughAndNoneAcceptsNothing) {
     EXPECT_THAT(lines(program, is("m.c"), is("mean")), ElementsAre(2, 6, 7));
     EXPECT_THAT(lines(program, is("torch.mean"), is("mean")), ElementsAre(2, 7)) << "once";
     EXPECT_THAT(lines(program, {}, {}), IsEmpty());
+}
+
+TEST(CallIndex, NamesAndLastPartsAreLookedUp) {
+    static constexpr std::array<std::string_view, 2> kNames{"m.b", "mean"};
+    static constexpr std::array<std::string_view, 2> kLastParts{"mean", "c"};
+    const Program program = linked({kFacts});
+    EXPECT_THAT(lines(program, name_in(kNames), {}), ElementsAre(3, 8)) << "whole names only";
+    EXPECT_THAT(lines(program, last_part_in(kLastParts), {}), ElementsAre(2, 6, 7));
+    std::vector<std::string> asked;
+    const auto is_torch = [&](std::string_view name) {
+        asked.emplace_back(name);
+        return name.starts_with("torch.");
+    };
+    EXPECT_THAT(lines(program, last_part_in(kLastParts, is_torch), {}), ElementsAre(2, 7));
+    EXPECT_THAT(asked, UnorderedElementsAre("torch.mean", "torch.Tensor.mean", "m.c")) << "no other name";
+    EXPECT_THAT(lines(program, {}, name_in(kNames)), ElementsAre(2, 7)) << "ops too";
 }
 
 TEST(CallIndex, AQuestionIsAskedOncePerTextAndOfKnownOpsOnly) {

@@ -163,11 +163,11 @@ TEST(CuptiProbe, AStructOfAnotherSizeIsRefused) {
 class CuptiLibrary : public testing::Test {
 protected:
     void TearDown() override {
-        for (const char* const name : {"MP_FAKE_CUPTI", "MP_FAKE_CUPTI_HOLDER", "MP_FAKE_CUPTI_CRASH"})
+        for (const char* const name : {"MP_FAKE_CUDA", "MP_FAKE_CUPTI_HOLDER", "MP_FAKE_CUPTI_CRASH"})
             unsetenv(name);
     }
     static launch::doctor::CuptiAnswer ask_library(const char* how) {
-        setenv("MP_FAKE_CUPTI", how, 1);
+        setenv("MP_FAKE_CUDA", how, 1);
         return launch::doctor::probe_cupti(MP_CUPTI_PROBE, {"/nowhere", MP_FAKE_CUPTI_DIR});
     }
 };

@@ -238,7 +238,7 @@ class Preload(unittest.TestCase):
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
         names = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--defined-only", LIBRARY).splitlines()}
         self.assertEqual(names, {"__libc_start_main", "dlopen", "mptrace_layer_push", "mptrace_layer_pop",
-                                 "mptrace_loss", "mptrace_step"})
+                                 "mptrace_tensor", "mptrace_loss", "mptrace_step"})
         needed = re.findall(r"NEEDED.*\[(.*?)\]", output("readelf", "-d", LIBRARY))
         self.assertLessEqual(set(needed), {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"})
         self.assertIn("NODELETE", output("readelf", "-d", LIBRARY))

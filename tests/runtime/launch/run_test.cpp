@@ -27,7 +27,7 @@ protected:
     }
     // clang-format off: a table
     static RunRequest request() { return {.command = {"true"}, .output = {}, .steps = {}, .ranks = {}, .save_twin = {},
-                                          .save_real = {}, .adapters = {}}; }
+                                          .save_real = {}, .step_range = {}, .adapters = {}}; }
 };
 // clang-format on
 
@@ -105,6 +105,23 @@ TEST_F(Preparation, EnvironmentGainsThreeVariablesAndLosesNone) {
         ElementsAre("A=1", "LD_PRELOAD=" + path("prefix/lib/mp-trace/libmptrace_preload.so") + ":/j.so",
                     "PYTHONPATH=" + path("prefix/lib/mp-trace/python") + ":x:y", "B=2",
                     "MP_TRACE_OPTIONS=/run/options"));
+}
+
+TEST_F(Preparation, TheLibraryForCudaProgramsTakesOnlyFreePlaces) {
+    install();
+    write("prefix/lib/mp-trace/libmptrace_cuda.so", "");
+    const std::string cuda = path("prefix/lib/mp-trace/libmptrace_cuda.so");
+    const auto environment =
+        environment_of(around({"LD_PRELOAD=/j.so", "NVTX_INJECTION64_PATH=/nsys.so"}), "/run/options");
+    ASSERT_TRUE(environment);
+    EXPECT_STREQ(environment->get("LD_PRELOAD"),
+                 (path("prefix/lib/mp-trace/libmptrace_preload.so") + ":/j.so:" + cuda).c_str());
+    EXPECT_STREQ(environment->get("NVTX_INJECTION64_PATH"), "/nsys.so") << "the other tool keeps it";
+    EXPECT_STREQ(environment->get("CUDA_INJECTION64_PATH"), cuda.c_str());
+    const Variables back = untraced(*environment);
+    EXPECT_STREQ(back.get("LD_PRELOAD"), "/j.so");
+    EXPECT_STREQ(back.get("NVTX_INJECTION64_PATH"), "/nsys.so");
+    EXPECT_EQ(back.get("CUDA_INJECTION64_PATH"), nullptr);
 }
 
 TEST_F(Preparation, ABrokenInstallationIsSeen) {

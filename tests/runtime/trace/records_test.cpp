@@ -97,8 +97,8 @@ TEST(Records, PayloadsOfAnOlderWriterAreRead) {
     step.ops = ops.ops;
     StepRecord expected = sample_step(7);
     expected.coverage.regrouped = expected.coverage.relaid = expected.coverage.outside =
-        expected.coverage.drawn = 0;                          // newer than the payloads
-    for (TensorRecord& t : expected.tensors) t.mastered = 0;  // younger than the payload
+        expected.coverage.drawn = expected.coverage.by_name = 0;  // newer than the payloads
+    for (TensorRecord& t : expected.tensors) t.mastered = 0;      // younger than the payload
     EXPECT_EQ(dump_of(process, step, note), dump_of(sample_process(), expected, sample_note()));
 }
 

@@ -123,7 +123,7 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
     s.coverage = {.ops = 1000, .shadowed = 990, .unshadowed = 10, .shadowed_bytes = 1 << 20,
                   .unshadowed_bytes = 512, .seeds = number ? 0u : 5u, .seeded_bytes = number ? 0u : 640u,
                   .external = number ? 0u : 2u, .stale = 1, .flips = 2, .leaks = 3, .worst_leak = 0.25, .failed = 4,
-                  .regrouped = 5, .relaid = 6, .outside = 7, .drawn = 8};
+                  .regrouped = 5, .relaid = 6, .outside = 7, .drawn = 8, .by_name = 9};
     // clang-format on
     return s;
 }

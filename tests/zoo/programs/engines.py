@@ -40,8 +40,9 @@ def with_lightning(run):
     precision = {"bf16-autocast": "bf16-mixed", "bf16-pure": "bf16-true"}[run.regime] if run.low else "32-true"
     module = Module()
     run.watch(module)
-    trainer = lightning.Trainer(accelerator=run.device, devices=1, precision=precision, max_steps=run.steps, logger=False,
-                                enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer = lightning.Trainer(accelerator=run.device, devices=1, precision=precision, max_steps=run.steps,
+                                logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                                enable_model_summary=False)
     trainer.fit(module, torch.utils.data.DataLoader(Texts(run), batch_size=2))
     run.finish(module, *trainer.optimizers)
 

@@ -1,4 +1,4 @@
-#include "instrument/torch/end_summary.hpp"
+#include "runtime/trace/end_summary.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::twin {
+namespace mp::trace {
 namespace {
 
 constexpr std::size_t kStackBytes = 64 * 1024;
@@ -84,4 +84,4 @@ void print_summary(const std::string& tool, const std::string& directory) {
     if (child > 0) wait_for(child);
 }
 
-}  // namespace mp::twin
+}  // namespace mp::trace

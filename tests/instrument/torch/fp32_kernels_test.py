@@ -1,6 +1,6 @@
 """The twin of attention kernels that only exist in 16 bits.
 
-    MP_TRACE=build/release/bin/mp-trace attention_test.py PYTHON      PYTHON has torch 2.5 or later
+    MP_TRACE=build/release/bin/mp-trace fp32_kernels_test.py PYTHON      PYTHON has torch 2.5 or later
 
 Those kernels run on CUDA alone. The program below gives the CPU its own, which refuse what CUDA's refuse and have
 results of the same shapes. It trains with one of them in bf16, and with the memory-efficient one in fp32.
@@ -43,7 +43,8 @@ def backward(g, q, k, v, out, sums, bias, causal, scale):
     k_all, v_all = k.repeat_interleave(n, 1), v.repeat_interleave(n, 1)
     p = (weights(q, k_all, bias, causal, scale) - sums.unsqueeze(-1)).exp()
     g = g.float()
-    d = p * (g @ v_all.float().transpose(-1, -2) - (g * out.float()).sum(-1, keepdim=True)) * (scale or q.size(-1) ** -0.5)
+    d = p * (g @ v_all.float().transpose(-1, -2) - (g * out.float()).sum(-1, keepdim=True))
+    d = d * (scale or q.size(-1) ** -0.5)
     together = lambda t: t.unflatten(1, (k.size(1), n)).sum(2).to(q.dtype)
     return (d @ k_all.float()).to(q.dtype), together(d.transpose(-1, -2) @ q.float()), together(p.transpose(-1, -2) @ g)
 
@@ -122,7 +123,7 @@ def has_half_attention():
 class HalfAttention(unittest.TestCase):
     def run_both(self, kind, heads, columns, mask, dropout="0"):
         """The losses of the traced run's twin and of the fp32 run, and the coverage."""
-        top = tempfile.mkdtemp(prefix="mp-attention-")
+        top = tempfile.mkdtemp(prefix="mp-kernels-")
         self.addCleanup(shutil.rmtree, top, ignore_errors=True)
         with open(os.path.join(top, "train.py"), "w", encoding="utf-8") as f:
             f.write(PROGRAM)

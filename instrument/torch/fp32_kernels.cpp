@@ -1,8 +1,25 @@
-#include "instrument/torch/attention.hpp"
+#include "instrument/torch/fp32_kernels.hpp"
 
+#include <limits>
 #include <stdexcept>
 
 namespace mp::twin {
+namespace {
+
+// As aten::convolution calls it, without TF32.
+Stack convolution(const Call& call) {
+    static const c10::OperatorHandle op =
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");
+    const at::Context& context = at::globalContext();
+    Stack stack(call.shadow.begin(), call.shadow.end());
+    torch::jit::push(stack, context.benchmarkCuDNN(),
+                     context.deterministicCuDNN() || context.deterministicAlgorithms(),
+                     context.userEnabledCuDNN(), false);
+    op.callBoxed(&stack);
+    return stack;
+}
+
+}  // namespace
 
 #if MP_TORCH_AT_LEAST(2, 5)
 
@@ -93,9 +110,7 @@ Stack backward(const Efficient& a, const Arguments& given) {
     return {query, a.of_heads(key), a.of_heads(value)};
 }
 
-}  // namespace
-
-Stack attention_in_fp32(const Call& call) {
+Stack attention(const Call& call) {
     const Arguments given(call);
     if (call.info.name.rfind("aten::_scaled_dot_product_", 0) != 0)
         throw std::runtime_error("has no kernel in fp32");
@@ -103,10 +118,25 @@ Stack attention_in_fp32(const Call& call) {
     return given.find("grad_out") ? backward(attention, given) : forward(call, attention);
 }
 
+}  // namespace
+
 #else
 
-Stack attention_in_fp32(const Call&) { throw std::runtime_error("has no kernel in fp32"); }
+namespace {
+
+Stack attention(const Call&) { throw std::runtime_error("has no kernel in fp32"); }
+
+}  // namespace
 
 #endif
+
+bool has_own_fp32_kernel(const OpInfo& info) {
+    return info.traits.has(Trait::half_only) ||
+           (info.traits.has(Trait::product) && info.name == "aten::convolution");
+}
+
+Stack run_in_fp32(const Call& call) {
+    return call.info.traits.has(Trait::half_only) ? attention(call) : convolution(call);
+}
 
 }  // namespace mp::twin

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "instrument/cuda/abi.hpp"
+#include "kernels/numerics/dtype.hpp"
+
+// What the hooks hand on: calls of libraries with exact tensors, as plain data.
+
+namespace mp::raw {
+
+// A batch of matrices in device memory.
+struct Matrix {
+    const void* data = nullptr;  // null: not there, or known to the device alone (arrays of pointers)
+    DType dtype = DType::unknown;
+    std::int64_t rows = 0, columns = 0;
+    std::int64_t leading = 0;
+    std::int64_t batches = 1, stride = 0;  // elements between matrices of the batch
+    bool row_major = false;
+
+    std::uint64_t elements() const { return static_cast<std::uint64_t>(rows * columns * batches); }
+};
+
+// D = epilogue(alpha A B + beta C + bias)
+struct Product {
+    static constexpr int kMost = 4;
+    const char* op = "";
+    Matrix inputs[kMost];  // A, B, and C and the bias where they are read
+    int count = 0;
+    Matrix result;
+    std::uint64_t depth = 0;  // terms of each sum
+    bool half_sums = false;   // the terms are added in fp16
+    bool split_sums = false;  // parts of the sums are added in the result's 16 bits
+    bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
+    abi::Stream stream = nullptr;
+
+    void read(const Matrix& matrix) {
+        if (count < kMost) inputs[count++] = matrix;
+    }
+};
+
+struct Collective {
+    const char* op = "";
+    const char* reduction = "";
+    DType dtype = DType::unknown;
+    const void* send = nullptr;  // null: this rank sends nothing
+    const void* receive = nullptr;
+    std::uint64_t sent = 0, received = 0;  // elements on this rank
+    std::uint64_t bytes = 0;               // of `sent`
+    int ranks = 0;                         // of the communicator; 0: unknown
+    abi::Stream stream = nullptr;
+};
+
+}  // namespace mp::raw

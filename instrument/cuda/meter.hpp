@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "instrument/cuda/abi.hpp"
+#include "kernels/cpu/measure.hpp"
+#include "kernels/numerics/tensor_stats.hpp"
+
+// Measures tensors on a GPU, on the stream of the call that reads or writes them. Nothing here waits for the device,
+// and nothing is launched while the stream records a CUDA graph. Not safe from several threads at once.
+
+namespace mp::raw {
+
+// Host memory that the device writes. It is our own memory, registered with the driver, so that it stays readable after
+// a reset of the device.
+class Slots {
+public:
+    static constexpr std::size_t kBytes = 1 << 20;
+    ~Slots();
+
+    // `count` figures, zero; null when all are taken.
+    template <class Figure>
+    Figure* take(int count) noexcept {
+        void* const at = take_bytes(static_cast<std::size_t>(count) * sizeof(Figure));
+        auto* const figures = static_cast<Figure*>(at);
+        if (at) std::uninitialized_value_construct_n(figures, count);
+        return figures;
+    }
+    void clear() noexcept { used_ = 0; }
+    bool empty() const noexcept { return used_ == 0; }
+
+private:
+    friend class Meter;
+    void* take_bytes(std::size_t bytes) noexcept;
+
+    void* at_ = nullptr;
+    std::size_t used_ = 0;
+};
+
+// Memory on a GPU, kept until the process ends: freeing it would wait for the device.
+class DeviceMemory {
+public:
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    const void* data() const noexcept { return reinterpret_cast<const void*>(at_); }
+
+private:
+    friend class Meter;
+    unsigned long long at_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t context_ = 0;
+};
+
+class Meter {
+public:
+    Meter();
+    ~Meter();
+
+    // Why nothing is measured; empty: measuring works, or was not tried yet.
+    const std::string& refusal() const noexcept { return refusal_; }
+
+    // Writes the statistics of `count` tensors into slots once the stream has come there. False: nothing was launched.
+    bool statistics(abi::Stream, const cpu::TensorView*, int count, TensorStats* into) noexcept;
+
+    // Elements that are the same before and after.
+    bool standstill(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
+                    cpu::Standstill* into) noexcept;
+    // Of no bytes where there is none to spare.
+    DeviceMemory memory(abi::Stream, std::uint64_t bytes) noexcept;
+    bool copy(abi::Stream, const DeviceMemory& to, const void* from, std::uint64_t bytes) noexcept;
+
+    std::unique_ptr<Slots> slots() noexcept;  // null: none left, or no driver
+
+    // The last figure on every stream that was used since the last fence.
+    class Fence {
+    public:
+        bool passed() noexcept;
+        // Whether the figures before it were written. False where the device was lost or reset before.
+        bool valid() const noexcept { return valid_; }
+
+    private:
+        friend class Meter;
+        struct Mark {
+            abi::Stream stream;
+            void* event;
+            void* context;
+            std::uint64_t context_id;
+        };
+        std::vector<Mark> marks_;
+        bool valid_ = true;
+    };
+    Fence fence();
+
+private:
+    struct Gpu;  // the kernels in one context
+    bool can_measure() noexcept;
+    // Calls `run` with the kernels and a Scratch for the stream. False: it was not called, or it failed.
+    template <class Run>
+    bool launch(abi::Stream, const Run& run) noexcept;
+    Gpu* gpu_of_context() noexcept;
+    void mark(abi::Stream, const Gpu&);
+
+    std::map<std::uint64_t, std::unique_ptr<Gpu>> gpus_;  // by the id of the context
+    Fence next_;
+    std::string refusal_;
+    std::size_t slots_made_ = 0;
+};
+
+}  // namespace mp::raw

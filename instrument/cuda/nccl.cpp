@@ -1,0 +1,208 @@
+// NCCL. Inside of a group nothing is launched until its outermost end, so its collectives are measured around that.
+
+#include <vector>
+
+#include "instrument/cuda/dtypes.hpp"
+#include "instrument/cuda/hooks.hpp"
+
+namespace mp::raw {
+namespace {
+
+constexpr const char* kLibrary = "libnccl.so";
+constexpr int kOps = 5;
+constexpr const char* kReductions[kOps] = {"sum", "prod", "max", "min", "avg"};
+
+// The open groups of a thread, and the collectives that wait for the outermost end. Never freed.
+struct Group {
+    int depth = 0;
+    std::vector<Collective> waiting;
+};
+thread_local Group* t_group = nullptr;
+
+Group& group() {
+    if (!t_group) t_group = new Group;
+    return *t_group;
+}
+
+int query(Real<int (*)(void*, int*)>& function, void* comm) {
+    int value = -1;
+    const auto get = function.get(nullptr);
+    return get && comm && get(comm, &value) == 0 ? value : -1;
+}
+
+int ranks_of(void* comm) {
+    static Real<int (*)(void*, int*)> get{"ncclCommCount", kLibrary};
+    return query(get, comm);
+}
+
+int rank_of(void* comm) {
+    static Real<int (*)(void*, int*)> get{"ncclCommUserRank", kLibrary};
+    return query(get, comm);
+}
+
+// Operators of the program's own are made of a scalar and a sum.
+const char* reduction_of(int op) { return op >= 0 && op < kOps ? kReductions[op] : "premul_sum"; }
+
+std::uint64_t width_of_nccl(int type) {
+    static constexpr std::uint64_t kWidths[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return type >= 0 && type < 12 ? kWidths[type] : 0;
+}
+
+struct Request {
+    const char* op;
+    const char* reduction;
+    const void* send;
+    const void* receive;
+    std::uint64_t sent, received;
+    int type;
+    void* comm;
+    abi::Stream stream;
+    // For ops whose amount depends on the rank.
+    bool scatters = false;
+    int root = -1;
+};
+
+Collective collective_of(const Request& q) {
+    Collective c;
+    c.op = q.op;
+    c.reduction = q.reduction;
+    c.dtype = dtype_of_nccl(q.type);
+    c.send = q.send;
+    c.receive = q.receive;
+    c.ranks = ranks_of(q.comm);
+    c.sent = q.scatters && c.ranks > 0 ? q.sent * static_cast<std::uint64_t>(c.ranks) : q.sent;
+    c.received = q.received;
+    if (q.root >= 0 && rank_of(q.comm) != q.root) (*q.reduction ? c.received : c.sent) = 0;
+    c.bytes = c.sent * width_of_nccl(q.type);
+    c.stream = q.stream;
+    return c;
+}
+
+template <class Call>
+int collective(const Request& q, const Call& call) noexcept {
+    Run* const r = Inside::any() ? nullptr : run();
+    if (!r || !is_armed(Source::nccl)) return call();
+    const Inside inside;
+    Run::Ticket ticket;
+    Collective c;
+    bool grouped = false;
+    guarded(Source::nccl, [&] {
+        c = collective_of(q);
+        r->learn_rank(rank_of(q.comm), c.ranks);
+        grouped = group().depth > 0;
+        if (!grouped) ticket = r->before(c);
+    });
+    const int status = call();
+    guarded(Source::nccl, [&] {
+        if (!grouped) {
+            r->after(ticket, c, status == 0);
+        } else if (status == 0 || status == abi::kNcclInProgress) {
+            group().waiting.push_back(c);
+        }
+    });
+    return status;
+}
+
+// The end of the outermost group launches everything. A communicator that does not block may launch later and returns
+// ncclInProgress; its results are not measured.
+template <class Call>
+int end_group(const Call& call) noexcept {
+    Run* const r = Inside::any() ? nullptr : run();
+    if (!r || !is_armed(Source::nccl)) return call();
+    const Inside inside;
+    std::vector<Collective> waiting;
+    std::vector<Run::Ticket> tickets;
+    guarded(Source::nccl, [&] {
+        Group& g = group();
+        if (g.depth > 0 && --g.depth == 0) waiting.swap(g.waiting);
+        for (const Collective& c : waiting) tickets.push_back(r->before(c));
+    });
+    const int status = call();
+    guarded(Source::nccl, [&] {
+        for (std::size_t i = 0; i < tickets.size(); ++i) r->after(tickets[i], waiting[i], status == 0);
+    });
+    return status;
+}
+
+}  // namespace
+}  // namespace mp::raw
+
+#define MP_REAL(name)                                        \
+    static Real<decltype(&name)> real{#name, "libnccl.so"};  \
+    const auto next = real.get(__builtin_return_address(0)); \
+    if (!next) return abi::kNcclInternalError
+
+namespace abi = mp::raw::abi;
+using mp::raw::collective;
+using mp::raw::Real;
+using mp::raw::Request;
+using std::size_t;
+
+MP_HOOK int ncclAllReduce(const void* send, void* receive, size_t count, int type, int op, void* comm,
+                          abi::Stream stream) {
+    MP_REAL(ncclAllReduce);
+    const Request q{"all_reduce", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream};
+    return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
+}
+
+MP_HOOK int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, void* comm,
+                              abi::Stream stream) {
+    MP_REAL(ncclReduceScatter);
+    const Request q{
+        "reduce_scatter", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream, true};
+    return collective(q, [&] { return next(send, receive, count, type, op, comm, stream); });
+}
+
+MP_HOOK int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, void* comm,
+                       abi::Stream stream) {
+    MP_REAL(ncclReduce);
+    const Request q{
+        "reduce", mp::raw::reduction_of(op), send, receive, count, count, type, comm, stream, false, root};
+    return collective(q, [&] { return next(send, receive, count, type, op, root, comm, stream); });
+}
+
+MP_HOOK int ncclAllGather(const void* send, void* receive, size_t count, int type, void* comm,
+                          abi::Stream stream) {
+    MP_REAL(ncclAllGather);
+    const Request q{"all_gather", "", send, receive, count, count, type, comm, stream};
+    return collective(q, [&] { return next(send, receive, count, type, comm, stream); });
+}
+
+MP_HOOK int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, void* comm,
+                          abi::Stream stream) {
+    MP_REAL(ncclBroadcast);
+    const Request q{"broadcast", "", send, receive, count, count, type, comm, stream, false, root};
+    return collective(q, [&] { return next(send, receive, count, type, root, comm, stream); });
+}
+
+MP_HOOK int ncclBcast(void* buffer, size_t count, int type, int root, void* comm, abi::Stream stream) {
+    MP_REAL(ncclBcast);
+    const Request q{"broadcast", "", buffer, buffer, count, count, type, comm, stream, false, root};
+    return collective(q, [&] { return next(buffer, count, type, root, comm, stream); });
+}
+
+MP_HOOK int ncclSend(const void* send, size_t count, int type, int peer, void* comm, abi::Stream stream) {
+    MP_REAL(ncclSend);
+    const Request q{"send", "", send, nullptr, count, 0, type, comm, stream};
+    return collective(q, [&] { return next(send, count, type, peer, comm, stream); });
+}
+
+MP_HOOK int ncclRecv(void* receive, size_t count, int type, int peer, void* comm, abi::Stream stream) {
+    MP_REAL(ncclRecv);
+    const Request q{"recv", "", nullptr, receive, 0, count, type, comm, stream};
+    return collective(q, [&] { return next(receive, count, type, peer, comm, stream); });
+}
+
+MP_HOOK int ncclGroupStart() {
+    MP_REAL(ncclGroupStart);
+    const int status = next();
+    // Groups that NCCL opens inside of its own calls are parts of those.
+    if (status == 0 && !mp::raw::Inside::any() && mp::raw::run())
+        mp::raw::guarded(mp::raw::Source::nccl, [] { ++mp::raw::group().depth; });
+    return status;
+}
+
+MP_HOOK int ncclGroupEnd() {
+    MP_REAL(ncclGroupEnd);
+    return mp::raw::end_group([&] { return next(); });
+}

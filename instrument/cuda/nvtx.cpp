@@ -1,0 +1,237 @@
+// NVTX ranges. Each module of the program that uses NVTX calls InitializeInjectionNvtx2 once with its own table of
+// functions, into which ours are put. A domain is one by its name, whatever module made it. Everything that returns a
+// value returns what it would without a tool, except handles, which the program only hands back.
+
+#include <cstdint>
+#include <cwchar>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "instrument/cuda/abi.hpp"
+#include "instrument/cuda/process.hpp"
+#include "instrument/cuda/range_names.hpp"
+
+namespace mp::raw {
+namespace {
+
+constexpr std::uint32_t kDefaultDomain = 0, kLibraryDomain = 1;
+
+struct Domain {
+    std::uint32_t id;
+};
+
+// Registered strings and domains, by their texts. They live as long as the process.
+struct Names {
+    std::mutex mutex;
+    std::map<std::string, Domain, std::less<>> domains;
+    std::map<std::string, int, std::less<>> strings;
+    std::map<std::uint64_t, bool> open;  // ranges between start and end, and whether each is a step
+    std::uint64_t ranges = 0;
+};
+
+Names& names() {
+    static auto* const all = new Names;
+    return *all;
+}
+
+// Libraries mark their own calls. Those say nothing about the program.
+bool is_library(std::string_view domain) {
+    return domain == "NCCL" || domain == "CCCL" || domain == "libcudf" || domain == "thrust" ||
+           domain.starts_with("cu") || domain.starts_with("CU") || domain.starts_with("NVSHMEM");
+}
+
+std::string narrow(const wchar_t* wide) {
+    std::string out;
+    for (; *wide; ++wide) out += *wide < 0x80 ? static_cast<char>(*wide) : '?';
+    return out;
+}
+
+void push(std::uint32_t domain, std::string_view name) noexcept {
+    Run* const r = run();
+    if (!r || !is_armed(Source::nvtx) || Inside::any() || domain == kLibraryDomain) return;
+    guarded(Source::nvtx, [&] {
+        ThreadRanges& open = ranges();
+        const std::int64_t step = step_of_range(name, r->options().step_range);
+        // The step is not a part of the path: each has another name.
+        const PlaceId inner = step < 0 ? r->places().child(open.place, name) : open.place;
+        const bool begins = step >= 0 && r->begin_step(step);
+        open.push(inner, domain, begins);
+    });
+}
+
+void pop(std::uint32_t domain) noexcept {
+    Run* const r = run();
+    if (!r || !is_armed(Source::nvtx) || Inside::any() || domain == kLibraryDomain) return;
+    guarded(Source::nvtx, [&] {
+        bool unbalanced = false;
+        if (ranges().pop(domain, unbalanced)) r->end_step();
+        if (unbalanced) r->note(trace::NoteKind::not_observed, "NVTX: a pop without a range");
+    });
+}
+
+std::string text_of(const abi::NvtxAttributes* attributes) {
+    if (!attributes || !attributes->message.pointer) return {};
+    switch (attributes->message_type) {
+        case abi::kNvtxAscii:
+            return static_cast<const char*>(attributes->message.pointer);
+        case abi::kNvtxWide:
+            return narrow(static_cast<const wchar_t*>(attributes->message.pointer));
+        case abi::kNvtxRegistered:
+            return *static_cast<const std::string*>(attributes->message.pointer);
+        default:
+            return {};
+    }
+}
+
+std::uint32_t id_of(const void* domain) {
+    return domain ? static_cast<const Domain*>(domain)->id : kDefaultDomain;
+}
+
+// Ranges with a start and an end may cross threads, so they are no place. One can be a step.
+std::uint64_t start(std::string_view name) noexcept {
+    std::uint64_t id = 0;
+    Run* const r = run();
+    if (!r || !is_armed(Source::nvtx) || Inside::any()) return 0;
+    guarded(Source::nvtx, [&] {
+        const std::int64_t step = step_of_range(name, r->options().step_range);
+        if (step < 0 || !r->begin_step(step)) return;
+        const std::lock_guard lock(names().mutex);
+        id = ++names().ranges;
+        names().open[id] = true;
+    });
+    return id;
+}
+
+void end(std::uint64_t id) noexcept {
+    Run* const r = run();
+    if (!r || id == 0) return;
+    guarded(Source::nvtx, [&] {
+        {
+            const std::lock_guard lock(names().mutex);
+            if (names().open.erase(id) == 0) return;
+        }
+        r->end_step();
+    });
+}
+
+// ---- What NVTX calls. --------------------------------------------------------------------------------
+
+int range_push_a(const char* name) {
+    if (name) push(kDefaultDomain, name);
+    return abi::kNvtxNotTracked;
+}
+int range_push_w(const wchar_t* name) {
+    if (name) guarded(Source::nvtx, [name] { push(kDefaultDomain, narrow(name)); });
+    return abi::kNvtxNotTracked;
+}
+int range_push_ex(const abi::NvtxAttributes* attributes) {
+    guarded(Source::nvtx, [&] { push(kDefaultDomain, text_of(attributes)); });
+    return abi::kNvtxNotTracked;
+}
+int range_pop() {
+    pop(kDefaultDomain);
+    return abi::kNvtxNotTracked;
+}
+std::uint64_t range_start_a(const char* name) { return name ? start(name) : 0; }
+std::uint64_t range_start_ex(const abi::NvtxAttributes* attributes) {
+    std::uint64_t id = 0;
+    guarded(Source::nvtx, [&] { id = start(text_of(attributes)); });
+    return id;
+}
+void range_end(std::uint64_t id) { end(id); }
+
+int domain_push_ex(const void* domain, const abi::NvtxAttributes* attributes) {
+    guarded(Source::nvtx, [&] { push(id_of(domain), text_of(attributes)); });
+    return abi::kNvtxNotTracked;
+}
+int domain_pop(const void* domain) {
+    pop(id_of(domain));
+    return abi::kNvtxNotTracked;
+}
+std::uint64_t domain_start_ex(const void* domain, const abi::NvtxAttributes* attributes) {
+    return id_of(domain) == kLibraryDomain ? 0 : range_start_ex(attributes);
+}
+void domain_end(const void*, std::uint64_t id) { end(id); }
+
+const void* domain_create_a(const char* name) {
+    const void* out = nullptr;
+    guarded(Source::nvtx, [&] {
+        Names& all = names();
+        const std::string text = name ? name : "";
+        const std::lock_guard lock(all.mutex);
+        const auto next = static_cast<std::uint32_t>(kLibraryDomain + 1 + all.domains.size());
+        out = &all.domains.try_emplace(text, Domain{is_library(text) ? kLibraryDomain : next}).first->second;
+    });
+    return out;
+}
+const void* domain_create_w(const wchar_t* name) {
+    const void* out = nullptr;
+    guarded(Source::nvtx, [&] { out = domain_create_a(name ? narrow(name).c_str() : ""); });
+    return out;
+}
+const void* register_string_a(const void*, const char* text) {
+    const void* out = nullptr;
+    guarded(Source::nvtx, [&] {
+        const std::lock_guard lock(names().mutex);
+        out = &names().strings.try_emplace(text ? text : "", 0).first->first;
+    });
+    return out;
+}
+const void* register_string_w(const void* domain, const wchar_t* text) {
+    const void* out = nullptr;
+    guarded(Source::nvtx, [&] { out = register_string_a(domain, text ? narrow(text).c_str() : ""); });
+    return out;
+}
+
+template <class Function>
+void put(abi::NvtxFunction** table, unsigned size, unsigned at, Function function) {
+    if (at < size && table[at]) *table[at] = reinterpret_cast<abi::NvtxFunction>(function);
+}
+
+// The numbers are NvtxCallbackIdCore and NvtxCallbackIdCore2.
+void put_core(abi::NvtxFunction** table, unsigned size) {
+    put(table, size, 4, range_start_ex);
+    put(table, size, 5, range_start_a);
+    put(table, size, 7, range_end);
+    put(table, size, 8, range_push_ex);
+    put(table, size, 9, range_push_a);
+    put(table, size, 10, range_push_w);
+    put(table, size, 11, range_pop);
+}
+
+void put_core2(abi::NvtxFunction** table, unsigned size) {
+    put(table, size, 2, domain_start_ex);
+    put(table, size, 3, domain_end);
+    put(table, size, 4, domain_push_ex);
+    put(table, size, 5, domain_pop);
+    put(table, size, 10, register_string_a);
+    put(table, size, 11, register_string_w);
+    put(table, size, 12, domain_create_a);
+    put(table, size, 13, domain_create_w);
+}
+
+// 0: NVTX switches itself off in this module, as without a tool.
+int attach(abi::NvtxExports exports) {
+    if (!exports || !run()) return 0;
+    const auto* const callbacks = static_cast<const abi::NvtxCallbackTable*>(exports(abi::kNvtxCallbacks));
+    if (!callbacks || callbacks->size < sizeof *callbacks || !callbacks->functions_of) return 0;
+    abi::NvtxFunction** table = nullptr;
+    unsigned size = 0;
+    if (!callbacks->functions_of(abi::kNvtxCore, &table, &size)) return 0;
+    put_core(table, size);
+    // Version 2 of the interface has no domains.
+    if (callbacks->functions_of(abi::kNvtxCore2, &table, &size)) put_core2(table, size);
+    return 1;
+}
+
+}  // namespace
+}  // namespace mp::raw
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    mp::raw::abi::NvtxExports exports) {
+    int attached = 0;
+    mp::raw::guarded(mp::raw::Source::nvtx, [&] { attached = mp::raw::attach(exports); });
+    return attached;
+}

@@ -1,0 +1,530 @@
+#include "instrument/cuda/run.hpp"
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "kernels/base/version.hpp"
+#include "runtime/trace/job_directory.hpp"
+
+namespace mp::raw {
+namespace {
+
+constexpr int kFlushMilliseconds = 2000;
+constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
+constexpr std::size_t kMostKernels = 4096;
+constexpr std::size_t kMostNotes = 4096;
+
+std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+std::int64_t unix_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+std::string executable() {
+    char path[4096];
+    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
+
+trace::ProcessRecord describe(const trace::Identity& identity) {
+    trace::ProcessRecord process;
+    process.rank = identity.rank;
+    process.local_rank = identity.local_rank;
+    process.world_size = identity.world_size;
+    process.restart = identity.restart;
+    process.pid = identity.pid;
+    process.started_unix_ns = unix_ns();
+    process.host = identity.host;
+    process.job = identity.job;
+    process.launcher = identity.launcher;
+    process.program = executable();
+    process.framework = trace::kRawFramework;
+    process.adapter = "mp-trace " + std::string(kVersion);
+    process.mode = trace::Mode::watch;
+    return process;
+}
+
+cpu::TensorView view_of(const Matrix& m) {
+    cpu::TensorView view;
+    view.data = m.data;
+    view.dtype = m.dtype;
+    view.dims = 3;
+    view.sizes[0] = m.batches;
+    view.strides[0] = m.stride;
+    view.sizes[1] = m.row_major ? m.rows : m.columns;
+    view.strides[1] = m.leading;
+    view.sizes[2] = m.row_major ? m.columns : m.rows;
+    view.strides[2] = 1;
+    return view;
+}
+
+bool is_measurable(const Matrix& m) { return m.data && m.dtype != DType::unknown && m.elements() > 0; }
+
+std::string demangled(const std::string& symbol) {
+    int status = 0;
+    char* const text = ::abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+    std::string out = status == 0 && text ? text : symbol;
+    std::free(text);
+    return out;
+}
+
+void merge(trace::OpRecord& into, const TensorStats& stats) {
+    into.elements += stats.count;
+    into.nan += stats.nan;
+    into.pos_inf += stats.pos_inf;
+    into.neg_inf += stats.neg_inf;
+    into.zeros += stats.zero;
+    into.subnormals += stats.subnormal;
+    into.amax = trace::larger(into.amax, stats.amax);
+    into.amin = trace::smaller_above_zero(into.amin, stats.amin);
+}
+
+// A program whose ranges name its backward names its forward by leaving it without a name.
+void name_forward(trace::StepRecord& record) {
+    std::uint64_t backward = ~std::uint64_t{0};
+    for (const trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::backward) backward = std::min(backward, op.first);
+    if (backward == ~std::uint64_t{0}) return;
+    for (trace::OpRecord& op : record.ops)
+        if (op.phase == Phase::unknown && op.first < backward) op.phase = Phase::forward;
+}
+
+}  // namespace
+
+Run::Run(trace::Options options, trace::Identity identity)
+    : options_(std::move(options)), identity_(std::move(identity)), step_began_ns_(now_ns()) {}
+
+// ---- Steps. ------------------------------------------------------------------------------------------
+
+Run::Step& Run::step() {
+    if (!step_) step_ = std::make_shared<Step>();
+    return *step_;
+}
+
+bool Run::begin_step(std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    if (finished_ || in_step_) return false;
+    in_step_ = any_step_ = true;
+    named_step_ = number;
+    return true;
+}
+
+void Run::end_step() {
+    const std::lock_guard lock(mutex_);
+    if (finished_ || !in_step_) return;
+    in_step_ = false;
+    end_step_locked(true);
+    drain();
+}
+
+// A step has the number in the name of its range, unless the numbers do not rise.
+void Run::end_step_locked(bool ended) {
+    Step& s = step();
+    trace::StepRecord& record = s.record;
+    last_step_ = std::max(last_step_ + 1, ended ? named_step_ : 0);
+    record.step = mp::Step{last_step_};
+    record.optimizer = ended ? 0 : trace::kNoOptimizer;
+    const std::int64_t now = now_ns();
+    record.wall_ns = now - std::exchange(step_began_ns_, now);
+    add_launches(record);
+    name_forward(record);
+    close_batch();
+    ended_.push_back(std::exchange(step_, nullptr));
+}
+
+void Run::add_launches(trace::StepRecord& record) {
+    const std::lock_guard lock(launch_mutex_);
+    record.coverage.by_name = std::exchange(launches_, 0);
+    record.coverage.ops += record.coverage.by_name;
+}
+
+void Run::step_done(bool skipped, double loss_scale) {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    in_step_ = false;
+    any_step_ = true;
+    named_step_ = last_step_ + 1;
+    step().record.skipped = skipped;
+    step().record.has_loss_scale = loss_scale >= 0;
+    step().record.loss_scale = std::max(loss_scale, 0.0);
+    end_step_locked(true);
+    drain();
+}
+
+void Run::name_tensor(NamedTensor tensor) {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) weights_.name(std::move(tensor));
+}
+
+// The first product of a step reads weights, so it has a stream on which they are not being written: all updates of the
+// step before have come there, and none of this step.
+void Run::look_at_weights(abi::Stream stream) {
+    if (const std::shared_ptr<Step> before = std::exchange(weighed_, nullptr)) {
+        Batch batch;
+        if (!free_.empty()) {
+            batch.slots = std::move(free_.back());
+            free_.pop_back();
+        } else {
+            batch.slots = meter_.slots();
+        }
+        if (batch.slots) batch.weights = weights_.compare(meter_, stream, *batch.slots);
+        if (!batch.weights.empty()) {
+            batch.step = before;
+            batch.fence = meter_.fence();
+            waiting_.push_back(std::move(batch));
+        } else {
+            --before->open;
+            if (batch.slots) free_.push_back(std::move(batch.slots));
+        }
+        drain();
+    }
+    const std::int64_t next = last_step_ + 1;
+    const bool sampled = next % 32 == 0 || (next < 32 && (next & (next - 1)) == 0);
+    if (!sampled || !weights_.any() || !weights_.copy(meter_, stream)) return;
+    weighed_ = step_;
+    ++weighed_->open;
+}
+
+// ---- Calls. ------------------------------------------------------------------------------------------
+
+std::size_t Run::op_of(PlaceId id, const Product& product) {
+    Step& s = step();
+    const auto [at, fresh] = s.ops.try_emplace({id, product.op, product.result.dtype}, s.record.ops.size());
+    if (fresh) {
+        const Place& place = places_[id];
+        trace::OpRecord& op = s.record.ops.emplace_back();
+        op.layer = place.layer;
+        op.phase = place.phase;
+        op.op = product.op;
+        op.dtype = product.result.dtype;
+        op.first = s.calls;
+    }
+    trace::OpRecord& op = s.record.ops[at->second];
+    ++op.calls;
+    op.half_sums += product.half_sums;
+    op.split_sums += product.split_sums;
+    op.tf32 += product.tf32;
+    op.depth = std::max(op.depth, static_cast<double>(product.depth));
+    return at->second;
+}
+
+std::size_t Run::collective_of(const Collective& c) {
+    Step& s = step();
+    const auto [at, fresh] =
+        s.collectives.try_emplace({c.op, c.reduction, c.dtype, c.ranks}, s.record.collectives.size());
+    if (fresh) {
+        trace::CollectiveRecord& record = s.record.collectives.emplace_back();
+        record.op = c.op;
+        record.reduction = c.reduction;
+        record.dtype = c.dtype;
+        record.ranks = static_cast<std::uint64_t>(std::max(c.ranks, 0));
+    }
+    trace::CollectiveRecord& record = s.record.collectives[at->second];
+    ++record.calls;
+    record.bytes += c.bytes;
+    return at->second;
+}
+
+Run::Ticket Run::before(PlaceId place, const Product& product) {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return {};
+    Call call;
+    if (!std::exchange(step().has_products, true)) look_at_weights(product.stream);
+    call.record = op_of(place, product);
+    call.ordinal = step().calls++;
+    ++step().record.coverage.ops;
+    auto& dtypes = step().record.dtypes;
+    const auto count = std::find_if(dtypes.begin(), dtypes.end(), [&](const trace::DTypeCount& d) {
+        return d.dtype == product.result.dtype;
+    });
+    if (count == dtypes.end()) {
+        dtypes.push_back({product.result.dtype, 1});
+    } else {
+        ++count->ops;
+    }
+    if (!is_measurable(product.result)) return {};
+    cpu::TensorView views[Product::kMost];
+    for (int i = 0; i < product.count; ++i) {
+        if (!is_measurable(product.inputs[i])) return {};
+        views[i] = view_of(product.inputs[i]);
+    }
+    call.inputs = product.count;
+    return measure(call, product.stream, views);
+}
+
+void Run::after(Ticket ticket, const Product& product, bool succeeded) {
+    if (ticket.batch == 0) return;
+    const std::lock_guard lock(mutex_);
+    measure_result(ticket, product.stream, view_of(product.result), succeeded);
+}
+
+Run::Ticket Run::before(const Collective& c) {
+    const std::lock_guard lock(mutex_);
+    if (finished_) return {};
+    Call call;
+    call.product = false;
+    call.record = collective_of(c);
+    call.ordinal = step().calls++;
+    ++step().record.coverage.ops;
+    // What is moved and not added up keeps its values.
+    if (!*c.reduction || c.dtype == DType::unknown || !c.send || c.sent == 0) return {};
+    const cpu::TensorView view = cpu::contiguous(c.send, c.dtype, static_cast<std::int64_t>(c.sent));
+    call.inputs = 1;
+    return measure(call, c.stream, &view);
+}
+
+void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
+    if (ticket.batch == 0) return;
+    const std::lock_guard lock(mutex_);
+    // A rank that is not the root of a reduction receives nothing.
+    const auto count = static_cast<std::int64_t>(c.received);
+    measure_result(ticket, c.stream, cpu::contiguous(c.receive, c.dtype, count),
+                   succeeded && c.receive && count > 0);
+}
+
+// ---- Figures. ----------------------------------------------------------------------------------------
+
+bool Run::provide_slots() {
+    if (batch_.slots) return true;
+    if (!free_.empty()) {
+        batch_.slots = std::move(free_.back());
+        free_.pop_back();
+    } else {
+        batch_.slots = meter_.slots();
+    }
+    batch_.id = ++batches_;
+    batch_.step = step_;
+    if (batch_.slots) ++step().open;
+    return batch_.slots != nullptr;
+}
+
+Run::Ticket Run::measure(Call call, abi::Stream stream, const cpu::TensorView* inputs) {
+    if (!options_.steps.contains(mp::Step{std::max(named_step_, std::int64_t{0})})) return {};
+    if (!provide_slots()) {
+        ++unmeasured_;
+        return {};
+    }
+    call.figures = batch_.slots->take<TensorStats>(call.inputs + 1);
+    if (!call.figures) {
+        close_batch();
+        drain();
+        if (!provide_slots() || !(call.figures = batch_.slots->take<TensorStats>(call.inputs + 1))) {
+            ++unmeasured_;
+            return {};
+        }
+    }
+    if (!meter_.statistics(stream, inputs, call.inputs, call.figures)) {
+        ++unmeasured_;
+        return {};
+    }
+    batch_.calls.push_back(call);
+    return {batch_.id, batch_.calls.size() - 1};
+}
+
+void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorView& result, bool succeeded) {
+    // Another thread may have ended the step meanwhile. Then the result is not measured.
+    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
+    Call& call = batch_.calls[ticket.call];
+    call.has_result = meter_.statistics(stream, &result, 1, call.figures + call.inputs);
+    if (!call.has_result) ++unmeasured_;
+}
+
+void Run::close_batch() {
+    if (!batch_.slots) return;
+    batch_.fence = meter_.fence();
+    waiting_.push_back(std::exchange(batch_, Batch{}));
+}
+
+void Run::add(Step& step, const Call& call) {
+    if (!call.has_result) return;
+    std::uint64_t lost = 0;
+    double amax = 0;
+    for (int i = 0; i < call.inputs; ++i) {
+        lost += call.figures[i].nonfinite();
+        amax = trace::larger(amax, call.figures[i].amax);
+    }
+    const TensorStats& result = call.figures[call.inputs];
+    if (!call.product) {
+        trace::CollectiveRecord& record = step.record.collectives[call.record];
+        ++(lost > 0 ? record.lost_inputs : record.finite_inputs);
+        record.lost_results += result.nonfinite() > 0;
+        return;
+    }
+    trace::OpRecord& op = step.record.ops[call.record];
+    merge(op, result);
+    if (result.nonfinite() == 0) return;
+    if (op.input_amax == 0) op.input_amax = amax;
+    if (lost == 0 && op.origins++ == 0) op.first_origin = call.ordinal;
+}
+
+void Run::add(Step& step, std::vector<Weights::Compared>& weights) {
+    for (Weights::Compared& w : weights) {
+        if (w.figure) {
+            w.record.meant_to_move = w.figure->meant_to_move;
+            w.record.unmoved = w.figure->unmoved;
+        }
+        step.record.tensors.push_back(std::move(w.record));
+        step.record.sampled = true;
+    }
+}
+
+void Run::drain() {
+    while (!waiting_.empty() && waiting_.front().fence.passed()) {
+        Batch& batch = waiting_.front();
+        if (batch.fence.valid()) {
+            for (const Call& call : batch.calls) add(*batch.step, call);
+            add(*batch.step, batch.weights);
+        } else {
+            unmeasured_ += batch.calls.size();
+        }
+        --batch.step->open;
+        batch.slots->clear();
+        free_.push_back(std::move(batch.slots));
+        waiting_.pop_front();
+    }
+    write_ready();
+}
+
+void Run::write_ready() {
+    for (; !ended_.empty() && ended_.front()->open == 0; ended_.pop_front()) {
+        if (!open()) continue;
+        recorder_->step(ended_.front()->record);
+        written_ += ended_.front()->record.optimizer != trace::kNoOptimizer;
+    }
+}
+
+// ---- Kernels by name, notes, the file. -----------------------------------------------------------------
+
+void Run::launched(const char* symbol) {
+    const std::lock_guard lock(launch_mutex_);
+    ++launches_;
+    const auto found = kernels_.find(symbol);
+    if (found != kernels_.end()) {
+        ++found->second;
+    } else if (kernels_.size() < kMostKernels) {
+        kernels_.emplace(symbol, 1);
+    }
+}
+
+void Run::learn_rank(int rank, int ranks) {
+    const std::lock_guard lock(mutex_);
+    if (identity_.rank.known() || rank < 0 || recorder_) return;
+    identity_.launcher = "NCCL";
+    identity_.rank = Rank{rank};
+    identity_.world_size = ranks;
+}
+
+void Run::note(trace::NoteKind kind, std::string_view text, std::uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    note_locked(kind, text, count);
+}
+
+void Run::note_locked(trace::NoteKind kind, std::string_view text, std::uint64_t count) {
+    if (finished_ || notes_.size() >= kMostNotes) return;
+    auto& [total, since] = notes_.try_emplace({kind, std::string(text)}, 0, last_step_ + 1).first->second;
+    total += count;
+}
+
+bool Run::open() {
+    if (recorder_) return true;
+    if (std::exchange(tried_, true)) return false;
+    const auto lists = [this](const trace::RankRange& r) {
+        return identity_.rank.value >= r.first && identity_.rank.value <= r.last;
+    };
+    if (!options_.ranks.empty() && std::none_of(options_.ranks.begin(), options_.ranks.end(), lists))
+        return false;
+    directory_ = trace::job_directory(options_.run_dir, identity_);
+    auto opened = trace::Recorder::open(directory_, trace::recording_name(identity_),
+                                        {.file_bytes = options_.budget, .queue_bytes = 16u << 20});
+    if (!opened) {
+        if (!options_.quiet)
+            std::fprintf(stderr, "mp-trace: nothing is recorded: %s\n", opened.error().message.c_str());
+        return false;
+    }
+    recorder_ = std::move(*opened);
+    recorder_->process(describe(identity_));
+    return true;
+}
+
+void Run::write_notes() {
+    if (!any_step_)
+        note_locked(trace::NoteKind::not_observed,
+                    "no NVTX range names a step, so the whole run is one (--step-range 'Train step *')", 1);
+    if (unmeasured_ > 0)
+        note_locked(trace::NoteKind::not_observed,
+                    "calls of libraries whose tensors were not measured" +
+                        (meter_.refusal().empty() ? std::string() : ": " + meter_.refusal()),
+                    unmeasured_);
+    if (places_.dropped() > 0)
+        note_locked(trace::NoteKind::not_observed, "NVTX ranges with too many different names",
+                    places_.dropped());
+    if (weights_.too_large() > 0)
+        note_locked(trace::NoteKind::not_observed,
+                    "named weights beyond 256 MiB, whose updates were not compared", weights_.too_large());
+    for (const auto& [symbol, launches] : kernels_)
+        note_locked(trace::NoteKind::not_observed, "kernel seen by its name only: " + demangled(symbol),
+                    launches);
+    for (const auto& [key, value] : notes_)
+        recorder_->note({key.first, mp::Step{value.second}, key.second, value.first});
+}
+
+void Run::finish() noexcept {
+    try {
+        const std::lock_guard lock(mutex_);
+        if (finished_) return;
+        // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
+        if (step_ && step_->calls > 0) end_step_locked(!any_step_);
+        const timespec millisecond{0, 1'000'000};
+        drain();
+        for (int waited = 0; !waiting_.empty() && waited < kWaitMilliseconds; ++waited) {
+            ::nanosleep(&millisecond, nullptr);
+            drain();
+        }
+        for (const Batch& batch : waiting_) unmeasured_ += batch.calls.size();
+        for (const std::shared_ptr<Step>& step : ended_) step->open = 0;
+        write_ready();
+        if (recorder_) {
+            write_notes();
+            recorder_->note(
+                {trace::NoteKind::end, mp::Step{last_step_}, "", static_cast<std::uint64_t>(written_)});
+            recorder_->flush(kFlushMilliseconds);
+        }
+        finished_ = true;
+    } catch (const std::exception&) {
+        // The program ends; what is written is readable.
+    }
+}
+
+void Run::abandon_after_fork() noexcept {
+    if (recorder_) recorder_->abandon_after_fork();
+}
+
+void Run::abandon() noexcept {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+}
+
+std::int32_t Run::rank() const {
+    const std::lock_guard lock(mutex_);
+    return identity_.rank.value;
+}
+
+std::string Run::directory() const {
+    const std::lock_guard lock(mutex_);
+    return recorder_ ? directory_ : std::string();
+}
+
+}  // namespace mp::raw

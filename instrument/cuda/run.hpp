@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "instrument/cuda/events.hpp"
+#include "instrument/cuda/meter.hpp"
+#include "instrument/cuda/ranges.hpp"
+#include "instrument/cuda/weights.hpp"
+#include "runtime/trace/identity.hpp"
+#include "runtime/trace/options.hpp"
+#include "runtime/trace/recorder.hpp"
+
+namespace mp::raw {
+
+// The recording of one process: adds up calls by place, op and dtype until the step ends, and writes the record of a
+// step once all of its figures have come from the device. Safe from any thread. Nothing waits for the device before
+// finish().
+class Run {
+public:
+    Run(trace::Options, trace::Identity);
+
+    const trace::Options& options() const noexcept { return options_; }
+    Places& places() noexcept { return places_; }
+
+    // False: a step is open already, and this is a part of it.
+    bool begin_step(std::int64_t number);
+    void end_step();
+    // A program that counts its steps with mptrace_step().
+    void step_done(bool skipped, double loss_scale);
+    void name_tensor(NamedTensor);
+
+    // Around a call of a library: counts it and measures its inputs, then its result. The ticket connects the two.
+    struct Ticket {
+        std::uint64_t batch = 0;  // 0: nothing is to be measured
+        std::size_t call = 0;
+    };
+    Ticket before(PlaceId, const Product&);
+    void after(Ticket, const Product&, bool succeeded);
+    Ticket before(const Collective&);
+    void after(Ticket, const Collective&, bool succeeded);
+
+    // A kernel that is known by its name alone. Takes no lock under which the driver is called.
+    void launched(const char* symbol);
+
+    void learn_rank(int rank, int ranks);
+    // Recorded once per text, with the number of times.
+    void note(trace::NoteKind, std::string_view text, std::uint64_t count = 1);
+
+    // Completes and writes what is there. Waits at most two seconds for the device.
+    void finish() noexcept;
+    void abandon_after_fork() noexcept;
+    // Records nothing more.
+    void abandon() noexcept;
+    std::int32_t rank() const;
+    // Where the recording is; empty: nothing was recorded.
+    std::string directory() const;
+
+private:
+    struct Step {
+        trace::StepRecord record;
+        std::uint64_t calls = 0;  // so far: the order of events
+        std::size_t open = 0;     // batches whose figures are not there yet
+        bool has_products = false;
+        std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
+        std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
+    };
+    // A call whose figures are on their way.
+    struct Call {
+        bool product = true;
+        std::size_t record = 0;  // index in the step's ops or collectives
+        std::uint64_t ordinal = 0;
+        TensorStats* figures = nullptr;  // of `inputs` tensors, then of the result
+        int inputs = 0;
+        bool has_result = false;
+    };
+    // Slots of one step, with the calls that use them.
+    struct Batch {
+        std::uint64_t id = 0;
+        std::shared_ptr<Step> step;
+        std::unique_ptr<Slots> slots;
+        std::vector<Call> calls;
+        Meter::Fence fence;
+        std::vector<Weights::Compared> weights;  // of this step; then there are no calls
+    };
+
+    Step& step();
+    std::size_t op_of(PlaceId, const Product&);
+    std::size_t collective_of(const Collective&);
+    Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
+    void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
+    bool provide_slots();
+    void close_batch();
+    void look_at_weights(abi::Stream);
+    void end_step_locked(bool ended);
+    static void add(Step&, const Call&);
+    static void add(Step&, std::vector<Weights::Compared>&);
+    void drain();
+    void write_ready();
+    bool open();
+    void write_notes();
+    void note_locked(trace::NoteKind, std::string_view text, std::uint64_t count);
+    void add_launches(trace::StepRecord&);
+
+    const trace::Options options_;
+    trace::Identity identity_;
+    Places places_;
+
+    mutable std::mutex mutex_;
+    std::shared_ptr<Step> step_;               // that runs
+    std::deque<std::shared_ptr<Step>> ended_;  // in their order, not written
+    Batch batch_;                              // of the step that runs
+    std::deque<Batch> waiting_;                // for the device
+    std::vector<std::unique_ptr<Slots>> free_;
+    std::uint64_t batches_ = 0;
+    Meter meter_;
+    Weights weights_;
+    std::shared_ptr<Step> weighed_;  // the step before which the weights were copied
+    std::int64_t last_step_ = -1;
+    std::int64_t named_step_ = -1;
+    bool in_step_ = false;
+    bool any_step_ = false;
+    std::int64_t written_ = 0;
+    std::int64_t step_began_ns_ = 0;
+    std::uint64_t unmeasured_ = 0;
+    bool finished_ = false;
+
+    bool tried_ = false;
+    std::unique_ptr<trace::Recorder> recorder_;
+    std::string directory_;
+    std::map<std::pair<trace::NoteKind, std::string>, std::pair<std::uint64_t, std::int64_t>> notes_;
+
+    std::mutex launch_mutex_;
+    std::unordered_map<std::string, std::uint64_t> kernels_;  // by mangled name, over the run
+    std::uint64_t launches_ = 0;                              // in this step
+};
+
+}  // namespace mp::raw

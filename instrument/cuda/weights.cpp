@@ -1,0 +1,86 @@
+#include "instrument/cuda/weights.hpp"
+
+#include <utility>
+
+namespace mp::raw {
+namespace {
+
+cpu::TensorView view_of(const void* data, const NamedTensor& t) {
+    return cpu::contiguous(data, t.dtype, t.elements);
+}
+
+std::uint64_t bytes_of(const NamedTensor& t) {
+    const std::uint64_t width = t.dtype == DType::fp64   ? 8
+                                : t.dtype == DType::fp32 ? 4
+                                : is_fp8(t.dtype)        ? 1
+                                                         : 2;
+    return static_cast<std::uint64_t>(t.elements) * width;
+}
+
+}  // namespace
+
+void Weights::name(NamedTensor tensor) {
+    if (tensor.role != kParameter && tensor.role != kMaster) return;
+    if (!is_float(tensor.dtype)) return;
+    has_masters_ = has_masters_ || tensor.role == kMaster;
+    Weight& weight = weights_[tensor.data];
+    weight.copied = weight.copied && weight.tensor.elements == tensor.elements;
+    weight.tensor = std::move(tensor);
+}
+
+bool Weights::is_working_copy(const Weight& w) const {
+    return has_masters_ && w.tensor.role == kParameter && is_low_precision(w.tensor.dtype);
+}
+
+bool Weights::copy(Meter& meter, abi::Stream stream) {
+    bool any = false;
+    too_large_ = 0;
+    for (auto& [data, w] : weights_) {
+        w.copied = false;
+        if (is_working_copy(w)) continue;
+        const std::uint64_t bytes = bytes_of(w.tensor);
+        if (w.copy.bytes() < bytes) {
+            if (bytes_ + bytes > kMostBytes || !(w.copy = meter.memory(stream, bytes)).bytes()) {
+                ++too_large_;
+                continue;
+            }
+            bytes_ += bytes;
+        }
+        w.copied = meter.copy(stream, w.copy, data, bytes);
+        any = any || w.copied;
+    }
+    return any;
+}
+
+trace::TensorRecord Weights::record_of(const Weight& w) const {
+    trace::TensorRecord record;
+    record.kind =
+        w.tensor.role == kMaster ? trace::TensorKind::optimizer_state : trace::TensorKind::parameter;
+    record.name = w.tensor.name;
+    record.dtype = w.tensor.dtype;
+    record.elements = static_cast<std::uint64_t>(w.tensor.elements);
+    if (is_working_copy(w)) record.mastered = record.elements;
+    return record;
+}
+
+std::vector<Weights::Compared> Weights::compare(Meter& meter, abi::Stream stream, Slots& slots) {
+    std::vector<cpu::TensorView> before, after;
+    std::vector<Compared> compared;
+    for (const auto& [data, w] : weights_) {
+        compared.push_back({record_of(w), nullptr});
+        if (!w.copied) continue;
+        before.push_back(view_of(w.copy.data(), w.tensor));
+        after.push_back(view_of(data, w.tensor));
+    }
+    const auto count = static_cast<int>(before.size());
+    auto* figures = count > 0 ? slots.take<cpu::Standstill>(count) : nullptr;
+    if (!figures || !meter.standstill(stream, before.data(), after.data(), count, figures)) return {};
+    std::size_t at = 0;
+    for (const auto& [data, w] : weights_) {
+        if (w.copied) compared[at].figure = figures++;
+        ++at;
+    }
+    return compared;
+}
+
+}  // namespace mp::raw

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "instrument/cuda/meter.hpp"
+#include "kernels/numerics/dtype.hpp"
+#include "runtime/trace/records.hpp"
+
+namespace mp::raw {
+
+// A tensor that the program named (mptrace.h).
+struct NamedTensor {
+    const void* data = nullptr;
+    DType dtype = DType::unknown;
+    long long elements = 0;
+    int role = 0;
+    std::string name;
+};
+
+// What an optimizer step does to the named weights, by their bits before and after. The copy from before is in device
+// memory of ours, within a limit. Not safe from several threads at once.
+class Weights {
+public:
+    static constexpr int kParameter = 0, kMaster = 4;  // MPTRACE_PARAMETER, MPTRACE_MASTER
+    static constexpr std::uint64_t kMostBytes = 256u << 20;
+
+    void name(NamedTensor);
+    bool any() const { return !weights_.empty(); }
+
+    // Copies the weights on `stream`. False: nothing was copied.
+    bool copy(Meter&, abi::Stream stream);
+    // The record of each weight, and where its figure will be; null: it was not copied.
+    struct Compared {
+        trace::TensorRecord record;
+        const cpu::Standstill* figure = nullptr;
+    };
+    // Launches the comparison with the copies. Empty: nothing was launched.
+    std::vector<Compared> compare(Meter&, abi::Stream, Slots&);
+    std::uint64_t too_large() const { return too_large_; }
+
+private:
+    struct Weight {
+        NamedTensor tensor;
+        DeviceMemory copy;
+        bool copied = false;
+    };
+    // A 16-bit parameter with an fp32 master is its rounding: its master is what the optimizer changes.
+    bool is_working_copy(const Weight&) const;
+    trace::TensorRecord record_of(const Weight&) const;
+
+    std::map<const void*, Weight> weights_;
+    bool has_masters_ = false;
+    std::uint64_t bytes_ = 0, too_large_ = 0;
+};
+
+}  // namespace mp::raw

@@ -1,0 +1,67 @@
+#include "runtime/launch/doctor/sections.hpp"
+
+namespace mp::launch::doctor {
+namespace {
+
+Line library_line(std::string key, bool shared, bool is_static, std::string seen, std::string hint) {
+    if (shared) return {.key = std::move(key), .verdict = Verdict::ok, .value = "shared: " + std::move(seen)};
+    if (is_static)
+        return {.key = std::move(key),
+                .verdict = Verdict::warn,
+                .value = "linked statically: its calls are not seen, its kernels by their names only",
+                .hint = std::move(hint)};
+    return {.key = std::move(key), .value = "not linked; what the program opens with dlopen is not known"};
+}
+
+Line runtime_line(const ProgramFacts& p) {
+    const char* const kNothing = ": launches are seen at the driver";
+    if (p.shared_runtime)
+        return {.key = "CUDA runtime", .verdict = Verdict::ok, .value = std::string("shared") + kNothing};
+    if (p.opens_driver)
+        return {.key = "CUDA runtime",
+                .verdict = Verdict::ok,
+                .value = std::string("linked statically") + kNothing};
+    return {.key = "CUDA runtime", .value = "not found in the program"};
+}
+
+}  // namespace
+
+Section program_section(const ProgramFacts& p) {
+    Section section{.name = "program", .lines = {}};
+    const auto add = [&section](Line line) { section.lines.push_back(std::move(line)); };
+    if (!p.fault.empty()) {
+        add({.key = "program",
+             .verdict = Verdict::note,
+             .value = p.path + ": " + p.fault,
+             .hint = "for a script, name the program that it starts"});
+        return section;
+    }
+    if (p.torch) {
+        add({.key = "program",
+             .verdict = Verdict::ok,
+             .value = p.path + ": links libtorch, so the adapter observes it"});
+        return section;
+    }
+    if (p.is_static) {
+        add({.key = "program",
+             .verdict = Verdict::no,
+             .value = p.path + ": linked statically, so nothing can be loaded into it",
+             .needed = true});
+        return section;
+    }
+    add({.key = "program", .verdict = Verdict::ok, .value = p.path});
+    add(runtime_line(p));
+    add(library_line("cuBLAS", p.cublas || p.cublas_lt, p.static_cublas, "each product with its tensors",
+                     "link with -lcublas -lcublasLt, not with the _static libraries"));
+    add(library_line("NCCL", p.nccl, p.static_nccl, "each collective with its tensors", "link with -lnccl"));
+    add(p.nvtx ? Line{.key = "NVTX",
+                      .verdict = Verdict::ok,
+                      .value = "ranges in the program give steps and layers"}
+               : Line{.key = "NVTX",
+                      .verdict = Verdict::warn,
+                      .value = "no ranges in the program: one step, no layers",
+                      .hint = "nvtxRangePushA(\"Train step 3\"), or mptrace_step() of mptrace.h"});
+    return section;
+}
+
+}  // namespace mp::launch::doctor

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+// What MP_FAKE_CUDA asks the fakes to do wrong: "call=code,call#n=code". Without #n every call returns the code, with
+// it only the n-th call (from 1) of the process.
+namespace mp::fake {
+
+// The code that this call must return; 0 if none.
+inline int fault(const char* call) {
+    static const char* const list = std::getenv("MP_FAKE_CUDA");
+    if (!list) return 0;
+    static std::mutex mutex;
+    static std::map<std::string, int>* const counts = new std::map<std::string, int>;
+    const std::lock_guard lock(mutex);
+    const int number = ++(*counts)[call];
+    const std::size_t length = std::strlen(call);
+    for (const char* at = list; at; at = std::strchr(at, ',')) {
+        if (*at == ',') ++at;
+        if (std::strncmp(at, call, length) != 0) continue;
+        const char* rest = at + length;
+        if (*rest == '#' && std::strtol(rest + 1, const_cast<char**>(&rest), 10) != number) continue;
+        if (*rest == '=') return std::atoi(rest + 1);
+    }
+    return 0;
+}
+
+}  // namespace mp::fake

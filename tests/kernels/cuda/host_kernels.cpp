@@ -1,0 +1,114 @@
+#include "tests/kernels/cuda/host_kernels.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "kernels/cuda/nonfinite.hpp"
+#include "kernels/cuda/optimizer_body.hpp"
+#include "kernels/cuda/paired.hpp"
+#include "kernels/cuda/statistics.hpp"
+
+namespace mp::cuda {
+namespace {
+
+struct HostHistogram {
+    static constexpr bool kCounts = true;
+    U64* bins = nullptr;
+    void add(U32 bin) { ++bins[bin]; }
+};
+
+template <class Measure>
+constexpr bool kHasHistogram = false;
+template <DType D>
+constexpr bool kHasHistogram<Statistics<D, HostHistogram>> = true;
+
+template <class M, int Bytes>
+void run(const void* argument) {
+    const auto& list = *static_cast<const List<M::kTensors, Bytes>*>(argument);
+    for (U32 block = 0; block < list.head.blocks; ++block) {
+        const U32 index = entry_of(list, block);
+        const auto share = share_of(list, index, block);
+        auto total = M::Total::none();
+        for (U32 thread = 0; thread < kThreads; ++thread) {
+            M measure;
+            if constexpr (kHasHistogram<M>) measure.histogram.bins = list.head.bins + U64{index} * 256;
+            total.merge(measure.take(share, thread));
+        }
+        total.store(list.head.partials + U64{block} * M::Total::kWords);
+        if (++list.head.tickets[index] != share.blocks) continue;
+        list.head.tickets[index] = 0;
+        auto all = M::Total::none();
+        for (U32 b = 0; b < share.blocks; ++b)
+            all.merge(M::Total::read(list.head.partials + U64{block - share.block + b} * M::Total::kWords));
+        const U32 result = list.entries()[index].result;
+        M::finish(all, share, static_cast<typename M::Result*>(list.head.results)[result]);
+        if constexpr (kHasHistogram<M>) {
+            U64* const bins = list.head.bins + U64{index} * 256;
+            bins[0] -= M::zeros_in_bin_0(all);
+            std::memcpy(list.head.histograms + U64{result} * 256, bins, 256 * sizeof(U64));
+            std::memset(bins, 0, 256 * sizeof(U64));
+        }
+    }
+}
+
+template <class Step, int Bytes>
+void run_step(const void* argument) {
+    const auto& list = *static_cast<const OptimizerList<Step, Bytes>*>(argument);
+    if (list.head.found_inf && *list.head.found_inf != 0) return;
+    for (U32 block = 0; block < list.head.blocks; ++block) {
+        U32 own = 0, blocks = 0;
+        const U32 index = entry_at(list, block, own, blocks);
+        for (U32 i = 0; i < kThreads; ++i) {
+            OptimizerThread<Step> thread{list.head, list.entries[index],
+                                         list.head.loss_scale ? *list.head.loss_scale : 1.0f};
+            thread.run(own, blocks, i);
+            list.head.counts->meant_to_move += thread.counts.meant_to_move;
+            list.head.counts->stagnated += thread.counts.stagnated;
+        }
+    }
+}
+
+template <class M>
+void enter(std::vector<HostKernel>& all, const std::string& name) {
+    all.push_back({name + "_small", sizeof(List<M::kTensors, kSmallList>), run<M, kSmallList>});
+    all.push_back({name + "_large", sizeof(List<M::kTensors, kLargeList>), run<M, kLargeList>});
+}
+
+template <DType D>
+void enter_format(std::vector<HostKernel>& all, const std::string& format) {
+    enter<Statistics<D, NoHistogram>>(all, "statistics_" + format);
+    enter<Statistics<D, HostHistogram>>(all, "histogram_" + format);
+    enter<Diverged<D>>(all, "divergence_" + format);
+    enter<Offenders<D>>(all, "nonfinite_" + format);
+}
+
+template <class Step>
+void enter_step(std::vector<HostKernel>& all, const std::string& name) {
+    all.push_back({name + "_small", sizeof(OptimizerList<Step, kSmallList>), run_step<Step, kSmallList>});
+    all.push_back({name + "_large", sizeof(OptimizerList<Step, kLargeList>), run_step<Step, kLargeList>});
+}
+
+std::vector<HostKernel> all_kernels() {
+    std::vector<HostKernel> list;
+    enter_format<DType::fp64>(list, "fp64");
+    enter_format<DType::fp32>(list, "fp32");
+    enter_format<DType::fp16>(list, "fp16");
+    enter_format<DType::bf16>(list, "bf16");
+    enter_format<DType::e4m3>(list, "e4m3");
+    enter_format<DType::e5m2>(list, "e5m2");
+    enter<Stagnated>(list, "standstill");
+    enter_step<optim::AdamW>(list, "adamw");
+    enter_step<optim::Sgd>(list, "sgd");
+    return list;
+}
+
+}  // namespace
+
+const HostKernel* host_kernel(std::string_view name) {
+    static const std::vector<HostKernel>* const all = new std::vector<HostKernel>(all_kernels());
+    for (const HostKernel& kernel : *all)
+        if (kernel.name == name) return &kernel;
+    return nullptr;
+}
+
+}  // namespace mp::cuda

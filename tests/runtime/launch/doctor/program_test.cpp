@@ -1,0 +1,48 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/launch/doctor/probe.hpp"
+#include "runtime/launch/doctor/sections.hpp"
+
+namespace mp::launch::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+Line line_of(const ProgramFacts& facts, std::string_view key) {
+    const Section section = program_section(facts);
+    const auto at = std::ranges::find(section.lines, key, &Line::key);
+    return at == section.lines.end() ? Line{} : *at;
+}
+
+TEST(Program, SharedLibrariesAreSeen) {
+    const ProgramFacts facts{
+        .path = "./train", .nvtx = true, .opens_driver = true, .cublas_lt = true, .nccl = true};
+    EXPECT_EQ(line_of(facts, "cuBLAS").verdict, Verdict::ok);
+    EXPECT_EQ(line_of(facts, "NCCL").verdict, Verdict::ok);
+    EXPECT_EQ(line_of(facts, "NVTX").verdict, Verdict::ok);
+    EXPECT_THAT(line_of(facts, "CUDA runtime").value, HasSubstr("statically"));
+    EXPECT_EQ(line_of(facts, "CUDA runtime").verdict, Verdict::ok);
+}
+
+TEST(Program, StaticLibrariesAreNot) {
+    const ProgramFacts facts{.path = "./train", .static_cublas = true, .static_nccl = true};
+    EXPECT_EQ(line_of(facts, "cuBLAS").verdict, Verdict::warn);
+    EXPECT_THAT(line_of(facts, "NCCL").hint, HasSubstr("-lnccl"));
+    EXPECT_EQ(line_of(facts, "NVTX").verdict, Verdict::warn);
+    EXPECT_FALSE(traceable({{program_section({.path = "./train", .is_static = true})}}));
+}
+
+TEST(Program, FilesThatAreNoProgram) {
+    EXPECT_THAT(probe_program("/etc/passwd").fault, HasSubstr("ELF"));
+    EXPECT_FALSE(probe_program("/no/such/file").fault.empty());
+    const ProgramFacts own = probe_program("/proc/self/exe");
+    EXPECT_EQ(own.fault, "");
+    EXPECT_TRUE(own.nvtx) << "this test names the texts that the probe looks for";
+    EXPECT_FALSE(own.is_static);
+}
+
+}  // namespace
+}  // namespace mp::launch::doctor
