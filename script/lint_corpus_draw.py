@@ -170,7 +170,8 @@ def sheet_text(seed, looked_at, rows):
 
 
 def sheets(root):
-    return [read_toml(path) for path in sorted(glob.glob(os.path.join(root, "testdata/corpus/draws/*.toml")))]
+    paths = glob.glob(os.path.join(root, "testdata/corpus/draws/*.toml"))
+    return sorted(map(read_toml, paths), key=lambda sheet: sheet["seed"])
 
 
 def share(rows, verdict):

@@ -5,9 +5,9 @@
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
+#include "analyzer/analyses/module_dtypes.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
-#include "analyzer/analyses/tensor_dtypes.hpp"
 #include "kernels/numerics/op_traits.hpp"
 
 namespace mp::lint {
@@ -51,7 +51,8 @@ bool is_loss(const Call& call) { return traits_of(call.op).has(Trait::loss); }
 
 class Finder {
 public:
-    explicit Finder(const RuleContext& context) : dtypes_(context) {}
+    explicit Finder(const RuleContext& context)
+        : modules_(context, DTypeOf::output), dtypes_(modules_.tensors()) {}
 
     void look_at(const Function& f, const Accumulation& a, std::vector<Accumulator>& out) {
         const auto index = static_cast<std::size_t>(a.call);
@@ -94,7 +95,8 @@ private:
         return {};
     }
 
-    TensorDTypes dtypes_;
+    ModuleDTypes modules_;
+    TensorDTypes& dtypes_;
 };
 
 bool is_builtin_sum(std::string_view name) { return name == "sum"; }
@@ -130,7 +132,8 @@ std::vector<std::pair<const Call*, const Operand*>> collected(const Function& f,
 
 std::vector<CollectedTotal> collected_totals(const RuleContext& context) {
     std::vector<CollectedTotal> totals;
-    TensorDTypes dtypes(context);
+    ModuleDTypes modules(context, DTypeOf::output);
+    TensorDTypes& dtypes = modules.tensors();
     const auto look_at = [&](const Function& f, const Call& call) {
         const Operand* list = is_python(f) ? added_list(f, call) : nullptr;
         if (!list) return;

@@ -249,16 +249,28 @@ ModuleDType ModuleDTypes::of_module(const Function& f, const Operand& module, co
     return state(f, module, static_cast<std::size_t>(index_of(f, at)), kFarthest);
 }
 
-// Whether the class registers this attribute as a buffer: a cast of the module changes it.
-bool ModuleDTypes::is_buffer(const Function& f, const Operand& tensor) const {
+// Whether the class registers this attribute as a parameter or a buffer: a cast of the module changes it.
+bool ModuleDTypes::is_member(const Function& f, const Operand& tensor) {
     if (f.parent_class.empty() || !is_attribute_of_self(tensor)) return false;
-    const std::string_view name = leaf(tensor.name.str());
-    return std::ranges::any_of(classes_.methods(f.parent_class), [&](const Function* method) {
-        return std::ranges::any_of(method->calls, [&](const Call& call) {
-            return leaf(call.name.str()) == "register_buffer" && call.args.size() >= 2 &&
-                   spelled(call.args[1]) == name;
-        });
-    });
+    const auto [entry, is_new] = members_.try_emplace(f.parent_class);
+    std::unordered_set<Symbol>& members = entry->second;
+    if (is_new)
+        for (const Function* method : classes_.methods(f.parent_class))
+            for (const Call& call : method->calls) {
+                const std::string_view name = leaf(call.name.str());
+                if (name == "register_buffer" && call.args.size() >= 2)
+                    members.emplace("self." + std::string(spelled(call.args[1])));
+                if (name == "Parameter" && call.result.name.str().starts_with("self."))
+                    members.insert(call.result.name);
+            }
+    return members.contains(tensor.name);
+}
+
+TensorDType ModuleDTypes::of_member(const Function& f, const Operand& tensor) {
+    if (!is_member(f, tensor) || f.params.empty()) return unknown();
+    TensorDType owner = state(f, parameter(f, 0), 0, kFarthest);
+    owner.proven = false;  // it may have been cast by itself
+    return is_low_precision(owner.dtype) ? owner : unknown();
 }
 
 TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const Call& at) {
@@ -273,7 +285,7 @@ TensorDType ModuleDTypes::of_list(const Function& f, const Operand& list, const 
 }
 
 TensorDType ModuleDTypes::of_tensor(const Function& f, const Operand& tensor, const Call& at) {
-    if (is_buffer(f, tensor)) {
+    if (is_member(f, tensor)) {
         ModuleDType owner = of_module(f, parameter(f, 0), at);
         if (is_low_precision(owner.dtype)) return owner;
     }
@@ -650,7 +662,16 @@ void ModuleDTypes::find_modules(const Function& f, const Operand& value, int lef
     constexpr std::array<std::string_view, 7> kHolders{"list",  "tuple",  "set",   "dict",
                                                        "chain", "filter", "sorted"};
     const Call* call = call_of(f, value);
-    if (!call || left <= 0 || found.size() >= kMost) return;
+    if (left <= 0 || found.size() >= kMost) return;
+    if (!call && value.param != kNone) {
+        for (const Call* passed : context_.program.callers(f.usr)) {
+            const Function* caller = context_.program.owner(*passed);
+            const Operand* argument = caller ? argument_for(*passed, f, value.param) : nullptr;
+            if (argument) find_modules(*caller, *argument, left / 2, found);
+        }
+        return;
+    }
+    if (!call) return;
     const std::string_view name = leaf(call->name.str());
     const bool lists = name == "parameters" || name == "named_parameters";
     if (lists && call->kind == CallKind::method && !call->args.empty() &&

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/context.hpp"
@@ -44,6 +46,9 @@ public:
     // Of a tensor: of the module that it belongs to, if there is one.
     TensorDType of_tensor(const Function&, const Operand& tensor, const Call& at);
 
+    // Of self.scale, a parameter or buffer of the method's own module: of that module, when it is low.
+    TensorDType of_member(const Function&, const Operand& tensor);
+
     // The modules whose parameters a value lists: model.parameters(), a list of parameter groups, or what a
     // function of the program makes of them.
     struct Source {
@@ -60,7 +65,7 @@ private:
     using Answers = std::map<std::tuple<const Function*, Symbol, std::int32_t>, ModuleDType>;
     template <typename Find>
     ModuleDType once(Answers&, const Function&, const Operand& module, Find);
-    bool is_buffer(const Function&, const Operand& tensor) const;
+    bool is_member(const Function&, const Operand& tensor);
     TensorDType of_passed_list(const Function&, const Operand& tensor);
     ModuleDType state(const Function&, const Operand& module, std::size_t before, int left);
     ModuleDType last_event(const Function&, const Operand& module, std::size_t first, std::size_t before,
@@ -89,7 +94,8 @@ private:
     DTypeOf of_;
     TensorDTypes tensors_;
     const Classes& classes_;
-    Answers after_;    // what functions leave of modules
+    std::unordered_map<Symbol, std::unordered_set<Symbol>> members_;  // tensors of modules, by class
+    Answers after_;                                                   // what functions leave of modules
     Answers outside_;  // what parameters and attributes are when a function begins
 };
 

@@ -312,6 +312,7 @@ Event Roles::method_event(const Function& f, const Call& call, const Name& n) co
             const bool updates = !own || (methods_of(f, call) & kUpdate);
             return {first ? scaler_step : none, subject, target, nullptr, updates};
         }
+        if (first && names_scaler(f, *first)) return {};  // optimizer.step(scaler): a wrapper that uses it
         if (is_optimizer(f, call)) return {optimizer_step, subject, subject, nullptr};
         const bool schedules =
             n.kind == ClassKind::scheduler ||

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/passed_numbers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/regions.hpp"
 #include "analyzer/analyses/support.hpp"
@@ -89,8 +90,12 @@ public:
         for (std::size_t i = 0; i < call.args.size(); ++i) {
             const Operand& value = call.args[i];
             const bool scalar = value.keyword.empty() ? i >= op->first : is_scalar_keyword(value);
-            const auto number = scalar ? number_of(value) : std::nullopt;
-            if (number) meets(call, &value, *number, op->role, tensor_of(call));
+            if (!scalar) continue;
+            const Operand* tensor = tensor_of(call, &value);
+            if (const auto number = number_of(value))
+                meets(call, &value, *number, op->role, tensor);
+            else
+                meets_passed(call, value, op->role, tensor);
         }
     }
 
@@ -142,15 +147,27 @@ private:
     }
 
     // The tensor beside the scalar of an op. The first of where() is a condition.
-    static const Operand* tensor_of(const Call& call) {
+    static const Operand* tensor_of(const Call& call, const Operand* number) {
         const bool conditional = call.op.name() == "where" && call.kind != CallKind::method;
         for (std::size_t i = conditional ? 1 : 0; i < call.args.size(); ++i)
-            if (can_be_tensor(call.args[i])) return &call.args[i];
+            if (&call.args[i] != number && can_be_tensor(call.args[i])) return &call.args[i];
         return nullptr;
     }
 
-    void meets(const Call& call, const Operand* value, double number, Role role, const Operand* tensor) {
-        if (tensor) add(call, value, number, role, tensor, dtypes_.of(f_, *tensor));
+    void meets(const Call& call, const Operand* value, double number, Role role, const Operand* tensor,
+               bool assumed = false) {
+        if (!tensor) return;
+        TensorDType met = dtypes_.of(f_, *tensor);
+        met.proven = met.proven && !assumed;
+        add(call, value, number, role, tensor, std::move(met));
+    }
+
+    // x + eps, with the eps of a parameter or of the constructor
+    void meets_passed(const Call& call, const Operand& value, Role role, const Operand* tensor) {
+        if (!tensor || value.shape == Shape::tensor || !is_low_precision(dtypes_.of(f_, *tensor).dtype))
+            return;
+        const PassedNumber number = passed_number(context_, f_, value);
+        if (number.value) meets(call, &value, *number.value, role, tensor, number.assumed);
     }
 
     void add(const Call& call, const Operand* value, double number, Role role, const Operand* tensor,

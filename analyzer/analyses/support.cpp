@@ -81,7 +81,10 @@ bool computes_statistics(const Function& function) {
 
 void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
     if (describes_shapes(function)) return;
-    finding.severity = severity_in(code_kind(context, finding.span.file), finding.severity);
+    // A function test_scan() outside of the tests is one too.
+    const bool tests = is_python(function) && leaf(function.name.str()).starts_with("test_");
+    const CodeKind kind = tests ? CodeKind::test : code_kind(context, finding.span.file);
+    finding.severity = severity_in(kind, finding.severity);
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

@@ -110,6 +110,9 @@ TensorDType TensorDTypes::of(const Function& f, const Operand& operand) {
     if (operand.call >= 0 && static_cast<std::size_t>(operand.call) < f.calls.size())
         return of_result(f, f.calls[static_cast<std::size_t>(operand.call)]);
     if (operand.param != kNone) return of_parameter(f, operand.param);
+    if (modules_)
+        if (TensorDType member = modules_->of_member(f, operand); member.dtype != DType::unknown)
+            return member;
     return of_output(f, operand);
 }
 

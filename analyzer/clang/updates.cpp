@@ -71,6 +71,14 @@ DType stored_dtype(const Step& step) {
     return is_low_precision(array) ? array : target.dtype;
 }
 
+// void update(half& weight, ...)
+bool takes_reference(const FunctionDecl& helper) {
+    return std::ranges::any_of(helper.parameters(), [](const ParmVarDecl* p) {
+        return p->getType()->isLValueReferenceType() &&
+               !p->getType().getNonReferenceType().isConstQualified();
+    });
+}
+
 // Analyses one stored value and everything from which it is computed.
 class Updated {
 public:
@@ -254,7 +262,7 @@ private:
             if (second) add_summands(a.args[1], s.negative, depth + 1);
             return true;
         }
-        return open_variable(t, s.negative, depth);
+        return open_variable(t, s.negative, depth) || open_registers(t, s.negative, depth);
     }
 
     // master ? master[i] : (float)p[i] counts as one old value
@@ -283,6 +291,23 @@ private:
             if (w->value && w->kind <= WriteKind::subtract)
                 add_summands({w->value, t.frame}, negative != (w->kind == WriteKind::subtract), depth + 1);
         return !writes.empty();
+    }
+
+    // w[j], after w[j] = old - lr * u for a local array
+    bool open_registers(Term t, bool negative, unsigned depth) {
+        if (!isa<ArraySubscriptExpr>(t.expr)) return false;
+        const Place from = flow_.terms.place(t);
+        const auto* array = dyn_cast_or_null<VarDecl>(from.base);
+        if (!array || from.frame || isa<ParmVarDecl>(array) || !array->hasLocalStorage()) return false;
+        if (!array->getType()->isArrayType() || !seen_.insert(array).second) return false;
+        bool any = false;
+        for (const Step& filled : flow_.steps) {
+            if (filled.place.base != array || !filled.value || filled.write->kind > WriteKind::subtract)
+                continue;
+            add_summands(filled.value, negative != (filled.write->kind == WriteKind::subtract), depth + 1);
+            any = true;
+        }
+        return any;
     }
 
     const Flow& flow_;
@@ -437,13 +462,17 @@ std::optional<Update> Flow::update_of(const Step& step) const {
         const auto arguments = step.call->arguments();
         const auto changed = std::ranges::find_if(arguments, [&](const Expr* e) {
             return is_float(element_type(e->getType()).dtype) && !e->getType()->isPointerType() &&
+                   !e->isGLValue() &&  // the stored element itself
                    Updated(*this, step, {e, nullptr}).depends();
         });
-        if (step.write->kind != WriteKind::assign || changed == arguments.end()) return std::nullopt;
-        value = {*changed, nullptr};
         update.target = Symbol(step.place.base->getNameAsString());
-        update.through = Symbol(qualified_name(*helper->callee));
-        update.through_usr = Usrs().of(*helper->callee);
+        if (step.write->kind == WriteKind::assign && changed != arguments.end()) {
+            value = {*changed, nullptr};
+            update.through = Symbol(qualified_name(*helper->callee));
+            update.through_usr = Usrs().of(*helper->callee);
+        } else if (!takes_reference(*helper->callee)) {
+            return std::nullopt;  // a helper that is given a pointer has the update among its own facts
+        }
     } else {
         update.target = spelling(*step.write->target, context);
     }

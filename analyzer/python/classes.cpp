@@ -75,16 +75,30 @@ private:
 
     void assign(Node target, Node right) {
         if (!right) return;
-        if (target.kind() == Kind::pattern_list || target.kind() == Kind::tuple_pattern) {
-            for (const Node part : target.children()) change(part);
-            return;
-        }
+        if (target.kind() == Kind::pattern_list || target.kind() == Kind::tuple_pattern)
+            return assign_items(target, right);
         if (target.kind() == Kind::identifier && !is_init_) locals_.emplace_back(names_.of(target), right);
         const Symbol leaf = attribute_of_self(target);
         if (leaf.empty()) return;
         AttributeInfo& it = into_.add_attribute(leaf);
         note_writer(it);
         if (!is_init_ && right.kind() != Kind::assignment) it.assigned.push_back(local_value(right));
+    }
+
+    // `self.a, self.b = a, b`; what unpacks one value changes each attribute.
+    void assign_items(Node targets, Node right) {
+        const bool shown = right.kind() == Kind::expression_list || right.kind() == Kind::tuple;
+        std::vector<Node> items, values;
+        for (const Node part : targets.children())
+            if (!part.is_token()) items.push_back(part);
+        for (const Node part : right.children())
+            if (!part.is_token() && part.kind() != Kind::list_splat) values.push_back(part);
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (shown && items.size() == values.size())
+                assign(items[i], values[i]);
+            else
+                change(items[i]);
+        }
     }
 
     // The value of a local variable of the method, when it is bound once and not in a loop; otherwise the
@@ -155,10 +169,12 @@ Method describe(Node statement, Node definition) {
 
 std::size_t scope_size(const Scope* scope) { return scope ? scope->last.size() : 0; }
 
-// `torch.bfloat16 if bf16 else None`: the low dtype of one branch.
+// `torch.bfloat16 if bf16 else None`: the low dtype of one branch. Two branches may have different ones.
 Symbol low_branch(const Operand& a, const Operand& b) {
+    static const Symbol kEither("torch.lowp");
     const auto low = [](const Operand& o) {
-        return o.shape == Shape::dtype && is_low_precision(o.dtype) ? o.constant : o.alternative;
+        if (o.shape != Shape::dtype || !is_low_precision(o.dtype)) return o.alternative;
+        return o.constant.empty() ? kEither : o.constant;
     };
     return low(a).empty() ? low(b) : low(a);
 }

@@ -476,9 +476,10 @@ Value Builder::eval_comprehension(Node node) {
     }
     loop_depth_ = depth;
     inner_.resize(names);
-    if (node.kind() != Kind::list_comprehension) return {};
-    Call call = make_call(node.span(), CallKind::constructor, symbol("list"));
-    const Node shown = body.kind() == Kind::pair ? body.part(Part::value) : body;
+    const bool is_dict = body.kind() == Kind::pair;
+    if (node.kind() != Kind::list_comprehension && !is_dict) return {};
+    Call call = make_call(node.span(), CallKind::constructor, symbol(is_dict ? "dict" : "list"));
+    const Node shown = is_dict ? body.part(Part::value) : body;
     call.args.push_back(operand(item, shown));
     return result_of(emit(std::move(call)), {});
 }

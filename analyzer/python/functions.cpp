@@ -87,6 +87,14 @@ bool is_context_generator(const std::vector<Node>& decorators) {
     return has_decorator(decorators, "contextmanager") || has_decorator(decorators, "asynccontextmanager");
 }
 
+// (0.9, 0.999)
+bool is_tuple_of_numbers(Node node) {
+    if (node.kind() != Kind::tuple) return false;
+    for (const Node item : node.children())
+        if (!item.is_token() && item.kind() != Kind::float_ && item.kind() != Kind::integer) return false;
+    return true;
+}
+
 }  // namespace
 
 void Builder::bind_parameters(Node parameters, bool has_self, bool is_class_method) {
@@ -114,6 +122,8 @@ void Builder::bind_parameters(Node parameters, bool has_self, bool is_class_meth
             const Operand standard = operand(eval(given), given);
             if (is_short(standard.constant)) made.constant = standard.constant;
             if (!is_local(standard.refers)) made.refers = standard.refers;
+        } else if (given && is_tuple_of_numbers(given) && is_short(file_.text_of(given))) {
+            made.constant = file_.text_of(given);
         }
         assign_name(file_.names.of(name), v);
     }

@@ -280,7 +280,13 @@ private:
         const std::string_view method = is_enter(call) ? ".__enter__" : is_exit(call) ? ".__exit__" : "";
         name.remove_suffix(method.size());
         const auto [owner, made] = values_.partial_of(f, Symbol(name));
-        if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        if (!made || made->args[0].constant.empty()) return;
+        if (const Function* own = names_.function(made->args[0].constant)) {
+            if (!method.empty()) return;
+            call.callee = own->usr;
+            call.name = own->name;
+            return add_fixed(call, *made, 0);
+        }
         call.callee = {};
         call.name = Symbol(std::string(made->args[0].constant.str()).append(method));
         if (is_exit(call)) return;

@@ -14,6 +14,8 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "analyzer/analyses/arguments.hpp"
 #include "analyzer/analyses/dataflow.hpp"
@@ -52,6 +54,16 @@ std::string_view tensor_named(const Operand& o) {
     return name;
 }
 
+bool reads_entry(const Call& call) { return leaf(call.name.str()) == "__getitem__" && call.args.size() == 2; }
+
+// `x` of x.clone() and x.detach().clone()
+const Operand& copied(const Function& f, const Operand& value) {
+    const Call* call = call_of(f, value);
+    const std::string_view name = call ? leaf(call->name.str()) : "";
+    const bool copies = (name == "clone" || name == "detach") && !call->args.empty();
+    return copies ? copied(f, call->args.front()) : value;
+}
+
 // The updates of running averages, in the forms in which programs write them.
 class Averages {
 public:
@@ -62,6 +74,7 @@ public:
         Average found = interpolation(f, call);
         if (!found.target) found = scaled_sum(f, call);
         if (!found.target) found = stored_sum(f, call);
+        if (!found.target) found = stored_entry(f, call);
         if (!found.target) found = foreach_form(f, call);
         return found;
     }
@@ -74,6 +87,7 @@ private:
         if (const auto value = number_of(operand)) return {value, operand.assumed};
         if (left == 0) return {};
         const Call* call = call_of(f, operand);
+        if (const Factor standard = of_option(f, operand, keeps, left); standard.value) return standard;
         if (call && call->op.name() == "sub" && call->args.size() == 2 && number_of(call->args[0]) == 1.0) {
             const Factor rest = factor(f, call->args[1], !keeps, left - 1);
             return {rest.value ? std::optional(1 - *rest.value) : std::nullopt, rest.assumed};
@@ -84,6 +98,63 @@ private:
             return {kept.value, true};
         }
         return passed(f, operand.param, keeps);
+    }
+
+    // group["beta2"], and `beta2` of `beta1, beta2 = group["betas"]`, in a method of an optimizer: of the defaults
+    // that its constructor gives.
+    Factor of_option(const Function& f, const Operand& operand, bool keeps, int left) const {
+        const Call* read = call_of(f, operand);
+        std::optional<std::size_t> item;
+        if (!read && operand.param == kNone)
+            for (const Call& call : f.calls)
+                if (const auto at = place_in(call.result.name.str(), operand.name.str())) {
+                    read = &call;
+                    item = at;
+                }
+        const bool reads = read && leaf(read->name.str()) == "__getitem__" && read->args.size() == 2;
+        const std::string_view key = reads ? spelled(read->args[1]) : "";
+        if (key.empty() || f.parent_class.empty()) return {};
+        if (classes_.library_base(f.parent_class, "Optimizer").empty()) return {};
+        const Function* init = classes_.method(f.parent_class, "__init__");
+        for (const Call& call : init ? std::span(init->calls) : std::span<const Call>()) {
+            const Operand* given = leaf(call.name.str()) == "dict" ? keyword_argument(call, key) : nullptr;
+            if (given)
+                return {item ? item_of(*init, *given, *item) : factor(*init, *given, keeps, left - 1).value,
+                        true};
+        }
+        return {};
+    }
+
+    // Of the parameter's default: (0.9, 0.999).
+    static std::optional<double> item_of(const Function& init, const Operand& pair, std::size_t item) {
+        if (pair.param == kNone || static_cast<std::size_t>(pair.param) >= init.params.size()) return {};
+        std::string_view text = init.params[static_cast<std::size_t>(pair.param)].constant.str();
+        if (!text.starts_with('(') || !text.ends_with(')')) return {};
+        text = text.substr(1, text.size() - 2);
+        for (; item > 0; --item) {
+            const std::size_t comma = text.find(',');
+            if (comma == std::string_view::npos) return {};
+            text.remove_prefix(comma + 1);
+        }
+        text = text.substr(0, text.find(','));
+        while (text.starts_with(' ')) text.remove_prefix(1);
+        Operand number;
+        number.constant = Symbol(text);
+        return number_of(number);
+    }
+
+    // 1 for "beta2" in "beta1, beta2".
+    static std::optional<std::size_t> place_in(std::string_view names, std::string_view name) {
+        if (names.find(',') == std::string_view::npos || name.empty()) return {};
+        for (std::size_t at = 0; !names.empty(); ++at) {
+            const std::size_t comma = names.find(',');
+            std::string_view one = names.substr(0, comma);
+            while (one.starts_with(' ') || one.starts_with('(')) one.remove_prefix(1);
+            while (one.ends_with(' ') || one.ends_with(')')) one.remove_suffix(1);
+            if (one == name) return at;
+            names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
+        }
+        return {};
     }
 
     Factor passed(const Function& f, std::int32_t param, bool keeps) const {
@@ -132,33 +203,58 @@ private:
     }
 
     // What `decay * target` multiplies with.
-    static const Operand* factor_beside(const Function& f, const Operand& term, std::string_view target) {
+    static const Operand* factor_beside(const Function& f, const Operand& term, const Operand& target) {
         const Call* product = call_of(f, term);
-        if (!product || product->op.name() != "mul" || product->args.size() != 2 || target.empty())
-            return nullptr;
+        if (!product || product->op.name() != "mul" || product->args.size() != 2) return nullptr;
         for (const std::size_t i : {0u, 1u})
-            if (tensor_named(product->args[i]) == target) return &product->args[1 - i];
+            if (is_same_tensor(f, product->args[i], target)) return &product->args[1 - i];
         return nullptr;
+    }
+
+    // `ema` and `ema.data`, or two readings of ema[name].
+    static bool is_same_tensor(const Function& f, const Operand& a, const Operand& b) {
+        const Call *x = call_of(f, a), *y = call_of(f, b);
+        const bool entries = x && y && reads_entry(*x) && reads_entry(*y);
+        if (entries) return x->args[0].name == y->args[0].name && x->args[1].name == y->args[1].name;
+        return !a.name.empty() && tensor_named(a) == tensor_named(b);
     }
 
     // decay * ema + (1 - decay) * new, written into ema
     Average weighted_sum(const Function& f, const Call& sum, const Operand& target) const {
         if (sum.op.name() != "add" || sum.in_place || sum.args.size() != 2) return {};
         for (const Operand& term : sum.args) {
-            const Operand* decay = factor_beside(f, term, tensor_named(target));
+            const Operand* decay = factor_beside(f, term, target);
             const Average found = decay ? average(f, target, *decay, true) : Average{};
             if (found.target) return found;
         }
         return {};
     }
 
-    // ema.copy_(decay * ema + (1 - decay) * new), and ema.data = decay * ema.data + ...
+    // ema[name] = decay * ema[name] + (1 - decay) * new
+    Average stored_entry(const Function& f, const Call& call) const {
+        if (leaf(call.name.str()) != "__setitem__" || call.args.size() != 3) return {};
+        const Call* sum = call_of(f, copied(f, call.args[2]));
+        for (const Operand& term : sum ? std::span(sum->args) : std::span<const Operand>()) {
+            const Call* product = call_of(f, term);
+            for (const Operand& part : product ? std::span(product->args) : std::span<const Operand>()) {
+                const Call* read = call_of(f, part);
+                const bool same = read && reads_entry(*read) && !call.args[0].name.empty() &&
+                                  read->args[0].name == call.args[0].name &&
+                                  read->args[1].name == call.args[1].name;
+                if (same) return weighted_sum(f, *sum, part);
+            }
+        }
+        return {};
+    }
+
+    // ema.copy_(decay * ema + (1 - decay) * new), ema.data = decay * ema.data + ..., self.ema = decay * self.ema + ...
     Average stored_sum(const Function& f, const Call& call) const {
         if (call.op.name() == "copy" && call.in_place && call.args.size() >= 2) {
             const Call* sum = call_of(f, call.args[1]);
             return sum ? weighted_sum(f, *sum, call.args[0]) : Average{};
         }
-        if (!call.result.name.str().ends_with(".data")) return {};
+        const std::string_view stored = call.result.name.str();
+        if (!stored.ends_with(".data") && !stored.starts_with("self.")) return {};
         for (const Operand& term : call.args) {
             const Call* product = call_of(f, term);
             if (!product) continue;
@@ -188,22 +284,54 @@ private:
     const Classes& classes_;
 };
 
-// `v` of v = state["exp_avg_sq"], after state["exp_avg_sq"] = torch.zeros_like(p, dtype=torch.bfloat16)
-const Operand* stored_entry(const Function& f, const Operand& value) {
-    const Call* read = call_of(f, value);
-    if (!read || leaf(read->name.str()) != "__getitem__" || read->args.size() != 2) return nullptr;
-    const Operand* found = nullptr;
-    for (const Call& call : f.calls) {
-        const bool writes = leaf(call.name.str()) == "__setitem__" && call.args.size() == 3 &&
-                            !call.args[1].constant.empty() &&
-                            call.args[1].constant == read->args[1].constant &&
-                            same_value(call.args[0], read->args[0]);
-        if (!writes) continue;
-        if (found) return nullptr;
-        found = &call.args[2];
+// What a dictionary of tensors holds: state["exp_avg_sq"], after state["exp_avg_sq"] = torch.zeros_like(p,
+// dtype=torch.bfloat16); and self.shadow[name], which another method of the class fills.
+class Entries {
+public:
+    Entries(const Classes& classes, ModuleDTypes& modules) : classes_(classes), modules_(modules) {}
+
+    // The dtype that all have with which it is filled; `update` does not fill it.
+    TensorDType of(const Function& f, const Call& read, const Call& update) {
+        common_ = none();
+        count_ = 0;
+        const bool by_name = read.args[1].constant.empty();
+        if (!by_name) add_stores(f, f, read, update);
+        if (f.parent_class.empty() || !is_attribute_of_self(read.args[0])) return common_;
+        const auto [init, display] = classes_.kept(f.parent_class, read.args[0].name);
+        const Call* made = display ? call_of(*init, *display) : nullptr;
+        if (made && leaf(made->name.str()) == "dict" && made->args.size() == 1 &&
+            made->args[0].keyword.empty())
+            add(*init, made->args[0], *made);
+        for (const Function* method : classes_.methods(f.parent_class))
+            if (by_name) add_stores(*method, f, read, update);
+        return common_;
     }
-    return found;
-}
+
+private:
+    static TensorDType none() { return {.dtype = DType::unknown, .proven = false, .chain = {}}; }
+
+    void add_stores(const Function& in, const Function& f, const Call& read, const Call& update) {
+        for (const Call& call : in.calls) {
+            if (leaf(call.name.str()) != "__setitem__" || call.args.size() != 3 || &call == &update) continue;
+            const bool same =
+                &in == &f ? same_value(call.args[0], read.args[0]) : call.args[0].name == read.args[0].name;
+            if (same && call.args[1].constant == read.args[1].constant) add(in, call.args[2], call);
+        }
+    }
+
+    void add(const Function& f, const Operand& value, const Call& at) {
+        TensorDType found = modules_.of_tensor(f, copied(f, value), at);
+        if (count_++ == 0)
+            common_ = std::move(found);
+        else if (found.dtype != common_.dtype)
+            common_ = none();
+    }
+
+    const Classes& classes_;
+    ModuleDTypes& modules_;
+    TensorDType common_ = none();
+    int count_ = 0;
+};
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
             Severity severity, std::vector<Note> notes, Findings& out) {
@@ -223,12 +351,30 @@ bool may_average(std::string_view op) {
     return op == "lerp" || op == "add" || op == "addcmul" || op == "copy";
 }
 
-bool may_average_lists(std::string_view name) { return leaf(name).starts_with("_foreach_"); }
+bool may_average_by_name(std::string_view name) {
+    return leaf(name).starts_with("_foreach_") || leaf(name) == "__setitem__";
+}
 
-TensorDType dtype_of(ModuleDTypes& modules, const Function& f, const Average& average, const Call& call) {
+TensorDType dtype_of(const RuleContext& context, ModuleDTypes& modules, const Function& f,
+                     const Average& average, const Call& call) {
     if (average.is_list) return modules.of_list(f, *average.target, call);
-    const Operand* entry = stored_entry(f, *average.target);
-    return modules.of_tensor(f, entry ? *entry : *average.target, call);
+    const Call* read = call_of(f, *average.target);
+    if (read && reads_entry(*read)) {
+        TensorDType held = Entries(classes_of(context), modules).of(f, *read, call);
+        if (held.dtype != DType::unknown) return held;
+    }
+    return modules.of_tensor(f, *average.target, call);
+}
+
+// self.mean = d * self.mean + (1 - d) * x.mean(): what is wider than the attribute makes it wider.
+bool widens(ModuleDTypes& modules, const Function& f, const Call& sum) {
+    if (!sum.result.name.str().starts_with("self.")) return false;
+    return std::ranges::any_of(sum.args, [&](const Operand& term) {
+        const Call* product = call_of(f, term);
+        return product && std::ranges::any_of(product->args, [&](const Operand& part) {
+                   return is_wide(modules.of_tensor(f, part, sum).dtype);
+               });
+    });
 }
 
 void check_update(const RuleContext& context, const Averages& averages, ModuleDTypes& modules,
@@ -236,9 +382,12 @@ void check_update(const RuleContext& context, const Averages& averages, ModuleDT
     if (!is_python(f)) return;
     const Average average = averages.of(f, call);
     if (!average.target || average.weight <= 0 || average.weight >= smallest_weight(DType::bf16)) return;
-    const TensorDType found = dtype_of(modules, f, average, call);
+    const TensorDType found = dtype_of(context, modules, f, average, call);
     if (!is_low_precision(found.dtype) || average.weight >= smallest_weight(found.dtype)) return;
-    const bool proven = found.proven && !average.assumed;
+    if (widens(modules, f, call)) return;
+    // What is added to an attribute may be wider than it seems.
+    const bool replaces = call.result.name.str().starts_with("self.");
+    const bool proven = found.proven && !average.assumed && !replaces;
     report(context, f, call.span, found.dtype, proven ? error_if_proven(found.dtype) : Severity::warning,
            found.chain, out);
 }
@@ -261,9 +410,11 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
 }
 
 // An optimizer's step: what it averages are moments over ten to a thousand steps, which fp16 still follows.
+// The step may also stand in another kernel: then this one keeps two averages, of gradients and of their squares.
 bool keeps_moments(const Function& f, const Update& average) {
-    return average.dtype == DType::fp16 &&
-           std::ranges::any_of(f.updates, [&](const Update& u) { return &u != &average && u.subtracts; });
+    return average.dtype == DType::fp16 && std::ranges::any_of(f.updates, [&](const Update& u) {
+               return &u != &average && (u.subtracts || u.interpolates);
+           });
 }
 
 void check(const RuleContext& context, Findings& out) {
@@ -271,7 +422,7 @@ void check(const RuleContext& context, Findings& out) {
     ModuleDTypes modules(context);
     const Averages averages(context);
     for_each_call_or_op(
-        context.program, may_average_lists, may_average,
+        context.program, may_average_by_name, may_average,
         [&](const Function& f, const Call& call) { check_update(context, averages, modules, f, call, out); });
     for_each_call(context.program, name_in(kAveragedModel), [&](const Function& f, const Call& call) {
         check_averaged_model(context, modules, f, call, out);

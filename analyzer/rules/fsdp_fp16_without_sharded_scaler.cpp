@@ -85,10 +85,12 @@ void check(const RuleContext& context, Findings& out) {
         if (!training.backward || training.sharded_scaler != kFar) continue;
         if (!fsdp1 && training.plain_scaler != kFar) continue;
         const bool has_plain = training.plain_scaler <= training.distance;
+        // A package may offer the policy to one program and the training loop to another.
+        const bool sure = e.used == Switch::on && training.distance == kConnected;
         const std::string what = e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
         emit(context, *e.function,
              {.rule = "MP212",
-              .severity = e.used == Switch::on ? Severity::error : Severity::warning,
+              .severity = sure ? Severity::error : Severity::warning,
               .span = e.call->span,
               .message = "this policy " + what +
                          (has_plain ? ", and a plain GradScaler lets ranks disagree about skipped steps"

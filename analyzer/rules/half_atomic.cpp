@@ -19,11 +19,12 @@
 namespace mp::lint {
 namespace {
 
-constexpr std::array<std::string_view, 10> kMayAdd{"atomicAdd",        "atomicAdd_block",
+constexpr std::array<std::string_view, 11> kMayAdd{"atomicAdd",        "atomicAdd_block",
                                                    "atomicAdd_system", "atomicAddNoRet",
                                                    "gpuAtomicAdd",     "gpuAtomicAddNoReturn",
                                                    "fastAtomicAdd",    "fastSpecializedAtomicAdd",
-                                                   "atomAdd",          "fetch_add"};
+                                                   "atomAdd",          "fetch_add",
+                                                   "atomicCAS"};
 constexpr auto kAdders = std::span(kMayAdd).first<9>();
 
 // cuda::atomic_ref<__half>(x).fetch_add(v): the template argument is the type of the sum.
@@ -35,17 +36,30 @@ DType added_to(const Call& call) {
     return low == call.template_args.end() ? DType::unknown : low->dtype;
 }
 
+bool swaps(std::string_view name) { return leaf(name) == "atomicCAS"; }
+
+// do { sum = __hadd(assumed, value); old = atomicCAS(address, assumed, sum); } while (...)
+DType added_by_swap(const Function& f, const Call& swap) {
+    if (swap.loop_depth == 0) return DType::unknown;
+    const auto added = std::find_if(f.calls.data(), &swap, [&](const Call& call) {
+        return call.op.name() == "add" && call.loop_depth == swap.loop_depth &&
+               is_low_precision(call.result.dtype);
+    });
+    return added == &swap ? DType::unknown : added->result.dtype;
+}
+
 void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, last_part_in(kMayAdd), [&](const Function& f, const Call& call) {
-        const DType dtype = added_to(call);
+        const bool by_swap = swaps(call.name.str());
+        const DType dtype = by_swap ? added_by_swap(f, call) : added_to(call);
         if (!is_low_precision(dtype) || any_of(leaf(f.name.str()), kAdders)) return;
         emit(context, f,
              {.rule = "MP403",
               .severity = Severity::warning,
               .span = call.span,
-              .message = std::string(leaf(call.name.str())) + " sums in " + std::string(label(dtype)) +
-                         ": a sum of ones stops growing at " + stalls_at(dtype) +
-                         ", and the order of additions changes the result from run to run",
+              .message = (by_swap ? "a loop around atomicCAS" : std::string(leaf(call.name.str()))) +
+                         " sums in " + std::string(label(dtype)) + ": a sum of ones stops growing at " +
+                         stalls_at(dtype) + ", and the order of additions changes the result from run to run",
               .fix = "add into a float buffer and convert it once",
               .notes = {},
               .function = {}},

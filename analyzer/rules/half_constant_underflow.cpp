@@ -39,8 +39,9 @@ bool divides(const ConstantUse& use) {
 
 Severity severity_of(const ConstantUse& use, bool vanishes) {
     if (vanishes && use.proven && use.role != Role::compared) return Severity::error;
-    // PyTorch keeps subnormals; one matters where it divides.
-    if (!vanishes && use.call && !divides(use)) return Severity::note;
+    // PyTorch keeps subnormals; one matters where it divides and the place shows it.
+    const bool elsewhere = use.constant && use.constant->constant.empty();
+    if (!vanishes && use.call && (elsewhere || !divides(use))) return Severity::note;
     return Severity::warning;
 }
 

@@ -8,7 +8,7 @@
 // Fix    Drop the cast; the region casts what should be half.
 // Silent Upcasts; functions that ask for the autocast state first, or that custom_fwd decorates;
 //        gradient-free scopes; tests, which compare precisions; casts
-//        whose result goes straight to a raw pointer (a custom kernel that autocast does not know);
+//        whose result goes straight to a raw pointer or to flash attention (kernels that autocast does not know);
 //        disabled regions; factories whose values half holds exactly (zeros, ones) or that are random. A note
 //        where a caller or a flag decides whether the region is open.
 // Tests  testdata/lint/MP101.md, tests/analyzer/rules/manual_cast_in_autocast_test.cpp
@@ -46,6 +46,16 @@ bool feeds_a_pointer(const Function& f, const Call& cast) {
         "data_ptr", "mutable_data_ptr", "const_data_ptr", "packed_accessor32", "packed_accessor64", "data"};
     return std::ranges::any_of(f.calls, [&](const Call& c) {
         return !c.args.empty() && c.args[0].call == index && any_of(leaf(c.name.str()), kPointers);
+    });
+}
+
+// flash_attn_func(q.half(), ...): kernels of other libraries, which take half alone and which autocast does not know.
+bool feeds_a_kernel(const Function& f, const Call& cast) {
+    const std::int32_t index = index_of(f, cast);
+    return std::ranges::any_of(f.calls, [&](const Call& c) {
+        const bool takes =
+            std::ranges::any_of(c.args, [&](const Operand& argument) { return argument.call == index; });
+        return takes && (leaf(c.name.str()).starts_with("flash_attn") || is_within(c.name.str(), "xformers"));
     });
 }
 
@@ -97,7 +107,7 @@ void report(const RuleContext& context, const Function& f, const Call& cast, con
 void check_cast(const RuleContext& context, const Function& f, const Call& call, Findings& out) {
     if (call.result.shape != Shape::tensor && call.result.shape != Shape::other) return;
     const Context* region = training_region(context, f, call);
-    if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call)) return;
+    if (!region || knows_what_it_does(f) || feeds_a_pointer(f, call) || feeds_a_kernel(f, call)) return;
     report(context, f, call, *region,
            "cast to " + std::string(label(call.result.dtype)) + " by hand inside " + describe(*region) +
                ": later ops that the region runs in fp32 get a value that is already rounded",

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
@@ -153,7 +154,17 @@ DType triton(const Call& call) {
     return total ? total->dtype : DType::unknown;
 }
 
+// A kernel multiplies in several places with the accumulators of one decision: the first of them is the place.
+class OncePerFunction {
+public:
+    bool is_first(const Function& f) { return seen_.insert(&f).second; }
+
+private:
+    std::unordered_set<const Function*> seen_;
+};
+
 void check(const RuleContext& context, Findings& out) {
+    OncePerFunction fragments, instructions;
     static constexpr std::array<std::string_view, 1> kDot{"triton.language.dot"};
     for_each_call(context.program, name_in(kDot), [&](const Function& f, const Call& call) {
         if (const DType dtype = triton(call); is_low_precision(dtype))
@@ -161,6 +172,7 @@ void check(const RuleContext& context, Findings& out) {
     });
     for_each(context, &Function::types, [&](const Function& f, const TypeUse& use) {
         DType dtype = wmma(use);
+        if (is_low_precision(dtype) && !fragments.is_first(f)) return;
         if (dtype == DType::unknown) dtype = cutlass(use);
         if (dtype == DType::unknown) dtype = cute(use);
         if (is_low_precision(dtype)) report(context, f, use.span, dtype, spelled(use), out);
@@ -169,7 +181,7 @@ void check(const RuleContext& context, Findings& out) {
     for_each_call(context.program, name_in(kAssembly), [&](const Function& f, const Call& call) {
         if (call.kind != CallKind::assembly || call.args.empty()) return;
         const std::string_view instruction = half_instruction(call.args[0].constant.str());
-        if (!instruction.empty())
+        if (!instruction.empty() && instructions.is_first(f))
             report(context, f, call.span, DType::fp16, std::string(instruction.substr(0, 72)), out);
     });
 }

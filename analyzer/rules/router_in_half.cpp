@@ -6,7 +6,7 @@
 //        depends on the kernel. Another kernel, batch or precision then selects other experts for the same token.
 // Fix    Compute the gate in fp32: F.linear(x.float(), weight.float()), softmax(dtype=torch.float32).
 // Silent Scores in fp32 from their product on; dtypes that are not known; sampling of tokens, which indexes
-//        the logits first.
+//        the logits first. A program that trains nothing: a note.
 // Tests  testdata/lint/MP309.md, tests/analyzer/rules/router_in_half_test.cpp
 
 #include <array>
@@ -40,10 +40,18 @@ bool is_gate(const Call& call) {
             (call.args.size() > 1 && call.args[1].name.str().starts_with("self.")));
 }
 
+// In inference a choice between scores that rounding makes equal costs little.
+bool shows_training(std::string_view name) {
+    return leaf(name) == "backward" || name.starts_with("torch.optim.") || leaf(name).ends_with("Trainer");
+}
+
 class Judge {
 public:
     Judge(const RuleContext& context, Findings& out)
-        : context_(context), modules_(context), dtypes_(modules_.tensors()), out_(out) {}
+        : context_(context), modules_(context), dtypes_(modules_.tensors()), out_(out) {
+        for_each_call(context.program, shows_training,
+                      [this](const Function&, const Call&) { trains_ = true; });
+    }
 
     void selection(const Function& f, const Call& call);
 
@@ -58,6 +66,7 @@ private:
     ModuleDTypes modules_;
     TensorDTypes& dtypes_;
     std::optional<HalfModels> half_models_;
+    bool trains_ = false;  // some code of the program
     Findings& out_;
 };
 
@@ -86,7 +95,7 @@ void Judge::selection(const Function& f, const Call& call) {
                        {low->span, "the scores are " + std::string(label(found.dtype)) + " here"});
     emit(context_, f,
          {.rule = "MP309",
-          .severity = Severity::warning,
+          .severity = trains_ ? Severity::warning : Severity::note,
           .span = call.span,
           .message = "top-k selects by scores in " + std::string(label(found.dtype)) +
                      ": scores that rounding makes equal select by chance",

@@ -7,15 +7,18 @@
 //        anything would show.
 // Fix    Switch it on around what may lose bits, or off around the solve; or solve in fp64.
 // Silent Switches set to False; the switch of cuDNN convolutions, which is on by default; values that
-//        are not constant. Without a sensitive operation that the same code reaches, a note.
+//        are not constant. Without a sensitive operation that the same code reaches, and to which a
+//        matrix product leads, a note.
 // Tests  testdata/lint/MP603.md, tests/analyzer/rules/tf32_global_test.cpp
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_set>
 #include <vector>
 
 #include "analyzer/analyses/arguments.hpp"
+#include "analyzer/analyses/dataflow.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/analyses/tensor_dtypes.hpp"
 #include "analyzer/region/calls.hpp"
@@ -112,8 +115,40 @@ private:
     bool is_sensitive(const Function& f, const Call& call) {
         if (!traits_of(call.op).has(Trait::ill_conditioned) || call.args.empty()) return false;
         if (call.callee != Symbol() && context_.program.definition(call.callee)) return false;
-        return dtypes_.of(f, call.args[0]).dtype != DType::fp64;  // TF32 is for fp32 products
+        if (dtypes_.of(f, call.args[0]).dtype == DType::fp64) return false;  // TF32 is for fp32 products
+        return !is_python(f) || call.op.name() == "cdist" ||
+               std::ranges::any_of(call.args,
+                                   [&](const Operand& o) { return comes_from_product(f, o, kFarthest); });
     }
+
+    // The solvers themselves compute in fp32: what they amplify is the error of a product before.
+    bool comes_from_product(const Function& f, const Operand& value, int left) const {
+        bool found = false;
+        derives_from(f, value, [&](const Operand& one) {
+            const Call* call = call_of(f, one);
+            const Function* callee = call ? context_.program.definition(call->callee) : nullptr;
+            if (call && (traits_of(call->op).has(Trait::product) || call->op.name() == "einsum"))
+                found = true;
+            else if (callee && left > 0)
+                found = std::ranges::any_of(callee->returned, [&](const Operand& returned) {
+                    return comes_from_product(*callee, returned, left - 1);
+                });
+            else if (!call && one.param != kNone && left > 0)
+                found = is_passed_product(f, one.param, left - 1);
+            return found;
+        });
+        return found;
+    }
+
+    bool is_passed_product(const Function& f, std::int32_t param, int left) const {
+        return std::ranges::any_of(context_.program.callers(f.usr), [&](const Call* call) {
+            const Function* caller = context_.program.owner(*call);
+            const Operand* given = caller ? argument_for(*call, f, param) : nullptr;
+            return given && comes_from_product(*caller, *given, left);
+        });
+    }
+
+    static constexpr int kFarthest = 2;  // callers and callees on the way
 
     const RuleContext& context_;
     TensorDTypes dtypes_;
