@@ -125,8 +125,8 @@ std::map<std::string, double> gradients_by_layer(const RunModel& m) {
     return out;
 }
 
-// Layers whose gradients are nothing beside those of the others: attention over scores that are all nearly 0, in a model
-// that was just initialised. What they lose is lost in every format.
+// Layers whose gradients are nothing beside those of the others: attention over scores that are all nearly 0, in a
+// new model. What they lose does not matter to the update.
 std::set<std::string> layers_without_gradients(const RunModel& m) {
     const auto layers = gradients_by_layer(m);
     std::vector<double> all;
