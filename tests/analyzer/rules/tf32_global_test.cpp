@@ -6,7 +6,9 @@ namespace {
 std::vector<std::string> mp603(std::string_view facts) { return lint("MP603", {python(facts)}); }
 
 const std::string kOn = "    setting 2:1-48 torch.backends.cuda.matmul.allow_tf32 value.constant=true\n";
-const std::string kInverse = "    call 3:9-30 torch.linalg.inv op=linalg_inv args=[{tensor name=x}]\n";
+const std::string kInverse =
+    "    call 3:1-8 torch.matmul op=matmul args=[{tensor name=x} {tensor name=x}] result.shape=tensor\n"
+    "    call 3:9-30 torch.linalg.inv op=linalg_inv args=[{tensor call=0}]\n";
 
 TEST(Tf32Global, ASwitchAloneIsANote) {
     EXPECT_THAT(mp603(kOn), ElementsAre("note 2"));
@@ -18,6 +20,11 @@ TEST(Tf32Global, ASwitchAloneIsANote) {
 
 TEST(Tf32Global, ASensitiveOperationMakesItAWarning) {
     EXPECT_THAT(mp603(kOn + kInverse), ElementsAre("warning 2"));
+}
+
+TEST(Tf32Global, SolversThemselvesDoNotRunInTf32) {
+    EXPECT_THAT(mp603(kOn + "    call 3:9 torch.linalg.inv op=linalg_inv args=[{tensor name=x}]\n"),
+                ElementsAre("note 2"));
 }
 
 TEST(Tf32Global, DoublePrecisionIsNotTouched) {
