@@ -23,7 +23,7 @@ struct Limits {
     double near_overflow_bits = 2;                            // MPT031
     double stagnation_warn = 0.3, stagnation_fail = 0.7;      // MPT040
     double reduction_phi = 3;                                 // MPT050
-    double average_gain = 0.001;                              // MPT070, as a share of every value
+    double average_gain = 0.001;                              // MPT073, as a share of every value
     double coverage_ops = 0.95;                               // MPT090
     double absorbed = 0.1;  // MPT012: share of a running sum's addends that are absorbed
     // MPT013, relative L2 of the inherited error: the error of one rounding to two significant bits, and to one.

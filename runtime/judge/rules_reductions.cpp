@@ -1,4 +1,4 @@
-// MPT050, MPT051, MPT070, and the reasons for an inconclusive verdict (MPT090).
+// MPT050, MPT051, MPT073, and the reasons for an inconclusive verdict (MPT090).
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +38,7 @@ void judge_average(Case& c, const CollectiveTotal& t) {
     const std::optional<double> factor = round_to(r.dtype, 1 / ranks);
     const double gain = factor ? *factor * ranks - 1 : 0;
     if (!(std::abs(gain) > c.limits.average_gain)) return;
-    Finding f = finding("MPT070", Severity::warning);
+    Finding f = finding("MPT073", Severity::warning);
     f.op = r.op;
     f.value = std::abs(gain);
     f.limit = c.limits.average_gain;

@@ -124,8 +124,8 @@ class Verdicts(Traced):
 
     def test_average_of_three_ranks_has_a_gain(self):
         report = self.trace("--average", "--spawn", 3)
-        self.assertIn("MPT070", self.found(report))
-        gain = next(f for f in report["findings"] if f["rule"] == "MPT070")
+        self.assertIn("MPT073", self.found(report))
+        gain = next(f for f in report["findings"] if f["rule"] == "MPT073")
         self.assertIn("0.195", gain["message"])
 
     def test_sums_in_half(self):

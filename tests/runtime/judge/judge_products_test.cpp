@@ -37,29 +37,29 @@ CollectiveTotal average(std::uint64_t ranks, DType dtype) {
     return c;
 }
 
-TEST(Judge, MPT070AverageByARoundedFactor) {
+TEST(Judge, MPT073AverageByARoundedFactor) {
     RunModel m = raw_run(DType::bf16);
     m.collectives = {average(3, DType::bf16)};
     const Judgement j = judge(m);
-    const Finding* const f = find_rule(j, "MPT070");
+    const Finding* const f = find_rule(j, "MPT073");
     ASSERT_TRUE(f);
     EXPECT_EQ(f->severity, Severity::warning);
     EXPECT_THAT(f->message, HasSubstr("+0.195 %"));
     m.collectives = {average(7, DType::bf16)};
     const Judgement seven = judge(m);
-    ASSERT_TRUE(find_rule(seven, "MPT070"));
-    EXPECT_THAT(find_rule(seven, "MPT070")->message, HasSubstr("-0.195 %"));
+    ASSERT_TRUE(find_rule(seven, "MPT073"));
+    EXPECT_THAT(find_rule(seven, "MPT073")->message, HasSubstr("-0.195 %"));
 }
 
-TEST(Judge, MPT070IsSilentForExactFactorsAndWideFormats) {
+TEST(Judge, MPT073IsSilentForExactFactorsAndWideFormats) {
     RunModel m = raw_run(DType::bf16);
     for (const auto& c : {average(4, DType::bf16), average(3, DType::fp32), average(0, DType::bf16)}) {
         m.collectives = {c};
-        EXPECT_EQ(find_rule(judge(m), "MPT070"), nullptr) << c.total.ranks;
+        EXPECT_EQ(find_rule(judge(m), "MPT073"), nullptr) << c.total.ranks;
     }
     m.collectives = {average(3, DType::bf16)};
     m.collectives[0].total.reduction = "sum";
-    EXPECT_EQ(find_rule(judge(m), "MPT070"), nullptr);
+    EXPECT_EQ(find_rule(judge(m), "MPT073"), nullptr);
 }
 
 TEST(Judge, MPT071TermsAddedInHalf) {
