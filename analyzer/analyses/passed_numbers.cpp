@@ -10,6 +10,7 @@ namespace mp::lint {
 namespace {
 
 constexpr int kFarthest = 4;  // parameters and attributes on the way to a number
+constexpr std::size_t kMostCallers = 32;  // of one function; each is followed, and so are theirs
 
 class Finder {
 public:
@@ -32,6 +33,7 @@ private:
         Operand standard;
         standard.constant = f.params[static_cast<std::size_t>(param)].constant;
         const auto callers = context_.program.callers(f.usr);
+        if (callers.size() > kMostCallers) return {};
         PassedNumber common{.value = number_of(standard), .assumed = true};
         bool first = true;
         for (const Call* call : callers) {
