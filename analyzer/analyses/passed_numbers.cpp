@@ -9,7 +9,7 @@
 namespace mp::lint {
 namespace {
 
-constexpr int kFarthest = 4;  // parameters and attributes on the way to a number
+constexpr int kFarthest = 4;              // parameters and attributes on the way to a number
 constexpr std::size_t kMostCallers = 32;  // of one function; each is followed, and so are theirs
 
 class Finder {

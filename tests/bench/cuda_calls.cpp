@@ -1,5 +1,5 @@
-// What a call of NVIDIA's libraries takes the calling thread, in nanoseconds: cuda_calls N. Linked against the fakes, whose
-// work runs on another thread; an empty call of a library is measured beside.
+// What a call of NVIDIA libraries takes the calling thread, in nanoseconds: cuda_calls N. Linked against the fakes,
+// whose work runs on another thread; an empty call of a library is measured beside.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
     cublasLtMatmulDesc_t product = nullptr;
     require(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     cublasLtMatrixLayout_t layout = nullptr;
-    require(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, kSize, kSize, kSize), "cublasLtMatrixLayoutCreate");
+    require(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, kSize, kSize, kSize),
+            "cublasLtMatrixLayoutCreate");
     ncclUniqueId id;
     require(ncclGetUniqueId(&id), "ncclGetUniqueId");
     ncclComm_t ranks = nullptr;
@@ -56,8 +57,8 @@ int main(int argc, char** argv) {
         nvtxRangePop();
     });
     measure("matmul", n, [&] {
-        require(cublasLtMatmul(blas, product, &one, memory, layout, memory, layout, &zero, memory, layout, memory,
-                               layout, nullptr, nullptr, 0, nullptr),
+        require(cublasLtMatmul(blas, product, &one, memory, layout, memory, layout, &zero, memory, layout,
+                               memory, layout, nullptr, nullptr, 0, nullptr),
                 "cublasLtMatmul");
     });
     measure("all_reduce", n, [&] {
