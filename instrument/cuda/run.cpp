@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
+constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
 
@@ -107,6 +108,12 @@ void name_forward(trace::StepRecord& record) {
 Run::Run(trace::Options options, trace::Identity identity)
     : options_(std::move(options)), identity_(std::move(identity)), step_began_ns_(now_ns()) {}
 
+Run::Lock Run::lock_soon(std::chrono::milliseconds most) const {
+    Lock lock(mutex_, most);
+    if (!lock) ++missed_;
+    return lock;
+}
+
 // ---- Steps. ------------------------------------------------------------------------------------------
 
 Run::Step& Run::step() {
@@ -115,7 +122,8 @@ Run::Step& Run::step() {
 }
 
 bool Run::begin_step(std::int64_t number) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return false;
     if (finished_ || in_step_) return false;
     in_step_ = any_step_ = true;
     named_step_ = number;
@@ -123,7 +131,8 @@ bool Run::begin_step(std::int64_t number) {
 }
 
 void Run::end_step() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return;
     if (finished_ || !in_step_) return;
     in_step_ = false;
     end_step_locked(true);
@@ -152,7 +161,8 @@ void Run::add_launches(trace::StepRecord& record) {
 }
 
 void Run::step_done(bool skipped, double loss_scale) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return;
     if (finished_) return;
     in_step_ = false;
     any_step_ = true;
@@ -165,7 +175,8 @@ void Run::step_done(bool skipped, double loss_scale) {
 }
 
 void Run::name_tensor(NamedTensor tensor) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return;
     if (!finished_) weights_.name(std::move(tensor));
 }
 
@@ -239,7 +250,8 @@ std::size_t Run::collective_of(const Collective& c) {
 }
 
 Run::Ticket Run::before(PlaceId place, const Product& product) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return {};
     if (finished_) return {};
     Call call;
     if (!std::exchange(step().has_products, true)) look_at_weights(product.stream);
@@ -267,12 +279,14 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
 
 void Run::after(Ticket ticket, const Product& product, bool succeeded) {
     if (ticket.batch == 0) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return;
     measure_result(ticket, product.stream, view_of(product.result), succeeded);
 }
 
 Run::Ticket Run::before(const Collective& c) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return {};
     if (finished_) return {};
     Call call;
     call.product = false;
@@ -288,7 +302,8 @@ Run::Ticket Run::before(const Collective& c) {
 
 void Run::after(Ticket ticket, const Collective& c, bool succeeded) {
     if (ticket.batch == 0) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return;
     // A rank that is not the root of a reduction receives nothing.
     const auto count = static_cast<std::int64_t>(c.received);
     measure_result(ticket, c.stream, cpu::contiguous(c.receive, c.dtype, count),
@@ -420,7 +435,8 @@ void Run::launched(const char* symbol) {
 }
 
 void Run::learn_rank(int rank, int ranks) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return;
     if (identity_.rank.known() || rank < 0 || recorder_) return;
     identity_.launcher = "NCCL";
     identity_.rank = Rank{rank};
@@ -428,7 +444,8 @@ void Run::learn_rank(int rank, int ranks) {
 }
 
 void Run::note(trace::NoteKind kind, std::string_view text, std::uint64_t count) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatience);
+    if (!lock) return;
     note_locked(kind, text, count);
 }
 
@@ -468,6 +485,9 @@ void Run::write_notes() {
                     "calls of libraries whose tensors were not measured" +
                         (meter_.refusal().empty() ? std::string() : ": " + meter_.refusal()),
                     unmeasured_);
+    if (missed_ > 0)
+        note_locked(trace::NoteKind::not_observed,
+                    "calls of libraries while another thread waited for the device", missed_);
     if (places_.dropped() > 0)
         note_locked(trace::NoteKind::not_observed, "NVTX ranges with too many different names",
                     places_.dropped());
@@ -483,7 +503,8 @@ void Run::write_notes() {
 
 void Run::finish() noexcept {
     try {
-        const std::lock_guard lock(mutex_);
+        const Lock lock = lock_soon(kPatienceAtEnd);
+        if (!lock) return;
         if (finished_) return;
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
         if (step_ && step_->calls > 0) end_step_locked(!any_step_);
@@ -513,17 +534,20 @@ void Run::abandon_after_fork() noexcept {
 }
 
 void Run::abandon() noexcept {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return;
     finished_ = true;
 }
 
 std::int32_t Run::rank() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return -1;
     return identity_.rank.value;
 }
 
 std::string Run::directory() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(kPatienceOfSteps);
+    if (!lock) return {};
     return recorder_ ? directory_ : std::string();
 }
 

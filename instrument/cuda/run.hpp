@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -115,11 +117,16 @@ private:
     trace::Identity identity_;
     Places places_;
 
-    mutable std::mutex mutex_;
-    std::shared_ptr<Step> step_;               // that runs
-    std::deque<std::shared_ptr<Step>> ended_;  // in their order, not written
-    Batch batch_;                              // of the step that runs
-    std::deque<Batch> waiting_;                // for the device
+    // Held while kernels are launched. A launch blocks while the queue of its stream is full, and what the stream waits
+    // for may be a launch of another thread, as with NCCL and several GPUs in a process. So no thread waits for long.
+    using Lock = std::unique_lock<std::timed_mutex>;
+    Lock lock_soon(std::chrono::milliseconds most) const;
+    mutable std::timed_mutex mutex_;
+    mutable std::atomic<std::uint64_t> missed_{0};  // calls that did not get the lock
+    std::shared_ptr<Step> step_;                    // that runs
+    std::deque<std::shared_ptr<Step>> ended_;       // in their order, not written
+    Batch batch_;                                   // of the step that runs
+    std::deque<Batch> waiting_;                     // for the device
     std::vector<std::unique_ptr<Slots>> free_;
     std::uint64_t batches_ = 0;
     Meter meter_;
