@@ -36,9 +36,11 @@ struct Device {
     std::atomic<Hook> hook{nullptr};
     std::atomic<RanHook> ran{nullptr};
     std::atomic<std::uint32_t> correlations{0};
-    useconds_t late = 0;  // before each work of a stream
+    useconds_t late = 0;       // before each work of a stream
+    std::uint64_t queue = ~0;  // works that wait in a stream; another one blocks its caller
 
     Device() {
+        if (const char* works = std::getenv("MP_FAKE_CUDA_QUEUE")) queue = std::strtoull(works, nullptr, 10);
         if (const char* us = std::getenv("MP_FAKE_CUDA_LATE")) late = static_cast<useconds_t>(std::atoi(us));
     }
 };
@@ -194,8 +196,9 @@ CUresult wait_all() {
 }
 
 CUresult enqueue(CUstream given, Work work) {
-    const std::lock_guard lock(mutex());
+    std::unique_lock lock(mutex());
     const CUstream stream = resolve(given);
+    device().changed.wait(lock, [stream] { return stream->submitted - stream->done < device().queue; });
     if (stream->capture) {
         stream->capture->works.push_back(std::move(work));
         return CUDA_SUCCESS;

@@ -1,6 +1,6 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS
 """
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES = (os.path.realpath(path) for path in sys.argv[1:4])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS = (os.path.realpath(path) for path in sys.argv[1:5])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
@@ -34,7 +34,7 @@ def environment(**more):
 
 
 def run(command, env):
-    return subprocess.run(command, env=env, capture_output=True, timeout=120)
+    return subprocess.run(command, env=env, capture_output=True, timeout=60)
 
 
 class Traced(unittest.TestCase):
@@ -167,8 +167,14 @@ class Harmless(Traced):
         report = self.trace("--spawn", 2, MP_FAKE_CUDA_LATE="200")
         self.assertEqual(self.found(report), set())
 
+    def test_no_thread_waits_for_one_that_launches(self):
+        for works in range(8, 14):
+            done = run([MP_TRACE, "-q", "-o", os.path.join(self.top, str(works)), "--", TWO_THREADS],
+                       environment(MP_FAKE_CUDA_QUEUE=str(works)))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""), works)
+
     def test_a_set_injection_is_kept(self):
         self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+unittest.main(argv=sys.argv[:1] + sys.argv[5:])
