@@ -1,5 +1,5 @@
-// One thread launches until the queue of its stream is full; the stream waits for what another thread does, as NCCL does
-// with several GPUs in a process. Ends at once, unless something makes the second thread wait for the first.
+// One thread launches until the queue of its stream is full; the stream waits for what another thread does, as NCCL
+// does with several GPUs in a process. Ends at once, unless something makes the second thread wait for the first.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
