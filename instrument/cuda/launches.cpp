@@ -14,6 +14,7 @@
 #include "instrument/cuda/abi.hpp"
 #include "instrument/cuda/hooks.hpp"
 #include "instrument/cuda/launches.hpp"
+#include "instrument/cuda/real.hpp"
 
 namespace mp::raw {
 namespace {
@@ -60,11 +61,6 @@ void* open_cupti() {
                              : nullptr)
                     return library;
     return nullptr;
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& into) {
-    into = reinterpret_cast<Function>(::dlsym(library, name));
 }
 
 Cupti cupti_of(void* library) {

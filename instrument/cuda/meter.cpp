@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "instrument/cuda/real.hpp"
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/measure.hpp"
 
@@ -36,11 +37,6 @@ struct More {
         return context && make_event && record && query && destroy && pin && free_memory && copy;
     }
 };
-
-template <class Function>
-void find(void* library, const char* name, Function& into) {
-    into = reinterpret_cast<Function>(::dlsym(library, name));
-}
 
 More found() {
     More m;

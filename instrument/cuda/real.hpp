@@ -1,8 +1,16 @@
 #pragma once
 
+#include <dlfcn.h>
+
 #include <atomic>
 
 namespace mp::raw {
+
+// A function of a library that is open; null: it has none of this name.
+template <class Function>
+void find(void* library, const char* name, Function& into) {
+    into = reinterpret_cast<Function>(::dlsym(library, name));
+}
 
 // The address that `name` would have for the code at `caller` if this library were not loaded: the next one in the
 // global scope, else the one that the caller's own library depends on, else that of any loaded library, first of those

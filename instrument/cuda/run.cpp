@@ -1,7 +1,6 @@
 #include "instrument/cuda/run.hpp"
 
 #include <cxxabi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,8 +9,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "kernels/base/version.hpp"
 #include "runtime/trace/job_directory.hpp"
+#include "runtime/trace/process.hpp"
 
 namespace mp::raw {
 namespace {
@@ -28,32 +27,10 @@ std::int64_t now_ns() {
         .count();
 }
 
-std::int64_t unix_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
-std::string executable() {
-    char path[4096];
-    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 trace::ProcessRecord describe(const trace::Identity& identity) {
-    trace::ProcessRecord process;
-    process.rank = identity.rank;
-    process.local_rank = identity.local_rank;
-    process.world_size = identity.world_size;
-    process.restart = identity.restart;
-    process.pid = identity.pid;
-    process.started_unix_ns = unix_ns();
-    process.host = identity.host;
-    process.job = identity.job;
-    process.launcher = identity.launcher;
-    process.program = executable();
+    trace::ProcessRecord process = trace::describe_process(identity);
+    process.program = trace::executable();
     process.framework = trace::kRawFramework;
-    process.adapter = "mp-trace " + std::string(kVersion);
     process.mode = trace::Mode::watch;
     return process;
 }

@@ -1,40 +1,26 @@
 #include "instrument/torch/recording.hpp"
 
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 
-#include "kernels/base/version.hpp"
 #include "runtime/trace/job_directory.hpp"
+#include "runtime/trace/process.hpp"
 
 namespace mp::twin {
 namespace {
 
 constexpr int kFlushMilliseconds = 2000;
 
-std::int64_t unix_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
-std::string executable() {
-    char path[4096];
-    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 // The name that the user knows: of the script or module that Python runs, else of the executable. Other arguments are
 // never read out.
 std::string program_name(bool has_python) {
-    if (!has_python) return executable();
+    if (!has_python) return trace::executable();
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::string word;
     for (bool value = true; std::getline(file, word, '\0'); value = word == "-W" || word == "-X") {
@@ -43,24 +29,13 @@ std::string program_name(bool has_python) {
         if (word == "-c" || word == "-") return "python " + word;
         if (word.empty() || word[0] != '-') return word.substr(word.rfind('/') + 1);
     }
-    return executable();
+    return trace::executable();
 }
 
 trace::ProcessRecord describe_process(const Control& control) {
-    const trace::Identity& identity = control.identity();
-    trace::ProcessRecord process;
-    process.rank = identity.rank;
-    process.local_rank = identity.local_rank;
-    process.world_size = identity.world_size;
-    process.restart = identity.restart;
-    process.pid = identity.pid;
-    process.started_unix_ns = unix_ns();
-    process.host = identity.host;
-    process.job = identity.job;
-    process.launcher = identity.launcher;
+    trace::ProcessRecord process = trace::describe_process(control.identity());
     process.program = program_name(control.has_python());
     process.framework = "torch " TORCH_VERSION;
-    process.adapter = "mp-trace " + std::string(kVersion);
     process.mode = control.options().mode;
     return process;
 }
