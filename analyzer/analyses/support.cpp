@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/region/classes.hpp"
 
@@ -85,6 +86,11 @@ void emit(const RuleContext& context, const Function& function, Finding finding,
     const bool tests = is_python(function) && leaf(function.name.str()).starts_with("test_");
     const CodeKind kind = tests ? CodeKind::test : code_kind(context, finding.span.file);
     finding.severity = severity_in(kind, finding.severity);
+    if (finding.severity > Severity::note)
+        if (std::optional<Note> caller = fp32_caller(context, function)) {
+            finding.severity = Severity::note;
+            finding.notes.push_back(*std::move(caller));
+        }
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));
