@@ -33,7 +33,7 @@ struct Product {
     bool half_sums = false;   // the terms are added in fp16
     bool split_sums = false;  // parts of the sums are added in the result's 16 bits
     bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
-    // What it takes to compute an element again. A product with an activation, with scales of its inputs or with factors
+    // What it takes to compute an element again. A product with an activation, with scales or with factors
     // in device memory is not computed again.
     bool transposed_a = false, transposed_b = false;
     bool is_plain = false;

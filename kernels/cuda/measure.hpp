@@ -64,7 +64,7 @@ public:
     Outcome standstill(Stream, Scratch&, const cpu::TensorView* before, const cpu::TensorView* after,
                        const cpu::TensorView* moved_before, const cpu::TensorView* moved_after, int count,
                        cpu::Standstill* results) const noexcept;
-    // A product's exact elements go into the Scratch before the product runs, which may write over its C; the comparison
+    // The exact elements go into the Scratch before the product runs, which may write over its C; the comparison
     // comes after it. Between the two no other product may use the Scratch.
     Outcome expect(Stream, Scratch&, const SampledProduct&) const noexcept;
     Outcome compare(Stream, Scratch&, const SampledProduct&, ProductError* result) const noexcept;
