@@ -146,7 +146,7 @@ private:
     Meter meter_;
     Weights weights_;
     std::atomic<unsigned> phases_{0};  // whose ranges began since the step did
-    // Steps so far: with a range of backward, of those with one of the optimizer, of the others those that kept their values.
+    // Steps so far with a range of backward; of those, with one of the optimizer; of the others, with finite values.
     std::uint64_t trained_ = 0, updated_ = 0, idle_ = 0;
     std::int64_t updated_in_ = -1;  // the step before, if its optimizer ran on gradients that were not finite
     bool closing_ = false;
