@@ -1,10 +1,12 @@
 #include "analyzer/region/link_names.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
 
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/is_leaf.hpp"
 #include "analyzer/region/link_values.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
@@ -74,8 +76,13 @@ private:
         Callers callers;
         std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
-        std::vector<std::pair<const Function*, Call*>> of_partials;
+        LinkedCalls calls;
     };
+
+    template <class T>
+    static void append(std::vector<T>& to, const std::vector<T>& more) {
+        to.insert(to.end(), more.begin(), more.end());
+    }
 
     static bool is_open(const Call& call) {
         if (call.kind != CallKind::method || call.args.empty()) return false;
@@ -95,16 +102,21 @@ private:
         });
         for (Seen& s : seen) {
             const std::size_t first = callers_.size();
-            callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
+            append(callers_, s.callers);
             for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
-            enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
-            calls_.of_partials.insert(calls_.of_partials.end(), s.of_partials.begin(), s.of_partials.end());
+            append(enters_, s.enters);
+            append(calls_.open, s.calls.open);
+            append(calls_.of_partials, s.calls.of_partials);
+            append(calls_.stores, s.calls.stores);
+            append(calls_.options, s.calls.options);
         }
     }
 
     void resolve_names(Unit& unit, NameFinder& finder, Seen& seen) const {
         const Symbol package(package_of(module_of(unit)));
         for (Function& f : unit.functions) {
+            LinkedCalls::Open values{.function = &f, .calls = {}};
+            bool rewritten = false;  // a call may become one that reads a value
             for (Call& call : f.calls) {
                 resolve_name(call, package, finder);
                 const Open o{&f, &call, seen.callers.size()};
@@ -112,10 +124,21 @@ private:
                 if (open) seen.open.push_back(o);
                 const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
                 if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
-                if (of_unknown || (open && call.name.str() == "?.__call__"))
-                    seen.of_partials.emplace_back(&f, &call);
+                if (of_unknown || (open && call.name.str() == "?.__call__")) {
+                    seen.calls.of_partials.emplace_back(&f, &call);
+                    rewritten = true;
+                }
+                if (may_write_operands(f, call))
+                    values.calls.push_back(static_cast<std::uint32_t>(&call - f.calls.data()));
+                if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
+                if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
+            if (rewritten) {
+                values.calls.resize(f.calls.size());
+                std::iota(values.calls.begin(), values.calls.end(), 0);
+            }
+            if (!values.calls.empty() || may_write_returned(f)) seen.calls.open.push_back(std::move(values));
         }
     }
 

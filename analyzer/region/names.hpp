@@ -51,6 +51,7 @@ private:
     void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);
+    void know_all(std::span<const Function* const> functions);
     bool defines(Symbol name) const {
         return function(name) || classes_.knows(name) || definition(name).definition;
     }

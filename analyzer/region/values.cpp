@@ -84,27 +84,25 @@ const Operand* keyword(const Call& call, std::string_view name) {
 
 }  // namespace
 
-Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers)
+Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers,
+               const std::vector<Caller>& stores, const std::vector<Caller>& options)
     : names_(names), finder_(names), callers_(std::move(callers)) {
-    std::vector<Caller> stores;
-    for (const Unit& unit : units) {
-        if (unit.language != Language::python) continue;
-        packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
-        for (const Function& f : unit.functions)
-            for (const Call& call : f.calls) {
-                if (is_leaf("__setitem__", call.name.str())) stores.push_back({&f, &call});
-                const Operand* value =
-                    is_leaf("add_argument", call.name.str()) ? keyword(call, "default") : nullptr;
-                if (!value) continue;
-                for (const Operand& flag : call.args)
-                    if (flag.keyword.empty() && is_quoted(flag.constant.str()))
-                        options_[Symbol(option_name(flag.constant.str()))].push_back({{&f, &call}, value});
-            }
-    }
+    for (const Unit& unit : units)
+        if (unit.language == Language::python)
+            packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
+    for (const Caller& option : options) add_option(option);
     read_registries(units, stores);
     known_.reserve(kExpected);
     objects_.reserve(kExpected);
     of_self_.reserve(kExpected);
+}
+
+void Values::add_option(const Caller& option) {
+    const Operand* value = keyword(*option.call, "default");
+    if (!value) return;
+    for (const Operand& flag : option.call->args)
+        if (flag.keyword.empty() && is_quoted(flag.constant.str()))
+            options_[Symbol(option_name(flag.constant.str()))].push_back({option, value});
 }
 
 const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::move(operand)); }

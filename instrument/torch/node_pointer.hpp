@@ -6,7 +6,7 @@
 
 namespace mp::twin {
 
-// A pointer that keeps a node of the graph, and one that does not: std's until torch 2.14, c10's since.
+// A pointer that keeps a node of the graph, and one that does not: std's until torch 2.12, c10's since.
 using torch::autograd::Node;
 using NodePointer = decltype(torch::autograd::Edge::function);
 template <class Pointer>
