@@ -39,6 +39,8 @@ inline constexpr Weight kReductionOverflow{1.1};
 inline constexpr Weight kWrongScalar{1.05};
 // Updates are divided by what became 0.
 inline constexpr Weight kFlushedState{1.02};
+// Updates have another length than in fp32.
+inline constexpr Weight kUpdateDeparture{1.01};
 // A running sum loses its addends for good, which the errors of single steps do not show. x: the share of them.
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.

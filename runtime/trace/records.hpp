@@ -164,6 +164,11 @@ struct TensorRecord {
     std::uint64_t hash = 0;  // XXH3-64 of the real bytes, on sampled steps; 0: not taken
     // Elements that are the rounding of an fp32 master. The effect of the step is then that on the master, or absent.
     std::uint64_t mastered = 0;
+    // How far the optimizer step moved a parameter, on sampled steps: sums over some of its elements of the squares of
+    // the real change, of the twin's, and of their difference.
+    double change_squares = 0;
+    double twin_change_squares = 0;
+    double change_error_squares = 0;
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
 
@@ -195,6 +200,9 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
     v(Field{"moved_dot", sum}.since(1), &R::moved_dot);
     v(Field{"hash", agree}.since(1), &R::hash);
     v(Field{"mastered", sum}.since(2), &R::mastered);
+    v(Field{"change_squares", sum}.since(3), &R::change_squares);
+    v(Field{"twin_change_squares", sum}.since(3), &R::twin_change_squares);
+    v(Field{"change_error_squares", sum}.since(3), &R::change_error_squares);
 }
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float

@@ -154,6 +154,9 @@ TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
     m.ops.back() = cancelling("pool", 300, 0.05);
     EXPECT_EQ(text_of(judge(m)), "") << "a few values cancel, most do not";
     m.ops.back() = cancelling("pool", 300, 0.6);
+    m.tensors[0] = gradient("pool.query.weight", 0.015, 1);
+    m.tensors[1] = gradient("head.weight", 0.001, 1);
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients are right";
     m.tensors.clear();
     EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
 }
