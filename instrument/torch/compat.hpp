@@ -1,6 +1,6 @@
 #pragma once
 
-// The few differences in names between torch 1.13 and 2.x.
+// The few differences between torch 1.13 and 2.15.
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>

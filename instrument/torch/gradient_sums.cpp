@@ -272,12 +272,12 @@ std::vector<std::pair<LayerId, const char*>> GradientSums::place_hooks(
         std::ranges::stable_sort(slots, {}, &Slot::number);
         auto& hooks = node->post_hooks();
         hooks.push_back(std::make_unique<AddToTotals>(backward, std::move(slots)));
-        backward->placed.push_back({node->weak_from_this(), hooks.back().get()});
+        backward->placed.push_back({weak(*node), hooks.back().get()});
     }
     for (auto& [node, slots] : consumers) {
         auto& hooks = first_hooks(*node);
         hooks.insert(hooks.begin(), std::make_unique<BindTotals>(backward, std::move(slots)));
-        backward->placed.push_back({node->weak_from_this(), hooks.front().get()});
+        backward->placed.push_back({weak(*node), hooks.front().get()});
     }
     return unfollowed;
 }
@@ -300,7 +300,7 @@ bool GradientSums::runs_elsewhere(Node* node, const Backward* except) const {
 
 void GradientSums::end(const Backward& backward) noexcept {
     try {
-        std::vector<std::shared_ptr<Node>> alive;  // freed after the lock: freeing a node may run Python
+        std::vector<NodePointer> alive;  // freed after the lock: freeing a node may run Python
         {
             const std::lock_guard lock(mutex_);
             std::erase(running_, &backward);

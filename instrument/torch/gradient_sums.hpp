@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/csrc/autograd/function.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "instrument/torch/node_pointer.hpp"
 #include "instrument/torch/parts.hpp"
 
 namespace mp::twin {
@@ -37,7 +36,7 @@ private:
     class BindTotals;
     using Graph = std::unordered_set<torch::autograd::Node*>;
     struct Placed {  // a hook in the graph
-        std::weak_ptr<torch::autograd::Node> node;
+        WeakNode node;
         const void* hook;
     };
 

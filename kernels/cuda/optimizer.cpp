@@ -1,7 +1,9 @@
 #include "kernels/cuda/optimizer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
+#include "kernels/cuda/blockwise_body.hpp"
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/image.hpp"
 #include "kernels/cuda/optimizer_body.hpp"
@@ -46,6 +48,18 @@ Outcome launch_some(CUfunc_st* kernel, Stream stream, const OptimizerHead<Step>&
     return code == 0 ? Outcome{} : Outcome{Status::refused, code};
 }
 
+Outcome launch_blocks(CUfunc_st* kernel, Stream stream, const blockwise::Table& table, float* values,
+                      const cpu::QuantizedRange& range) {
+    if (!kernel) return {Status::no_kernels};
+    BlockwiseCall call{table, values, range.codes, range.scales, static_cast<U64>(range.elements)};
+    const U64 needed = (blocks_of(call) + kWarps - 1) / kWarps;
+    if (needed == 0) return {};
+    void* arguments[] = {&call};
+    const int code = driver().launch(kernel, static_cast<U32>(std::min(needed, kMostBlocks)), 1, 1, kThreads,
+                                     1, 1, 0, stream, arguments, nullptr);
+    return code == 0 ? Outcome{} : Outcome{Status::refused, code};
+}
+
 }  // namespace
 
 Outcome Optimizer::load() noexcept {
@@ -60,8 +74,11 @@ Outcome Optimizer::load() noexcept {
     if (code == 0) code = d.load(&module, image());
     if (code != 0) return {Status::refused, code};
     Kernel adamw, sgd;
+    CUfunc_st *quantize = nullptr, *dequantize = nullptr;
     code = d.function(&adamw.small, module, "adamw_small");
     if (code == 0) code = d.function(&sgd.small, module, "sgd_small");
+    if (code == 0) code = d.function(&quantize, module, "quantize_blocks");
+    if (code == 0) code = d.function(&dequantize, module, "dequantize_blocks");
     if (code == 0 && version >= kLongArguments) code = d.function(&adamw.large, module, "adamw_large");
     if (code == 0 && version >= kLongArguments) code = d.function(&sgd.large, module, "sgd_large");
     if (code != 0) {
@@ -70,6 +87,8 @@ Outcome Optimizer::load() noexcept {
     }
     adamw_ = adamw;
     sgd_ = sgd;
+    quantize_ = quantize;
+    dequantize_ = dequantize;
     module_ = module;
     return {};
 }
@@ -103,6 +122,16 @@ Outcome Optimizer::step(Stream stream, const optim::AdamW& step, const cpu::Opti
 Outcome Optimizer::step(Stream stream, const optim::Sgd& step, const cpu::OptimizerRange* ranges, int count,
                         const DevicePass& pass) const noexcept {
     return run(sgd_, stream, step, ranges, count, pass);
+}
+
+Outcome Optimizer::quantize(Stream stream, const blockwise::Table& table, const float* values,
+                            const cpu::QuantizedRange& into) const noexcept {
+    return launch_blocks(quantize_, stream, table, const_cast<float*>(values), into);  // which it only reads
+}
+
+Outcome Optimizer::dequantize(Stream stream, const blockwise::Table& table, const cpu::QuantizedRange& from,
+                              float* values) const noexcept {
+    return launch_blocks(dequantize_, stream, table, values, from);
 }
 
 }  // namespace mp::cuda

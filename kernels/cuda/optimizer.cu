@@ -1,4 +1,5 @@
 // The kernels of kernels/cuda/optimizer.hpp. A block takes its part of one weight, and its threads add up their counts.
+#include "kernels/cuda/blockwise_body.hpp"
 #include "kernels/cuda/optimizer_body.hpp"
 
 namespace mp::cuda {
@@ -36,6 +37,19 @@ __device__ void run(const OptimizerList<Step, Bytes>& list) {
     add_counts(thread.counts, list.head.counts);
 }
 
+// Calls f with each block of the call's tensor that is this warp's. The table is copied to shared memory, because lanes
+// read different entries of it.
+template <class F>
+__device__ void for_blocks(const BlockwiseCall& call, const F& f) {
+    __shared__ blockwise::Table table;
+    table.value[threadIdx.x] = call.table.value[threadIdx.x];
+    if (threadIdx.x < blockwise::kCodes - 1) table.middle[threadIdx.x] = call.table.middle[threadIdx.x];
+    __syncthreads();
+    const U64 step = U64{gridDim.x} * kWarps;
+    for (U64 block = U64{blockIdx.x} * kWarps + threadIdx.x / kWarp; block < blocks_of(call); block += step)
+        f(BlockLane{call, table, block, threadIdx.x % kWarp});
+}
+
 }  // namespace
 
 #define MP_OPTIMIZER(name, ...)                                                             \
@@ -50,5 +64,23 @@ __device__ void run(const OptimizerList<Step, Bytes>& list) {
 
 MP_OPTIMIZER(adamw, optim::AdamW)
 MP_OPTIMIZER(sgd, optim::Sgd)
+
+static_assert(kThreads == blockwise::kCodes, "each thread copies one entry of the table");
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    quantize_blocks(const __grid_constant__ BlockwiseCall call) {
+    for_blocks(call, [](const BlockLane& lane) {
+        float largest = lane.largest();
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            largest = blockwise::larger(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, distance));
+        lane.quantize(largest);
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    dequantize_blocks(const __grid_constant__ BlockwiseCall call) {
+    for_blocks(call, [](const BlockLane& lane) { lane.dequantize(); });
+}
 
 }  // namespace mp::cuda

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "kernels/cpu/blockwise.hpp"
 #include "kernels/cpu/optimizer.hpp"
 #include "kernels/cuda/measure.hpp"
 
-// The optimizer steps of kernels/cpu/optimizer.hpp on an NVIDIA GPU: lists of weights in one launch, on a stream of the
-// program, with the same bits (a NaN may have another payload). As in kernels/cuda/measure.hpp only the driver API is
-// used, and nothing throws, waits or takes memory.
+// The optimizer steps of kernels/cpu/optimizer.hpp, and state in 8 bits as in kernels/cpu/blockwise.hpp, on an NVIDIA
+// GPU: lists of weights in one launch, on a stream of the program, with the same bits (a NaN may have another payload).
+// As in kernels/cuda/measure.hpp only the driver API is used, and nothing throws, waits or takes memory.
 
 namespace mp::cuda {
 
@@ -31,6 +32,11 @@ public:
                  const DevicePass&) const noexcept;
     Outcome step(Stream, const optim::Sgd&, const cpu::OptimizerRange*, int count,
                  const DevicePass&) const noexcept;
+    // Of a whole tensor; addresses are the device's.
+    Outcome quantize(Stream, const blockwise::Table&, const float* values,
+                     const cpu::QuantizedRange& into) const noexcept;
+    Outcome dequantize(Stream, const blockwise::Table&, const cpu::QuantizedRange&,
+                       float* values) const noexcept;
 
 private:
     struct Kernel {
@@ -43,6 +49,8 @@ private:
 
     CUmod_st* module_ = nullptr;
     Kernel adamw_, sgd_;
+    CUfunc_st* quantize_ = nullptr;
+    CUfunc_st* dequantize_ = nullptr;
 };
 
 }  // namespace mp::cuda

@@ -43,7 +43,7 @@ public:
         std::string message;
     };
 
-    // The built-in policies: "torch-cuda-2.5" and "torch-cpu-2.5" (also -1.13, -2.4), "hmp", "apex-o1",
+    // The built-in policies: "torch-cuda-2.12" and "torch-cpu-2.5" (also older ones), "hmp", "apex-o1",
     // "apex-o2", and torch-xpu, -mps, -hpu and -xla. A device without a version selects the newest list.
     static Result<Policy> built_in(std::string_view name);
     static std::vector<std::string_view> built_in_names();

@@ -36,7 +36,7 @@ public:
     // nullptr when the device has no list.
     const Policy* of(std::string_view device) const;
     TorchVersion torch() const { return torch_; }
-    // The newest torch whose lists are known.
+    // The newest torch that the lists were compared with.
     static TorchVersion newest();
     static const std::vector<std::string_view>& devices();
 

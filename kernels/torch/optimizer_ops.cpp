@@ -1,5 +1,5 @@
-// torch.ops.mp: the optimizer steps of kernels/cpu as ops of PyTorch. A library of its own for each torch, which
-// mp_optim loads.
+// torch.ops.mp: the optimizer steps of kernels/cpu, and optimizer state in 8 bits, as ops of PyTorch. A library of its
+// own for each torch, which mp_optim loads.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/library.h>
@@ -8,6 +8,7 @@
 #include <atomic>
 #include <vector>
 
+#include "kernels/cpu/blockwise.hpp"
 #include "kernels/cpu/optimizer.hpp"
 #include "kernels/cuda/optimizer.hpp"
 
@@ -197,13 +198,16 @@ const cuda::Optimizer& optimizer_on(c10::Device device) {
     return loaded[index];
 }
 
+cuda::Stream stream_on(c10::Device device) {
+    const auto& streams = *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
+    return static_cast<cuda::Stream>(streams.getStreamNativeHandle(streams.getStream(device)));
+}
+
 // Adds to `counts`, on the device, what the step does there.
 template <class Step>
 void step_on_cuda(const Step& step, const Weights& all, const Setting& setting, Tensor& counts) {
     const c10::Device device = all.gradients[0].device();
     const c10::DeviceGuard guard(device);
-    const auto& streams = *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
-    const auto stream = static_cast<cuda::Stream>(streams.getStreamNativeHandle(streams.getStream(device)));
     const auto scalar = [&](const Optional<Tensor>& t) -> const float* {
         if (!t.has_value()) return nullptr;
         TORCH_CHECK(t->device() == device && t->scalar_type() == at::kFloat && t->numel() == 1,
@@ -217,8 +221,8 @@ void step_on_cuda(const Step& step, const Weights& all, const Setting& setting, 
     pass.stochastic = setting.stochastic;
     pass.seed = static_cast<std::uint64_t>(setting.seed);
     const std::vector<cpu::OptimizerRange> ranges = ranges_of(all);
-    const cuda::Outcome outcome =
-        optimizer_on(device).step(stream, step, ranges.data(), static_cast<int>(ranges.size()), pass);
+    const cuda::Outcome outcome = optimizer_on(device).step(stream_on(device), step, ranges.data(),
+                                                            static_cast<int>(ranges.size()), pass);
     TORCH_CHECK(outcome, "mp: the optimizer step was not launched: ", name_of(outcome.status), " (",
                 outcome.code, ")");
 }
@@ -275,6 +279,80 @@ Tensor sgd(TensorList masters, TensorList copies, TensorList gradients, TensorLi
     return run(optim::at_step(options, is_first_step), all, {stochastic, seed, grad_scale, found_inf});
 }
 
+blockwise::Table table_of(const Tensor& values) {
+    TORCH_CHECK(values.is_cpu() && values.scalar_type() == at::kFloat && values.is_contiguous() &&
+                    values.numel() == blockwise::kCodes,
+                "mp: a table has ", blockwise::kCodes, " float32 values, on the CPU");
+    blockwise::Table table;
+    TORCH_CHECK(blockwise::make_table(values.data_ptr<float>(), table),
+                "mp: a table's values must be finite and ascending");
+    return table;
+}
+
+// Calls on_cpu(range) for parts of a tensor at once, or on_cuda(kernels, stream, range) for the whole.
+template <class OnCpu, class OnCuda>
+void for_parts(const Tensor& codes, const Tensor& scales, const OnCpu& on_cpu, const OnCuda& on_cuda) {
+    const cpu::QuantizedRange whole{codes.numel(), codes.data_ptr<std::uint8_t>(), scales.data_ptr<float>()};
+    if (codes.is_cpu()) {
+        at::parallel_for(
+            0, scales.numel(), kPiece / blockwise::kBlock, [&](std::int64_t from, std::int64_t to) {
+                const std::int64_t first = from * blockwise::kBlock;
+                const std::int64_t end = std::min(to * blockwise::kBlock, whole.elements);
+                on_cpu(cpu::QuantizedRange{end - first, whole.codes + first, whole.scales + from}, first);
+            });
+        return;
+    }
+#if MP_ON_CUDA
+    const c10::DeviceGuard guard(codes.device());
+    const cuda::Outcome outcome = on_cuda(optimizer_on(codes.device()), stream_on(codes.device()), whole);
+    TORCH_CHECK(outcome, "mp: the kernel was not launched: ", name_of(outcome.status), " (", outcome.code,
+                ")");
+#else
+    (void)on_cuda;
+    TORCH_CHECK(false, "mp: tensors on a GPU need torch 2.8 or newer");
+#endif
+}
+
+std::tuple<Tensor, Tensor> quantize(const Tensor& values, const Tensor& table_values) {
+    TORCH_CHECK(values.scalar_type() == at::kFloat && values.is_contiguous(),
+                "mp: values must be float32 and contiguous, not ", values.scalar_type());
+    const blockwise::Table table = table_of(table_values);
+    const std::int64_t blocks = (values.numel() + blockwise::kBlock - 1) / blockwise::kBlock;
+    Tensor codes = at::empty_like(values, values.options().dtype(at::kByte));
+    Tensor scales = at::empty({blocks}, values.options());
+    const float* data = values.data_ptr<float>();
+    for_parts(
+        codes, scales,
+        [&](const cpu::QuantizedRange& part, std::int64_t first) {
+            cpu::quantize(table, data + first, part);
+        },
+        [&](const cuda::Optimizer& kernels, cuda::Stream stream, const cpu::QuantizedRange& whole) {
+            return kernels.quantize(stream, table, data, whole);
+        });
+    return {codes, scales};
+}
+
+Tensor dequantize(const Tensor& codes, const Tensor& scales, const Tensor& table_values) {
+    TORCH_CHECK(codes.scalar_type() == at::kByte && codes.is_contiguous(),
+                "mp: codes must be uint8 and contiguous");
+    TORCH_CHECK(scales.scalar_type() == at::kFloat && scales.is_contiguous() &&
+                    scales.device() == codes.device() &&
+                    scales.numel() == (codes.numel() + blockwise::kBlock - 1) / blockwise::kBlock,
+                "mp: scales must be float32, one for ", blockwise::kBlock, " codes, on their device");
+    const blockwise::Table table = table_of(table_values);
+    Tensor values = at::empty_like(codes, codes.options().dtype(at::kFloat));
+    float* data = values.data_ptr<float>();
+    for_parts(
+        codes, scales,
+        [&](const cpu::QuantizedRange& part, std::int64_t first) {
+            cpu::dequantize(table, part, data + first);
+        },
+        [&](const cuda::Optimizer& kernels, cuda::Stream stream, const cpu::QuantizedRange& whole) {
+            return kernels.dequantize(stream, table, whole, data);
+        });
+    return values;
+}
+
 }  // namespace
 
 TORCH_LIBRARY(mp, m) {
@@ -291,16 +369,22 @@ TORCH_LIBRARY(mp, m) {
         "float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool maximize, "
         "bool is_first_step, bool stochastic, int seed, Tensor? grad_scale=None, Tensor? found_inf=None) -> "
         "Tensor");
+    m.def("quantize_blockwise(Tensor values, Tensor table) -> (Tensor codes, Tensor scales)");
+    m.def("dequantize_blockwise(Tensor codes, Tensor scales, Tensor table) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(mp, CPU, m) {
     m.impl("adamw_", adamw);
     m.impl("sgd_", sgd);
+    m.impl("quantize_blockwise", quantize);
+    m.impl("dequantize_blockwise", dequantize);
 }
 
 TORCH_LIBRARY_IMPL(mp, CUDA, m) {
     m.impl("adamw_", adamw);
     m.impl("sgd_", sgd);
+    m.impl("quantize_blockwise", quantize);
+    m.impl("dequantize_blockwise", dequantize);
 }
 
 }  // namespace mp

@@ -226,7 +226,7 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     f.unit = "calls";
     f.message = place_text(first->total) + ": the policy says " + std::string(name_of(wanted)) + " (" +
                 shown(p.text) + ")";
-    if (others > 0) f.message += "; so do " + counted(others, "other op");
+    if (others > 0) f.message += "; the same holds for " + counted(others, "other op");
     f.advice = is_half(wanted)
                    ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
                    : "call it inside the autocast region, or convert its inputs to fp32";

@@ -158,7 +158,7 @@ Result<DeclaredPolicy> parse_policy(std::string_view text, std::string_view torc
     if (is_path(text)) return list_file(std::move(p), std::string(text));
     return wrong(
         text, "no policy is written like this",
-        "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; ddp; hmp:bf16=FILE,fp32=FILE; torch-cuda-2.5 "
+        "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; ddp; hmp:bf16=FILE,fp32=FILE; torch-cuda-2.12 "
         "or another built-in list; or the path of a list of your own");
 }
 

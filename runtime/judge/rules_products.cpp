@@ -37,7 +37,7 @@ Worst worst_of(const RunModel& model, const Value& value) {
 }
 
 std::string others_text(const Worst& worst) {
-    return worst.others > 0 ? "; so do " + counted(worst.others, "other place") : std::string();
+    return worst.others > 0 ? "; the same holds for " + counted(worst.others, "other place") : std::string();
 }
 
 void judge_half_sums(Case& c) {

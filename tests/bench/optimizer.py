@@ -5,6 +5,8 @@
 
 CPU time of one thread, minimum over interleaved rounds. PyTorch's step is that of fp32 weights and gradients: its
 weights have no copy. A step of ours with a bf16 gradient, an fp32 master and a bf16 copy moves as many bytes.
+State in 8 bits is compared with bitsandbytes and torchao where they are installed: run this file with
+build/zoo-venv/bin/python (tests/zoo/venv).
 """
 import argparse
 import os
@@ -12,6 +14,45 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def best_times(calls, rounds):
+    """Seconds of each call, the minimum over rounds."""
+    best = {}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            begin = time.process_time()
+            call()
+            best[name] = min(best.get(name, 1e9), time.process_time() - begin)
+    return best
+
+
+def print_rates(title, peer, elements, best):
+    print(f"| {title} | million elements/s | of {peer} |\n|---|---|---|")
+    for name, seconds in best.items():
+        print(f"| {name} | {elements / seconds / 1e6:,.0f} | {best[peer] / seconds:.2f} |")
+    print()
+
+
+def bench_8_bits(mp_optim, torch, args):
+    values = torch.randn(args.elements)
+    table = mp_optim.table_8bit(True)
+    codes, scales = mp_optim.quantize_8bit(values, True)
+    there, back = {}, {}
+    try:
+        import bitsandbytes.functional as bnb
+        kept, state = bnb.quantize_blockwise(values, code=table, blocksize=256)
+        there["bitsandbytes"] = lambda: bnb.quantize_blockwise(values, code=table, blocksize=256)
+        back["bitsandbytes"] = lambda: bnb.dequantize_blockwise(kept, state)
+        from torchao.optim import quant_utils as ao
+        there["torchao"] = lambda: ao.quantize_8bit_with_qmap(ao.scale_tensor(values, 256)[0], table)
+        back["torchao"] = lambda: ao.dequant_with_qmap(codes, table, scales)
+    except ImportError as missing:
+        return print(f"8 bits: {missing}")
+    there["mp_optim"] = lambda: mp_optim.quantize_8bit(values, True)
+    back["mp_optim"] = lambda: mp_optim.dequantize_8bit(codes, scales, True)
+    for title, calls in (("to 8 bits", there), ("from 8 bits", back)):
+        print_rates(title, "bitsandbytes", args.elements, best_times(calls, args.rounds))
 
 
 def main():
@@ -48,17 +89,8 @@ def main():
                  "ours, bf16, fp32 master, stochastic": step_of(ours, bf16, rounding="stochastic", **options),
                  "ours, bf16, no master, stochastic":
                      step_of(ours, bf16, master=False, rounding="stochastic", **options)}
-        best = {}
-        for _ in range(args.rounds):
-            for variant, step in steps.items():
-                begin = time.process_time()
-                step()
-                best[variant] = min(best.get(variant, 1e9), time.process_time() - begin)
-        peer = best["torch fused, fp32"]
-        print(f"| {name} | million elements/s | of torch's rate |\n|---|---|---|")
-        for variant, seconds in best.items():
-            print(f"| {variant} | {args.elements / seconds / 1e6:,.0f} | {peer / seconds:.2f} |")
-        print()
+        print_rates(name, "torch fused, fp32", args.elements, best_times(steps, args.rounds))
+    bench_8_bits(mp_optim, torch, args)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,19 @@ def compare(device):
                 print(f"{'ok' if good else 'RED'} {name}: bits and counts {'are' if good else 'differ from'} the CPU's")
 
 
+def compare_8_bits(device):
+    values = torch.randn(300, 1001)
+    for signed in (True, False):
+        part = values if signed else values.square()
+        want = mp_optim.quantize_8bit(part, signed)
+        codes, scales = mp_optim.quantize_8bit(part.to(device), signed)
+        kept = mp_optim.dequantize_8bit(codes, scales, signed).cpu()
+        good = torch.equal(codes.cpu(), want[0]) and torch.equal(scales.cpu(), want[1])
+        good = good and torch.equal(kept, mp_optim.dequantize_8bit(*want, signed))
+        print(f"{'ok' if good else 'RED'} 8 bits, signed {signed}: codes and values {'are' if good else 'differ from'} "
+              "the CPU's")
+
+
 def rates(device, elements):
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     peer = None
@@ -78,6 +91,7 @@ def main():
     parser.add_argument("--elements", type=int, default=1 << 27)
     options = parser.parse_args()
     compare(options.device)
+    compare_8_bits(options.device)
     rates(options.device, options.elements)
 
 

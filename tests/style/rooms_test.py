@@ -30,7 +30,7 @@ FENCED = [
 # Files of a large room, from the bottom up: a file includes only from rows above its own. Names without ending.
 LAYERS = {
     "instrument/torch": """
-        collective_records compat control current_step device pool site test_hooks
+        collective_records compat control current_step device node_pointer pool site test_hooks
         op_info recording safetensors tensors thread_state
         call cast_graph cuda_device late_cpu layers masters notes work
         call_path coverage_counters devices faults python_frame

@@ -11,9 +11,13 @@ float32. With `master=True` each 16-bit parameter has a float32 master in the st
 Without, the parameter is the weight itself, and what its format cannot hold is lost unless the rounding is stochastic.
 `stagnated` counts the weights whose update was not 0 and that kept their bits. The ops are torch.ops.mp.adamw_ and
 torch.ops.mp.sgd_.
+
+    mp_optim.state_error(optimizer)    # what the fp32 state of any torch optimizer would lose in 8 bits
 """
 import collections
+import functools
 import glob
+import math
 import os
 import re
 import struct
@@ -181,3 +185,62 @@ class SGD(_Fused):
                                  dampening=group["dampening"], weight_decay=group["weight_decay"],
                                  nesterov=group["nesterov"], maximize=group["maximize"],
                                  is_first_step=number == 1, **options)
+
+
+# ---- Optimizer state in 8 bits. ---------------------------------------------------------------------
+
+QuantizationError = collections.namedtuple("QuantizationError", "elements nonzero lost sqnr")
+
+
+@functools.lru_cache(maxsize=None)
+def table_8bit(signed):
+    """The 256 values in [-1, 1], or in [0, 1], that the codes of an 8-bit state stand for: float32, ascending.
+
+    It is the dynamic map of bitsandbytes and torchao (Dettmers et al. 2021, arXiv 2110.02861): seven decades down from
+    1, each cut evenly and with twice as many values as the one below, and 0 and 1."""
+    values = [0.0, 1.0]
+    for decade in range(7):
+        edges = torch.linspace(0.1, 1, 2 ** (decade if signed else decade + 1) + 1, dtype=torch.float32)
+        middles = 10 ** (decade - 6) * ((edges[:-1] + edges[1:]) / 2)
+        values += middles.tolist() + ((-middles).tolist() if signed else [])
+    return torch.tensor(sorted(values), dtype=torch.float32)
+
+
+def quantize_8bit(tensor, signed):
+    """The codes (uint8, the tensor's shape) and scales (float32, one for 256 elements) of a float32 tensor."""
+    return torch.ops.mp.quantize_blockwise(tensor.contiguous(), table_8bit(signed))
+
+
+def dequantize_8bit(codes, scales, signed):
+    return torch.ops.mp.dequantize_blockwise(codes, scales, table_8bit(signed))
+
+
+def quantization_error(tensor, signed):
+    """What a float32 tensor would lose in 8 bits: QuantizationError(elements, nonzero, lost, sqnr).
+
+    `nonzero` counts the elements that are not 0, `lost` those of them that would become 0, and `sqnr` is the ratio of
+    signal to error in dB (inf: no error; nan: an element is not finite)."""
+    kept = dequantize_8bit(*quantize_8bit(tensor, signed), signed)
+    lost = int(((tensor != 0) & (kept == 0)).sum())
+    signal, error = (float(x.double().square().sum()) for x in (tensor, kept - tensor))
+    if not math.isfinite(signal):
+        sqnr = math.nan
+    else:
+        sqnr = 10 * math.log10(signal / error) if error else math.inf
+    return QuantizationError(tensor.numel(), int((tensor != 0).sum()), lost, sqnr)
+
+
+def state_error(optimizer):
+    """What the float32 state of any torch optimizer would lose in 8 bits: {(group, index, name): QuantizationError}.
+
+    The index is that of the parameter in its group, the name that of the state, for example exp_avg_sq. A state without
+    a negative element takes the table of unsigned values. Masters and numbers of steps are left out: the libraries keep
+    them in full, as they do with tensors of fewer than 4096 elements."""
+    errors = {}
+    for number, group in enumerate(optimizer.param_groups):
+        for index, p in enumerate(group["params"]):
+            for name, value in optimizer.state.get(p, {}).items():
+                is_state = torch.is_tensor(value) and value.dtype == torch.float32 and name != "master"
+                if is_state and value.numel() >= 4096:
+                    errors[number, index, name] = quantization_error(value, bool((value < 0).any()))
+    return errors

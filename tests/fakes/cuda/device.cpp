@@ -1,6 +1,8 @@
 #include "tests/fakes/cuda/device.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +27,46 @@ std::uint64_t now() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+// Memory that is mapped twice: once without access rights, for programs, and once for the device. Freed parts are given
+// back to the system and not used again.
+class Guarded {
+public:
+    bool used() const { return begin_ != nullptr; }
+    bool holds(const void* at) const { return at >= begin_ && at < begin_ + kBytes; }
+    char* on_device(const void* at) const {
+        return const_cast<char*>(static_cast<const char*>(at)) + (holds(at) ? distance_ : 0);
+    }
+    // Null: no room.
+    char* take(std::size_t bytes) {
+        if (bytes > kBytes - taken_) return nullptr;
+        return begin_ + std::exchange(taken_, taken_ + bytes);
+    }
+    void give(char* at, std::size_t bytes) {
+        ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at - begin_,
+                    static_cast<off_t>(bytes));
+    }
+
+    Guarded() {
+        if (!std::getenv("MP_FAKE_CUDA_GUARDED")) return;
+        file_ = ::memfd_create("fake GPU", MFD_CLOEXEC);
+        if (file_ < 0 || ::ftruncate(file_, kBytes) != 0) std::abort();
+        const auto map = [this](int rights) {
+            void* const at = ::mmap(nullptr, kBytes, rights, MAP_SHARED | MAP_NORESERVE, file_, 0);
+            if (at == MAP_FAILED) std::abort();
+            return static_cast<char*>(at);
+        };
+        begin_ = map(PROT_NONE);
+        distance_ = map(PROT_READ | PROT_WRITE) - begin_;
+    }
+
+private:
+    static constexpr std::size_t kBytes = std::size_t{8} << 30;
+    int file_ = -1;
+    char* begin_ = nullptr;
+    std::ptrdiff_t distance_ = 0;
+    std::size_t taken_ = 0;
+};
+
 // One mutex and one condition for the whole device: tests have few streams. Never destroyed, because workers outlive
 // main().
 struct Device {
@@ -33,6 +75,7 @@ struct Device {
     std::set<CUstream> streams;
     CUstream_st* legacy = nullptr;
     std::map<const char*, std::size_t> memory, pinned;
+    Guarded guarded;
     std::atomic<Hook> hook{nullptr};
     std::atomic<RanHook> ran{nullptr};
     std::atomic<std::uint32_t> correlations{0};
@@ -118,12 +161,25 @@ bool holds(const std::map<const char*, std::size_t>& all, const void* at) {
     return static_cast<const char*>(at) < next->first + next->second;
 }
 
+// The addresses of the device among the words of a kernel's argument.
+void put_on_device(std::vector<char>& argument) {
+    if (!device().guarded.used()) return;
+    for (std::size_t i = 0; i + sizeof(void*) <= argument.size(); i += sizeof(void*)) {
+        const void* at = nullptr;
+        std::memcpy(&at, argument.data() + i, sizeof at);
+        at = on_device(at);
+        std::memcpy(argument.data() + i, &at, sizeof at);
+    }
+}
+
 thread_local bool current = false;
 thread_local int depth = 0;
 
 }  // namespace
 
 std::mutex& mutex() { return device().mutex; }
+
+char* on_device(const void* at) { return device().guarded.on_device(at); }
 
 CUstream resolve(CUstream stream) {
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD) return stream;
@@ -261,6 +317,7 @@ CUresult launch(CUfunction function, const cuuint32_t (&grid)[3], const cuuint32
     const unsigned threads = grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2];
     return result = enqueue(stream, [function, copies, ran, threads]() mutable {
                std::vector<void*> pointers;
+               for (std::vector<char>& copy : *copies) put_on_device(copy);
                for (std::vector<char>& copy : *copies) pointers.push_back(copy.data());
                ran.start = now();
                function->run(threads, pointers.data());
@@ -273,10 +330,13 @@ CUresult allocate(CUdeviceptr* into, std::size_t bytes) {
     *into = 0;
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (forbidden_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    char* const at = static_cast<char*>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
-    if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
-    std::memset(at, 0xA5, bytes);  // a program that forgets to fill its memory notices
+    const std::size_t whole = (bytes + 511) / 512 * 512;
     const std::lock_guard lock(mutex());
+    Guarded& guarded = device().guarded;
+    char* const at =
+        guarded.used() ? guarded.take(whole) : static_cast<char*>(std::aligned_alloc(512, whole));
+    if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::memset(on_device(at), 0xA5, bytes);  // a program that forgets to fill its memory notices
     device().memory[at] = bytes;
     *into = reinterpret_cast<CUdeviceptr>(at);
     return CUDA_SUCCESS;
@@ -285,8 +345,13 @@ CUresult allocate(CUdeviceptr* into, std::size_t bytes) {
 CUresult release(CUdeviceptr at) {
     wait_all();
     const std::lock_guard lock(mutex());
-    if (device().memory.erase(reinterpret_cast<const char*>(at)) == 0) return CUDA_ERROR_INVALID_VALUE;
-    std::free(reinterpret_cast<void*>(at));
+    const auto known = device().memory.find(reinterpret_cast<const char*>(at));
+    if (known == device().memory.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (device().guarded.used())
+        device().guarded.give(reinterpret_cast<char*>(at), known->second);
+    else
+        std::free(reinterpret_cast<void*>(at));
+    device().memory.erase(known);
     return CUDA_SUCCESS;
 }
 
@@ -334,9 +399,10 @@ CUresult copy(void* to, const void* from, std::size_t bytes, CUstream stream) {
     if (kind_of(from) == Memory::pageable) {  // staged: the program may change its memory at once
         const char* const start = static_cast<const char*>(from);
         auto staged = std::make_shared<std::vector<char>>(start, start + bytes);
-        return enqueue(stream, [to, staged, bytes] { std::memcpy(to, staged->data(), bytes); });
+        return enqueue(stream, [to, staged, bytes] { std::memcpy(on_device(to), staged->data(), bytes); });
     }
-    const CUresult result = enqueue(stream, [to, from, bytes] { std::memmove(to, from, bytes); });
+    const CUresult result =
+        enqueue(stream, [to, from, bytes] { std::memmove(on_device(to), on_device(from), bytes); });
     return result == CUDA_SUCCESS && kind_of(to) == Memory::pageable ? wait(stream) : result;
 }
 

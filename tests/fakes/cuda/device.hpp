@@ -30,6 +30,9 @@ CUresult allocate(CUdeviceptr*, std::size_t bytes);
 CUresult release(CUdeviceptr);
 CUresult pin(void**, std::size_t bytes);
 CUresult unpin(void*);
+// Where the device's own work finds memory that a program knows by an address. With MP_FAKE_CUDA_GUARDED the two
+// differ: the program's addresses have no access rights, so a read by the host ends the program.
+char* on_device(const void*);
 enum class Memory { pageable, pinned, device };
 Memory kind_of(const void*);
 // Returns before the copy is done unless one side is pageable memory, as the driver does.

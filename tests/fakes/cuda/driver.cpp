@@ -32,9 +32,10 @@ CUcontext only_context() {
 }
 
 char* pointer(CUdeviceptr at) { return reinterpret_cast<char*>(at); }
+char* on_device(CUdeviceptr at) { return mp::fake::on_device(pointer(at)); }
 
 CUresult fill(CUdeviceptr at, unsigned char value, std::size_t bytes, CUstream stream) {
-    return enqueue(stream, [at, value, bytes] { std::memset(pointer(at), value, bytes); });
+    return enqueue(stream, [at, value, bytes] { std::memset(on_device(at), value, bytes); });
 }
 
 CUresult then_wait(CUresult result, CUstream stream) {
@@ -290,7 +291,7 @@ CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, std::size_t n, CUs
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, std::size_t n, CUstream stream) {
     MP_ENTER("cuMemsetD32Async");
     return enqueue(stream, [at, value, n] {
-        for (std::size_t i = 0; i < n; ++i) std::memcpy(pointer(at) + 4 * i, &value, 4);
+        for (std::size_t i = 0; i < n; ++i) std::memcpy(on_device(at) + 4 * i, &value, 4);
     });
 }
 CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdeviceptr at) {

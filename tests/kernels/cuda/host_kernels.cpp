@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cuda/blockwise_body.hpp"
 #include "kernels/cuda/nonfinite.hpp"
 #include "kernels/cuda/optimizer_body.hpp"
 #include "kernels/cuda/paired.hpp"
@@ -68,6 +69,21 @@ void run_step(const void* argument) {
     }
 }
 
+// Runs the 32 lanes of each block in turn.
+template <bool kQuantize>
+void run_blocks(const void* argument) {
+    const auto& call = *static_cast<const BlockwiseCall*>(argument);
+    for (U64 block = 0; block < blocks_of(call); ++block) {
+        float largest = 0;
+        for (U32 lane = 0; lane < kWarp; ++lane)
+            largest = blockwise::larger(largest, BlockLane{call, call.table, block, lane}.largest());
+        for (U32 lane = 0; lane < kWarp; ++lane) {
+            const BlockLane part{call, call.table, block, lane};
+            kQuantize ? part.quantize(largest) : part.dequantize();
+        }
+    }
+}
+
 template <class M>
 void enter(std::vector<HostKernel>& all, const std::string& name) {
     all.push_back({name + "_small", sizeof(List<M::kTensors, kSmallList>), run<M, kSmallList>});
@@ -99,6 +115,8 @@ std::vector<HostKernel> all_kernels() {
     enter<Stagnated>(list, "standstill");
     enter_step<optim::AdamW>(list, "adamw");
     enter_step<optim::Sgd>(list, "sgd");
+    list.push_back({"quantize_blocks", sizeof(BlockwiseCall), run_blocks<true>});
+    list.push_back({"dequantize_blocks", sizeof(BlockwiseCall), run_blocks<false>});
     return list;
 }
 

@@ -145,5 +145,32 @@ TEST_F(CudaOptimizer, RefusesWhatItCannotDo) {
     EXPECT_TRUE(weight == before);
 }
 
+TEST_F(CudaOptimizer, StateIn8BitsHasTheBitsOfTheCpu) {
+    blockwise::Table table;
+    std::vector<float> map(256);
+    for (int i = 0; i < 256; ++i) map[static_cast<std::size_t>(i)] = static_cast<float>(i - 128) / 127;
+    ASSERT_TRUE(blockwise::make_table(map.data(), table));
+    for (const std::size_t n : {0u, 1u, 255u, 256u, 9001u}) {
+        const Weight weight(n, 5);
+        std::vector<std::uint8_t> want(n), got(n);
+        std::vector<float> want_scales((n + 255) / 256), got_scales(want_scales);
+        const auto size = static_cast<std::int64_t>(n);
+        cpu::quantize(table, weight.state.data(), {size, want.data(), want_scales.data()});
+        const cpu::QuantizedRange range{size, got.data(), got_scales.data()};
+        ASSERT_TRUE(optimizer.quantize(nullptr, table, weight.state.data(), range));
+        EXPECT_EQ(got, want);
+        EXPECT_EQ(got_scales, want_scales);
+        std::vector<float> want_values(n), got_values(n);
+        cpu::dequantize(table, range, want_values.data());
+        ASSERT_TRUE(optimizer.dequantize(nullptr, table, range, got_values.data()));
+        EXPECT_EQ(got_values, want_values);
+    }
+    fake().launch_fails = true;
+    std::uint8_t code = 0;
+    float value = 1, scale = 0;
+    EXPECT_EQ(optimizer.quantize(nullptr, table, &value, {1, &code, &scale}).status, Status::refused);
+    EXPECT_EQ(Optimizer().quantize(nullptr, table, &value, {1, &code, &scale}).status, Status::no_kernels);
+}
+
 }  // namespace
 }  // namespace mp::cuda

@@ -16,7 +16,7 @@ Policy torch(std::string_view device, std::string_view version) {
 Category in(const Policy& policy, std::string_view op) { return policy.category(Op(op)); }
 
 TEST(TorchPolicy, EveryBuiltInListReadsWithoutAProblem) {
-    EXPECT_EQ(Policy::built_in_names().size(), 15u);
+    EXPECT_EQ(Policy::built_in_names().size(), 17u);
     for (const std::string_view name : Policy::built_in_names()) {
         const Result<Policy> policy = Policy::built_in(name);
         ASSERT_TRUE(policy) << name << ": " << policy.error().message;
@@ -48,6 +48,9 @@ TEST(TorchPolicy, CudaListsChangeWithTheVersion) {
     EXPECT_EQ(in(fresh, "vdot"), Category::promote);
     EXPECT_EQ(in(middle, "upsample_bilinear2d"), Category::unlisted);
     EXPECT_EQ(in(fresh, "upsample_bilinear2d"), Category::fp32);
+    EXPECT_EQ(in(torch("cuda", "2.11"), "rms_norm"), Category::unlisted);
+    EXPECT_EQ(in(torch("cuda", "2.12"), "rms_norm"), Category::fp32);
+    EXPECT_EQ(in(torch("xpu", "2.12"), "rms_norm"), Category::fp32);
     EXPECT_EQ(in(old, "scaled_dot_product_attention"), Category::unlisted);
     EXPECT_EQ(in(middle, "scaled_dot_product_attention"), Category::lower);
     EXPECT_EQ(in(old, "linalg_vector_norm"), Category::unlisted);
@@ -80,8 +83,8 @@ TEST(TorchPolicy, AVersionUsesTheNewestListThatIsNotNewer) {
     EXPECT_EQ(torch("cuda", "2.4.1").name(), "torch-cuda-2.4");
     EXPECT_EQ(torch("cpu", "2.5.0a0").name(), "torch-cpu-2.5");
     EXPECT_EQ(torch("cuda", "2.11").name(), "torch-cuda-2.5") << "11 is more than 5";
-    EXPECT_EQ(torch("cuda", "3.0").name(), "torch-cuda-2.5");
-    EXPECT_EQ(torch("cuda", "").name(), "torch-cuda-2.5");
+    EXPECT_EQ(torch("cuda", "3.0").name(), "torch-cuda-2.12");
+    EXPECT_EQ(torch("cuda", "").name(), "torch-cuda-2.12");
 }
 
 TEST(TorchPolicy, WhatHasNoListIsAnErrorWithAHint) {

@@ -206,5 +206,91 @@ class Errors(unittest.TestCase):
             loss.backward()
 
 
+class StateIn8Bits(unittest.TestCase):
+    def test_the_tables_are_those_of_the_libraries(self):
+        # Counts, ends and two values of bitsandbytes' and torchao's create_dynamic_map().
+        for signed, smallest in ((True, 5.5e-7), (False, 3.25e-7)):
+            table = mp_optim.table_8bit(signed)
+            self.assertEqual(table.numel(), 256)
+            self.assertEqual(int((table == 0).sum()), 1)
+            self.assertTrue(bool((table[1:] > table[:-1]).all()))
+            self.assertEqual(table[-1], 1)
+            self.assertAlmostEqual(float(table[table > 0][0]) / smallest, 1, places=6)
+            self.assertAlmostEqual(float(table[0]), -0.9929687 if signed else 0, places=6)
+
+    def test_codes_are_the_nearest(self):
+        torch.manual_seed(0)
+        for signed in (True, False):
+            values = torch.randn(70, 300) * torch.randn(70, 300).exp()
+            values = values if signed else values.square()
+            codes, scales = mp_optim.quantize_8bit(values, signed)
+            self.assertEqual(codes.shape, values.shape)
+            table = mp_optim.table_8bit(signed)
+            padded = torch.nn.functional.pad(values.flatten(), (0, -values.numel() % 256)).view(-1, 256)
+            self.assertTrue(torch.equal(scales, padded.abs().amax(1)))
+            shares = (padded / scales[:, None]).flatten()[:values.numel()]
+            nearest = torch.bucketize(shares, (table[1:] + table[:-1]) * 0.5, right=True)
+            self.assertTrue(torch.equal(codes.flatten().long(), nearest))
+            kept = mp_optim.dequantize_8bit(codes, scales, signed).flatten()
+            self.assertTrue(torch.equal(kept, table[nearest] * scales.repeat_interleave(256)[:values.numel()]))
+
+    def test_the_libraries_give_the_same(self):
+        try:
+            import bitsandbytes.functional as bnb
+            from torchao.optim import quant_utils as ao
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        normal = torch.randn(1 << 22, generator=torch.Generator().manual_seed(0))
+        for signed, values, from_ao, from_bnb in ((True, normal, 4, 0.002), (False, normal.square(), 4, 0.04)):
+            table = mp_optim.table_8bit(signed)
+            self.assertTrue(torch.equal(table, bnb.create_dynamic_map(signed)))
+            self.assertTrue(torch.equal(table, torch.tensor(ao.create_dynamic_map(signed))))
+            codes, scales = mp_optim.quantize_8bit(values, signed)
+            shares, their_scales = ao.scale_tensor(values, 256)
+            self.assertTrue(torch.equal(scales, their_scales))
+            self.assertLessEqual(int((ao.quantize_8bit_with_qmap(shares, table) != codes).sum()), from_ao)
+            theirs, state = bnb.quantize_blockwise(values, code=table, blocksize=256)
+            self.assertTrue(torch.equal(scales, state.absmax))
+            self.assertLess(float((theirs != codes).float().mean()), from_bnb)
+
+    def test_threads_make_no_difference(self):
+        values = torch.randn(300001)
+        want = mp_optim.quantize_8bit(values, True)
+        torch.set_num_threads(2)
+        try:
+            self.assertTrue(same(mp_optim.quantize_8bit(values, True), want))
+        finally:
+            torch.set_num_threads(1)
+
+    def test_error(self):
+        values = torch.full((512,), 1e-9)
+        values[0] = 1.0   # the small values of its block are lost
+        values[256:] = 1.0
+        error = mp_optim.quantization_error(values, signed=False)
+        self.assertEqual(error[:3], (512, 512, 255))
+        self.assertGreater(error.sqnr, 150)
+        self.assertEqual(mp_optim.quantization_error(torch.zeros(256), True), (256, 0, 0, math.inf))
+        values[3] = math.nan
+        self.assertTrue(math.isnan(mp_optim.quantization_error(values, signed=False).sqnr))
+
+    def test_error_of_an_optimizer(self):
+        params = [torch.nn.Parameter(torch.randn(64, 128)), torch.nn.Parameter(torch.randn(16))]
+        optimizer = torch.optim.AdamW(params)
+        for p in params:
+            p.grad = torch.randn(p.shape) * torch.randn(p.shape).mul(4).exp()
+        optimizer.step()
+        errors = mp_optim.state_error(optimizer)
+        self.assertEqual(list(errors), [(0, 0, "exp_avg"), (0, 0, "exp_avg_sq")])
+        self.assertGreater(errors[0, 0, "exp_avg_sq"].lost, errors[0, 0, "exp_avg"].lost)
+
+    def test_refuses_what_it_cannot_read(self):
+        with self.assertRaisesRegex(RuntimeError, "must be float32"):
+            mp_optim.quantize_8bit(torch.ones(4, dtype=torch.bfloat16), True)
+        with self.assertRaisesRegex(RuntimeError, "one for 256 codes"):
+            mp_optim.dequantize_8bit(torch.zeros(300, dtype=torch.uint8), torch.ones(1), True)
+        with self.assertRaisesRegex(RuntimeError, "finite and ascending"):
+            torch.ops.mp.quantize_blockwise(torch.ones(4), torch.zeros(256).add_(torch.arange(255, -1, -1)))
+
+
 if __name__ == "__main__":
     unittest.main()

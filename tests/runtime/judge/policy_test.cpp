@@ -28,7 +28,7 @@ TEST(PolicyText, AllFormsAreRead) {
     ASSERT_TRUE(autocast);
     EXPECT_EQ(autocast->list->name(), "torch-cpu-2.5");
     EXPECT_EQ(parse_policy("autocast:cuda=fp16", "1.13.1+cu117")->list->name(), "torch-cuda-1.13");
-    EXPECT_EQ(parse_policy("autocast:cuda=fp16", "nonsense")->list->name(), "torch-cuda-2.5");
+    EXPECT_EQ(parse_policy("autocast:cuda=fp16", "nonsense")->list->name(), "torch-cuda-2.12");
     EXPECT_EQ(parse_policy("ddp", "")->kind, DeclaredPolicy::Kind::ddp);
     EXPECT_TRUE(parse_policy("tf32:matmul=off,cudnn=on", "")->tf32_cudnn);
     EXPECT_EQ(parse_policy("apex-o1", "")->kind, DeclaredPolicy::Kind::list);
