@@ -22,7 +22,7 @@ constexpr RuleInfo kRules[] = {
     {"MPT026", "gradient-departure", "gradients depart from their fp32 twins where an op of backward cancels",
      Needs::twin},
     {"MPT027", "update-departure", "an optimizer moves parameters farther or less far than in fp32",
-     Needs::local},
+     Needs::twin},
     {"MPT030", "flush-to-zero", "values flushed to zero", Needs::twin},
     {"MPT031", "near-overflow", "values close to the largest of the format", Needs::nothing},
     {"MPT040", "stagnation", "updates below half an ulp do not move the weights", Needs::nothing},
