@@ -80,7 +80,7 @@ std::string_view library_at(std::string_view path) {
         std::string_view own, package;
         std::array<std::string_view, 5> parts;
     };
-    static constexpr std::array<Library, 12> kLibraries{
+    static constexpr std::array<Library, 15> kLibraries{
         {{"src/", "transformers", {"models/", "generation/", "quantizers/", "utils/", "trainer.py"}},
          {"src/", "diffusers", {"models/", "pipelines/", "schedulers/", "loaders/", "training_utils.py"}},
          {"src/", "peft", {"tuners/", "utils/", "mapping.py", "peft_model.py"}},
@@ -88,6 +88,9 @@ std::string_view library_at(std::string_view path) {
          {"", "llava", {"train/", "model/", "eval/", "serve/", "mm_utils.py"}},
          {"", "fairseq", {"models/", "modules/", "optim/", "tasks/", "trainer.py"}},
          {"", "apex", {"amp/", "contrib/", "optimizers/", "fp16_utils/", "parallel/"}},
+         {"", "apex", {"csrc/", "apex/"}},
+         {"", "deepspeed", {"runtime/", "ops/", "inference/", "moe/"}},
+         {"", "maskrcnn_benchmark", {"csrc/", "layers/", "modeling/", "engine/"}},
          {"", "timm", {"models/", "layers/", "optim/", "utils/", "scheduler/"}},
          {"", "detectron2", {"layers/", "modeling/", "engine/", "solver/", "checkpoint/"}},
          {"", "mmcv", {"ops/", "runner/", "cnn/", "parallel/"}},
@@ -99,8 +102,10 @@ std::string_view library_at(std::string_view path) {
              at = path.find(library.package, at + 1)) {
             const std::string_view before = path.substr(0, at);
             const std::string_view after = path.substr(at + library.package.size());
-            if (before == library.own || (at > 0 && before.back() != '/') || !after.starts_with('/'))
-                continue;
+            if ((at > 0 && before.back() != '/') || !after.starts_with('/')) continue;
+            // Also below a folder that has the library's name: its checkout, when that is not the root.
+            const std::string checkout = std::string(library.package) + "/" + std::string(library.own);
+            if (before == library.own || before == checkout) continue;
             const auto has = [&](std::string_view part) {
                 return !part.empty() && after.substr(1).starts_with(part);
             };

@@ -47,6 +47,10 @@ TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {
     EXPECT_EQ(library("/src/p/model/llava/train/train.py"), "llava");
     EXPECT_EQ(library("/src/p/transformers/models/t5/modeling_t5.py"), "transformers");
     EXPECT_EQ(library("/src/p/external_code/src/transformers/trainer.py"), "transformers");
+    EXPECT_EQ(library("/src/p/swap/apex/csrc/mlp_cuda.cu"), "apex");
+    EXPECT_EQ(library("/src/p/csrc/mlp_cuda.cu"), "");
+    EXPECT_EQ(library("/src/p/transformers/src/transformers/models/t5/modeling_t5.py"), "");
+    EXPECT_EQ(library("/src/p/fairseq/fairseq/models/a.py"), "");
     // The library itself, a model of the same name in another library, and folders that only share the name.
     EXPECT_EQ(library("/src/p/llava/train/train.py"), "");
     EXPECT_EQ(library("/src/p/src/transformers/models/t5/modeling_t5.py"), "");
