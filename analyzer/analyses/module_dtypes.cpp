@@ -250,6 +250,24 @@ bool is_item_of(const Function& f, const Operand& value, const Operand& list) {
     return found && is_same(*found, list);
 }
 
+// `ddp.module` of `ddp`
+bool is_wrapped(const Operand& object, const Operand& wrapper) {
+    const std::string_view name = wrapper.name.str();
+    return !name.empty() && object.name.str().starts_with(name) &&
+           object.name.str().substr(name.size()) == ".module";
+}
+
+// `part` of `for part in net.modules()`
+constexpr std::array<std::string_view, 4> kParts{"modules", "children", "named_modules", "named_children"};
+
+bool is_part_in_loop(const Function& f, const Operand& part, const Operand& module) {
+    const Call* next = call_of(f, part);
+    if (!next || next->name.str() != kNext || next->args.empty()) return false;
+    const Call* listing = call_of(f, next->args.front());
+    return listing && any_of(leaf(listing->name.str()), kParts) && !listing->args.empty() &&
+           is_same(listing->args.front(), module);
+}
+
 constexpr std::array<std::string_view, 2> kSetDefault{"torch.set_default_dtype",
                                                       "torch.set_default_tensor_type"};
 constexpr std::array<std::string_view, 2> kDictionaries{"dict", "OrderedDict"};
@@ -429,7 +447,13 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
     const std::string_view method = leaf(call.name.str());
     if (call.kind == CallKind::method && is_cast_method(method)) {
         const Operand& object = receiver_of(f, call.args.front());
-        if (is_same(object, module) || is_item_of(f, object, module)) return cast_by(f, call);
+        if (is_same(object, module) || is_wrapped(object, module) || is_item_of(f, object, module))
+            return cast_by(f, call);
+        if (is_part_in_loop(f, object, module)) {
+            ModuleDType found = cast_by(f, call);
+            found.proven = false;
+            if (is_low_precision(found.dtype)) return found;
+        }
     }
     // p.data = p.data.float(), for p of the module's parameters
     if (call.kind == CallKind::method && is_cast_method(method) &&
@@ -548,7 +572,8 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
     const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
-    if (!origin.args.empty() && (method || (origin.callee.empty() && wraps)))
+    const bool lists = origin.kind == CallKind::method && any_of(leaf(name), kParts);
+    if (!origin.args.empty() && (method || lists || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
     if (origin.kind == CallKind::constructor && is_display_of_modules(name)) return items_of(f, origin, left);

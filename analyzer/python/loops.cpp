@@ -50,16 +50,17 @@ bool is_of_members(const Function& f, const Call& items) {
     return held && (last_part(held->name.str()) == "state_dict" || lists_members(f, *held, "dict"));
 }
 
-// Whether each item is a tensor of a module, or a name and such a tensor.
+// Whether each item is a tensor or a part of a module, or a name and such a tensor.
 bool yields_members(const Function& f, const Call& call) {
-    constexpr std::array<std::string_view, 2> kMethods{"parameters", "buffers"};
+    constexpr std::array<std::string_view, 4> kMethods{"parameters", "buffers", "modules", "children"};
     const std::string_view method = last_part(call.name.str());
     if (call.kind != CallKind::method) return lists_members(f, call);
     return is_one_of(method, kMethods) || (method == "values" && is_of_members(f, call));
 }
 
 bool yields_named_members(const Function& f, const Call& call) {
-    constexpr std::array<std::string_view, 2> kMethods{"named_parameters", "named_buffers"};
+    constexpr std::array<std::string_view, 4> kMethods{"named_parameters", "named_buffers", "named_modules",
+                                                       "named_children"};
     if (call.kind != CallKind::method) return false;
     const std::string_view method = last_part(call.name.str());
     return is_one_of(method, kMethods) || (method == "items" && is_of_members(f, call));

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
 #include "analyzer/region/is_leaf.hpp"
 #include "analyzer/region/link_values.hpp"
@@ -42,6 +43,51 @@ void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
     call.callee = {};
     if (!call.op.known()) call.op = op_from_spelling(call.name.str());
 }
+
+// What an object of another file's class is, once the class is known to be a module: what extraction says of a class of
+// the same file. Calls are in evaluation order, so one pass completes what reads their results.
+class ModulesOfOthers {
+public:
+    ModulesOfOthers(Function& f, const Names& names) : f_(f), names_(names) {}
+
+    void look_at(std::size_t at, Symbol written) {
+        Call& call = f_.calls[at];
+        for (Operand& o : call.args) follow(o);
+        const Operand before = call.result;
+        const bool makes = call.kind == CallKind::constructor && before.shape == Shape::object;
+        if (makes && names_.is_module(call.name)) {
+            call.result.shape = Shape::module;
+        } else if (call.name.str().starts_with(kModule) && (call.name != written || any_)) {
+            if (call.name != written && !call.args.empty()) call.args[0].shape = Shape::module;
+            if (before.dtype == DType::unknown) python::complete(call, f_, DType::unknown);
+        }
+        if (call.result == before) return;
+        changed_.resize(f_.calls.size());
+        changed_[at] = any_ = true;
+    }
+
+    void finish() {
+        if (!any_) return;
+        for (Operand& o : f_.returned) follow(o);
+        for (Setting& s : f_.settings) follow(s.value);
+        for (Definition& d : f_.definitions) follow(d.value);
+    }
+
+private:
+    static constexpr std::string_view kModule = "torch.nn.Module.";
+
+    void follow(Operand& o) const {
+        if (!any_ || o.call == kNone || !changed_[static_cast<std::size_t>(o.call)]) return;
+        const Operand& result = f_.calls[static_cast<std::size_t>(o.call)].result;
+        if (o.shape == Shape::object || o.shape == Shape::other) o.shape = result.shape;
+        if (o.dtype == DType::unknown) o.dtype = result.dtype;
+    }
+
+    Function& f_;
+    const Names& names_;
+    std::vector<bool> changed_;
+    bool any_ = false;
+};
 
 // The calls of a large program do not fit in a cache, so everything needed from a call is read in
 // one pass.
@@ -117,8 +163,12 @@ private:
         for (Function& f : unit.functions) {
             LinkedCalls::Open values{.function = &f, .calls = {}};
             bool rewritten = false;  // a call may become one that reads a value
-            for (Call& call : f.calls) {
+            ModulesOfOthers modules(f, names_);
+            for (std::size_t i = 0; i < f.calls.size(); ++i) {
+                Call& call = f.calls[i];
+                const Symbol written = call.name;
                 resolve_name(call, package, finder);
+                modules.look_at(i, written);
                 const Open o{&f, &call, seen.callers.size()};
                 const bool open = is_open(call);
                 if (open) seen.open.push_back(o);
@@ -129,11 +179,12 @@ private:
                     rewritten = true;
                 }
                 if (may_write_operands(f, call))
-                    values.calls.push_back(static_cast<std::uint32_t>(&call - f.calls.data()));
+                    values.calls.push_back(static_cast<std::uint32_t>(i));
                 if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
                 if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
+            modules.finish();
             if (rewritten) {
                 values.calls.resize(f.calls.size());
                 std::iota(values.calls.begin(), values.calls.end(), 0);

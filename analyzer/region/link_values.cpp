@@ -59,7 +59,7 @@ public:
 
     void run() {
         for (const auto& [f, call] : calls_.of_partials) {
-            unfold_local(*f, *call);
+            unfold_held(*f, *call);
             unfold_partial(*f, *call);
         }
         for (const LinkedCalls::Open& open : calls_.open) fill(open);
@@ -270,15 +270,16 @@ private:
         call.args.insert(call.args.begin() + first, positional.begin(), positional.end());
     }
 
-    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function
-    void unfold_local(const Function& f, Call& call) const {
+    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function, kept
+    // in an attribute, or passed to another function
+    void unfold_held(const Function& f, Call& call) {
         if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
-        const Call* made = call_of(f, call.args[0]);
-        if (!made || made->name.str() != "functools.partial" || made->args.empty()) return;
-        if (made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        const Call* made = values_.partial_held(f, call.args[0]).call;
+        if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
         call.name = made->args[0].constant;
-        call.kind = CallKind::function;
         call.args.erase(call.args.begin());
+        call.kind = call.name.str().starts_with("torch.Tensor.") && !call.args.empty() ? CallKind::method
+                                                                                       : CallKind::function;
         add_fixed(call, *made, 0);
         python::complete(call, f, DType::unknown);
     }

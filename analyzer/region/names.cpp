@@ -207,6 +207,10 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
     return {.name = joined(library, method)};
 }
 
+bool Names::is_module(Symbol in_class) const {
+    return classes_.knows(in_class) && is_module_class(classes_.library_base(in_class).str());
+}
+
 Meaning NameFinder::find(Symbol name, Symbol package) {
     const auto [entry, is_new] = found_.try_emplace(key_of(package, name));
     if (is_new) entry->second = look_for(name, package);

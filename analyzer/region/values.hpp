@@ -45,6 +45,8 @@ public:
     void forget() { known_.clear(); }
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
+    // The same for what a variable, an attribute or a parameter holds, if all callers pass the same one.
+    ObjectClasses::Caller partial_held(const Function&, const Operand&, int depth = 0);
 
 private:
     using Caller = ObjectClasses::Caller;

@@ -107,7 +107,8 @@ struct CollectiveRecord {
     std::uint64_t lost_inputs = 0;
     std::uint64_t ranks = 0;  // of the communicator, where NCCL itself was asked; 0: unknown
     std::uint64_t lost_results =
-        0;  // among the calls whose inputs were measured: results that are not finite
+        0;                     // among the calls whose inputs were measured: results that are not finite
+    std::uint64_t beyond = 0;  // calls that read or wrote past the end of an allocation
 };
 
 template <class V>
@@ -128,6 +129,7 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"lost_inputs", sum}.since(3), &R::lost_inputs);
     v(Field{"ranks"}.since(4), &R::ranks);
     v(Field{"lost_results", sum}.since(4), &R::lost_results);
+    v(Field{"beyond", sum}.since(5), &R::beyond);
 }
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
@@ -264,6 +266,11 @@ struct OpRecord {
     std::uint64_t split_sums = 0;
     std::uint64_t tf32 = 0;
     double depth = 0;
+    // Calls with bf16 inputs on a device whose cores have no bf16 (compute capability below 8.0).
+    std::uint64_t emulated = 0;
+    // Number, from 1, of the first step whose optimizer ran although gradients were not finite, after which this op of
+    // forward had inputs that are not finite; 0: none.
+    double unguarded = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -316,6 +323,8 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"split_sums", sum}.since(3), &R::split_sums);
     v(Field{"tf32", sum}.since(3), &R::tf32);
     v(Field{"depth", largest}.since(3), &R::depth);
+    v(Field{"emulated", sum}.since(4), &R::emulated);
+    v(Field{"unguarded", smallest}.since(4), &R::unguarded);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }
