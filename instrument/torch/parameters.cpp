@@ -308,8 +308,8 @@ void Parameters::put_change(trace::TensorRecord& record, const at::Tensor& real,
     }
     cpu::TensorView x, y;
     Divergence d;
-    const at::Tensor a = change.cpu(), b = twin_change.cpu();
-    if (view_for_kernels(a, x) && view_for_kernels(b, y) && cpu::divergence(x, y, d)) put(record, d);
+    if (view_for_kernels(change, x) && view_for_kernels(twin_change, y) && cpu::divergence(x, y, d))
+        put(record, d);
 }
 
 Parameters::Kept* Parameters::kept(const trace::TensorRecord& record) {
