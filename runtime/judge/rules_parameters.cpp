@@ -20,16 +20,16 @@ namespace {
 
 constexpr std::uint64_t kFewest = 64;          // elements
 constexpr double kGradientsAgree = 0.25;       // relative error; beyond it the gradients are to blame
+constexpr double kMost = 1e9;                  // nothing moved
 constexpr double kOneFar = 2, kAllFar = 1.25;  // times as long, or as short, as the twin's
 
 // Sums over sampled steps and parameters.
 struct Updates {
-    double real = 0, twin = 0, error = 0, gradient_error = 0, gradient = 0;
+    double real = 0, twin = 0, gradient_error = 0, gradient = 0;
 
     void add(const TensorSum& parameter, const TensorSum& of_gradient) {
         real += parameter.change_squares;
         twin += parameter.twin_change_squares;
-        error += parameter.change_error_squares;
         gradient_error += of_gradient.sampled_error_squares;
         gradient += of_gradient.sampled_twin_squares;
     }
@@ -103,7 +103,7 @@ void judge_parameters(Case& c) {
     f.layer = layer;
     f.phase = Phase::optimizer;
     f.step = worst.parameter ? worst.parameter->first_sample : Step{};
-    f.value = shown_updates.far();
+    f.value = std::min(shown_updates.far(), kMost);
     f.limit = worst.parameter ? kOneFar : kAllFar;
     f.unit = "times";
     f.importance = importance::kUpdateDeparture();

@@ -101,6 +101,14 @@ class Places(unittest.TestCase):
                  findings=[finding()]), line(name="c", group="peft"), line(name="d", group="timm", ran=False)]
         self.assertEqual(mutants.healthy(lines, marks), {"a"})
 
+    def test_good_twins_that_are_the_same_program(self):
+        state, cast = (mutants.Mutant(1, kind, "vision.py", "a", "x") for kind in ("state", "cast"))
+        self.assertEqual(mutants.code(state, "good"), mutants.code(mutants.Mutant(2, "constant", "vision.py", "a", "y"),
+                                                                   "good"))
+        self.assertEqual(mutants.code(state, "good", "fp32"), mutants.code(cast, "good", "fp32"))
+        self.assertNotEqual(mutants.code(state, "good"), mutants.code(cast, "good"))
+        self.assertNotEqual(mutants.code(state, "bad"), mutants.code(state, "good"))
+
     def test_a_draw_depends_on_seed_and_number_alone(self):
         named = [("timm", "vision.py", "a"), ("timm", "vision.py", "b")]
         layers = {"a": {"cast": ["x", "y"]}, "b": {}}
@@ -111,11 +119,11 @@ class Places(unittest.TestCase):
 
     def test_the_table_counts_traced_mutants(self):
         traced = {"ran": True, "traced": True, "kind": "cast", "effect": 4, "found": True, "place": 1, "gate": 1,
-                  "good_ops": 100_000, "good_errors": [finding()]}
-        text = tables.mutants_text([traced, {"ran": True, "traced": False, "kind": "cast", "effect": 0.1}])
-        self.assertIn("| effect on the update of 3 to 10 floors | 1 | 1 | 1/1 | 1/1 | 1/1 | 1/1 |", text)
+                  "good": "cast a x", "good_ops": 100_000, "good_errors": [finding()]}
+        text = tables.mutants_text([traced, traced, {"ran": True, "traced": False, "kind": "cast", "effect": 0.1}])
+        self.assertIn("| effect on the update of 3 to 10 floors | 2 | 2 | 2/2 | 2/2 | 2/2 | 2/2 |", text)
         self.assertIn("| effect on the update of 0 to 1 floors | 1 | 0 | 0/0 |", text)
-        self.assertIn("1 errors in 100,000 op-steps, 1.00 in 100,000", text)
+        self.assertIn("1 errors in 100,000 op-steps, 1.00 in 100,000", text, "one good twin of two mutants")
 
     def test_of_a_public_bug(self):
         first = {"op": "aten::log", "lines": ["main.py:7", "main.py:12"]}

@@ -86,7 +86,7 @@ class Updates(TracedTest):
         runs = [os.path.join(self.top, name) for name in ("run", "noise")]
         for run, words in zip(runs, ([], ["--twin-noise"])):
             command = [TRACE, "-q", "--mode", "trajectory", "--no-build", "-o", run, *words, "--", PYTHON, program]
-            subprocess.run(command, env=self.env, cwd=self.top, check=True, timeout=300)
+            subprocess.run(command, env=self.env, cwd=self.top, check=True, timeout=300, stdout=subprocess.DEVNULL)
         losses = []
         for run in runs:
             done = subprocess.run([TRACE, "report", run, "--json", "-"], capture_output=True, check=True)

@@ -37,7 +37,7 @@ RunModel run_with(double times, double gradient_error = 0.01) {
 }
 
 TEST(JudgeParameters, MPT027AnUpdateOfAnotherLength) {
-    for (const double times : {30.0, 0.1}) {
+    for (const double times : {30.0, 0.1, 0.0}) {
         const Judgement j = judge(run_with(times));
         ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
         const Finding& f = j.findings[0];
@@ -45,6 +45,7 @@ TEST(JudgeParameters, MPT027AnUpdateOfAnotherLength) {
         EXPECT_EQ(f.severity, Severity::error);
         EXPECT_EQ(f.layer, "head");
         EXPECT_EQ(f.phase, Phase::optimizer);
+        EXPECT_TRUE(std::isfinite(f.value));
         EXPECT_THAT(f.message, HasSubstr("moves head.weight"));
         EXPECT_THAT(f.message, HasSubstr("although the gradients agree (error 1 %)"));
     }
