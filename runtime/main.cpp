@@ -120,6 +120,7 @@ int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     request.adapters = map.list("adapters");
     request.eager = map.has("eager");
     request.free_ints = map.has("free-ints");
+    request.twin_noise = map.has("twin-noise");
     request.quiet = map.has("quiet");
     request.build = !map.has("no-build");
     return run(request);
@@ -155,6 +156,7 @@ int report_verb(const cli::Values& map, const std::vector<std::string>& words) {
                                        .text = map.has("text"),
                                        .html = map.text("html"),
                                        .json = map.text("json"),
+                                       .noise = map.text("noise"),
                                        .lint = map.list("lint"),
                                        .policies = map.list("policy")};
     const Result<trace::ReportInputs> inputs = trace::read_inputs(request);
@@ -180,6 +182,7 @@ int gate_verb(const cli::Values& map, const std::vector<std::string>& words) {
     if (words.size() != 1) return fail(kUsage, {"gate: of which run?", "mp-trace gate mp-trace.1763"});
     const trace::GateRequest request{.directory = words[0],
                                      .rules = map.text("rules"),
+                                     .noise = map.text("noise"),
                                      .lint = map.list("lint"),
                                      .policies = map.list("policy"),
                                      .outputs = map.list("output"),
@@ -273,6 +276,7 @@ const std::vector<Verb>& verbs() {
                      {"save-real", "FILE", "the program's own, in the same shape"},
                      {"eager", nullptr, "run torch.compile regions eagerly, so that they are observed"},
                      {"free-ints", nullptr, "let the twin keep its own integer results"},
+                     {"twin-noise", nullptr, "change the twin's weights by one rounding after step 0: gate --noise"},
                      {"adapters", "DIR", "look for adapters here first; repeatable", true},
                      {"no-build", nullptr, "do not build a missing adapter"},
                      {"quiet,q", nullptr, "print nothing on stderr"},
@@ -284,6 +288,7 @@ const std::vector<Verb>& verbs() {
          .options = {{"html", "FILE", "one page that needs no network"},
                      {"text", nullptr, "verdict, first cause and a table of the steps on standard output (default)"},
                      {"json", "FILE", "everything, for machines; '-' is standard output"},
+                     {"noise", "DIR", "the same training with --twin-noise: how much one rounding matters"},
                      {"policy", "P", "check this precision too: fsdp:param=bf16,reduce=fp32; repeatable", true},
                      {"lint", "FILE", "mp-lint's JSON or SARIF: which findings does the run confirm? repeatable", true},
                      {"stats", nullptr, "time of each stage and sizes, on standard error"},
@@ -297,6 +302,7 @@ const std::vector<Verb>& verbs() {
          .usage = "DIR",
          .options = {{"rules", "FILE", "limits, suppressions and policies (default: mp-gate.toml where there is one)"},
                      {"lint", "FILE", "findings of mp-lint, JSON or SARIF; repeatable", true},
+                     {"noise", "DIR", "the same training with --twin-noise: how much one rounding matters"},
                      {"policy", "POLICY", "fsdp:param=bf16,reduce=fp32; autocast:cuda=bf16; a list; repeatable", true},
                      {"strict", nullptr, "warnings fail too"},
                      {"output", "FORMAT[=FILE]", "text (default), json, junit, sarif or github; repeatable", true},

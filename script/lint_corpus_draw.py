@@ -16,6 +16,7 @@ REPORTS = 60          # of a draw: half of each language, and of these half of e
 PER_REPOSITORY = 3    # so that no repository dominates
 CPP_FILES = 20        # of a repository, taken by the seed
 AROUND = 8            # source lines before and after a report
+LONGEST = 240         # seconds for one repository; one that takes longer has no report
 CPP = re.compile(r"__half|half2|bfloat16|BFloat16|(at|c10)::Half|_HALF|atomicAdd")
 PYTHON_ENDS, CPP_ENDS = (".py", ".ipynb"), (".cu", ".cpp", ".cc", ".cxx")
 
@@ -73,7 +74,11 @@ def lint(mp_lint, folder, units, flags):
     if not units:
         return []
     command = [mp_lint, "--no-cache", "--isolated", "--output", "json", *flags[0], *units, *flags[1]]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        print(f"{folder}: no report in {LONGEST} s", file=sys.stderr)
+        return []
     if not done.stdout.lstrip().startswith("{"):
         print(f"{folder}: no report (exit {done.returncode}): {done.stderr.strip()[-200:]}", file=sys.stderr)
         return []
@@ -101,9 +106,8 @@ def reports_of(name, args, rng, wanted, known_files, seen):
         return None
     python, cpp = units_of(folder, rng)
     headers = ["--cuda", args.cuda, "--torch-headers", args.torch]
-    found = lint(args.mp_lint, folder, python, ([], [])) if "Python" in wanted else []
-    if "C++ and CUDA" in wanted:
-        found += lint(args.mp_lint, folder, cpp, (headers, ["--", *own_headers(folder)]))
+    # One run, as a user makes it: Python says which kernels run, and with which dtypes.
+    found = lint(args.mp_lint, folder, python + cpp, (headers, ["--", *own_headers(folder)])) if wanted else []
     rows = []
     for f in found:
         f["file"] = os.path.relpath(os.path.join(folder, f["file"]), folder)

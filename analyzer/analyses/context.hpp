@@ -11,6 +11,7 @@
 namespace mp::lint {
 
 class Classes;
+class HalfModels;
 class Protocol;
 struct ConstantUse;
 struct Engine;
@@ -25,11 +26,13 @@ struct RuleContext {
     std::string_view device{};  // --device, for a program that names no device; empty: not given
     std::string_view root{};    // of the project: where its tests and benchmarks are looked for; empty: "/"
 
-    // Results of protocol_of(), engines_of(), constant_uses() and classes_of(), computed once per run.
+    // Results of protocol_of(), engines_of(), constant_uses(), classes_of() and half_models_of(), computed once per
+    // run.
     Shared<Protocol> protocol{};
     Shared<std::vector<Engine>> engines{};
     Shared<std::vector<ConstantUse>> constants{};
     Shared<Classes> classes{};
+    Shared<HalfModels> half_models{};
 
     // The op list of a device ("cuda", "cpu", "xpu", "mps", "hpu", "xla") or of another kind of region
     // ("hmp", "apex"); nullptr when none is known.

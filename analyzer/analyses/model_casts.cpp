@@ -108,8 +108,8 @@ std::int32_t parameter_of(Call call, std::size_t at, const Function& callee) {
 
 class Finder {
 public:
-    Finder(const RuleContext& context, const Classes& classes)
-        : context_(context), program_(context.program), classes_(classes) {}
+    explicit Finder(const RuleContext& context)
+        : context_(context), program_(context.program), classes_(classes_of(context)) {}
 
     // Of a module of unknown class.
     bool is_cast(const Function& f, const Call& call) const {
@@ -227,8 +227,8 @@ private:
 
 }  // namespace
 
-std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classes& classes) {
-    const Finder finder(context, classes);
+std::vector<ModelCast> fp16_model_casts(const RuleContext& context) {
+    const Finder finder(context);
     std::vector<ModelCast> casts;
     for_each_call(context.program, last_part_in(kCasts), [&](const Function& f, const Call& call) {
         if (cast_dtype(call) == DType::fp16 && finder.is_cast(f, call)) casts.push_back({&f, &call});
@@ -236,8 +236,8 @@ std::vector<ModelCast> fp16_model_casts(const RuleContext& context, const Classe
     return casts;
 }
 
-HalfModels::HalfModels(const RuleContext& context) : classes_(context.program.functions()) {
-    const Finder finder(context, classes_);
+HalfModels::HalfModels(const RuleContext& context) : classes_(classes_of(context)) {
+    const Finder finder(context);
     for_each_call(context.program, last_part_in(kCasts), [&](const Function& f, const Call& call) {
         if (!finder.may_be_cast(f, call)) return;
         const Symbol of_class = finder.class_of_cast(f, call);
@@ -287,6 +287,10 @@ TensorDType HalfModels::dtype_of(const Function& method) const {
                     .chain = {{cast.at, "a module that contains it becomes " +
                                             std::string(label(cast.dtype)) + " here"}}};
     return {.dtype = DType::unknown, .proven = false, .chain = {}};
+}
+
+const HalfModels& half_models_of(const RuleContext& context) {
+    return context.half_models.get([&] { return std::make_shared<const HalfModels>(context); });
 }
 
 std::string_view package_root(const Function& f) {

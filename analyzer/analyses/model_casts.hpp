@@ -25,7 +25,7 @@ struct ModelCast {
 // tensors lack (parameters, train, eval, state_dict), here, in the other methods of the class, in
 // callers, or where it is passed; or its annotation, where the function also runs it. Not those of
 // tests and benchmarks.
-std::vector<ModelCast> fp16_model_casts(const RuleContext&, const Classes&);
+std::vector<ModelCast> fp16_model_casts(const RuleContext&);
 
 // Which modules the program itself makes half. A buffer of another module stays fp32 unless a caller outside the
 // program casts it.
@@ -49,11 +49,14 @@ private:
     };
     std::unordered_set<Symbol> parts_of(Symbol whole) const;
 
-    Classes classes_;
+    const Classes& classes_;
     std::vector<Cast> casts_;
     std::unordered_map<Symbol, std::unordered_set<Symbol>>
         parts_;  // of each class that is cast, itself included
 };
+
+// Found at the first call for a context and kept with it.
+const HalfModels& half_models_of(const RuleContext&);
 
 // The models that a generic trainer may receive: those in the folder of the file's top-level package, or in
 // the file itself when it is in no package.

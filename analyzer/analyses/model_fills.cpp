@@ -80,9 +80,9 @@ class ModelFills {
 public:
     explicit ModelFills(const RuleContext& context)
         : context_(context),
-          classes_(context.program.functions()),
+          classes_(classes_of(context)),
           dtypes_(context),
-          casts_(fp16_model_casts(context, classes_)) {}
+          casts_(fp16_model_casts(context)) {}
 
     void look_at(const Function& f, const Call& call, std::vector<ConstantUse>& out) {
         const Operand* value = overflowing_fill(call);
@@ -179,7 +179,7 @@ private:
     }
 
     const RuleContext& context_;
-    Classes classes_;
+    const Classes& classes_;
     TensorDTypes dtypes_;
     std::vector<ModelCast> casts_;
 };

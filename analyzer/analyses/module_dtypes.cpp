@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace {
 
 // Calls, callers and attributes that are followed from one place, in all.
 constexpr int kFarthest = 8;
+// Displays, loops and functions between parameters() and an optimizer.
+constexpr int kLongest = 16;
 
 constexpr std::string_view kNext = "?.__next__";
 
@@ -32,6 +35,13 @@ ModuleDType unknown() { return make(DType::unknown); }
 bool is_cast_method(std::string_view method) {
     constexpr std::array<std::string_view, 6> kCasts{"to", "type", "half", "float", "bfloat16", "double"};
     return any_of(method, kCasts);
+}
+
+DType named_by(std::string_view method) {
+    if (method == "half") return DType::fp16;
+    if (method == "bfloat16") return DType::bf16;
+    if (method == "float") return DType::fp32;
+    return method == "double" ? DType::fp64 : DType::unknown;
 }
 
 // Functions that return their first argument, wrapped or copied.
@@ -210,11 +220,56 @@ std::optional<Operand> list_of(const Function& f, const Operand& value) {
     return list;
 }
 
+// Whether the word stands in the text.
+bool has_word(std::string_view text, std::string_view word) {
+    const auto is_part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+    for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
+    }
+    return false;
+}
+
+// What append() and extend() put into the display: decay.append(p), (decay if p.ndim > 1 else rest).append(p)
+template <typename Each>
+void for_each_added(const Function& f, const Call& display, const Each& each) {
+    constexpr std::array<std::string_view, 2> kAdds{"append", "extend"};
+    if (display.kind != CallKind::constructor || display.name.str() != "list") return;
+    const std::int32_t at = index_of(f, display);
+    const std::string_view name = display.result.name.str();
+    for (const Call& call : f.calls) {
+        if (call.args.size() != 2 || !any_of(leaf(call.name.str()), kAdds)) continue;
+        const Operand& list = call.args[0];
+        const bool chosen = list.name.empty() && !name.empty() && has_word(list.text.str(), name);
+        if (list.call == at || chosen) each(call.args[1]);
+    }
+}
+
 bool is_item_of(const Function& f, const Operand& value, const Operand& list) {
     const auto found = list_of(f, value);
     return found && is_same(*found, list);
 }
 
+// `ddp.module` of `ddp`
+bool is_wrapped(const Operand& object, const Operand& wrapper) {
+    const std::string_view name = wrapper.name.str();
+    return !name.empty() && object.name.str().starts_with(name) &&
+           object.name.str().substr(name.size()) == ".module";
+}
+
+// `part` of `for part in net.modules()`
+constexpr std::array<std::string_view, 4> kParts{"modules", "children", "named_modules", "named_children"};
+
+bool is_part_in_loop(const Function& f, const Operand& part, const Operand& module) {
+    const Call* next = call_of(f, part);
+    if (!next || next->name.str() != kNext || next->args.empty()) return false;
+    const Call* listing = call_of(f, next->args.front());
+    return listing && any_of(leaf(listing->name.str()), kParts) && !listing->args.empty() &&
+           is_same(listing->args.front(), module);
+}
+
+constexpr std::array<std::string_view, 2> kSetDefault{"torch.set_default_dtype",
+                                                      "torch.set_default_tensor_type"};
 constexpr std::array<std::string_view, 2> kDictionaries{"dict", "OrderedDict"};
 constexpr std::array<std::string_view, 3> kNamed{"named_parameters", "named_buffers", "state_dict"};
 
@@ -392,7 +447,13 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
     const std::string_view method = leaf(call.name.str());
     if (call.kind == CallKind::method && is_cast_method(method)) {
         const Operand& object = receiver_of(f, call.args.front());
-        if (is_same(object, module) || is_item_of(f, object, module)) return cast_by(f, call);
+        if (is_same(object, module) || is_wrapped(object, module) || is_item_of(f, object, module))
+            return cast_by(f, call);
+        if (is_part_in_loop(f, object, module)) {
+            ModuleDType found = cast_by(f, call);
+            found.proven = false;
+            if (is_low_precision(found.dtype)) return found;
+        }
     }
     // p.data = p.data.float(), for p of the module's parameters
     if (call.kind == CallKind::method && is_cast_method(method) &&
@@ -422,8 +483,11 @@ ModuleDType ModuleDTypes::event(const Function& f, const Call& call, const Opera
 
 ModuleDType ModuleDTypes::cast_by(const Function& f, const Call& call) {
     ModuleDType found = unknown();
-    if (is_float(call.result.dtype)) {
-        found = make(call.result.dtype, true);
+    // Of a class of another file the extraction does not know that it is a module.
+    const DType named =
+        context_.program.definition(call.callee) ? DType::unknown : named_by(leaf(call.name.str()));
+    if (is_float(call.result.dtype) || is_float(named)) {
+        found = make(is_float(named) ? named : call.result.dtype, true);
     } else {
         for (std::size_t i = 1; i < call.args.size() && !is_float(found.dtype); ++i)
             static_cast<TensorDType&>(found) = tensors_.of(f, call.args[i]);
@@ -508,7 +572,8 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
     }
     const bool method = origin.kind == CallKind::method && passes_itself_on(leaf(name));
     const bool wraps = returns_first(name) || (of_ == DTypeOf::output && leaf(name) == "get_peft_model");
-    if (!origin.args.empty() && (method || (origin.callee.empty() && wraps)))
+    const bool lists = origin.kind == CallKind::method && any_of(leaf(name), kParts);
+    if (!origin.args.empty() && (method || lists || (origin.callee.empty() && wraps)))
         return state(f, origin.args.front(), at, left);
     if (origin.callee.empty() && upcasts_trained(name)) return make(DType::fp32);
     if (origin.kind == CallKind::constructor && is_display_of_modules(name)) return items_of(f, origin, left);
@@ -525,7 +590,8 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         if (origin.kind == CallKind::constructor) {
             if (callee->params.empty()) return unknown();
             ModuleDType found = after(*callee, parameter(*callee, 0), left);
-            return found.known() ? found : of_parts(*callee, left);
+            if (!found.known()) found = of_parts(*callee, left);
+            return found.known() ? found : by_default(f, at, left);
         }
         return returned_by(*callee, left, [](const Operand& value) { return &value; });
     }
@@ -535,9 +601,56 @@ ModuleDType ModuleDTypes::made_by(const Function& f, const Call& origin, int lef
         found.loaded = &origin;
         return found;
     }
+    if (origin.kind == CallKind::constructor && origin.result.shape == Shape::module &&
+        !is_low_precision(origin.result.dtype) && !keyword_argument(origin, "dtype")) {
+        ModuleDType found = by_default(f, at, left);
+        if (found.known()) return found;
+    }
     if (origin.result.dtype == DType::unknown) return loaded_as(f, origin);
     return make(origin.result.dtype, true,
                 {{origin.span, "made in " + std::string(label(origin.result.dtype)) + " here"}});
+}
+
+// torch.set_default_dtype(torch.bfloat16), before a module is made: the last one here, or in what is called here, or
+// in all callers.
+ModuleDType ModuleDTypes::by_default(const Function& f, std::size_t before, int left) {
+    if (!sets_default_) {
+        sets_default_.emplace();
+        for_each_call(context_.program, name_in(kSetDefault),
+                      [&](const Function& setter, const Call&) { sets_default_->insert(&setter); });
+    }
+    if (sets_default_->empty() || left <= 0) return unknown();
+    const std::uint32_t at = block_before(f, before);
+    for (std::size_t i = std::min(before, f.calls.size()); i-- > 0;) {
+        const Call& call = f.calls[i];
+        const Function* callee = context_.program.definition(call.callee);
+        const bool sets = any_of(call.name.str(), kSetDefault) && !call.args.empty();
+        if (!sets && (!callee || !sets_default_->contains(callee))) continue;
+        if (!can_run_before(f, call.block, at)) continue;
+        ModuleDType found = sets ? default_set(f, call) : by_default(*callee, callee->calls.size(), 1);
+        found.proven = found.proven && always_runs_before(f, call.block, at);
+        return found;
+    }
+    ModuleDType common = unknown();
+    bool first = true;
+    for (const Call* call : context_.program.callers(f.usr)) {
+        const Function* caller = context_.program.owner(*call);
+        if (!caller || caller == &f) continue;
+        const ModuleDType found =
+            by_default(*caller, static_cast<std::size_t>(index_of(*caller, *call)), left / 2);
+        if (!first && found.dtype != common.dtype) return unknown();
+        if (first) common = found;
+        first = false;
+    }
+    return common;
+}
+
+ModuleDType ModuleDTypes::default_set(const Function& f, const Call& sets) {
+    ModuleDType found = unknown();
+    static_cast<TensorDType&>(found) = tensors_.of(f, sets.args.front());
+    if (!is_low_precision(found.dtype)) return unknown();
+    found.chain.push_back({sets.span, std::string(label(found.dtype)) + " becomes the default dtype here"});
+    return found;
 }
 
 // What the constructor of a class makes its parameters and layers of, if all of those are low whose dtype is known.
@@ -652,22 +765,27 @@ ModuleDType ModuleDTypes::assigned_in_class(const Function& f, const Operand& mo
 
 std::vector<ModuleDTypes::Source> ModuleDTypes::modules_in(const Function& f, const Operand& parameters) {
     std::vector<Source> found;
-    find_modules(f, parameters, kFarthest, found);
+    find_modules(f, parameters, kLongest, found);
     return found;
 }
 
 void ModuleDTypes::find_modules(const Function& f, const Operand& value, int left,
                                 std::vector<Source>& found) {
     constexpr std::size_t kMost = 16;
-    constexpr std::array<std::string_view, 7> kHolders{"list",  "tuple",  "set",   "dict",
-                                                       "chain", "filter", "sorted"};
+    constexpr std::array<std::string_view, 11> kHolders{"list",  "tuple",   "set",     "dict",
+                                                        "chain", "filter",  "sorted",  "values",
+                                                        "items", "__add__", "__iadd__"};
     const Call* call = call_of(f, value);
     if (left <= 0 || found.size() >= kMost) return;
+    if (const auto list = call ? std::nullopt : list_of(f, value)) {
+        find_modules(f, *list, left - 1, found);
+        return;
+    }
     if (!call && value.param != kNone) {
         for (const Call* passed : context_.program.callers(f.usr)) {
             const Function* caller = context_.program.owner(*passed);
             const Operand* argument = caller ? argument_for(*passed, f, value.param) : nullptr;
-            if (argument) find_modules(*caller, *argument, left / 2, found);
+            if (argument) find_modules(*caller, *argument, std::min(left, kFarthest) / 2, found);
         }
         return;
     }
@@ -680,8 +798,11 @@ void ModuleDTypes::find_modules(const Function& f, const Operand& value, int lef
         return;
     }
     if (call->name.str() == kNext || any_of(name, kHolders)) {
+        // A dictionary is a group of an optimizer, or a comprehension over named parameters.
+        const bool is_group = name == "dict" && !(call->args.size() == 1 && call->args[0].keyword.empty());
         for (const Operand& part : call->args)
-            if (name != "dict" || part.keyword.str() == "params") find_modules(f, part, left - 1, found);
+            if (!is_group || part.keyword.str() == "params") find_modules(f, part, left - 1, found);
+        for_each_added(f, *call, [&](const Operand& part) { find_modules(f, part, left - 1, found); });
         return;
     }
     const Function* callee = context_.program.definition(call->callee);

@@ -75,6 +75,8 @@ private:
     ModuleDType cast_in_apply(const Call&) const;
     TensorDType by_setting(const Function&, const Operand&, int left);
     ModuleDType of_parts(const Function& init, int left);
+    ModuleDType by_default(const Function&, std::size_t before, int left);
+    ModuleDType default_set(const Function&, const Call& sets);
     ModuleDType assigned_in_class(const Function&, const Operand& module, int left);
     ModuleDType of_part_made(const Function&, const Operand& owner, const Operand& part, int left);
     std::optional<Operand> owner_of(const Function&, const Operand& part, std::size_t before) const;
@@ -94,8 +96,9 @@ private:
     DTypeOf of_;
     TensorDTypes tensors_;
     const Classes& classes_;
-    std::unordered_map<Symbol, std::unordered_set<Symbol>> members_;  // tensors of modules, by class
-    Answers after_;                                                   // what functions leave of modules
+    std::optional<std::unordered_set<const Function*>> sets_default_;  // functions that set the default dtype
+    std::unordered_map<Symbol, std::unordered_set<Symbol>> members_;   // tensors of modules, by class
+    Answers after_;                                                    // what functions leave of modules
     Answers outside_;  // what parameters and attributes are when a function begins
 };
 

@@ -75,7 +75,10 @@ bool is_clip(std::string_view leaf) {
 EventKind done_to_gradient(std::string_view leaf) {
     constexpr std::array<std::string_view, 4> kReads{"norm", "isnan", "isinf", "isfinite"};
     // A copy is not listed as a write, because it stores the mean over ranks, which has the same scale.
-    constexpr std::array<std::string_view, 4> kWrites{"mul_", "clamp_", "clip_", "__imul__"};
+    constexpr std::array<std::string_view, 8> kWrites{"mul_",          "clamp_",
+                                                      "clip_",         "__imul__",
+                                                      "_foreach_mul_", "_foreach_clamp_min_",
+                                                      "clamp",         "_foreach_clamp_max_"};
     constexpr std::array<std::string_view, 4> kNoise{"add_", "__iadd__", "sub_", "normal_"};
     // Division is how gradients are unscaled or averaged by hand.
     if (leaf == "div_" || leaf == "__itruediv__" || leaf == "operator/=") return read_scale;
@@ -85,6 +88,8 @@ EventKind done_to_gradient(std::string_view leaf) {
 
 EventKind gradient_event(const Function& f, const Call& call, std::string_view leaf) {
     const EventKind kind = done_to_gradient(leaf);
+    // p.grad = p.grad.clamp(-1, 1): of the two only the assignment changes the gradient.
+    if (leaf == "clamp" && !call.result.name.str().ends_with(".grad")) return none;
     return kind != none && !call.args.empty() && is_gradient(f, call.args[0]) ? kind : none;
 }
 
@@ -144,12 +149,32 @@ bool is_constant_item(std::string_view text, std::size_t at) {
 
 }  // namespace
 
+namespace {
+
+bool is_named_gradient(const Operand& o) {
+    return o.name.str().ends_with(".grad") || o.name.str().ends_with(".grad.data");
+}
+
+// grads = [p.grad for p in parameters]
+bool lists_gradients(const Call& call) {
+    return call.kind == CallKind::constructor && call.name.str() == "list" && call.args.size() == 1 &&
+           is_named_gradient(call.args[0]);
+}
+
+}  // namespace
+
 bool is_gradient(const Function& f, const Operand& o) {
-    const std::string_view name = o.name.str();
-    if (name.ends_with(".grad") || name.ends_with(".grad.data")) return true;
+    if (is_named_gradient(o)) return true;
     const Call* from = call_of(f, o);
+    if (from && lists_gradients(*from)) return true;
     const std::string_view leaf = from ? last_part(from->name.str()) : "";
-    return from && from->kind == CallKind::method && (leaf == "grad" || leaf == "mutable_grad");
+    if (from && from->kind == CallKind::method && (leaf == "grad" || leaf == "mutable_grad")) return true;
+    if (from || o.name.empty()) return false;
+    return std::ranges::any_of(f.aliases, [&](const Alias& alias) {
+        return alias.item && alias.name == o.name && std::ranges::any_of(f.calls, [&](const Call& call) {
+                   return call.result.name == alias.of && lists_gradients(call);
+               });
+    });
 }
 
 Symbol key_of(const Operand& o) {

@@ -69,6 +69,46 @@ bool reaches(const Function& f, std::uint32_t from, std::uint32_t to, std::uint3
     return false;
 }
 
+bool is_below(const RuleContext& context, Symbol file) {
+    return !context.root.empty() && file.str().starts_with(context.root);
+}
+
+// By a path that starts at the root of the project.
+std::string_view library_at(std::string_view path) {
+    // Where a library's own repository has its package, and what is in the package.
+    struct Library {
+        std::string_view own, package;
+        std::array<std::string_view, 5> parts;
+    };
+    static constexpr std::array<Library, 12> kLibraries{
+        {{"src/", "transformers", {"models/", "generation/", "quantizers/", "utils/", "trainer.py"}},
+         {"src/", "diffusers", {"models/", "pipelines/", "schedulers/", "loaders/", "training_utils.py"}},
+         {"src/", "peft", {"tuners/", "utils/", "mapping.py", "peft_model.py"}},
+         {"src/", "accelerate", {"accelerator.py", "utils/", "optimizer.py", "launchers.py"}},
+         {"", "llava", {"train/", "model/", "eval/", "serve/", "mm_utils.py"}},
+         {"", "fairseq", {"models/", "modules/", "optim/", "tasks/", "trainer.py"}},
+         {"", "apex", {"amp/", "contrib/", "optimizers/", "fp16_utils/", "parallel/"}},
+         {"", "timm", {"models/", "layers/", "optim/", "utils/", "scheduler/"}},
+         {"", "detectron2", {"layers/", "modeling/", "engine/", "solver/", "checkpoint/"}},
+         {"", "mmcv", {"ops/", "runner/", "cnn/", "parallel/"}},
+         {"", "mmdet", {"models/", "core/", "apis/", "datasets/"}},
+         {"", "fastchat", {"train/", "model/", "serve/", "eval/"}}}};
+    if (path.starts_with('/')) path.remove_prefix(1);
+    for (const Library& library : kLibraries)
+        for (auto at = path.find(library.package); at != std::string_view::npos;
+             at = path.find(library.package, at + 1)) {
+            const std::string_view before = path.substr(0, at);
+            const std::string_view after = path.substr(at + library.package.size());
+            if (before == library.own || (at > 0 && before.back() != '/') || !after.starts_with('/'))
+                continue;
+            const auto has = [&](std::string_view part) {
+                return !part.empty() && after.substr(1).starts_with(part);
+            };
+            if (std::ranges::any_of(library.parts, has)) return library.package;
+        }
+    return {};
+}
+
 }  // namespace
 
 CodeKind code_kind(std::string_view path) {
@@ -93,6 +133,19 @@ CodeKind code_kind(std::string_view path) {
     return CodeKind::product;
 }
 
+std::string_view copied_library(const RuleContext& context, Symbol file) {
+    if (!is_below(context, file)) return {};
+    return library_at(file.str().substr(context.root.size()));
+}
+
+CodeKind kind_by_name(const Function& f) {
+    const std::string_view name = leaf(f.name.str());
+    if (name.starts_with("test_")) return CodeKind::test;
+    const bool measures = name == "profile" || name == "benchmark" || name.starts_with("profile_") ||
+                          name.starts_with("benchmark_") || name.starts_with("bench_");
+    return measures ? CodeKind::benchmark : CodeKind::product;
+}
+
 CodeKind code_kind(const RuleContext& context, Symbol file) {
     struct Known {
         Symbol file;
@@ -102,8 +155,10 @@ CodeKind code_kind(const RuleContext& context, Symbol file) {
     thread_local Known last;
     if (file == last.file && context.root == last.root) return last.kind;
     std::string_view path = file.str();
-    if (!context.root.empty() && path.starts_with(context.root)) path.remove_prefix(context.root.size());
+    if (is_below(context, file)) path.remove_prefix(context.root.size());
     last = {file, std::string(context.root), code_kind(path)};
+    if (last.kind == CodeKind::product && !copied_library(context, file).empty())
+        last.kind = CodeKind::vendored;
     return last.kind;
 }
 
@@ -144,5 +199,11 @@ static bool is_guarded(const Function& f, std::uint32_t block,
 bool is_dtype_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_dtype); }
 
 bool is_cuda_guarded(const Function& f, std::uint32_t block) { return is_guarded(f, block, tests_cuda); }
+
+bool is_conditional(const Function& f, std::uint32_t block) {
+    return is_guarded(f, block, [](const Function& in, std::uint32_t b) {
+        return std::ranges::any_of(in.flow[b].to, [](const Edge& edge) { return !edge.condition.empty(); });
+    });
+}
 
 }  // namespace mp::lint

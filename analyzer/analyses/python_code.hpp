@@ -16,11 +16,18 @@ namespace mp::lint {
 // (third_party/cutlass) is mended there.
 enum class CodeKind : std::uint8_t { product, test, benchmark, vendored };
 CodeKind code_kind(std::string_view path);
-// The same of a file of the program: directories above the project do not count. To ask for one file again and
-// again, as loops over functions do, costs nothing.
+// The same of a file of the program: directories above the project do not count, and a copy of a well-known library in
+// a place where its own repository does not have it is known by its layout (model/llava/train/train.py). To ask for one
+// file again and again, as loops over functions do, costs nothing.
 CodeKind code_kind(const RuleContext&, Symbol file);
 // One level lower in benchmarks; a note in tests, where nearly every finding is what the test is about, and in copies.
 Severity severity_in(CodeKind, Severity);
+
+// The library whose copy this file of the program is; empty: not known to be one.
+std::string_view copied_library(const RuleContext&, Symbol file);
+
+// Its name says that it tries something out: a test, or code that measures (test_scan(), profile()).
+CodeKind kind_by_name(const Function&);
 
 // Torch calls it with tensors that have shapes and no elements, when it traces a custom op:
 // @torch.library.register_fake, impl_abstract, a kernel for the key Meta.
@@ -31,5 +38,7 @@ bool describes_shapes(const Function&);
 bool is_dtype_guarded(const Function&, std::uint32_t block);
 // The same of a branch that tests for CUDA: `if x.is_cuda`.
 bool is_cuda_guarded(const Function&, std::uint32_t block);
+// The block runs only on one side of a branch, whatever that tests.
+bool is_conditional(const Function&, std::uint32_t block);
 
 }  // namespace mp::lint

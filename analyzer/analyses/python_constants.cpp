@@ -129,7 +129,8 @@ private:
     bool from_guard(const Call& call) {
         const auto op = std::ranges::find(kGuarded, call.op.name(), &Guarded::op);
         if (op == kGuarded.end() || call.args.empty()) return false;
-        if (runs_in_fp32(call, op->protected_by)) return true;
+        // apex patches the function itself, torch protects the op in it.
+        if (runs_in_fp32(call, op->protected_by) || runs_in_fp32(call, op->op)) return true;
         const std::size_t own = call.kind == CallKind::method ? 1 : 0;
         const Operand* eps = argument(call, op->position - own, "eps");
         if (!eps && has_unpacked(call)) return true;

@@ -114,8 +114,7 @@ private:
         if (!name.starts_with("self.") || !bound_of(source).integers) return;
         const Call* buffer = registers(f, name.substr(5));
         if (!buffer) return;
-        if (!half_) half_.emplace(context_);
-        std::vector<Note> notes = half_->of(f);
+        std::vector<Note> notes = half_models_of(context_).of(f);
         const Severity severity = notes.empty() ? Severity::note : Severity::warning;
         notes.push_back({buffer->span, "the buffer is registered here"});
         report(f, call, severity,
@@ -168,7 +167,6 @@ private:
 
     const RuleContext& context_;
     TensorDTypes dtypes_;
-    std::optional<HalfModels> half_;
     Findings& out_;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "analyzer/analyses/native_callers.hpp"
 #include "analyzer/analyses/python_code.hpp"
 #include "analyzer/region/classes.hpp"
 
@@ -82,9 +83,16 @@ bool computes_statistics(const Function& function) {
 void emit(const RuleContext& context, const Function& function, Finding finding, Findings& out) {
     if (describes_shapes(function)) return;
     // A function test_scan() outside of the tests is one too.
-    const bool tests = is_python(function) && leaf(function.name.str()).starts_with("test_");
-    const CodeKind kind = tests ? CodeKind::test : code_kind(context, finding.span.file);
+    const CodeKind named = is_python(function) ? kind_by_name(function) : CodeKind::product;
+    const CodeKind kind = named == CodeKind::product ? code_kind(context, finding.span.file) : named;
     finding.severity = severity_in(kind, finding.severity);
+    const std::string_view library = copied_library(context, finding.span.file);
+    if (!library.empty()) finding.notes.push_back({finding.span, "in a copy of " + std::string(library)});
+    if (finding.severity > Severity::note)
+        if (std::optional<Note> caller = fp32_caller(context, function)) {
+            finding.severity = Severity::note;
+            finding.notes.push_back(*std::move(caller));
+        }
     finding.function = function.display.empty() ? function.name : function.display;
     for (Note& note : context.program.instantiation_notes(function)) finding.notes.push_back(std::move(note));
     out.push_back(std::move(finding));

@@ -91,11 +91,16 @@ std::string SegmentWriter::take() {
     return out;
 }
 
+std::size_t Segment::size_of(std::string_view bytes) {
+    if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return 0;
+    std::uint32_t size = 0;
+    std::memcpy(&size, bytes.data() + kMagic.size(), sizeof size);
+    return size < kHeader || size > bytes.size() ? 0 : size;
+}
+
 bool Segment::open(std::string_view bytes) {
-    bytes_ = bytes;
-    if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return false;
-    size_ = word(kMagic.size());
-    if (size_ < kHeader || size_ > bytes.size()) return false;
+    size_ = size_of(bytes);
+    if (size_ == 0) return false;
     bytes_ = bytes.substr(0, size_);
     std::uint64_t check = 0;
     std::memcpy(&check, bytes_.data() + kCheckAt, sizeof check);

@@ -164,6 +164,8 @@ private:
 // threads may read its records at a time.
 class Segment {
 public:
+    // The size of the segment at the start of `bytes`, which open() may still find damaged. 0: there is none.
+    static std::size_t size_of(std::string_view bytes);
     // False when `bytes` does not begin with an intact segment.
     bool open(std::string_view bytes);
     std::size_t size() const { return size_; }

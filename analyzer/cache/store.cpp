@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "analyzer/cache/directory.hpp"
+#include "kernels/base/parallel.hpp"
 
 namespace mp::lint {
 namespace {
@@ -109,24 +110,36 @@ FactStore::~FactStore() {
     if (mapping_) ::munmap(mapping_, length_);
 }
 
+void FactStore::read_heads(Indexed& in_file, std::string_view bytes) {
+    Segment& segment = *in_file.segment;
+    in_file.intact = segment.open(bytes);
+    for (std::size_t i = 0; in_file.intact && i < segment.records(); ++i) {
+        RecordReader in(segment, segment.record(i));
+        const std::string_view key = RecordReader(segment, segment.record(i)).text();
+        StoredHead head = read_head(in);
+        if (in.ok)
+            in_file.records.emplace_back(
+                key, Record{.head = std::move(head), .segment = &segment, .unit = in.rest()});
+    }
+}
+
 void FactStore::index(std::string_view rest) {
-    while (!rest.empty()) {
-        Segment segment;
-        if (!segment.open(rest)) {
+    std::vector<Indexed> indexed;
+    std::vector<std::string_view> bytes;
+    for (std::size_t size = 0; (size = Segment::size_of(rest)) > 0; rest.remove_prefix(size)) {
+        bytes.push_back(rest.substr(0, size));
+        indexed.push_back({.segment = &segments_.emplace_back()});
+    }
+    in_parallel(indexed.size(), threads_, [&](std::size_t i) { read_heads(indexed[i], bytes[i]); });
+    damaged_ = damaged_ || !rest.empty();
+    for (Indexed& segment : indexed) {
+        if (!segment.intact) {
             damaged_ = true;  // a run was killed during a write; the data before it is intact
             return;
         }
-        rest.remove_prefix(segment.size());
-        segments_.push_back(std::move(segment));
-        Segment& kept = segments_.back();
-        for (std::size_t i = 0; i < kept.records(); ++i) {
-            RecordReader in(kept, kept.record(i));
-            const std::string_view key = RecordReader(kept, kept.record(i)).text();
-            StoredHead head = read_head(in);
-            if (!in.ok) continue;
+        for (auto& [key, record] : segment.records) {
             ++all_records_;
-            const auto [at, is_new] = records_.insert_or_assign(
-                key, Record{.head = std::move(head), .segment = segments_.size() - 1, .unit = in.rest()});
+            const auto [at, is_new] = records_.insert_or_assign(key, std::move(record));
             if (is_new) order_.push_back(&at->second);
         }
     }
@@ -141,7 +154,7 @@ const StoredHead* FactStore::find(std::string_view key) {
 Unit FactStore::read_shell(std::string_view key) {
     const auto found = records_.find(key);
     if (found == records_.end()) return {};
-    RecordReader in(segments_[found->second.segment], found->second.unit);
+    RecordReader in(*found->second.segment, found->second.unit);
     return lint::read_shell(in);
 }
 
@@ -153,7 +166,7 @@ Unit FactStore::read(std::string_view key) {
 }
 
 Unit FactStore::read(const Record& record) {
-    RecordReader in(segments_[record.segment], record.unit);
+    RecordReader in(*record.segment, record.unit);
     return read_unit(in);
 }
 

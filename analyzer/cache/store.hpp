@@ -41,7 +41,8 @@ StoredHead read_head(RecordReader&);
 class FactStore {
 public:
     // Opened by the first question. Never an error: a store that is damaged or missing is empty.
-    explicit FactStore(std::string path) : path_(std::move(path)) {}
+    // Segments are read on up to so many threads.
+    explicit FactStore(std::string path, int threads = 1) : path_(std::move(path)), threads_(threads) {}
     ~FactStore();
     FactStore(const FactStore&) = delete;
     FactStore& operator=(const FactStore&) = delete;
@@ -66,19 +67,28 @@ public:
 private:
     struct Record {
         StoredHead head;
-        std::size_t segment = 0;
+        Segment* segment = nullptr;  // in `segments_`
         std::string_view unit;
         std::optional<Unit> ahead{};
     };
 
+    // A segment of the file, and its records by key.
+    struct Indexed {
+        Segment* segment = nullptr;
+        bool intact = false;
+        std::vector<std::pair<std::string_view, Record>> records{};
+    };
+
     void open();
     void map();
+    static void read_heads(Indexed&, std::string_view bytes);
     Unit read(const Record&);
     void index(std::string_view bytes);
     bool append();
     bool rewrite();
 
     std::string path_;
+    int threads_;
     bool opened_ = false;
     void* mapping_ = nullptr;
     std::size_t length_ = 0;

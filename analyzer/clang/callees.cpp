@@ -73,8 +73,9 @@ bool keeps_standard(std::string_view name) {
 
 bool keeps_global(std::string_view name, const clang::FunctionDecl& f) {
     if (is_conversion_intrinsic(f)) return false;  // recorded as a cast instead
-    if (starts_with_any(name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
-                               "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
+    if (starts_with_any(
+            name, {"cublas", "nccl", "cudnn", "MPI_", "cudaLaunch", "cudaGetDeviceProperties",
+                   "cudaEventElapsedTime", "cudaDeviceGetAttribute", "atomic", "gpuAtomic", "fastAtomic"}))
         return true;
     return asks_whether_finite(name) || touches_low_precision(f);
 }

@@ -135,6 +135,8 @@ void Gatherer::look_for(const std::string& name, const std::string& from) {
 }
 
 void Gatherer::gather_slice(const LastSlice* last) {
+    for (const PythonFile& file : planner_.plan.python)
+        roots_.insert(std::string_view(file.module).substr(0, file.module.find('.')));
     if (!last || !slice_holds(*last)) find_slice();
     for (std::size_t i = first_python_; i < units_.size(); ++i) {
         GatheredUnit& unit = units_[i];
@@ -145,8 +147,8 @@ void Gatherer::gather_slice(const LastSlice* last) {
     }
 }
 
-// True if the files in the slice of the last run have the same facts, and no other file has come into
-// it. Then no facts need to be read.
+// True if the files in the slice of the last run lead to the same files, and no other file has come into it. Then
+// only the facts of edited files were read.
 bool Gatherer::slice_holds(const LastSlice& last) {
     if (last.files.size() != units_.size() - first_python_) return false;
     std::vector<std::size_t> missing;
@@ -164,8 +166,12 @@ bool Gatherer::slice_holds(const LastSlice& last) {
         if (std::exchange(unit.is_lost, false)) return unit.has_unit = false;
         if (!unit.in_program && !unit.is_known) scan(unit);
         const bool same = links_of(unit.head) == then.links;
-        const bool holds = then.in_slice ? same && unit.head.facts.hash == then.facts
-                                         : same || stays_outside(then, unit.head);
+        if (unit.head.facts.hash == then.facts)
+            unit.outline = then.outline;
+        else if (then.in_slice && unit.has_unit)
+            (void)outline(unit);
+        const bool holds =
+            then.in_slice ? same && unit.outline == then.outline : same || stays_outside(then, unit.head);
         if (!holds) return false;
     }
     return true;
@@ -201,14 +207,18 @@ void Gatherer::find_slice() {
         read(stored);
         extract(missing);
         std::vector<Outline> outlines(next.size());
-        in_parallel(next.size(), options_.jobs.value_or(available_jobs()), [&](std::size_t n) {
-            outlines[n] =
-                outline_of(units_[next[n]].unit, units_[next[n]].planned.python.module, planner_.seeds);
-        });
+        in_parallel(next.size(), options_.jobs.value_or(available_jobs()),
+                    [&](std::size_t n) { outlines[n] = outline(units_[next[n]]); });
         for (std::size_t n = 0; n < next.size(); ++n)
             reach.take(next[n] - first_python_, std::move(outlines[n]));
     }
     low_names_ = reach.low_names();
+}
+
+Outline Gatherer::outline(GatheredUnit& unit) const {
+    Outline found = outline_of(unit.unit, unit.planned.python.module, planner_.seeds, roots_);
+    unit.outline = hash_of(found);
+    return found;
 }
 
 void Gatherer::scan(GatheredUnit& unit) {
@@ -389,6 +399,7 @@ std::optional<LastSlice> Gatherer::slice() const {
         out.files.push_back({.key = hash_bytes(unit.planned.key),
                              .links = links_of(unit.head),
                              .facts = unit.head.facts.hash,
+                             .outline = unit.outline,
                              .is_relevant = unit.head.is_relevant,
                              .in_slice = unit.in_program});
     }

@@ -21,15 +21,17 @@ struct GatheredUnit {
     bool is_known = false;    // the store has a record of the file or command, and no input has changed
     bool in_program = false;  // its facts belong to the program: false for files outside the slice
     bool is_finished = false;
-    bool is_lost = false;  // its worker crashed or ran out of time
+    bool is_lost = false;       // its worker crashed or ran out of time
+    std::uint64_t outline = 0;  // hash of its Outline; 0: not known
 };
 
 // The slice of the last run over a large Python tree, with one element per Python file of the plan.
 struct LastSlice {
     struct File {
-        std::uint64_t key = 0;    // hash of StoredHead::key
-        std::uint64_t links = 0;  // hash of what decides the slice in its head
-        std::uint64_t facts = 0;  // StoredHead::facts.hash
+        std::uint64_t key = 0;      // hash of StoredHead::key
+        std::uint64_t links = 0;    // hash of what decides the slice in its head
+        std::uint64_t facts = 0;    // StoredHead::facts.hash
+        std::uint64_t outline = 0;  // GatheredUnit::outline
         bool is_relevant = false;
         bool in_slice = false;
     };
@@ -75,6 +77,7 @@ private:
     void gather_slice(const LastSlice* last);
     bool slice_holds(const LastSlice& last);
     void find_slice();
+    Outline outline(GatheredUnit&) const;
     void scan(GatheredUnit&);
     void leave_out(GatheredUnit&);
     void describe_stored(GatheredUnit&);
@@ -101,6 +104,7 @@ private:
     std::vector<std::size_t> to_store_;  // heads that changed without an extraction
     std::vector<std::size_t> retry_;     // units of jobs that were lost
     std::vector<std::string> absent_;
+    Roots roots_;  // of the plan's modules
     std::vector<std::uint64_t> low_names_;
     bool has_slice_ = false;
     std::size_t done_ = 0;

@@ -62,11 +62,22 @@ bool stands_before(const Finding& a, const Finding& b) {
     return place(a) < place(b);
 }
 
-// Destroying a Program is slow: it frees half a million facts one by one. The next run destroys it. The
-// last one is never destroyed.
-std::optional<Program>& last_program() {
-    static auto* const last = new std::optional<Program>;
-    return *last;
+// What a run over a large tree fills memory with. Destroying it frees half a million facts one by one, so the next run
+// destroys it, and that of the last run is never destroyed.
+struct Memory {
+    std::optional<FactStore> store;
+    std::optional<Gatherer> gatherer;
+    std::optional<Program> program;
+
+    void clear() {
+        program.reset();
+        gatherer.reset();
+        store.reset();
+    }
+};
+Memory& memory_of_run() {
+    static auto* const memory = new Memory;
+    return *memory;
 }
 
 // Where the facts of the plan's units are stored.
@@ -133,8 +144,10 @@ private:
             report_.units = std::move(last->units);
             return std::move(last->findings);
         }
-        FactStore store(store_path(plan, options_, directory));
-        Gatherer gatherer(planner, directory.empty() ? nullptr : &store);
+        memory_.clear();
+        FactStore& store = memory_.store.emplace(store_path(plan, options_, directory),
+                                                 options_.jobs.value_or(available_jobs()));
+        Gatherer& gatherer = memory_.gatherer.emplace(planner, directory.empty() ? nullptr : &store);
         timed("extract", [&] { gatherer.run(commands, results.slice()); });
         std::optional<Findings> findings = timed("cache", [&] {
             std::optional<Findings> same = results.with_same_facts(gatherer);
@@ -170,12 +183,11 @@ private:
         evict_old_files(directory);
     }
 
-    Findings judge_all(Gatherer& gatherer, const Policies& policies) const {
-        last_program().reset();
+    Findings judge_all(Gatherer& gatherer, const Policies& policies) {
         std::vector<Unit> units;
         for (GatheredUnit& unit : gatherer.units()) units.push_back(std::move(unit.unit));
         const int threads = options_.jobs.value_or(available_jobs());
-        const Program& program = last_program().emplace(
+        const Program& program = memory_.program.emplace(
             timed("link", [&] { return Program::link(std::move(units), options_.regions, threads); }));
         return timed("rules", [&] {
             return merge_findings(judge_all(program, policies, threads), options_.working_directory);
@@ -297,6 +309,7 @@ private:
 
     const LintOptions& options_;
     const FrontEnds& parts_;
+    Memory& memory_ = memory_of_run();
     std::string root_;
     std::vector<const Rule*> rules_;
     std::unordered_map<std::string, std::uint64_t> read_;  // hashes of the texts behind the facts

@@ -43,11 +43,13 @@ bool gives_low(const Function& f) {
                        [](const Operand& o) { return is_low_precision(o.dtype); });
 }
 
-// True if a call can lead to another file: the name is qualified and not an attribute of a local value.
-bool is_qualified(Symbol called) {
+// True if a call can lead to another file: the name is qualified, not an attribute of a local value, and not a
+// library's.
+bool may_name_a_file(Symbol called, const Roots& roots) {
     const std::string_view text = called.str();
-    return !text.starts_with("?.") && !text.starts_with('#') && !text.starts_with('@') &&
-           text.find('.') != std::string_view::npos;
+    const std::size_t dot = text.find('.');
+    return dot != std::string_view::npos && !text.starts_with('?') && !text.starts_with('#') &&
+           !text.starts_with('@') && roots.contains(text.substr(0, dot));
 }
 
 void add_aliases(const Function& f, Outline& out) {
@@ -123,7 +125,7 @@ void add_export(const Unit& unit, const Function& f, std::string_view module, co
 
 }  // namespace
 
-Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds) {
+Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds, const Roots& roots) {
     Outline out;
     for (const Function& f : unit.functions) {
         const std::string_view top = top_level(f.name.str(), module);
@@ -136,9 +138,27 @@ Outline outline_of(const Unit& unit, std::string_view module, const Seeds& seeds
     for (Outline::Part& part : out.parts) {
         std::ranges::sort(part.calls);
         part.calls.erase(std::ranges::unique(part.calls).begin(), part.calls.end());
-        std::erase_if(part.calls, [](Symbol called) { return !is_qualified(called); });
+        std::erase_if(part.calls, [&](Symbol called) { return !may_name_a_file(called, roots); });
     }
+    std::erase_if(out.parts, [](const Outline::Part& part) { return part.calls.empty(); });
     return out;
+}
+
+std::uint64_t hash_of(const Outline& outline) {
+    std::vector<std::uint64_t> hashes;
+    for (const Outline::Part& part : outline.parts) {
+        std::uint64_t calls = 0;  // a sum, because the order of Symbols differs from run to run
+        for (const Symbol called : part.calls) calls += hash_bytes(called.str());
+        hashes.insert(hashes.end(), {hash_bytes(part.name.str()), calls});
+    }
+    hashes.push_back(outline.parts.size());
+    for (const Outline::Alias& alias : outline.aliases)
+        hashes.insert(hashes.end(), {hash_bytes(alias.name.str()), hash_bytes(alias.stands_for)});
+    hashes.push_back(outline.aliases.size());
+    for (const std::string_view star : outline.stars) hashes.push_back(hash_bytes(star));
+    hashes.push_back(outline.stars.size());
+    for (const Outline::Export& e : outline.exports) hashes.insert(hashes.end(), {e.name, e.low});
+    return hash_bytes({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof hashes[0]});
 }
 
 void PythonReach::add(std::string_view module, bool is_seed, bool is_relevant,

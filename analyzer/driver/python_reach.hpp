@@ -17,10 +17,13 @@
 
 namespace mp::lint {
 
+// First parts of the names of a tree's modules: "pkg" of "pkg.sub.mod".
+using Roots = std::unordered_set<std::string_view>;
+
 // The part of a file's facts that decides which other files are in the slice. outline_of() is safe to call from any
 // thread.
 struct Outline {
-    // A top-level function or class, with the names that it calls or derives from, each once.
+    // A top-level function or class, with the names below a root that it calls or derives from, each once.
     struct Part {
         Symbol name;
         std::vector<Symbol> calls;
@@ -40,7 +43,9 @@ struct Outline {
     std::vector<Export> exports;
 };
 
-Outline outline_of(const Unit&, std::string_view module, const Seeds&);
+Outline outline_of(const Unit&, std::string_view module, const Seeds&, const Roots&);
+// The same for equal outlines, in every process.
+std::uint64_t hash_of(const Outline&);
 
 class PythonReach {
 public:

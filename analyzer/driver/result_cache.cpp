@@ -121,6 +121,7 @@ void write_slice(SegmentWriter& out, const std::optional<LastSlice>& slice) {
             out.number(f.key);
             out.number(f.links);
             out.number(f.facts);
+            out.number(f.outline);
             out.value(f.is_relevant);
             out.value(f.in_slice);
         }
@@ -138,6 +139,7 @@ std::optional<LastSlice> read_slice(RecordReader in) {
         f.key = in.number();
         f.links = in.number();
         f.facts = in.number();
+        f.outline = in.number();
         in.value(f.is_relevant);
         in.value(f.in_slice);
     }

@@ -185,8 +185,13 @@ void Builder::assign_items(Node targets, const Value& value) {
     for (const Node target : targets.children()) {
         if (target.is_token()) continue;
         Value& item = items[i];
-        if (whole && is_anything(item) && target.kind() == Kind::identifier && target.text() != "_")
+        const bool is_part = item.is.shape == Shape::tensor && item.is.dtype == DType::unknown;
+        if (whole && (is_anything(item) || is_part) && target.kind() == Kind::identifier &&
+            target.text() != "_") {
+            const Shape shape = item.is.shape;
             item = unpacked(value, i, target);
+            item.is.shape = shape;
+        }
         assign(target, item, {});
         ++i;
     }
@@ -199,7 +204,8 @@ Value Builder::unpacked(const Value& value, std::size_t item, Node target) {
         const Call& made = f_.calls[static_cast<std::size_t>(value.is.call)];
         const std::string_view name = made.name.str();
         const bool forward = name.ends_with(".__call__") || name.ends_with(".forward");
-        if (made.kind == CallKind::constructor || (made.callee.empty() && !forward)) return {};
+        if (made.kind == CallKind::constructor || (made.callee.empty() && !forward && !splits(made)))
+            return {};
     } else if (value.is.param == kNone) {
         return {};
     }

@@ -20,11 +20,6 @@ const Call* call_at(const Function& f, std::int32_t index) {
     return index == kNone ? nullptr : &f.calls[static_cast<std::size_t>(index)];
 }
 
-bool is_state(const Function& f, const Call& items) {
-    const Call* held = items.args.empty() ? nullptr : call_at(f, items.args[0].call);
-    return held && last_part(held->name.str()) == "state_dict";
-}
-
 // list(x), tqdm(x): the items are those of their first argument. A display is a constructor.
 const Call* unwrapped(const Function& f, const Call* call) {
     constexpr std::array<std::string_view, 6> kWrappers{"list", "tuple", "reversed", "iter", "tqdm", "track"};
@@ -37,9 +32,9 @@ const Call* unwrapped(const Function& f, const Call* call) {
     return call;
 }
 
-// [p.detach().clone() for p in net.parameters()]
-bool lists_members(const Function& f, const Call& call) {
-    if (call.kind != CallKind::constructor || call.name.str() != "list" || call.args.size() != 1)
+// [p.detach().clone() for p in net.parameters()], and with "dict" {n: p for n, p in net.named_parameters()}
+bool lists_members(const Function& f, const Call& call, std::string_view display = "list") {
+    if (call.kind != CallKind::constructor || call.name.str() != display || call.args.size() != 1)
         return false;
     const Call* item = call_at(f, call.args[0].call);
     for (int depth = 0; item && depth < kDeepest; ++depth) {
@@ -49,19 +44,26 @@ bool lists_members(const Function& f, const Call& call) {
     return false;
 }
 
-// Whether each item is a tensor of a module, or a name and such a tensor.
+// values() and items() of a state_dict, or of a dictionary that the function fills with tensors of a module.
+bool is_of_members(const Function& f, const Call& items) {
+    const Call* held = items.args.empty() ? nullptr : call_at(f, items.args[0].call);
+    return held && (last_part(held->name.str()) == "state_dict" || lists_members(f, *held, "dict"));
+}
+
+// Whether each item is a tensor or a part of a module, or a name and such a tensor.
 bool yields_members(const Function& f, const Call& call) {
-    constexpr std::array<std::string_view, 2> kMethods{"parameters", "buffers"};
+    constexpr std::array<std::string_view, 4> kMethods{"parameters", "buffers", "modules", "children"};
     const std::string_view method = last_part(call.name.str());
     if (call.kind != CallKind::method) return lists_members(f, call);
-    return is_one_of(method, kMethods) || (method == "values" && is_state(f, call));
+    return is_one_of(method, kMethods) || (method == "values" && is_of_members(f, call));
 }
 
 bool yields_named_members(const Function& f, const Call& call) {
-    constexpr std::array<std::string_view, 2> kMethods{"named_parameters", "named_buffers"};
+    constexpr std::array<std::string_view, 4> kMethods{"named_parameters", "named_buffers", "named_modules",
+                                                       "named_children"};
     if (call.kind != CallKind::method) return false;
     const std::string_view method = last_part(call.name.str());
-    return is_one_of(method, kMethods) || (method == "items" && is_state(f, call));
+    return is_one_of(method, kMethods) || (method == "items" && is_of_members(f, call));
 }
 
 std::vector<Node> parts_of(Node target) {

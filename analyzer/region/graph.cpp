@@ -114,12 +114,14 @@ void sort_by_place(std::vector<const Function*>& functions) {
     keys.reserve(functions.size());
     for (const Function* f : functions)
         keys.push_back({std::uint64_t{rank[f->span.file]} << 32 | f->span.line, f->span.column, f});
-    std::ranges::sort(keys, [](const Key& a, const Key& b) {
+    const auto precedes = [](const Key& a, const Key& b) {
         if (a.place != b.place) return a.place < b.place;
         if (a.column != b.column) return a.column < b.column;
         return std::pair(a.function->display.str(), a.function->usr.str()) <
                std::pair(b.function->display.str(), b.function->usr.str());
-    });
+    };
+    if (std::ranges::is_sorted(keys, precedes)) return;  // most Python trees
+    std::ranges::sort(keys, precedes);
     for (std::size_t i = 0; i < keys.size(); ++i) functions[i] = keys[i].function;
 }
 

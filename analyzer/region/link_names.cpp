@@ -1,10 +1,13 @@
 #include "analyzer/region/link_names.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
 
+#include "analyzer/python/library/library.hpp"
 #include "analyzer/region/calls.hpp"
+#include "analyzer/region/is_leaf.hpp"
 #include "analyzer/region/link_values.hpp"
 #include "analyzer/region/names.hpp"
 #include "analyzer/region/object_classes.hpp"
@@ -41,6 +44,51 @@ void set_meaning(Call& call, const Meaning& meaning, const Names& names) {
     if (!call.op.known()) call.op = op_from_spelling(call.name.str());
 }
 
+// What an object of another file's class is, once the class is known to be a module: what extraction says of a class of
+// the same file. Calls are in evaluation order, so one pass completes what reads their results.
+class ModulesOfOthers {
+public:
+    ModulesOfOthers(Function& f, const Names& names) : f_(f), names_(names) {}
+
+    void look_at(std::size_t at, Symbol written) {
+        Call& call = f_.calls[at];
+        for (Operand& o : call.args) follow(o);
+        const Operand before = call.result;
+        const bool makes = call.kind == CallKind::constructor && before.shape == Shape::object;
+        if (makes && names_.is_module(call.name)) {
+            call.result.shape = Shape::module;
+        } else if (call.name.str().starts_with(kModule) && (call.name != written || any_)) {
+            if (call.name != written && !call.args.empty()) call.args[0].shape = Shape::module;
+            if (before.dtype == DType::unknown) python::complete(call, f_, DType::unknown);
+        }
+        if (call.result == before) return;
+        changed_.resize(f_.calls.size());
+        changed_[at] = any_ = true;
+    }
+
+    void finish() {
+        if (!any_) return;
+        for (Operand& o : f_.returned) follow(o);
+        for (Setting& s : f_.settings) follow(s.value);
+        for (Definition& d : f_.definitions) follow(d.value);
+    }
+
+private:
+    static constexpr std::string_view kModule = "torch.nn.Module.";
+
+    void follow(Operand& o) const {
+        if (!any_ || o.call == kNone || !changed_[static_cast<std::size_t>(o.call)]) return;
+        const Operand& result = f_.calls[static_cast<std::size_t>(o.call)].result;
+        if (o.shape == Shape::object || o.shape == Shape::other) o.shape = result.shape;
+        if (o.dtype == DType::unknown) o.dtype = result.dtype;
+    }
+
+    Function& f_;
+    const Names& names_;
+    std::vector<bool> changed_;
+    bool any_ = false;
+};
+
 // The calls of a large program do not fit in a cache, so everything needed from a call is read in
 // one pass.
 class Linker {
@@ -74,8 +122,13 @@ private:
         Callers callers;
         std::vector<Open> open;  // methods and calls of objects whose class their own file does not show
         std::vector<Call*> enters;
-        std::vector<std::pair<const Function*, Call*>> of_partials;
+        LinkedCalls calls;
     };
+
+    template <class T>
+    static void append(std::vector<T>& to, const std::vector<T>& more) {
+        to.insert(to.end(), more.begin(), more.end());
+    }
 
     static bool is_open(const Call& call) {
         if (call.kind != CallKind::method || call.args.empty()) return false;
@@ -95,27 +148,48 @@ private:
         });
         for (Seen& s : seen) {
             const std::size_t first = callers_.size();
-            callers_.insert(callers_.end(), s.callers.begin(), s.callers.end());
+            append(callers_, s.callers);
             for (const Open& o : s.open) open_.push_back({o.function, o.call, first + o.at});
-            enters_.insert(enters_.end(), s.enters.begin(), s.enters.end());
-            calls_.of_partials.insert(calls_.of_partials.end(), s.of_partials.begin(), s.of_partials.end());
+            append(enters_, s.enters);
+            append(calls_.open, s.calls.open);
+            append(calls_.of_partials, s.calls.of_partials);
+            append(calls_.stores, s.calls.stores);
+            append(calls_.options, s.calls.options);
         }
     }
 
     void resolve_names(Unit& unit, NameFinder& finder, Seen& seen) const {
         const Symbol package(package_of(module_of(unit)));
         for (Function& f : unit.functions) {
-            for (Call& call : f.calls) {
+            LinkedCalls::Open values{.function = &f, .calls = {}};
+            bool rewritten = false;  // a call may become one that reads a value
+            ModulesOfOthers modules(f, names_);
+            for (std::size_t i = 0; i < f.calls.size(); ++i) {
+                Call& call = f.calls[i];
+                const Symbol written = call.name;
                 resolve_name(call, package, finder);
+                modules.look_at(i, written);
                 const Open o{&f, &call, seen.callers.size()};
                 const bool open = is_open(call);
                 if (open) seen.open.push_back(o);
                 const bool of_unknown = !call.callee.empty() && !names_.function(call.callee);
                 if (of_unknown && is_enter(call)) seen.enters.push_back(&call);
-                if (of_unknown || (open && call.name.str() == "?.__call__"))
-                    seen.of_partials.emplace_back(&f, &call);
+                if (of_unknown || (open && call.name.str() == "?.__call__")) {
+                    seen.calls.of_partials.emplace_back(&f, &call);
+                    rewritten = true;
+                }
+                if (may_write_operands(f, call))
+                    values.calls.push_back(static_cast<std::uint32_t>(i));
+                if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
+                if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
             }
+            modules.finish();
+            if (rewritten) {
+                values.calls.resize(f.calls.size());
+                std::iota(values.calls.begin(), values.calls.end(), 0);
+            }
+            if (!values.calls.empty() || may_write_returned(f)) seen.calls.open.push_back(std::move(values));
         }
     }
 

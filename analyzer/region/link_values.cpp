@@ -50,30 +50,34 @@ bool reads_value(const Call& call) {
 
 class ValueLinker {
 public:
-    ValueLinker(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers)
-        : units_(units), names_(names), values_(units, names, std::move(callers)) {}
+    ValueLinker(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
+                const LinkedCalls& calls)
+        : units_(units),
+          names_(names),
+          calls_(calls),
+          values_(units, names, std::move(callers), calls.stores, calls.options) {}
 
-    void run(const LinkedCalls& calls) {
-        for (const auto& [f, call] : calls.of_partials) {
-            unfold_local(*f, *call);
+    void run() {
+        for (const auto& [f, call] : calls_.of_partials) {
+            unfold_held(*f, *call);
             unfold_partial(*f, *call);
         }
-        for_each_function([this](Function& f) { fill(f); });
+        for (const LinkedCalls::Open& open : calls_.open) fill(open);
         for (int round = 1; round < kRounds && any_change_; ++round) {
             values_.forget();
             any_change_ = false;
             const std::vector<Unsettled> before = std::exchange(all_unsettled_, {});
             for (const Unsettled& u : before)
-                if (has_new_answer(u)) fill(*u.function);
+                if (has_new_answer(u)) fill(*u.open);
         }
         if (!opened_.empty()) for_each_function([this](Function& f) { repeat_where_entered(f); });
-        for (const auto& [f, call] : calls.of_values) connect(*f, *call);
+        for (const auto& [f, call] : calls_.of_values) connect(*f, *call);
     }
 
 private:
     // What one visit of a function did not settle.
     struct Unsettled {
-        Function* function = nullptr;
+        const LinkedCalls::Open* open = nullptr;
         std::vector<const Operand*> unknown;  // in the order in which they were asked for
         bool has_unwritten = false;           // a value that is known, but not well enough to be written
         bool has_unknown = false;             // also operands that lead nowhere
@@ -82,7 +86,7 @@ private:
     // Only then can another visit of the function change it.
     bool has_new_answer(const Unsettled& u) {
         return u.has_unwritten || std::ranges::any_of(u.unknown, [&](const Operand* o) {
-                   return values_.of(*u.function, *o).is_known();
+                   return values_.of(*u.open->function, *o).is_known();
                });
     }
 
@@ -164,7 +168,7 @@ private:
 
     // Writes what the operand stands for. True if that is known.
     bool answer(const Call* call, Operand& o) {
-        const Function& f = *unsettled_.function;
+        const Function& f = *unsettled_.open->function;
         const bool nowhere = values_.leads_nowhere(f, o);
         const Values::Known known = nowhere ? Values::Known{} : values_.of(f, o);
         unsettled_.has_unknown |= !known.is_known();
@@ -174,8 +178,9 @@ private:
         return written;
     }
 
-    void fill(Function& f) {
-        unsettled_ = {.function = &f, .unknown = {}};
+    void fill(const LinkedCalls::Open& open) {
+        Function& f = *open.function;
+        unsettled_ = {.open = &open, .unknown = {}};
         std::vector<bool> changed;
         std::unordered_map<Symbol, const Operand*> made;  // results that a name holds
         const auto follow = [&](Operand& o) {
@@ -183,7 +188,12 @@ private:
             return o.call != kNone && !changed.empty() && changed[call] && take(o, f.calls[call].result);
         };
         bool any = false;
+        auto next = open.calls.begin();
         for (std::size_t c = 0; c < f.calls.size(); ++c) {
+            if (!any) {  // until an operand is written, the other calls stay as they are
+                if (next == open.calls.end()) break;
+                c = *next++;
+            }
             Call& call = f.calls[c];
             bool now = false;
             for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -260,15 +270,16 @@ private:
         call.args.insert(call.args.begin() + first, positional.begin(), positional.end());
     }
 
-    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function
-    void unfold_local(const Function& f, Call& call) const {
+    // load = functools.partial(Model.from_pretrained, torch_dtype=torch.bfloat16), called in the same function, kept
+    // in an attribute, or passed to another function
+    void unfold_held(const Function& f, Call& call) {
         if (!call.callee.empty() || call.name.str() != "?.__call__" || call.args.empty()) return;
-        const Call* made = call_of(f, call.args[0]);
-        if (!made || made->name.str() != "functools.partial" || made->args.empty()) return;
-        if (made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
+        const Call* made = values_.partial_held(f, call.args[0]).call;
+        if (!made || made->args[0].constant.empty() || names_.function(made->args[0].constant)) return;
         call.name = made->args[0].constant;
-        call.kind = CallKind::function;
         call.args.erase(call.args.begin());
+        call.kind = call.name.str().starts_with("torch.Tensor.") && !call.args.empty() ? CallKind::method
+                                                                                       : CallKind::function;
         add_fixed(call, *made, 0);
         python::complete(call, f, DType::unknown);
     }
@@ -333,6 +344,7 @@ private:
 
     std::vector<Unit>& units_;
     const Names& names_;
+    const LinkedCalls& calls_;
     Values values_;
     std::map<Place, Operand> opened_;  // arguments of regions, by where they are written
     bool any_change_ = false;          // in this round
@@ -342,9 +354,24 @@ private:
 
 }  // namespace
 
+bool may_write_operands(const Function& f, const Call& call) {
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+        const Operand& o = call.args[i];
+        if (!is_open(o)) continue;
+        if (!o.refers.empty()) return true;
+        if ((o.param != kNone || o.call != kNone) && takes_dtype(call, i)) return true;
+        if (const Call* made = call_of(f, o); made && reads_value(*made)) return true;
+    }
+    return false;
+}
+
+bool may_write_returned(const Function& f) {
+    return std::ranges::any_of(f.returned, [](const Operand& o) { return is_open(o) && !o.refers.empty(); });
+}
+
 void link_values(std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
                  const LinkedCalls& calls) {
-    ValueLinker(units, names, std::move(callers)).run(calls);
+    ValueLinker(units, names, std::move(callers), calls).run();
 }
 
 }  // namespace mp::lint

@@ -50,10 +50,13 @@ std::string_view package_of(std::string_view module) {
 
 Names::Names(std::vector<Unit>& units) {
     const std::vector<const Function*> functions = python_functions(units);
-    auto classes = in_background([&] { return Classes(functions); });
+    auto others = in_background([&] {
+        classes_ = Classes(functions);
+        know_all(functions);
+    });
     collect_functions(functions);
     collect_aliases(functions);
-    classes_ = classes.get();
+    others.get();
     resolve_bases(units);
 }
 
@@ -66,18 +69,26 @@ void Names::know(Symbol name) {
     }
 }
 
-void Names::collect_functions(std::span<const Function* const> functions) {
+void Names::know_all(std::span<const Function* const> functions) {
     for (const Function* f : functions) {
-        if (const Function*& first = functions_[f->usr]; !first) first = f;
         know(f->usr);
         if (f->name != f->usr) last_parts_[Symbol(leaf(f->name.str()))] = 1;
         know(f->parent_class);
+        for (const Definition& d : f->definitions) know(d.name);
+        if (f->name.str().ends_with(kModule))
+            for (const TypeUse& t : f->types)
+                if (t.alias != t.name) know(t.alias);
+    }
+}
+
+void Names::collect_functions(std::span<const Function* const> functions) {
+    for (const Function* f : functions) {
+        if (const Function*& first = functions_[f->usr]; !first) first = f;
         for (const Definition& d : f->definitions) {
             std::uint32_t& number = definition_number_[d.name];
             if (number != 0) continue;  // the first module of this name
             definitions_.push_back({f, &d});
             number = static_cast<std::uint32_t>(definitions_.size());
-            know(d.name);
         }
     }
     forget_what_is_set(functions);
@@ -102,7 +113,6 @@ void Names::collect_aliases(std::span<const Function* const> functions) {
                     Symbol(target.substr(0, target.size() - 2)));
             else if (Symbol& first = aliases_[t.alias]; first.empty())
                 first = t.name;
-            know(t.alias);
         }
     }
 }
@@ -195,6 +205,10 @@ Meaning Names::find_method(Symbol in_class, std::string_view method) const {
         return {.name = joined(in_class, method), .function = classes_.method(in_class, "forward")};
     const Symbol library = is_module_class(base.str()) ? Symbol("torch.nn.Module") : base;
     return {.name = joined(library, method)};
+}
+
+bool Names::is_module(Symbol in_class) const {
+    return classes_.knows(in_class) && is_module_class(classes_.library_base(in_class).str());
 }
 
 Meaning NameFinder::find(Symbol name, Symbol package) {

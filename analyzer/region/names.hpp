@@ -38,6 +38,8 @@ public:
 
     // The method of an object of this class.
     Meaning find_method(Symbol in_class, std::string_view method) const;
+    // Whether objects of this class of the program are torch.nn.Modules.
+    bool is_module(Symbol in_class) const;
     const Classes& classes() const { return classes_; }
     // False if the last part of no name of the program is this one.
     bool may_name(std::string_view last) const { return last_parts_.get(Symbol(last)) != 0; }
@@ -51,6 +53,7 @@ private:
     void collect_aliases(std::span<const Function* const> functions);
     void resolve_bases(std::vector<Unit>& units);
     void know(Symbol name);
+    void know_all(std::span<const Function* const> functions);
     bool defines(Symbol name) const {
         return function(name) || classes_.knows(name) || definition(name).definition;
     }

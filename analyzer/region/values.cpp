@@ -84,27 +84,25 @@ const Operand* keyword(const Call& call, std::string_view name) {
 
 }  // namespace
 
-Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers)
+Values::Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<Caller> callers,
+               const std::vector<Caller>& stores, const std::vector<Caller>& options)
     : names_(names), finder_(names), callers_(std::move(callers)) {
-    std::vector<Caller> stores;
-    for (const Unit& unit : units) {
-        if (unit.language != Language::python) continue;
-        packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
-        for (const Function& f : unit.functions)
-            for (const Call& call : f.calls) {
-                if (is_leaf("__setitem__", call.name.str())) stores.push_back({&f, &call});
-                const Operand* value =
-                    is_leaf("add_argument", call.name.str()) ? keyword(call, "default") : nullptr;
-                if (!value) continue;
-                for (const Operand& flag : call.args)
-                    if (flag.keyword.empty() && is_quoted(flag.constant.str()))
-                        options_[Symbol(option_name(flag.constant.str()))].push_back({{&f, &call}, value});
-            }
-    }
+    for (const Unit& unit : units)
+        if (unit.language == Language::python)
+            packages_[unit.path] = Symbol(mp::lint::package_of(module_of(unit)));
+    for (const Caller& option : options) add_option(option);
     read_registries(units, stores);
     known_.reserve(kExpected);
     objects_.reserve(kExpected);
     of_self_.reserve(kExpected);
+}
+
+void Values::add_option(const Caller& option) {
+    const Operand* value = keyword(*option.call, "default");
+    if (!value) return;
+    for (const Operand& flag : option.call->args)
+        if (flag.keyword.empty() && is_quoted(flag.constant.str()))
+            options_[Symbol(option_name(flag.constant.str()))].push_back({option, value});
 }
 
 const Operand* Values::keep(Operand operand) { return &made_.emplace_back(std::move(operand)); }
@@ -582,12 +580,42 @@ void Values::add_decorated(const Function& f, const std::unordered_map<Symbol, S
     }
 }
 
+namespace {
+
+bool makes_partial(const Call* call) {
+    return call && call->name.str() == "functools.partial" && !call->args.empty();
+}
+
+// About a parameter or a call of the function.
+bool is_local(std::string_view refers) { return refers.front() == '#' || refers.front() == '@'; }
+
+}  // namespace
+
 ObjectClasses::Caller Values::partial_of(const Function& user, Symbol name) {
     const Reading read = finder_.read(name, package_of(user));
     if (!read.bound.definition) return {};
     const Call* made = call_of(*read.bound.function, read.bound.definition->value);
-    if (!made || made->name.str() != "functools.partial" || made->args.empty()) return {};
-    return {read.bound.function, made};
+    return makes_partial(made) ? Caller{read.bound.function, made} : Caller{};
+}
+
+ObjectClasses::Caller Values::partial_held(const Function& f, const Operand& o, int depth) {
+    constexpr int kFarthest = 3;
+    if (depth > kFarthest) return {};
+    if (const Call* made = call_of(f, o)) return makes_partial(made) ? Caller{&f, made} : Caller{};
+    if (!o.refers.empty() && !is_local(o.refers.str())) return partial_of(f, o.refers);
+    if (is_attribute_of_self(o) && !f.parent_class.empty()) {
+        const auto [init, value] = names_.classes().kept(f.parent_class, o.name);
+        return value ? partial_held(*init, *value, depth + 1) : Caller{};
+    }
+    if (o.param == kNone) return {};
+    Caller common;
+    for (const Caller& caller : callers_.get(f.usr)) {
+        const Operand* argument = argument_for(*caller.call, f, o.param);
+        const Caller found = argument ? partial_held(*caller.function, *argument, depth + 1) : Caller{};
+        if (!found.call || (common.call && common.call != found.call)) return {};
+        common = found;
+    }
+    return common;
 }
 
 }  // namespace mp::lint

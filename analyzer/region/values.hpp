@@ -31,7 +31,10 @@ public:
         friend bool operator==(const Candidate&, const Candidate&) = default;
     };
 
-    Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers);
+    // `stores`: calls of __setitem__. `options`: calls of add_argument.
+    Values(const std::vector<Unit>& units, const Names& names, GroupsBySymbol<ObjectClasses::Caller> callers,
+           const std::vector<ObjectClasses::Caller>& stores,
+           const std::vector<ObjectClasses::Caller>& options);
 
     Known of(const Function&, const Operand&);
     // True if nothing in the program binds what the operand refers to. That does not change.
@@ -42,6 +45,8 @@ public:
     void forget() { known_.clear(); }
     // The call `functools.partial(...)` that made the function of this name, and its function.
     ObjectClasses::Caller partial_of(const Function& user, Symbol name);
+    // The same for what a variable, an attribute or a parameter holds, if all callers pass the same one.
+    ObjectClasses::Caller partial_held(const Function&, const Operand&, int depth = 0);
 
 private:
     using Caller = ObjectClasses::Caller;
@@ -89,6 +94,7 @@ private:
     bool add_display(const Function&, const Call&, std::vector<Candidate>& out, int depth);
     bool add_returned(const Function&, std::vector<Candidate>& out, int depth);
     bool add_registered(Symbol container, std::vector<Candidate>& out);
+    void add_option(const Caller&);
     void read_registries(const std::vector<Unit>& units, const std::vector<Caller>& stores);
     void add_decorated(const Function&, const std::unordered_map<Symbol, Symbol>& tables);
 

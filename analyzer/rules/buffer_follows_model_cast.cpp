@@ -107,7 +107,7 @@ void add_call(Uses& uses, const Function& f, const Call& call, std::string_view 
 class Modules {
 public:
     explicit Modules(const RuleContext& context)
-        : program_(context.program), classes_(context.program.functions()), half_(context) {
+        : program_(context.program), classes_(classes_of(context)), half_(half_models_of(context)) {
         for_each_call(program_, name_in(kLists), [&](const Function&, const Call& call) {
             if (call.result.name.str().find("_keep_in_fp32") == std::string_view::npos) return;
             for (const Operand& name : call.args) kept_.emplace_back(leaf(spelled(name)));
@@ -150,8 +150,8 @@ private:
     static constexpr std::array<std::string_view, 3> kLists{"list", "tuple", "set"};
 
     const Program& program_;
-    Classes classes_;
-    HalfModels half_;
+    const Classes& classes_;
+    const HalfModels& half_;
     std::vector<std::string> kept_;
 };
 

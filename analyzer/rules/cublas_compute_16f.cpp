@@ -8,8 +8,8 @@
 //        garbage, no error.
 // Fix    CUBLAS_COMPUTE_32F with float alpha and beta; the matrices stay half.
 // Silent Float compute types, compute types that are not constants (the constant that one of them
-//        can be is reported where a trait chooses it), alpha through void*. A constant K of at most
-//        64, and the inference profile, are notes; a wrong scale type stays an error.
+//        can be is reported where a trait chooses it), alpha through void*. A constant K of at most 64,
+//        a function that times it, and the inference profile are notes; a wrong scale type is an error.
 // Tests  testdata/lint/MP406.md, tests/analyzer/rules/cublas_compute_16f_test.cpp
 
 #include <algorithm>
@@ -130,6 +130,12 @@ bool wrong_lt_scale(const Call& call) {
     return has_constant(call, "CUBLAS_COMPUTE_32F") && has_constant(call, "CUDA_R_16F");
 }
 
+// A program that times the product throws it away. Training loops that time their steps call the product elsewhere.
+bool is_timed(const Function& f) {
+    return std::ranges::any_of(
+        f.calls, [](const Call& call) { return leaf(call.name.str()) == "cudaEventElapsedTime"; });
+}
+
 // A trait's `static const cublasComputeType_t compute = CUBLAS_COMPUTE_16F`.
 bool chooses_16f(const TypeUse& use) {
     return use.name.str() == "cublasComputeType_t" && use.args.size() == 1 &&
@@ -167,7 +173,7 @@ void check(const RuleContext& context, Findings& out) {
                           "use CUBLAS_COMPUTE_32F with CUDA_R_32F");
         std::string message = complaint(call, g);
         if (message.empty()) return;
-        const bool quiet = context.inference || is_short(call, g);
+        const bool quiet = context.inference || is_short(call, g) || is_timed(f);
         report(quiet ? Severity::note : Severity::warning, std::move(message),
                "use CUBLAS_COMPUTE_32F (float compute) and float alpha and beta; the matrices stay "
                "half");

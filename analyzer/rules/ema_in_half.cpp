@@ -3,7 +3,8 @@
 // What   A running average of weights (EMA, teacher) is stored in fp16 or bf16 with a decay so near
 //        to 1 that the added value is lost by rounding.
 // Why    ema = d * ema + (1 - d) * w moves by at most (1 - d) of the distance. bf16 has 8 bits: above
-//        d = 1 - 2^-8 even a difference as large as the weight is lost; fp16 has 11.
+//        d = 1 - 2^-8 even a difference as large as the weight is lost; fp16 has 11. Above d = 1 - 2^-6 (fp16: 2^-9)
+//        a quarter of the weight is: a warning.
 // Fix    Keep the average in fp32.
 // Silent An average in fp32; a decay below the threshold; a decay that is not known, unless the update
 //        is compiled code, where the default of the formula is a mean over thousands of steps: a warning, and a note
@@ -32,6 +33,12 @@ namespace {
 
 // The smallest 1 - decay: below it, what is added to the average is lost to rounding.
 double smallest_weight(DType d) { return std::exp2(-significant_bits(d)); }
+
+// An average of weights follows differences that are smaller than this part of a weight.
+constexpr double kLargeDifference = 0.25;
+
+// The part of the average below which a difference is lost.
+double lost_part(DType d, double weight) { return smallest_weight(d) / weight; }
 
 // How much of the new value an update takes, for an update of an average.
 struct Average {
@@ -334,13 +341,15 @@ private:
 };
 
 void report(const RuleContext& context, const Function& f, const SourceSpan& span, DType dtype,
-            Severity severity, std::vector<Note> notes, Findings& out) {
+            Severity severity, std::vector<Note> notes, Findings& out, double lost = 1) {
+    const std::string what =
+        lost >= 1 ? "what is added to it" : "a difference below " + shown(100 * lost, 2) + " % of it";
     emit(context, f,
          {.rule = "MP502",
           .severity = severity,
           .span = span,
-          .message = "running average is stored in " + std::string(label(dtype)) +
-                     ": with this decay what is added to it rounds away",
+          .message = "running average is stored in " + std::string(label(dtype)) + ": with this decay " +
+                     what + " rounds away",
           .fix = "keep the average in fp32",
           .notes = std::move(notes),
           .function = {}},
@@ -381,15 +390,21 @@ void check_update(const RuleContext& context, const Averages& averages, ModuleDT
                   const Function& f, const Call& call, Findings& out) {
     if (!is_python(f)) return;
     const Average average = averages.of(f, call);
-    if (!average.target || average.weight <= 0 || average.weight >= smallest_weight(DType::bf16)) return;
+    // The moments of an optimizer follow noise that is larger than themselves.
+    const bool moment =
+        call.op.name() == "addcmul" || !classes_of(context).library_base(f.parent_class, "Optimizer").empty();
+    const double least = moment ? 1 : kLargeDifference;
+    if (!average.target || average.weight <= 0 || lost_part(DType::bf16, average.weight) <= least) return;
     const TensorDType found = dtype_of(context, modules, f, average, call);
-    if (!is_low_precision(found.dtype) || average.weight >= smallest_weight(found.dtype)) return;
+    if (!is_low_precision(found.dtype)) return;
+    const double lost = lost_part(found.dtype, average.weight);
+    if (lost <= least) return;
     if (widens(modules, f, call)) return;
     // What is added to an attribute may be wider than it seems.
     const bool replaces = call.result.name.str().starts_with("self.");
-    const bool proven = found.proven && !average.assumed && !replaces;
+    const bool proven = found.proven && !average.assumed && !replaces && lost > 1;
     report(context, f, call.span, found.dtype, proven ? error_if_proven(found.dtype) : Severity::warning,
-           found.chain, out);
+           found.chain, out, lost);
 }
 
 constexpr std::array<std::string_view, 1> kAveragedModel{"torch.optim.swa_utils.AveragedModel"};
@@ -404,9 +419,11 @@ void check_averaged_model(const RuleContext& context, ModuleDTypes& modules, con
     const Operand* decay = argument(*made, 0, "decay");
     const double weight = decay ? 1 - number_of(*decay).value_or(0) : 1 - 0.999;
     const TensorDType found = modules.of_module(f, *model, call);
-    if (!is_low_precision(found.dtype) || weight >= smallest_weight(found.dtype)) return;
-    report(context, f, call.span, found.dtype,
-           found.proven ? error_if_proven(found.dtype) : Severity::warning, found.chain, out);
+    const double lost = lost_part(found.dtype, weight);
+    if (!is_low_precision(found.dtype) || lost <= kLargeDifference) return;
+    const bool proven = found.proven && lost > 1;
+    report(context, f, call.span, found.dtype, proven ? error_if_proven(found.dtype) : Severity::warning,
+           found.chain, out, lost);
 }
 
 // An optimizer's step: what it averages are moments over ten to a thousand steps, which fp16 still follows.

@@ -6,13 +6,14 @@
 //        only: ranks disagree about which steps to skip, and their weights drift apart.
 // Fix    torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler, or bf16.
 // Silent Policies that nothing takes, bf16, loops that are not there. A warning where another
-//        choice of policy is possible.
+//        choice of policy is possible, or a setting decides whether there is one.
 // Tests  testdata/lint/MP212.md, tests/analyzer/rules/fsdp_fp16_without_sharded_scaler_test.cpp
 
 #include <algorithm>
 
 #include "analyzer/analyses/engines.hpp"
 #include "analyzer/analyses/protocol.hpp"
+#include "analyzer/analyses/python_code.hpp"
 #include "analyzer/analyses/support.hpp"
 #include "analyzer/rules/rule.hpp"
 
@@ -85,8 +86,9 @@ void check(const RuleContext& context, Findings& out) {
         if (!training.backward || training.sharded_scaler != kFar) continue;
         if (!fsdp1 && training.plain_scaler != kFar) continue;
         const bool has_plain = training.plain_scaler <= training.distance;
-        // A package may offer the policy to one program and the training loop to another.
-        const bool sure = e.used == Switch::on && training.distance == kConnected;
+        // A package may offer the policy to one program and the training loop to another, and a setting may choose.
+        const bool sure = e.used == Switch::on && training.distance == kConnected &&
+                          !is_conditional(*e.function, e.call->block);
         const std::string what = e.dtype == DType::fp16 ? "computes in fp16" : "reduces gradients in fp16";
         emit(context, *e.function,
              {.rule = "MP212",

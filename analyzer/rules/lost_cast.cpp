@@ -51,8 +51,11 @@ Held held_by(const Call& listing) {
 bool lists_tensors(const Function& f, const Call& listing) {
     constexpr std::array<std::string_view, 5> kTensors{"parameters", "named_parameters", "buffers",
                                                        "named_buffers", "state_dict"};
+    constexpr std::array<std::string_view, 4> kModules{"modules", "named_modules", "children",
+                                                       "named_children"};
     constexpr int kDeepest = 3;
     const Call* at = &listing;
+    if (any_of(leaf(listing.name.str()), kModules)) return false;
     for (int step = 0; at && step < kDeepest; ++step) {
         if (any_of(leaf(at->name.str()), kTensors)) return true;
         at = at->args.empty() ? nullptr : call_of(f, at->args.back());

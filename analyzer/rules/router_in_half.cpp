@@ -10,7 +10,6 @@
 // Tests  testdata/lint/MP309.md, tests/analyzer/rules/router_in_half_test.cpp
 
 #include <array>
-#include <optional>
 
 #include "analyzer/analyses/model_casts.hpp"
 #include "analyzer/analyses/module_dtypes.hpp"
@@ -57,15 +56,11 @@ public:
 
 private:
     // The layer is part of a module that the program casts: its product is as low as its weights.
-    TensorDType of_cast_model(const Function& f) {
-        if (!half_models_) half_models_.emplace(context_);
-        return half_models_->dtype_of(f);
-    }
+    TensorDType of_cast_model(const Function& f) { return half_models_of(context_).dtype_of(f); }
 
     const RuleContext& context_;
     ModuleDTypes modules_;
     TensorDTypes& dtypes_;
-    std::optional<HalfModels> half_models_;
     bool trains_ = false;  // some code of the program
     Findings& out_;
 };

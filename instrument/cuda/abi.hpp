@@ -12,6 +12,10 @@ namespace mp::raw::abi {
 
 using Stream = CUstream_st*;
 
+// cuda.h: attributes of a pointer and of a device. Memory of cuMemAlloc alone can be shared the old way.
+inline constexpr int kBufferId = 7, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12;
+inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
+
 // library_types.h: the cudaDataType that cuBLAS takes.
 inline constexpr int kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2 = 29;
 
@@ -25,13 +29,14 @@ inline constexpr int kMathTF32 = 3, kMathMask = 15;
 
 // cublasLt.h: attributes of a matmul, a layout and an algorithm, and their values.
 inline constexpr int kLtComputeType = 0, kLtScaleType = 1, kLtPointerMode = 2, kLtTransA = 3, kLtTransB = 4,
-                     kLtEpilogue = 7, kLtBiasPointer = 8, kLtBiasType = 26;
+                     kLtEpilogue = 7, kLtBiasPointer = 8, kLtScaleOfA = 17, kLtScaleOfD = 20,
+                     kLtBiasType = 26;
 inline constexpr int kLtLayoutType = 0, kLtLayoutOrder = 1, kLtLayoutRows = 2, kLtLayoutColumns = 3,
                      kLtLayoutLeading = 4, kLtLayoutBatch = 5, kLtLayoutStride = 6;
 inline constexpr int kLtOrderColumn = 0, kLtOrderRow = 1;
 inline constexpr int kLtSplitK = 2, kLtReductionScheme = 3;
 inline constexpr std::uint32_t kLtReduceInPlace = 1, kLtReduceInOutputType = 4;
-inline constexpr std::uint32_t kLtEpilogueBias = 4;
+inline constexpr std::uint32_t kLtEpilogueNone = 1, kLtEpilogueBias = 4;
 
 // nccl.h
 inline constexpr int kNcclInternalError = 3, kNcclInProgress = 7;

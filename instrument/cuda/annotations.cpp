@@ -20,7 +20,9 @@ __attribute__((visibility("default"))) void mptrace_layer_push(const char* name)
     if (!r || !name) return;
     guarded(Source::nvtx, [&] {
         mp::raw::ThreadRanges& ranges = mp::raw::ranges();
-        ranges.push(r->places().child(ranges.place, name), kAnnotations, false);
+        const mp::raw::Place& inner = r->places().child(ranges.place, name);
+        r->saw(inner.phase);
+        ranges.push(inner.id, kAnnotations, false);
     });
 }
 

@@ -20,7 +20,7 @@ struct Gemm {
     void* handle;
     int transpose_a, transpose_b;
     std::int64_t m, n, k;
-    const void* beta;
+    const void *alpha, *beta;
     Operand a, b, c;
     std::int64_t batches = 1;
     int compute = abi::kCompute32F;
@@ -67,17 +67,20 @@ bool describe(const Gemm& g, Product& product) {
     product.op = "cublas::matmul";
     product.depth = static_cast<std::uint64_t>(g.k);
     product.result = matrix_of(g, g.c, g.m, g.n);
+    const bool ta = g.transpose_a != abi::kTransposeNone, tb = g.transpose_b != abi::kTransposeNone;
+    product.transposed_a = ta;
+    product.transposed_b = tb;
     if (g.k > 0) {
-        const bool ta = g.transpose_a != abi::kTransposeNone, tb = g.transpose_b != abi::kTransposeNone;
         product.read(matrix_of(g, g.a, ta ? g.k : g.m, ta ? g.m : g.k));
         product.read(matrix_of(g, g.b, tb ? g.n : g.k, tb ? g.k : g.n));
     }
-    if (pointer_mode(g.handle) != abi::kPointerModeHost || !is_zero(g.beta, g.compute))
-        product.read(product.result);
+    const bool on_host = pointer_mode(g.handle) == abi::kPointerModeHost;
+    product.is_plain = g.k > 0 && product.set_factors(on_host ? factor_of(g.alpha, g.compute) : std::nullopt,
+                                                      on_host ? factor_of(g.beta, g.compute) : std::nullopt);
+    if (product.beta != 0) product.c = product.read(product.result);
     product.half_sums = is_half_compute(g.compute);
     product.tf32 = product.inputs[0].dtype == DType::fp32 && product.count > 0 &&
-                   (is_fast_compute(g.compute) || (g.compute == abi::kCompute32F &&
-                                                   (math_mode(g.handle) & abi::kMathMask) == abi::kMathTF32));
+                   rounds_inputs(g.compute, (math_mode(g.handle) & abi::kMathMask) == abi::kMathTF32);
     return true;
 }
 
@@ -106,25 +109,27 @@ namespace abi = mp::raw::abi;
                      int at, Int lda, const void* b, int bt, Int ldb, const void* beta, void* c, int ct,   \
                      Int ldc, int compute, int algorithm) {                                                \
         MP_REAL(name);                                                                                     \
-        const Gemm g{handle, ta, tb, m, n, k, beta, {a, at, lda}, {b, bt, ldb}, {c, ct, ldc}, 1, compute}; \
+        const Gemm g{handle,       ta,           tb,           m, n,      k, alpha, beta,                  \
+                     {a, at, lda}, {b, bt, ldb}, {c, ct, ldc}, 1, compute};                                \
         return mp::raw::gemm(g, [&] {                                                                      \
             return next(handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, compute, \
                         algorithm);                                                                        \
         });                                                                                                \
     }
 
-#define MP_GEMM_STRIDED_EX(name, Int)                                                                      \
-    MP_HOOK int name(void* handle, int ta, int tb, Int m, Int n, Int k, const void* alpha, const void* a,  \
-                     int at, Int lda, long long sa, const void* b, int bt, Int ldb, long long sb,          \
-                     const void* beta, void* c, int ct, Int ldc, long long sc, Int batches, int compute,   \
-                     int algorithm) {                                                                      \
-        MP_REAL(name);                                                                                     \
-        const Gemm g{handle,           ta,      tb,     m, n, k, beta, {a, at, lda, sa}, {b, bt, ldb, sb}, \
-                     {c, ct, ldc, sc}, batches, compute};                                                  \
-        return mp::raw::gemm(g, [&] {                                                                      \
-            return next(handle, ta, tb, m, n, k, alpha, a, at, lda, sa, b, bt, ldb, sb, beta, c, ct, ldc,  \
-                        sc, batches, compute, algorithm);                                                  \
-        });                                                                                                \
+#define MP_GEMM_STRIDED_EX(name, Int)                                                                     \
+    MP_HOOK int name(void* handle, int ta, int tb, Int m, Int n, Int k, const void* alpha, const void* a, \
+                     int at, Int lda, long long sa, const void* b, int bt, Int ldb, long long sb,         \
+                     const void* beta, void* c, int ct, Int ldc, long long sc, Int batches, int compute,  \
+                     int algorithm) {                                                                     \
+        MP_REAL(name);                                                                                    \
+        const Gemm g{                                                                                     \
+            handle,           ta,      tb,     m, n, k, alpha, beta, {a, at, lda, sa}, {b, bt, ldb, sb},  \
+            {c, ct, ldc, sc}, batches, compute};                                                          \
+        return mp::raw::gemm(g, [&] {                                                                     \
+            return next(handle, ta, tb, m, n, k, alpha, a, at, lda, sa, b, bt, ldb, sb, beta, c, ct, ldc, \
+                        sc, batches, compute, algorithm);                                                 \
+        });                                                                                               \
     }
 
 #define MP_GEMM_BATCHED_EX(name, Int)                                                                      \
@@ -133,7 +138,7 @@ namespace abi = mp::raw::abi;
                      const void* beta, void* const* c, int ct, Int ldc, Int batches, int compute,          \
                      int algorithm) {                                                                      \
         MP_REAL(name);                                                                                     \
-        const Gemm g{handle,       ta,           tb,           m,       n,       k,   beta,                \
+        const Gemm g{handle,       ta,           tb,           m,       n,       k,   alpha, beta,         \
                      {a, at, lda}, {b, bt, ldb}, {c, ct, ldc}, batches, compute, true};                    \
         return mp::raw::gemm(g, [&] {                                                                      \
             return next(handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, batches, \
@@ -145,7 +150,7 @@ namespace abi = mp::raw::abi;
     MP_HOOK int name(void* handle, int ta, int tb, Int m, Int n, Int k, const void* alpha, const void* a, \
                      Int lda, const void* b, Int ldb, const void* beta, void* c, Int ldc) {               \
         MP_REAL(name);                                                                                    \
-        const Gemm g{handle,         ta, tb,     m, n, k, beta, {a, type, lda}, {b, type, ldb},           \
+        const Gemm g{handle,         ta, tb,     m, n, k, alpha, beta, {a, type, lda}, {b, type, ldb},    \
                      {c, type, ldc}, 1,  compute};                                                        \
         return mp::raw::gemm(                                                                             \
             g, [&] { return next(handle, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); });       \
@@ -156,9 +161,19 @@ namespace abi = mp::raw::abi;
                      Int lda, long long sa, const void* b, Int ldb, long long sb, const void* beta, void* c, \
                      Int ldc, long long sc, Int batches) {                                                   \
         MP_REAL(name);                                                                                       \
-        const Gemm g{                                                                                        \
-            handle,  ta,     tb, m, n, k, beta, {a, type, lda, sa}, {b, type, ldb, sb}, {c, type, ldc, sc},  \
-            batches, compute};                                                                               \
+        const Gemm g{handle,                                                                                 \
+                     ta,                                                                                     \
+                     tb,                                                                                     \
+                     m,                                                                                      \
+                     n,                                                                                      \
+                     k,                                                                                      \
+                     alpha,                                                                                  \
+                     beta,                                                                                   \
+                     {a, type, lda, sa},                                                                     \
+                     {b, type, ldb, sb},                                                                     \
+                     {c, type, ldc, sc},                                                                     \
+                     batches,                                                                                \
+                     compute};                                                                               \
         return mp::raw::gemm(g, [&] {                                                                        \
             return next(handle, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batches);  \
         });                                                                                                  \
@@ -169,7 +184,7 @@ namespace abi = mp::raw::abi;
                      int at, Int lda, const void* b, int bt, Int ldb, const void* beta, void* c, int ct,  \
                      Int ldc) {                                                                           \
         MP_REAL(name);                                                                                    \
-        const Gemm g{handle, ta, tb, m, n, k, beta, {a, at, lda}, {b, bt, ldb}, {c, ct, ldc}};            \
+        const Gemm g{handle, ta, tb, m, n, k, alpha, beta, {a, at, lda}, {b, bt, ldb}, {c, ct, ldc}};     \
         return mp::raw::gemm(g, [&] {                                                                     \
             return next(handle, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc);        \
         });                                                                                               \

@@ -27,6 +27,7 @@ Real<Getter> g_algorithm{"cublasLtMatmulAlgoConfigGetAttribute", kLibrary};
 
 struct Matmul {
     const void* descriptor;
+    const void* alpha;
     const void *a, *layout_a, *b, *layout_b;
     const void* beta;
     const void *c, *layout_c;
@@ -70,6 +71,13 @@ bool splits_in_result(const void* algorithm) {
     return parts > 1 && (scheme & (abi::kLtReduceInPlace | abi::kLtReduceInOutputType)) != 0;
 }
 
+// Factors in device memory of A, B, C or D, as FP8 has them.
+bool has_scales(const void* descriptor) {
+    for (int which = abi::kLtScaleOfA; which <= abi::kLtScaleOfD; ++which)
+        if (attribute<const void*>(g_matmul, descriptor, which, nullptr)) return true;
+    return false;
+}
+
 bool describe(const Matmul& call, Product& product) {
     const int compute = attribute(g_matmul, call.descriptor, abi::kLtComputeType, std::int32_t{-1});
     if (compute < 0) return false;
@@ -83,17 +91,22 @@ bool describe(const Matmul& call, Product& product) {
     const Matrix a = matrix_of(call.a, call.layout_a);
     product.read(a);
     product.read(matrix_of(call.b, call.layout_b));
-    const bool transposed = get(abi::kLtTransA, std::int32_t{abi::kTransposeNone}) != abi::kTransposeNone;
-    product.depth = static_cast<std::uint64_t>(transposed ? a.rows : a.columns);
+    product.transposed_a = get(abi::kLtTransA, std::int32_t{abi::kTransposeNone}) != abi::kTransposeNone;
+    product.transposed_b = get(abi::kLtTransB, std::int32_t{abi::kTransposeNone}) != abi::kTransposeNone;
+    product.depth = static_cast<std::uint64_t>(product.transposed_a ? a.rows : a.columns);
     const bool on_host = get(abi::kLtPointerMode, std::int32_t{0}) == abi::kPointerModeHost;
-    if (!on_host || !is_zero(call.beta, compute)) product.read(matrix_of(call.c, call.layout_c));
-    const auto epilogue = get(abi::kLtEpilogue, std::uint32_t{1});
+    const bool known = product.set_factors(on_host ? factor_of(call.alpha, compute) : std::nullopt,
+                                           on_host ? factor_of(call.beta, compute) : std::nullopt);
+    if (product.beta != 0) product.c = product.read(matrix_of(call.c, call.layout_c));
+    const auto epilogue = get(abi::kLtEpilogue, abi::kLtEpilogueNone);
     if (epilogue & abi::kLtEpilogueBias) {
         const Matrix bias = bias_of(call, product.result);
-        if (bias.data) product.read(bias);
+        if (bias.data) product.bias = product.read(bias);
     }
+    const bool biased = epilogue == abi::kLtEpilogueBias && product.bias >= 0 && product.result.batches == 1;
+    product.is_plain = known && (epilogue == abi::kLtEpilogueNone || biased) && !has_scales(call.descriptor);
     product.half_sums = is_half_compute(compute);
-    product.tf32 = a.dtype == DType::fp32 && is_fast_compute(compute);
+    product.tf32 = a.dtype == DType::fp32 && rounds_inputs(compute);
     product.split_sums = is_low_precision(product.result.dtype) && splits_in_result(call.algorithm);
     return true;
 }
@@ -109,8 +122,8 @@ MP_HOOK int cublasLtMatmul(void* handle, void* descriptor, const void* alpha, co
     static Real<decltype(&cublasLtMatmul)> real{"cublasLtMatmul", kLibrary};
     const auto next = real.get(__builtin_return_address(0));
     if (!next) return abi::kNotInitialized;
-    const Matmul call{descriptor, a,        layout_a, b,        layout_b,  beta,
-                      c,          layout_c, d,        layout_d, algorithm, stream};
+    const Matmul call{descriptor, alpha,    a, layout_a, b,         layout_b, beta,
+                      c,          layout_c, d, layout_d, algorithm, stream};
     return observe<Product>(
         Source::cublas,
         [&] {

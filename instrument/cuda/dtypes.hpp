@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
 #include "instrument/cuda/abi.hpp"
+#include "kernels/numerics/convert.hpp"
 #include "kernels/numerics/dtype.hpp"
 
 // The types of NVIDIA's libraries in the words of this product. A type that is not a float of theirs is unknown.
@@ -55,13 +60,25 @@ constexpr bool is_fast_compute(int compute) {
            compute == abi::kCompute32FFastTF32;
 }
 
-// Whether the host's scale factor of a computation is 0. What cannot be read counts as not 0.
-inline bool is_zero(const void* factor, int compute) {
-    if (!factor) return true;
-    if (is_half_compute(compute)) return (*static_cast<const unsigned short*>(factor) & 0x7FFF) == 0;
+// Whether a computation rounds its fp32 inputs first. NVIDIA_TF32_OVERRIDE=0 switches TF32 off in all libraries.
+inline bool rounds_inputs(int compute, bool math_mode_allows_tf32 = false) {
+    static const bool off = [] {
+        const char* const text = std::getenv("NVIDIA_TF32_OVERRIDE");
+        return text && std::strcmp(text, "0") == 0;
+    }();
+    const bool tf32 =
+        compute == abi::kCompute32FFastTF32 || (compute == abi::kCompute32F && math_mode_allows_tf32);
+    return tf32 ? !off : is_fast_compute(compute);
+}
+
+// A host's scale factor of a computation; none where it cannot be read.
+inline std::optional<double> factor_of(const void* factor, int compute) {
+    if (!factor) return 0;
+    if (is_half_compute(compute))
+        return decode<DType::fp16>(*static_cast<const Pattern<DType::fp16>*>(factor));
     if (compute == abi::kCompute32F || compute == abi::kCompute32FPedantic || is_fast_compute(compute))
-        return *static_cast<const float*>(factor) == 0;
-    return false;
+        return static_cast<double>(*static_cast<const float*>(factor));
+    return std::nullopt;
 }
 
 }  // namespace mp::raw

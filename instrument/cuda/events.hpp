@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "instrument/cuda/abi.hpp"
 #include "kernels/numerics/dtype.hpp"
@@ -32,10 +33,23 @@ struct Product {
     bool half_sums = false;   // the terms are added in fp16
     bool split_sums = false;  // parts of the sums are added in the result's 16 bits
     bool tf32 = false;        // fp32 inputs are rounded to TF32 or 16 bits first
+    // What it takes to compute an element again. A product with an activation, with scales or with factors
+    // in device memory is not computed again.
+    bool transposed_a = false, transposed_b = false;
+    bool is_plain = false;
+    double alpha = 1, beta = 0;
+    int c = -1, bias = -1;  // indices in `inputs`
     abi::Stream stream = nullptr;
 
-    void read(const Matrix& matrix) {
+    // False: a factor is not known. A C that may be read counts as read.
+    bool set_factors(std::optional<double> a, std::optional<double> b) {
+        alpha = a.value_or(1);
+        beta = b.value_or(1);
+        return a && b;
+    }
+    int read(const Matrix& matrix) {
         if (count < kMost) inputs[count++] = matrix;
+        return count - 1;
     }
 };
 
@@ -46,7 +60,7 @@ struct Collective {
     const void* send = nullptr;  // null: this rank sends nothing
     const void* receive = nullptr;
     std::uint64_t sent = 0, received = 0;  // elements on this rank
-    std::uint64_t bytes = 0;               // of `sent`
+    std::uint64_t width = 0;               // bytes of an element; 0: unknown
     int ranks = 0;                         // of the communicator; 0: unknown
     abi::Stream stream = nullptr;
 };

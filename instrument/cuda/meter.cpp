@@ -31,6 +31,7 @@ struct More {
     int (*pin)(void*, std::size_t, unsigned) = nullptr;
     int (*capture_mode)(int*) = nullptr;
     int (*free_memory)(std::size_t* free, std::size_t* all) = nullptr;
+    int (*pointer_attribute)(void*, int attribute, unsigned long long at) = nullptr;
     int (*copy)(unsigned long long to, unsigned long long from, std::size_t, abi::Stream) = nullptr;
 
     bool complete() const {
@@ -51,6 +52,7 @@ More found() {
     find(library, "cuMemHostRegister_v2", m.pin);
     find(library, "cuMemGetInfo_v2", m.free_memory);
     find(library, "cuMemcpyDtoDAsync_v2", m.copy);
+    find(library, "cuPointerGetAttribute", m.pointer_attribute);
     find(library, "cuThreadExchangeStreamCaptureMode", m.capture_mode);
     return m;
 }
@@ -111,6 +113,32 @@ bool Meter::can_measure() noexcept {
     if (cuda::driver().complete() && more().complete()) return true;
     if (refusal_.empty()) refusal_ = "no CUDA driver (libcuda.so.1), or one that is too old";
     return false;
+}
+
+Allocation Meter::allocation_of(const void* at) noexcept {
+    Allocation a;
+    const auto ask = more().pointer_attribute;
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    std::size_t bytes = 0;
+    bool is_whole = false;
+    if (!ask || ask(&a.begin, abi::kRangeStart, address) != 0 || ask(&bytes, abi::kRangeSize, address) != 0)
+        return {};
+    a.bytes = bytes;
+    if (ask(&a.id, abi::kBufferId, address) != 0 || a.id == 0) a.id = a.begin;
+    a.is_whole = ask(&is_whole, abi::kIpcCapable, address) == 0 && is_whole;
+    return a;
+}
+
+bool Meter::is_below_capability(int capability) noexcept {
+    if (capability_ < 0) {
+        int device = 0, major = 0, minor = 0;
+        const cuda::Driver& driver = cuda::driver();
+        const bool known = driver.complete() && driver.device(&device) == 0 &&
+                           driver.attribute(&major, abi::kCapabilityMajor, device) == 0 &&
+                           driver.attribute(&minor, abi::kCapabilityMinor, device) == 0;
+        capability_ = known ? major * 10 + minor : 0;
+    }
+    return capability_ > 0 && capability_ < capability;
 }
 
 std::unique_ptr<Slots> Meter::slots() noexcept {
@@ -177,6 +205,19 @@ bool Meter::statistics(abi::Stream stream, const cpu::TensorView* views, int cou
                        TensorStats* into) noexcept {
     return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
         return bool(gpu.measure.statistics(stream, scratch, views, count, into));
+    });
+}
+
+bool Meter::expect(abi::Stream stream, const cuda::SampledProduct& product) noexcept {
+    return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
+        return bool(gpu.measure.expect(stream, scratch, product));
+    });
+}
+
+bool Meter::compare(abi::Stream stream, const cuda::SampledProduct& product,
+                    cuda::ProductError* into) noexcept {
+    return launch(stream, [&](const Gpu& gpu, cuda::Scratch& scratch) {
+        return bool(gpu.measure.compare(stream, scratch, product, into));
     });
 }
 

@@ -9,6 +9,7 @@
 
 #include "instrument/cuda/abi.hpp"
 #include "kernels/cpu/measure.hpp"
+#include "kernels/cuda/results.hpp"
 #include "kernels/numerics/tensor_stats.hpp"
 
 // Measures tensors on a GPU, on the stream of the call that reads or writes them. Nothing here waits for the device,
@@ -54,6 +55,19 @@ private:
     std::uint64_t context_ = 0;
 };
 
+// Memory that the program has now, as the driver knows it.
+struct Allocation {
+    std::uint64_t id = 0;  // never used twice; 0: the driver does not know the address
+    std::uintptr_t begin = 0;
+    std::uint64_t bytes = 0;
+    bool is_whole = false;  // not one of several mappings in a row
+
+    bool holds(const void* at, std::uint64_t count) const {
+        const auto offset = reinterpret_cast<std::uintptr_t>(at) - begin;
+        return id != 0 && offset <= bytes && count <= bytes - offset;
+    }
+};
+
 class Meter {
 public:
     Meter();
@@ -65,12 +79,21 @@ public:
     // Writes the statistics of `count` tensors into slots once the stream has come there. False: nothing was launched.
     bool statistics(abi::Stream, const cpu::TensorView*, int count, TensorStats* into) noexcept;
 
+    // Some elements of a product again: before it, and the comparison after it. See kernels/cuda.
+    bool expect(abi::Stream, const cuda::SampledProduct&) noexcept;
+    bool compare(abi::Stream, const cuda::SampledProduct&, cuda::ProductError* into) noexcept;
+
     // Elements that are the same before and after.
     bool standstill(abi::Stream, const cpu::TensorView* before, const cpu::TensorView* after, int count,
                     cpu::Standstill* into) noexcept;
     // Of no bytes where there is none to spare.
     DeviceMemory memory(abi::Stream, std::uint64_t bytes) noexcept;
     bool copy(abi::Stream, const DeviceMemory& to, const void* from, std::uint64_t bytes) noexcept;
+
+    // Asks the driver, which keeps the map of all allocations, whoever made them.
+    static Allocation allocation_of(const void* at) noexcept;
+    // Whether the device of the calling thread has a lower compute capability, times 10. False where that is not known.
+    bool is_below_capability(int capability) noexcept;
 
     std::unique_ptr<Slots> slots() noexcept;  // null: none left, or no driver
 
@@ -107,6 +130,7 @@ private:
     Fence next_;
     std::string refusal_;
     std::size_t slots_made_ = 0;
+    int capability_ = -1;  // of the first device that was asked; 0: unknown
 };
 
 }  // namespace mp::raw

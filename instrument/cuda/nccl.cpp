@@ -73,7 +73,7 @@ Collective collective_of(const Request& q) {
     c.sent = q.scatters && c.ranks > 0 ? q.sent * static_cast<std::uint64_t>(c.ranks) : q.sent;
     c.received = q.received;
     if (q.root >= 0 && rank_of(q.comm) != q.root) (*q.reduction ? c.received : c.sent) = 0;
-    c.bytes = c.sent * width_of_nccl(q.type);
+    c.width = width_of_nccl(q.type);
     c.stream = q.stream;
     return c;
 }

@@ -54,10 +54,14 @@ void push(std::uint32_t domain, std::string_view name) noexcept {
     guarded(Source::nvtx, [&] {
         ThreadRanges& open = ranges();
         const std::int64_t step = step_of_range(name, r->options().step_range);
-        // The step is not a part of the path: each has another name.
-        const PlaceId inner = step < 0 ? r->places().child(open.place, name) : open.place;
-        const bool begins = step >= 0 && r->begin_step(step);
-        open.push(inner, domain, begins);
+        if (step >= 0) {
+            // The step is not a part of the path: each has another name.
+            open.push(open.place, domain, r->begin_step(step));
+            return;
+        }
+        const Place& inner = r->places().child(open.place, name);
+        r->saw(inner.phase);
+        open.push(inner.id, domain, false);
     });
 }
 
@@ -186,30 +190,31 @@ const void* register_string_w(const void* domain, const wchar_t* text) {
 }
 
 template <class Function>
-void put(abi::NvtxFunction** table, unsigned size, unsigned at, Function function) {
-    if (at < size && table[at]) *table[at] = reinterpret_cast<abi::NvtxFunction>(function);
+struct Entry {
+    unsigned id;
+    Function function;
+};
+
+// The part of NVTX's table that is ours. Older versions have shorter tables.
+template <class... Functions>
+void put(abi::NvtxFunction** table, unsigned size, Entry<Functions>... entries) {
+    const auto put_one = [&](const auto& entry) {
+        if (entry.id < size && table[entry.id])
+            *table[entry.id] = reinterpret_cast<abi::NvtxFunction>(entry.function);
+    };
+    (put_one(entries), ...);
 }
 
-// The numbers are NvtxCallbackIdCore and NvtxCallbackIdCore2.
+// The ids are NvtxCallbackIdCore and NvtxCallbackIdCore2.
 void put_core(abi::NvtxFunction** table, unsigned size) {
-    put(table, size, 4, range_start_ex);
-    put(table, size, 5, range_start_a);
-    put(table, size, 7, range_end);
-    put(table, size, 8, range_push_ex);
-    put(table, size, 9, range_push_a);
-    put(table, size, 10, range_push_w);
-    put(table, size, 11, range_pop);
+    put(table, size, Entry{4, range_start_ex}, Entry{5, range_start_a}, Entry{7, range_end},
+        Entry{8, range_push_ex}, Entry{9, range_push_a}, Entry{10, range_push_w}, Entry{11, range_pop});
 }
 
 void put_core2(abi::NvtxFunction** table, unsigned size) {
-    put(table, size, 2, domain_start_ex);
-    put(table, size, 3, domain_end);
-    put(table, size, 4, domain_push_ex);
-    put(table, size, 5, domain_pop);
-    put(table, size, 10, register_string_a);
-    put(table, size, 11, register_string_w);
-    put(table, size, 12, domain_create_a);
-    put(table, size, 13, domain_create_w);
+    put(table, size, Entry{2, domain_start_ex}, Entry{3, domain_end}, Entry{4, domain_push_ex},
+        Entry{5, domain_pop}, Entry{10, register_string_a}, Entry{11, register_string_w},
+        Entry{12, domain_create_a}, Entry{13, domain_create_w});
 }
 
 // 0: NVTX switches itself off in this module, as without a tool.

@@ -27,19 +27,20 @@ Place inner_of(const Place& outer, std::string_view range) {
 
 }  // namespace
 
-PlaceId Places::child(PlaceId parent, std::string_view range) {
+const Place& Places::child(PlaceId parent, std::string_view range) {
     const std::lock_guard lock(mutex_);
     const std::pair<PlaceId, std::string> key(parent, range);
     const auto found = children_.find(key);
-    if (found != children_.end()) return found->second;
+    if (found != children_.end()) return places_[found->second];
     if (places_.size() >= kMost) {
         ++dropped_;
-        return parent;
+        return places_[parent];
     }
     const auto id = static_cast<PlaceId>(places_.size());
-    places_.push_back(inner_of(places_[parent], range));
+    Place& place = places_.emplace_back(inner_of(places_[parent], range));
+    place.id = id;
     children_.emplace(key, id);
-    return id;
+    return place;
 }
 
 const Place& Places::operator[](PlaceId id) const {

@@ -18,6 +18,7 @@ namespace mp::raw {
 using PlaceId = std::uint32_t;
 
 struct Place {
+    PlaceId id = 0;
     std::string layer;  // "Layer 2/attention"; directly in a phase its range: "gpt2_forward"; empty: no range
     Phase phase = Phase::unknown;
     bool numbered = false;  // a range in it is a numbered layer
@@ -32,8 +33,8 @@ class Places {
 public:
     Places() { places_.emplace_back(); }
 
-    PlaceId child(PlaceId parent, std::string_view range);
-    // A reference stays valid.
+    // References stay valid.
+    const Place& child(PlaceId parent, std::string_view range);
     const Place& operator[](PlaceId id) const;
     // Ranges whose names were too many to keep; their ops count for the range around them.
     std::uint64_t dropped() const;

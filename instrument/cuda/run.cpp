@@ -3,13 +3,17 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
+#include "kernels/cpu/walk.hpp"
 #include "runtime/trace/job_directory.hpp"
+#include "runtime/trace/op_stats.hpp"
 #include "runtime/trace/process.hpp"
 
 namespace mp::raw {
@@ -18,6 +22,10 @@ namespace {
 constexpr int kFlushMilliseconds = 2000;
 constexpr int kWaitMilliseconds = 2000;  // for the device, at the end
 constexpr std::chrono::milliseconds kPatience{5}, kPatienceOfSteps{200}, kPatienceAtEnd{2000};
+constexpr int kMostSamples = 512;          // products of a step of which elements are computed again
+constexpr int kFirstWithBf16 = 80;         // compute capability 8.0
+constexpr std::uint64_t kFewestSteps = 8;  // from which on their ranges show which steps were skipped
+constexpr std::size_t kMostHeld = 16;      // steps that wait for that
 constexpr std::size_t kMostKernels = 4096;
 constexpr std::size_t kMostNotes = 4096;
 
@@ -59,15 +67,78 @@ std::string demangled(const std::string& symbol) {
     return out;
 }
 
-void merge(trace::OpRecord& into, const TensorStats& stats) {
-    into.elements += stats.count;
-    into.nan += stats.nan;
-    into.pos_inf += stats.pos_inf;
-    into.neg_inf += stats.neg_inf;
-    into.zeros += stats.zero;
-    into.subnormals += stats.subnormal;
-    into.amax = trace::larger(into.amax, stats.amax);
-    into.amin = trace::smaller_above_zero(into.amin, stats.amin);
+void merge(trace::OpRecord& into, const cuda::ProductError& error) {
+    into.loc_compared += error.compared;
+    into.loc_nonfinite += error.nonfinite;
+    into.loc_error_squares += error.error_squares;
+    into.loc_squares += error.squares;
+    into.loc_dot += error.dot;
+    if (error.squares > 0)
+        into.loc_worst = trace::larger(into.loc_worst, std::sqrt(error.error_squares / error.squares));
+}
+
+// A matrix of a batch as op(A) has it.
+cuda::Strided strided(const Matrix& m, std::int64_t batch, bool transposed = false) {
+    cuda::Strided s;
+    const auto first = static_cast<std::uint64_t>(batch * m.stride) * cpu::width_of(m.dtype);
+    s.data = static_cast<const char*>(m.data) + first;
+    s.dtype = m.dtype;
+    s.row = m.row_major ? m.leading : 1;
+    s.column = m.row_major ? 1 : m.leading;
+    if (transposed) std::swap(s.row, s.column);
+    return s;
+}
+
+struct Every {
+    std::int64_t first, step;
+    std::uint32_t count;
+};
+
+// At most 32 of `all`, at equal distances; other ones for another call.
+Every every_few(std::int64_t all, std::uint64_t call) {
+    const std::int64_t count = std::min<std::int64_t>(all, cuda::SampledProduct::kMost);
+    const std::int64_t step = all / count;
+    const std::int64_t spare = all - (count - 1) * step;
+    return {static_cast<std::int64_t>(call % static_cast<std::uint64_t>(spare)), step,
+            static_cast<std::uint32_t>(count)};
+}
+
+cuda::SampledProduct sample_of(const Product& p, std::uint64_t call) {
+    cuda::SampledProduct s;
+    const auto batch = static_cast<std::int64_t>(call % static_cast<std::uint64_t>(p.result.batches));
+    s.a = strided(p.inputs[0], batch, p.transposed_a);
+    s.b = strided(p.inputs[1], batch, p.transposed_b);
+    if (p.c >= 0) s.c = strided(p.inputs[p.c], batch);
+    if (p.bias >= 0) s.bias = strided(p.inputs[p.bias], 0);
+    s.d = strided(p.result, batch);
+    s.depth = static_cast<std::int64_t>(p.depth);
+    s.alpha = p.alpha;
+    s.beta = p.beta;
+    const Every rows = every_few(p.result.rows, call), columns = every_few(p.result.columns, call);
+    s.first_row = rows.first, s.row_step = rows.step, s.rows = rows.count;
+    s.first_column = columns.first, s.column_step = columns.step, s.columns = columns.count;
+    return s;
+}
+
+std::uint64_t nonfinite(const trace::OpRecord& op) { return op.nan + op.pos_inf + op.neg_inf; }
+
+bool lost_gradients(const trace::StepRecord& record) {
+    return std::ranges::any_of(
+               record.ops,
+               [](const trace::OpRecord& op) { return op.phase == Phase::backward && nonfinite(op) > 0; }) ||
+           std::ranges::any_of(record.collectives, [](const trace::CollectiveRecord& c) {
+               return !c.reduction.empty() && is_low_precision(c.dtype) && c.lost_results > 0;
+           });
+}
+
+// Whether a collective reads or writes past an allocation, as one whose count is in bytes does.
+bool is_beyond(const Collective& c) {
+    const auto past = [&c](const void* at, std::uint64_t elements) {
+        if (!at || elements == 0) return false;
+        const Allocation a = Meter::allocation_of(at);
+        return a.id != 0 && a.is_whole && !a.holds(at, elements * c.width);
+    };
+    return past(c.send, c.sent) || past(c.receive, c.received);
 }
 
 // A program whose ranges name its backward names its forward by leaving it without a name.
@@ -103,8 +174,16 @@ bool Run::begin_step(std::int64_t number) {
     if (!lock) return false;
     if (finished_ || in_step_) return false;
     in_step_ = any_step_ = true;
+    phases_ = 0;
     named_step_ = number;
     return true;
+}
+
+void Run::saw(Phase phase) noexcept {
+    if (phase != Phase::backward && phase != Phase::optimizer) return;
+    const unsigned bit = 1u << static_cast<unsigned>(phase);
+    if ((phases_.load(std::memory_order_relaxed) & bit) == 0)
+        phases_.fetch_or(bit, std::memory_order_relaxed);
 }
 
 void Run::end_step() {
@@ -127,6 +206,12 @@ void Run::end_step_locked(bool ended) {
     record.wall_ns = now - std::exchange(step_began_ns_, now);
     add_launches(record);
     name_forward(record);
+    const unsigned phases = phases_.exchange(0);
+    // A step that the end of the program cut off may have been on its way to its update.
+    s.trained = ended && (phases >> static_cast<unsigned>(Phase::backward) & 1) != 0;
+    s.updated = (phases >> static_cast<unsigned>(Phase::optimizer) & 1) != 0;
+    trained_ += s.trained;
+    updated_ += s.trained && s.updated;
     close_batch();
     ended_.push_back(std::exchange(step_, nullptr));
 }
@@ -144,6 +229,7 @@ void Run::step_done(bool skipped, double loss_scale) {
     in_step_ = false;
     any_step_ = true;
     named_step_ = last_step_ + 1;
+    step().told = true;
     step().record.skipped = skipped;
     step().record.has_loss_scale = loss_scale >= 0;
     step().record.loss_scale = std::max(loss_scale, 0.0);
@@ -179,9 +265,7 @@ void Run::look_at_weights(abi::Stream stream) {
         }
         drain();
     }
-    const std::int64_t next = last_step_ + 1;
-    const bool sampled = next % 32 == 0 || (next < 32 && (next & (next - 1)) == 0);
-    if (!sampled || !weights_.any() || !weights_.copy(meter_, stream)) return;
+    if (!is_sampled() || !weights_.any() || !weights_.copy(meter_, stream)) return;
     weighed_ = step_;
     ++weighed_->open;
 }
@@ -205,6 +289,8 @@ std::size_t Run::op_of(PlaceId id, const Product& product) {
     op.half_sums += product.half_sums;
     op.split_sums += product.split_sums;
     op.tf32 += product.tf32;
+    const bool bf16 = product.inputs[0].dtype == DType::bf16;
+    op.emulated += bf16 && meter_.is_below_capability(kFirstWithBf16);
     op.depth = std::max(op.depth, static_cast<double>(product.depth));
     return at->second;
 }
@@ -222,8 +308,14 @@ std::size_t Run::collective_of(const Collective& c) {
     }
     trace::CollectiveRecord& record = s.record.collectives[at->second];
     ++record.calls;
-    record.bytes += c.bytes;
+    record.bytes += c.sent * c.width;
     return at->second;
+}
+
+// The steps whose weights are compared, and in which the first product of each place is computed again in part.
+bool Run::is_sampled() const {
+    const auto next = static_cast<std::uint64_t>(last_step_ + 1);
+    return next % 32 == 0 || (next < 32 && std::has_single_bit(next));
 }
 
 Run::Ticket Run::before(PlaceId place, const Product& product) {
@@ -251,7 +343,10 @@ Run::Ticket Run::before(PlaceId place, const Product& product) {
         views[i] = view_of(product.inputs[i]);
     }
     call.inputs = product.count;
-    return measure(call, product.stream, views);
+    const Ticket ticket = measure(call, product.stream, views);
+    const bool is_first = step().record.ops[call.record].calls == 1;
+    if (ticket.batch != 0 && is_first) expect(ticket, batch_.calls.back(), product);
+    return ticket;
 }
 
 void Run::after(Ticket ticket, const Product& product, bool succeeded) {
@@ -259,6 +354,7 @@ void Run::after(Ticket ticket, const Product& product, bool succeeded) {
     const Lock lock = lock_soon(kPatience);
     if (!lock) return;
     measure_result(ticket, product.stream, view_of(product.result), succeeded);
+    if (ticket.batch != 0 && ticket == sampled_) compare(ticket, product.stream, succeeded);
 }
 
 Run::Ticket Run::before(const Collective& c) {
@@ -270,6 +366,7 @@ Run::Ticket Run::before(const Collective& c) {
     call.record = collective_of(c);
     call.ordinal = step().calls++;
     ++step().record.coverage.ops;
+    if (is_sampled()) step().record.collectives[call.record].beyond += is_beyond(c);
     // What is moved and not added up keeps its values.
     if (!*c.reduction || c.dtype == DType::unknown || !c.send || c.sent == 0) return {};
     const cpu::TensorView view = cpu::contiguous(c.send, c.dtype, static_cast<std::int64_t>(c.sent));
@@ -334,6 +431,25 @@ void Run::measure_result(Ticket ticket, abi::Stream stream, const cpu::TensorVie
     if (!call.has_result) ++unmeasured_;
 }
 
+// The exact elements are in the memory of the stream until compare(), so no second product may begin meanwhile. One of
+// an older batch is lost.
+void Run::expect(Ticket ticket, Call& call, const Product& product) {
+    if (!is_sampled() || !product.is_plain || step().samples == kMostSamples) return;
+    if (sampled_.batch == ticket.batch) return;
+    call.sampled = sample_of(product, call.ordinal);
+    if (!meter_.expect(product.stream, call.sampled)) return;
+    ++step().samples;
+    sampled_ = ticket;
+}
+
+void Run::compare(Ticket ticket, abi::Stream stream, bool succeeded) {
+    sampled_ = {};
+    if (!succeeded || ticket.batch != batch_.id || ticket.call >= batch_.calls.size()) return;
+    Call& call = batch_.calls[ticket.call];
+    auto* const error = batch_.slots->take<cuda::ProductError>(1);
+    if (error && meter_.compare(stream, call.sampled, error)) call.error = error;
+}
+
 void Run::close_batch() {
     if (!batch_.slots) return;
     batch_.fence = meter_.fence();
@@ -356,7 +472,11 @@ void Run::add(Step& step, const Call& call) {
         return;
     }
     trace::OpRecord& op = step.record.ops[call.record];
-    merge(op, result);
+    trace::add_result(op, result);
+    if (call.error) {
+        merge(op, *call.error);
+        step.record.sampled = true;
+    }
     if (result.nonfinite() == 0) return;
     if (op.input_amax == 0) op.input_amax = amax;
     if (lost == 0 && op.origins++ == 0) op.first_origin = call.ordinal;
@@ -390,8 +510,38 @@ void Run::drain() {
     write_ready();
 }
 
+// A program that names its backward and its update left out the update of a step: it skipped the step if values were
+// lost in it, or if nearly all other steps have an update. One that accumulates gradients over steps leaves out half of
+// the updates or more. False: that is not known yet.
+bool Run::settle(Step& s) {
+    const bool lost = lost_gradients(s.record);
+    if (s.trained && !s.updated && !s.told) {
+        const bool usual = trained_ >= kFewestSteps && updated_ * 4 >= trained_ * 3;
+        s.record.skipped = updated_ > 0 && (usual || (lost && idle_ == 0));
+        const bool open = updated_ == 0 || trained_ < kFewestSteps;
+        if (!s.record.skipped && open && !closing_ && ended_.size() < kMostHeld) return false;
+        idle_ += !lost && !s.record.skipped;
+    }
+    mark_unguarded(s, lost);
+    return true;
+}
+
+// The optimizer ran on gradients that were not finite, and the next forward begins with such values: the weights are
+// lost. A program that decides on the device whether it updates has finite weights then.
+void Run::mark_unguarded(Step& s, bool lost) {
+    if (updated_in_ >= 0) {
+        trace::OpRecord* first = nullptr;
+        for (trace::OpRecord& op : s.record.ops)
+            if (op.phase == Phase::forward && nonfinite(op) > 0 && (!first || op.first < first->first))
+                first = &op;
+        if (first && first->origins == 0) first->unguarded = static_cast<double>(updated_in_ + 1);
+    }
+    updated_in_ = lost && s.updated && !s.record.skipped ? s.record.step.value : -1;
+}
+
 void Run::write_ready() {
     for (; !ended_.empty() && ended_.front()->open == 0; ended_.pop_front()) {
+        if (!settle(*ended_.front())) break;
         if (!open()) continue;
         recorder_->step(ended_.front()->record);
         written_ += ended_.front()->record.optimizer != trace::kNoOptimizer;
@@ -471,6 +621,10 @@ void Run::write_notes() {
     if (weights_.too_large() > 0)
         note_locked(trace::NoteKind::not_observed,
                     "named weights beyond 256 MiB, whose updates were not compared", weights_.too_large());
+    if (weights_.gone() > 0)
+        note_locked(trace::NoteKind::not_observed,
+                    "named weights that were not compared, because their memory was freed or is smaller",
+                    weights_.gone());
     for (const auto& [symbol, launches] : kernels_)
         note_locked(trace::NoteKind::not_observed, "kernel seen by its name only: " + demangled(symbol),
                     launches);
@@ -485,6 +639,7 @@ void Run::finish() noexcept {
         if (finished_) return;
         // Without ranges that name steps the run is one step. Else the rest belongs to the step that did not end.
         if (step_ && step_->calls > 0) end_step_locked(!any_step_);
+        closing_ = true;
         const timespec millisecond{0, 1'000'000};
         drain();
         for (int waited = 0; !waiting_.empty() && waited < kWaitMilliseconds; ++waited) {

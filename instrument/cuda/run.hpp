@@ -37,6 +37,8 @@ public:
     // False: a step is open already, and this is a part of it.
     bool begin_step(std::int64_t number);
     void end_step();
+    // A range of this phase begins. What runs in it belongs to the step.
+    void saw(Phase) noexcept;
     // A program that counts its steps with mptrace_step().
     void step_done(bool skipped, double loss_scale);
     void name_tensor(NamedTensor);
@@ -45,6 +47,7 @@ public:
     struct Ticket {
         std::uint64_t batch = 0;  // 0: nothing is to be measured
         std::size_t call = 0;
+        bool operator==(const Ticket&) const = default;
     };
     Ticket before(PlaceId, const Product&);
     void after(Ticket, const Product&, bool succeeded);
@@ -73,6 +76,9 @@ private:
         std::uint64_t calls = 0;  // so far: the order of events
         std::size_t open = 0;     // batches whose figures are not there yet
         bool has_products = false;
+        // Ranges of backward and of the optimizer were in it; or the program told whether it skipped it.
+        bool trained = false, updated = false, told = false;
+        int samples = 0;  // products of which elements were computed again
         std::map<std::tuple<PlaceId, const char*, DType>, std::size_t> ops;
         std::map<std::tuple<std::string, std::string, DType, int>, std::size_t> collectives;
     };
@@ -84,6 +90,8 @@ private:
         TensorStats* figures = nullptr;  // of `inputs` tensors, then of the result
         int inputs = 0;
         bool has_result = false;
+        cuda::SampledProduct sampled;         // rows 0: no element of it is computed again
+        cuda::ProductError* error = nullptr;  // null: not compared
     };
     // Slots of one step, with the calls that use them.
     struct Batch {
@@ -100,13 +108,18 @@ private:
     std::size_t collective_of(const Collective&);
     Ticket measure(Call, abi::Stream, const cpu::TensorView* inputs);
     void measure_result(Ticket, abi::Stream, const cpu::TensorView&, bool succeeded);
+    void expect(Ticket, Call&, const Product&);
+    void compare(Ticket, abi::Stream, bool succeeded);
     bool provide_slots();
     void close_batch();
+    bool is_sampled() const;
     void look_at_weights(abi::Stream);
     void end_step_locked(bool ended);
     static void add(Step&, const Call&);
     static void add(Step&, std::vector<Weights::Compared>&);
     void drain();
+    bool settle(Step&);
+    void mark_unguarded(Step&, bool lost_gradients);
     void write_ready();
     bool open();
     void write_notes();
@@ -126,11 +139,17 @@ private:
     std::shared_ptr<Step> step_;                    // that runs
     std::deque<std::shared_ptr<Step>> ended_;       // in their order, not written
     Batch batch_;                                   // of the step that runs
-    std::deque<Batch> waiting_;                     // for the device
+    Ticket sampled_;             // the product whose exact elements are on their way; one at a time
+    std::deque<Batch> waiting_;  // for the device
     std::vector<std::unique_ptr<Slots>> free_;
     std::uint64_t batches_ = 0;
     Meter meter_;
     Weights weights_;
+    std::atomic<unsigned> phases_{0};  // whose ranges began since the step did
+    // Steps so far with a range of backward; of those, with one of the optimizer; of the others, with finite values.
+    std::uint64_t trained_ = 0, updated_ = 0, idle_ = 0;
+    std::int64_t updated_in_ = -1;  // the step before, if its optimizer ran on gradients that were not finite
+    bool closing_ = false;
     std::shared_ptr<Step> weighed_;  // the step before which the weights were copied
     std::int64_t last_step_ = -1;
     std::int64_t named_step_ = -1;

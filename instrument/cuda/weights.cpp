@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/cpu/walk.hpp"
+
 namespace mp::raw {
 namespace {
 
@@ -10,11 +12,7 @@ cpu::TensorView view_of(const void* data, const NamedTensor& t) {
 }
 
 std::uint64_t bytes_of(const NamedTensor& t) {
-    const std::uint64_t width = t.dtype == DType::fp64   ? 8
-                                : t.dtype == DType::fp32 ? 4
-                                : is_fp8(t.dtype)        ? 1
-                                                         : 2;
-    return static_cast<std::uint64_t>(t.elements) * width;
+    return static_cast<std::uint64_t>(t.elements) * cpu::width_of(t.dtype);
 }
 
 }  // namespace
@@ -39,6 +37,12 @@ bool Weights::copy(Meter& meter, abi::Stream stream) {
         w.copied = false;
         if (is_working_copy(w)) continue;
         const std::uint64_t bytes = bytes_of(w.tensor);
+        const Allocation now = Meter::allocation_of(data);
+        if (!now.holds(data, bytes)) {
+            ++gone_;
+            continue;
+        }
+        w.allocation = now.id;
         if (w.copy.bytes() < bytes) {
             if (bytes_ + bytes > kMostBytes || !(w.copy = meter.memory(stream, bytes)).bytes()) {
                 ++too_large_;
@@ -66,8 +70,12 @@ trace::TensorRecord Weights::record_of(const Weight& w) const {
 std::vector<Weights::Compared> Weights::compare(Meter& meter, abi::Stream stream, Slots& slots) {
     std::vector<cpu::TensorView> before, after;
     std::vector<Compared> compared;
-    for (const auto& [data, w] : weights_) {
+    for (auto& [data, w] : weights_) {
         compared.push_back({record_of(w), nullptr});
+        if (w.copied && Meter::allocation_of(data).id != w.allocation) {
+            w.copied = false;
+            ++gone_;
+        }
         if (!w.copied) continue;
         before.push_back(view_of(w.copy.data(), w.tensor));
         after.push_back(view_of(data, w.tensor));

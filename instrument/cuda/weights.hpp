@@ -40,11 +40,14 @@ public:
     // Launches the comparison with the copies. Empty: nothing was launched.
     std::vector<Compared> compare(Meter&, abi::Stream, Slots&);
     std::uint64_t too_large() const { return too_large_; }
+    // Times that a tensor was not read, because the memory under its name is another or smaller.
+    std::uint64_t gone() const { return gone_; }
 
 private:
     struct Weight {
         NamedTensor tensor;
         DeviceMemory copy;
+        std::uint64_t allocation = 0;  // that had the tensor when it was copied
         bool copied = false;
     };
     // A 16-bit parameter with an fp32 master is its rounding: its master is what the optimizer changes.
@@ -53,7 +56,7 @@ private:
 
     std::map<const void*, Weight> weights_;
     bool has_masters_ = false;
-    std::uint64_t bytes_ = 0, too_large_ = 0;
+    std::uint64_t bytes_ = 0, too_large_ = 0, gone_ = 0;
 };
 
 }  // namespace mp::raw

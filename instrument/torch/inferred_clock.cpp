@@ -32,10 +32,12 @@ bool InferredClock::replaces_a_parameter(const at::Tensor& leaf) const {
 }
 
 void InferredClock::note_leaves(const Stack& arguments, std::size_t count) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_, std::defer_lock);
     for (std::size_t i = arguments.size() - count; i < arguments.size(); ++i)
         for_each_tensor(arguments[i], [&](const at::Tensor& t) {
-            if (!t.requires_grad() || !t.is_leaf() || leaves_.count(t.unsafeGetTensorImpl())) return;
+            if (!t.requires_grad() || !t.is_leaf()) return;
+            if (!lock.owns_lock()) lock.lock();  // most ops read no leaf
+            if (leaves_.count(t.unsafeGetTensorImpl())) return;
             if (replaces_a_parameter(t)) parameter_replaced_ = true;
             leaves_.emplace(
                 t.unsafeGetTensorImpl(),

@@ -10,6 +10,7 @@
 #include "instrument/torch/call_path.hpp"
 #include "instrument/torch/python_frame.hpp"
 #include "instrument/torch/thread_state.hpp"
+#include "runtime/trace/op_stats.hpp"
 
 namespace mp::twin {
 
@@ -135,18 +136,6 @@ bool comparable(const at::Tensor& a, const at::Tensor& b) {
     return b.defined() && a.sizes() == b.sizes() && !b.is_complex();
 }
 
-void put_stats(trace::OpRecord& r, const TensorStats& s) {
-    ++r.calls;
-    r.elements += s.count;
-    r.nan += s.nan;
-    r.pos_inf += s.pos_inf;
-    r.neg_inf += s.neg_inf;
-    r.zeros += s.zero;
-    r.subnormals += s.subnormal;
-    r.amax = std::max(r.amax, s.amax);
-    if (s.amin > 0) r.amin = r.amin > 0 ? std::min(r.amin, s.amin) : s.amin;
-}
-
 void put_total(trace::OpRecord& r, const Divergence& d) {
     r.compared += d.compared;
     r.nonfinite_real += d.nonfinite_real;
@@ -213,7 +202,8 @@ Verdict judge(const OpInfo& op, const Outcome& o, bool target_was_finite, const 
 void put_outcome(trace::OpRecord& r, std::uint64_t ordinal, const Outcome& o, const Verdict& verdict,
                  std::string source = {}) {
     if (verdict.origin && r.origins == 0 && !source.empty()) r.source = std::move(source);
-    put_stats(r, o.stats);
+    ++r.calls;
+    trace::add_result(r, o.stats);
     if (o.exponents) r.exponents.add(0, o.exponents->bins);
     if (o.has_twin) put_total(r, o.cum);
     if (o.has_local) put_local(r, o.loc, o.prop);
@@ -416,7 +406,8 @@ namespace {
 void measure_boundary(Parts& parts, const Boundary& boundary, const at::Tensor& real,
                       const at::Tensor& twin) {
     const auto put = [](trace::OpRecord& r, const TensorStats& stats, const Divergence& cum) {
-        put_stats(r, stats);
+        ++r.calls;
+        trace::add_result(r, stats);
         put_total(r, cum);
     };
     const at::ScalarType dtype = real.scalar_type();

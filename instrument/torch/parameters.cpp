@@ -1,5 +1,7 @@
 #include "instrument/torch/parameters.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -88,6 +90,19 @@ void with_update(const at::Tensor& before, const at::Tensor& twin_before, const 
     if (twin.defined()) return measure(before, after, twin_before, twin);
     const at::Tensor zero = at::zeros({}, twin_before.options()).expand(twin_before.sizes());
     measure(before, after, zero, twin_before);
+}
+
+// Every k-th value, so that they are at most kSome, in fp32 and in memory of their own.
+at::Tensor some_of(const at::Tensor& t) {
+    constexpr std::int64_t kSome = 4096;
+    const std::int64_t every = (t.numel() + kSome - 1) / kSome;
+    return t.detach().reshape({-1}).slice(0, 0, t.numel(), every).to(at::kFloat, false, true);
+}
+
+void put(trace::TensorRecord& record, const Divergence& change) {
+    record.change_squares = change.xx;
+    record.twin_change_squares = change.yy;
+    record.change_error_squares = change.ee;
 }
 
 std::optional<cpu::Standstill> standstill_of(const std::array<at::Tensor, 4>& four) {
@@ -204,6 +219,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
         const bool measured =
             late_.serves(t) ? put_figures_late(record, t, twin, wide) : put_figures(record, t, twin);
         if (!measured) return;
+        put_change(record, t, twin);
         if (hashed && t.device().is_cpu() && t.is_non_overlapping_and_dense() &&
             kind == trace::TensorKind::parameter)
             record.hash = XXH3_64bits(t.data_ptr(), static_cast<std::size_t>(t.numel()) * t.element_size());
@@ -230,15 +246,19 @@ void Parameters::keep_values(ShadowMap* shadows) {
     for (const Live& l : all) {
         const bool trained = l.kind == trace::TensorKind::parameter && gradient_of(l.tensor).defined();
         if (!trained && l.kind != trace::TensorKind::optimizer_state) continue;
-        if (shadows)
-            keep(l, shadows->find(l.tensor).shadow);
-        else if (trained)
-            keep(l, gradient_of(l.tensor));
+        if (!shadows) {
+            if (trained) keep(l, gradient_of(l.tensor));
+            continue;
+        }
+        const at::Tensor twin = shadows->find(l.tensor).shadow;
+        keep(l, twin);
+        if (trained) keep_some(l, twin);
     }
 }
 
 void Parameters::forget_values() {
     const std::lock_guard lock(mutex_);
+    some_.clear();
     for (auto it = kept_.begin(); it != kept_.end();) {
         Kept& kept = it->second;
         const bool stays = kept.waits && !kept.waited;
@@ -265,6 +285,35 @@ void Parameters::keep(const Live& l, const at::Tensor& wanted) {
     if (!wanted.defined() || !has_plain_memory(l.tensor) || !is_low_precision(l.tensor.scalar_type())) return;
     kept_.try_emplace(kind_prefix(l.kind) + l.name,
                       Kept{l.tensor.detach().clone(), wanted.to(at::kFloat, false, true)});
+}
+
+// 16-bit values move by whole ulps, so how far they move says little.
+void Parameters::keep_some(const Live& l, const at::Tensor& twin) {
+    const bool wide = l.tensor.scalar_type() == at::kFloat || l.tensor.scalar_type() == at::kDouble;
+    if (!wide || !twin.defined() || l.tensor.numel() == 0 || !has_plain_memory(l.tensor)) return;
+    some_.insert_or_assign(l.name, Some{some_of(l.tensor), some_of(twin)});
+}
+
+void Parameters::put_change(trace::TensorRecord& record, const at::Tensor& real, const at::Tensor& twin) {
+    const auto known = record.kind == trace::TensorKind::parameter ? some_.find(record.name) : some_.end();
+    if (known == some_.end() || !twin.defined()) return;
+    const Some& was = known->second;
+    const at::Tensor now = some_of(real), wanted = some_of(twin);
+    if (now.sizes() != was.real.sizes() || wanted.sizes() != was.twin.sizes()) return;
+    const at::Tensor change = now.sub(was.real), twin_change = wanted.sub(was.twin);
+    if (late_.serves(change)) {
+        const Divergence* const divergence = late_.divergence(change, twin_change);
+        if (!divergence) return;
+        late_.then([name = record.name, divergence](LateStep& step) {
+            if (trace::TensorRecord* const r = step.tensor(trace::TensorKind::parameter, name))
+                put(*r, *divergence);
+        });
+        return;
+    }
+    cpu::TensorView x, y;
+    Divergence d;
+    if (view_for_kernels(change, x) && view_for_kernels(twin_change, y) && cpu::divergence(x, y, d))
+        put(record, d);
 }
 
 Parameters::Kept* Parameters::kept(const trace::TensorRecord& record) {
@@ -479,6 +528,24 @@ void Parameters::put_master_figures(trace::TensorRecord& r, const Master& master
     if (!twin.defined()) return;
     if (const auto still = standstill_of({master.before, wide, master.twin_before, twin}))
         put(r, *still, true);
+}
+
+void Parameters::disturb(ShadowMap& shadows) {
+    const TwinScope scope;
+    const std::lock_guard lock(mutex_);
+    constexpr double kRoundoff = 0.00390625;  // of bf16
+    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(1);
+    const auto change = [&](const at::Tensor& real) {
+        const at::Tensor twin = shadows.find(real).shadow;
+        if (!twin.defined()) return;
+        const at::Tensor factors =
+            at::empty(twin.sizes(), at::kFloat).uniform_(1 - kRoundoff, 1 + kRoundoff, generator);
+        twin.mul_(factors.to(twin.options()));
+    };
+    for (const Live& l : live())
+        if (l.kind == trace::TensorKind::parameter) change(l.tensor);
+    for (const auto& [name, masters] : mastered_)
+        if (const at::Tensor wide = masters.front().slice.wide(); wide.defined()) change(wide);
 }
 
 std::vector<trace::DTypePlace> Parameters::places() const {

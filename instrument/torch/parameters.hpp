@@ -44,13 +44,15 @@ public:
     std::uint64_t elements() const;  // of the parameters
     // Tensors of one kind, against their twins if a shadow map is given. `hashed`: with a hash of the bytes.
     std::vector<trace::TensorRecord> measure(ShadowMap*, trace::TensorKind, bool hashed);
-    // Copies the 16-bit (or smaller) values that a step may move, until forget_values(). measure() then finds how much
-    // did not move.
+    // Copies the 16-bit (or smaller) values that a step may move, and with a twin some values of every trained
+    // parameter, until forget_values(). measure() then finds how much did not move, and how far the others moved.
     void keep_values(ShadowMap*);
     // The same for tensors that no optimizer moves, from the end of one step to that of the next.
     void keep_untrained(ShadowMap&);
     // Values that did not move at all stay for one more measure(): they may be written after the optimizer's step.
     void forget_values();
+    // Changes every weight of the twin by less than one rounding to 16 bits, by numbers that are the same in every run.
+    void disturb(ShadowMap&);
     // The module that owns a parameter; 0: unknown.
     LayerId layer_of(const at::Tensor&) const;
     bool is_parameter(const at::Tensor&) const;
@@ -76,6 +78,10 @@ private:
         bool waits = false;  // nothing moved, so the values stay for one more measure()
         bool waited = false;
     };
+    // Some values of a parameter before the step, in fp32.
+    struct Some {
+        at::Tensor real, twin;
+    };
     // A parameter's fp32 master. Its additional bits prove it one: an exact copy may be made anew in every step.
     struct Master {
         Masters::Slice slice;
@@ -86,6 +92,8 @@ private:
     void add_locked(trace::TensorKind, std::string_view name, const at::Tensor&);
     std::vector<Live> live() const;
     void keep(const Live&, const at::Tensor& wanted);
+    void keep_some(const Live&, const at::Tensor& twin);
+    void put_change(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin);
     static bool holds(const std::vector<Master>&, const at::Tensor& low);
     void find_masters(const std::vector<Live>&);
     void keep_masters(const std::vector<Live>&, ShadowMap*);
@@ -117,6 +125,7 @@ private:
     std::unordered_set<const c10::StorageImpl*> leaves_;
     std::unordered_map<const c10::TensorImpl*, LayerId> owners_;
     std::unordered_map<std::string, Kept> kept_;  // kind prefix + name
+    std::unordered_map<std::string, Some> some_;  // by name of the parameter
     // By name of the parameter. Several may have its bits; the one that an optimizer moves is its master.
     std::unordered_map<std::string, std::vector<Master>> mastered_;
     std::unordered_set<std::string> suspects_;  // parameters that stagnated and have no known master

@@ -102,7 +102,10 @@ void Twin::dropout(Call& call) {
     const TwinScope scope;
     const at::Tensor input = call.shadow[0].toTensor();
     const at::Tensor mask = result(call, 1).toTensor();
-    const double scale = p == 1 ? 0 : 1 / (1 - p);
+    // Kernels of devices divide in fp32.
+    const double scale = p == 1                    ? 0
+                         : input.device().is_cpu() ? 1 / (1 - p)
+                                                   : 1.0F / static_cast<float>(1 - p);
     Stack results{train ? input.mul(mask).mul_(scale) : input.clone(), mask};
     if (parts_.control.local()) return measure_local(call, results);
     bind_results(call, results);

@@ -68,6 +68,8 @@ void StepTensors::end_step(trace::StepRecord& step) {
         append(step.tensors, parameters.measure(shadows(), Kind::buffer, sampled));
         parameters.forget_values();
         if (sampled && has_twin()) parameters.keep_untrained(parts_.shadows);
+        if (has_twin() && parts_.now.number == 0 && parts_.control.options().twin_noise)
+            parameters.disturb(parts_.shadows);
     }
     append(step.tensors, std::exchange(gradients_, {}));
 }

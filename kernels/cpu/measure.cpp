@@ -49,13 +49,6 @@ void count_moves(const FloatFormat& format, const Moves& m, std::size_t n, Stand
 
 }  // namespace
 
-TensorView contiguous(const void* data, DType dtype, std::int64_t elements) noexcept {
-    TensorView view{data, dtype, 1, {}, {}};
-    view.sizes[0] = elements;
-    view.strides[0] = 1;
-    return view;
-}
-
 bool statistics(const TensorView& view, TensorStats& into, ExponentHistogram* histogram) noexcept {
     if (!usable(view)) return false;
     const FloatEnvironment environment;

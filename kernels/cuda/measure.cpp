@@ -8,6 +8,7 @@
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/image.hpp"
 #include "kernels/cuda/list.hpp"
+#include "kernels/cuda/product.hpp"
 
 namespace mp::cuda {
 
@@ -26,7 +27,9 @@ constexpr U32 kMaxWords = 17;  // of a block's totals
 constexpr std::size_t kTickets = 0;
 constexpr std::size_t kBinsAt = kTickets + kMaxEntries * sizeof(U32);
 constexpr std::size_t kPartials = kBinsAt + kMaxHistograms * 256 * sizeof(U64);
-constexpr std::size_t kScratchBytes = kPartials + std::size_t{kMaxBlocks} * kMaxWords * sizeof(U64);
+constexpr std::size_t kExpected = kPartials + std::size_t{kMaxBlocks} * kMaxWords * sizeof(U64);
+constexpr std::size_t kScratchBytes =
+    kExpected + std::size_t{SampledProduct::kMost} * SampledProduct::kMost * sizeof(double);
 constexpr std::size_t kCleared = kPartials;  // what must be zero before the first launch
 
 // A device faults on an element that is not aligned to its width, and the program with it.
@@ -314,11 +317,16 @@ Outcome Measure::load() noexcept {
         if (code == 0) code = d.blocks_per_processor(&kernels[i].places, kernels[i].small, kThreads, 0);
         kernels[i].places *= processors;
     }
+    CUfunc_st *expect = nullptr, *compare = nullptr;
+    if (code == 0) code = d.function(&expect, module, "product_expect");
+    if (code == 0) code = d.function(&compare, module, "product_compare");
     if (code != 0) {
         d.unload(module);
         return {Status::refused, code};
     }
     for (int i = 0; i < kKernels; ++i) kernels_[i] = kernels[i];
+    expect_ = expect;
+    compare_ = compare;
     large_ = version >= kLongArguments;
     module_ = module;
     return {};
@@ -411,6 +419,48 @@ Outcome Measure::standstill(Stream stream, Scratch& scratch, const TensorView* b
             done = launcher.launch_all<4>(kernels_[kKinds * kFormats], head, count, results, nullptr, take);
         }
     return done;
+}
+
+namespace {
+
+bool measurable(const SampledProduct& p) {
+    const auto is_read = [](const Strided& m) {
+        return m.dtype == DType::fp64 || m.dtype == DType::fp32 || m.dtype == DType::fp16 ||
+               m.dtype == DType::bf16;
+    };
+    const auto is_aligned = [](const Strided& m) {
+        return reinterpret_cast<std::uintptr_t>(m.data) % cpu::width_of(m.dtype) == 0;
+    };
+    for (const Strided* m : {&p.a, &p.b, &p.d})
+        if (!m->data || !is_read(*m) || !is_aligned(*m)) return false;
+    for (const Strided* m : {&p.c, &p.bias})
+        if (m->data && (!is_read(*m) || !is_aligned(*m))) return false;
+    return p.rows > 0 && p.columns > 0 && p.rows <= SampledProduct::kMost &&
+           p.columns <= SampledProduct::kMost;
+}
+
+Outcome launch_product(const Launcher& launcher, CUfunc_st* kernel, const SampledProduct& product,
+                       ProductError* result, U32 blocks) {
+    const Outcome ready = launcher.ready();
+    if (!ready) return ready;
+    if (!measurable(product)) return {Status::unsupported};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver gives addresses of the device as integers
+    ProductArgument argument{product, reinterpret_cast<double*>(launcher.scratch + kExpected), result};
+    void* arguments[] = {&argument};
+    return outcome_of(
+        driver().launch(kernel, blocks, 1, 1, kThreads, 1, 1, 0, launcher.stream, arguments, nullptr));
+}
+
+}  // namespace
+
+Outcome Measure::expect(Stream stream, Scratch& scratch, const SampledProduct& product) const noexcept {
+    return launch_product({*this, stream, scratch.at_}, expect_, product, nullptr,
+                          product.rows * product.columns);
+}
+
+Outcome Measure::compare(Stream stream, Scratch& scratch, const SampledProduct& product,
+                         ProductError* result) const noexcept {
+    return launch_product({*this, stream, scratch.at_}, compare_, product, result, 1);
 }
 
 }  // namespace mp::cuda

@@ -3,6 +3,7 @@
 // fixed by the size of the tensor and the number of its blocks, so the same launch returns the same bits.
 #include "kernels/cuda/nonfinite.hpp"
 #include "kernels/cuda/paired.hpp"
+#include "kernels/cuda/product.hpp"
 #include "kernels/cuda/statistics.hpp"
 
 namespace mp::cuda {
@@ -179,7 +180,42 @@ __device__ void run(const List& list) {
                        Measure::zeros_in_bin_0(Total::read(rows.word[0])));
 }
 
+// Adds up one word of each thread; thread 0 returns the total.
+template <class T>
+__device__ T sum_block(T mine) {
+    __shared__ T rows[kWarps];
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) mine += shuffled(mine, distance);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) rows[threadIdx.x / 32] = mine;
+    __syncthreads();
+    T all = 0;
+    for (U32 w = 0; w < kWarps; ++w) all += rows[w];
+    return all;
+}
+
 }  // namespace
+
+// A block computes one element again.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    product_expect(const __grid_constant__ ProductArgument argument) {
+    const Position at = position_of(argument.product, blockIdx.x);
+    const double sum = sum_block(terms_of(argument.product, at, threadIdx.x));
+    if (threadIdx.x == 0) argument.expected[blockIdx.x] = expected_of(argument.product, at, sum);
+}
+
+// One block compares all of them.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    product_compare(const __grid_constant__ ProductArgument argument) {
+    const ProductError mine = compared(argument, threadIdx.x);
+    ProductError all;
+    all.compared = sum_block(U64{mine.compared});
+    all.nonfinite = sum_block(U64{mine.nonfinite});
+    all.error_squares = sum_block(mine.error_squares);
+    all.squares = sum_block(mine.squares);
+    all.dot = sum_block(mine.dot);
+    if (threadIdx.x == 0) *argument.out = all;
+}
 
 // The name of a kernel: what it measures, the format, and the bytes of its list.
 #define MP_KERNEL(name, blocks, ...)                                                         \

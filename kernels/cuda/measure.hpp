@@ -64,6 +64,10 @@ public:
     Outcome standstill(Stream, Scratch&, const cpu::TensorView* before, const cpu::TensorView* after,
                        const cpu::TensorView* moved_before, const cpu::TensorView* moved_after, int count,
                        cpu::Standstill* results) const noexcept;
+    // The exact elements go into the Scratch before the product runs, which may write over its C; the comparison
+    // comes after it. Between the two no other product may use the Scratch.
+    Outcome expect(Stream, Scratch&, const SampledProduct&) const noexcept;
+    Outcome compare(Stream, Scratch&, const SampledProduct&, ProductError* result) const noexcept;
     Outcome first_nonfinite(Stream, Scratch&, const cpu::TensorView* tensors, int count,
                             Nonfinite* results) const noexcept;
 
@@ -84,6 +88,7 @@ private:
     };
 
     CUmod_st* module_ = nullptr;
+    CUfunc_st *expect_ = nullptr, *compare_ = nullptr;
     Kernel kernels_[kKernels] = {};
     int waves_ = 1;
     bool large_ = false;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/numerics/dtype.hpp"
+
 namespace mp::cuda {
 
 // What first_nonfinite() finds in one tensor. The index counts elements in the order of the dimensions, the last one
@@ -10,6 +12,33 @@ struct Nonfinite {
     static constexpr std::uint64_t kNone = ~std::uint64_t{0};
     std::uint64_t count = 0;      // NaN and infinite elements
     std::uint64_t first = kNone;  // index of the first
+};
+
+// A matrix in device memory; strides in elements. No data: it is not a part of the product.
+struct Strided {
+    const void* data = nullptr;
+    std::int64_t row = 0, column = 0;
+    DType dtype = DType::unknown;
+};
+
+// D = alpha A B + beta C + bias, and which elements of it are to be computed again: `rows` times `columns` of them.
+struct SampledProduct {
+    static constexpr std::uint32_t kMost = 32;  // rows, and columns
+    Strided a, b, c, d;
+    Strided bias;  // a column
+    std::int64_t depth = 0;
+    double alpha = 1, beta = 0;
+    std::int64_t first_row = 0, row_step = 1, first_column = 0, column_step = 1;
+    std::uint32_t rows = 0, columns = 0;
+};
+
+// How far the product's result is from the same product in fp64.
+struct ProductError {
+    std::uint64_t compared = 0;   // elements whose exact value is finite
+    std::uint64_t nonfinite = 0;  // of those, whose result is not; they are not in the sums
+    double error_squares = 0;
+    double squares = 0;  // of the exact values
+    double dot = 0;      // sum of error * exact value
 };
 
 }  // namespace mp::cuda

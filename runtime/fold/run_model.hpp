@@ -35,6 +35,8 @@ struct StepSummary {
     double loss_scale = 0;  // of the lowest rank
     // Relative L2 of all gradients together against the twin's; -1: not compared.
     double gradient_error = -1;
+    // By how much the twin's loss changes if its weights change by one rounding after step 0; -1: not measured.
+    double noise = -1;
     std::int64_t wall_ns = 0;  // the slowest rank
     bool sampled = false;
     std::uint64_t lost_gradients =
@@ -87,6 +89,8 @@ struct TensorSum {
     // Of the first sampled step with a twin, when run and twin have not parted. Unknown: none.
     Step first_sample;
     double first_error_squares = 0, first_twin_squares = 0;
+    // Of a parameter, over sampled steps: squares of its change, of the twin's, and of their difference.
+    double change_squares = 0, twin_change_squares = 0, change_error_squares = 0;
     std::uint64_t mastered = 0;  // elements that were the rounding of an fp32 master, over sampled steps
     std::uint64_t samples = 0;   // records with meant_to_move > 0
     std::uint64_t frozen = 0;    // of those, nothing moved at all

@@ -7,6 +7,17 @@
 #include "runtime/trace/display.hpp"
 
 namespace mp::trace {
+namespace {
+
+struct Change {
+    double TensorRecord::* of_record;
+    double TensorSum::* of_sum;
+};
+constexpr std::array kChange{Change{&TensorRecord::change_squares, &TensorSum::change_squares},
+                             Change{&TensorRecord::twin_change_squares, &TensorSum::twin_change_squares},
+                             Change{&TensorRecord::change_error_squares, &TensorSum::change_error_squares}};
+
+}  // namespace
 
 std::uint32_t TensorTable::slot_of(TensorKind kind, std::uint32_t name) {
     const std::uint64_t key = std::uint64_t{name} << 8 | static_cast<std::uint64_t>(kind);
@@ -66,6 +77,7 @@ void TensorTable::add(std::size_t row, const TensorRecord& r, std::uint32_t name
     }
     if (r.nonfinite_real) keep_earliest(s.first_nonfinite, here);
     s.mastered += r.mastered;
+    for (std::size_t i = 0; i < kChange.size(); ++i) state.change[i].add(r.*kChange[i].of_record);
     if (r.meant_to_move) {
         s.meant_to_move += r.meant_to_move;
         s.unmoved += r.unmoved;
@@ -137,6 +149,7 @@ void TensorTable::merge_state(State& into, const State& other) {
         into.moved[i].add(other.moved[i]);
         into.sampled[i].add(other.sampled[i]);
     }
+    for (std::size_t i = 0; i < into.change.size(); ++i) into.change[i].add(other.change[i]);
     keep_first(into, other.first, o.first_sample);
     s.mastered += o.mastered;
     s.samples += o.samples;
@@ -158,6 +171,7 @@ void TensorTable::put(RunModel& m, const Interner& names) const {
             t.last.*kDoubleSums<TensorRecord>[i] = state.last[i].value();
         t.wanted_squares = state.moved[0].value();
         t.moved_dot = state.moved[1].value();
+        for (std::size_t i = 0; i < kChange.size(); ++i) t.*kChange[i].of_sum = state.change[i].value();
         t.sampled_error_squares = state.sampled[0].value();
         t.sampled_twin_squares = state.sampled[1].value();
         t.first_error_squares = state.first[0].value();

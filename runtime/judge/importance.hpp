@@ -17,10 +17,14 @@ struct Weight {
 inline constexpr Weight kRanksDisagreeFirst{2.5};
 // Values left a format. x: how many places came before; the earliest is the cause of the others.
 inline constexpr Weight kOverflow{2, -0.01};
+// The update that lost the weights, after the op that began it.
+inline constexpr Weight kUnguarded{1.6};
 // The weights are lost, but the op that began it is not known.
 inline constexpr Weight kLostWeights{1.5};
 // The loss is lost, but the twin's too: precision did not do it.
 inline constexpr Weight kSharedNan{1.45};
+// Memory of other tensors is read or overwritten.
+inline constexpr Weight kBeyond{1.42};
 // The same without the op that began it.
 inline constexpr Weight kLostLoss{1.4};
 // Ranks disagree, after a value left a format or for a reason that has a finding of its own.
@@ -35,6 +39,8 @@ inline constexpr Weight kReductionOverflow{1.1};
 inline constexpr Weight kWrongScalar{1.05};
 // Updates are divided by what became 0.
 inline constexpr Weight kFlushedState{1.02};
+// Updates have another length than in fp32.
+inline constexpr Weight kUpdateDeparture{1.01};
 // A running sum loses its addends for good, which the errors of single steps do not show. x: the share of them.
 inline constexpr Weight kSwallowedAddends{1, 1};
 // Errors of ops. x: the share of all introduced error, or the relative error that is left.
@@ -62,6 +68,8 @@ inline constexpr Weight kAverageGain{0.3, 1};
 inline constexpr Weight kScaleCollapse{0.4};
 // Off the policy is a question of intent; nothing is known to be lost. One that the user declared comes first.
 inline constexpr Weight kOffDeclaredPolicy{0.3}, kOffFoundPolicy{0.2};
+// Slow, not wrong.
+inline constexpr Weight kEmulated{0.1};
 // Nothing has happened yet. x: the largest value, as a share of the format's.
 inline constexpr Weight kNearOverflow{0, 0.1};
 

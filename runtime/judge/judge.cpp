@@ -170,6 +170,7 @@ Judgement judge(const RunModel& model, const Limits& limits, const std::vector<s
     judge_copies(c);
     judge_gradients(c);
     judge_products(c);
+    judge_parameters(c);
     judge_departure(c);
     judge_policies(c, policies);
     judge_coverage(c);

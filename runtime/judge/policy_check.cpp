@@ -108,6 +108,45 @@ void answer_sentences(Case& c) {
         "call");
 }
 
+// --- MPT060 ---
+
+Finding off_policy(Severity severity, const DeclaredPolicy& p) {
+    Finding f = finding("MPT060", severity);
+    f.importance = p.declared ? importance::kOffDeclaredPolicy() : importance::kOffFoundPolicy();
+    return f;
+}
+
+// Products of fp32 that rounded their inputs although the policy forbids it.
+void judge_tf32(Case& c, const DeclaredPolicy& p) {
+    const OpSum* first = nullptr;
+    std::uint64_t calls = 0, others = 0;
+    for (const OpSum& s : c.model.ops) {
+        if (s.total.tf32 == 0) continue;
+        calls += s.total.tf32;
+        if (first) ++others;
+        if (!first || s.total.first < first->total.first) first = &s;
+    }
+    if (!first) return;
+    Check& check = *std::prev(c.out.checks.end(), 2);  // of matrix products
+    check.answer = Check::Answer::no;
+    check.violated = true;
+    check.evidence = counted(calls, "call") + " round fp32 to TF32 or 16 bits; " + check.evidence;
+    Finding f = off_policy(Severity::error, p);
+    f.layer = first->total.layer;
+    f.op = first->total.op;
+    f.phase = first->total.phase;
+    f.step = first->first_step;
+    f.value = static_cast<double>(calls);
+    f.unit = "calls";
+    f.message = place_text(first->total) +
+                " rounds its fp32 inputs to TF32 or 16 bits, the policy says fp32 (" + shown(p.text) + ")";
+    if (others > 0) f.message += "; so do " + counted(others, "other op");
+    f.advice =
+        "compute with CUBLAS_COMPUTE_32F and CUBLAS_DEFAULT_MATH, set NVIDIA_TF32_OVERRIDE=0, or correct the "
+        "policy";
+    c.out.findings.push_back(std::move(f));
+}
+
 void answer_tf32(Case& c, const DeclaredPolicy& p) {
     for (const auto& [what, on] :
          {std::pair{"matrix products", p.tf32_matmul}, {"convolutions", p.tf32_cudnn}}) {
@@ -115,14 +154,7 @@ void answer_tf32(Case& c, const DeclaredPolicy& p) {
                                 .sentence = std::string("fp32 ") + what + " may not use TF32",
                                 .evidence = shown(p.text)});
     }
-}
-
-// --- MPT060 ---
-
-Finding off_policy(Severity severity, const DeclaredPolicy& p) {
-    Finding f = finding("MPT060", severity);
-    f.importance = p.declared ? importance::kOffDeclaredPolicy() : importance::kOffFoundPolicy();
-    return f;
+    if (!p.tf32_matmul) judge_tf32(c, p);
 }
 
 void declared_check(Case& c, const DeclaredPolicy& p, std::string sentence, const Counts& counts,
@@ -226,7 +258,7 @@ void judge_list(Case& c, const DeclaredPolicy& p, const std::vector<DeclaredPoli
     f.unit = "calls";
     f.message = place_text(first->total) + ": the policy says " + std::string(name_of(wanted)) + " (" +
                 shown(p.text) + ")";
-    if (others > 0) f.message += "; so do " + counted(others, "other op");
+    if (others > 0) f.message += "; the same holds for " + counted(others, "other op");
     f.advice = is_half(wanted)
                    ? "convert its inputs to " + std::string(name_of(wanted)) + ", or correct the policy"
                    : "call it inside the autocast region, or convert its inputs to fp32";

@@ -51,14 +51,15 @@ std::set<OpPlace> judge_sums(Case&);                         // MPT012. Where it
 void judge_ops(Case&, const std::set<OpPlace>& swallowing);  // MPT010, MPT011; not there, MPT012 explains it
 void judge_amplified(Case&);                                 // MPT013
 void judge_gradients(Case&);                                 // MPT026
+void judge_parameters(Case&);  // MPT027. After the rules that find causes in the optimizer
 void judge_departure(Case&);   // MPT024, of out.loss. After the rules that find causes
 void judge_range(Case&);       // MPT030, MPT031
 void judge_updates(Case&);     // MPT040
 void judge_scalars(Case&);     // MPT041
 void judge_state(Case&);       // MPT025
-void judge_reductions(Case&);  // MPT050, MPT051, MPT073
+void judge_reductions(Case&);  // MPT050, MPT051, MPT073, MPT076
 void judge_copies(Case&);      // MPT061
-void judge_products(Case&);    // MPT071, MPT072
+void judge_products(Case&);    // MPT071, MPT072, MPT074, MPT075
 void judge_coverage(Case&);    // inconclusive, not_run
 
 }  // namespace mp::trace

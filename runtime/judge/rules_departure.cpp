@@ -19,12 +19,22 @@ namespace mp::trace {
 namespace {
 
 constexpr std::size_t kFewestSteps = 6, kFewestInWindow = 3;
-constexpr double kOneSided = 0.9;             // share of the window's steps that have the sign of the mean
+constexpr double kOneSided = 0.9;    // share of the window's steps that have the sign of the mean
+constexpr double kFarFromNoise = 3;  // times the noise floor
+constexpr double kLeastWarn = 0.01, kLeastFail = 0.025;  // with a noise floor
 constexpr double kLargeGradientError = 0.25;  // of all gradients together; sound 16-bit runs stay below
 constexpr double kUnexplained = 1;            // without a cause the loss must be twice the twin's ...
 constexpr double kUnexplainedSpan = 1e-3;     // ... and the gap this share of what the twin's loss moved
 
 using Answer = LossAgreement::Answer;
+
+// A measured noise floor replaces the limits, which stand for the runs whose floor is not known.
+double warn_limit(const LossAgreement& a, const Limits& limits) {
+    return a.noise < 0 ? limits.loss_warn : std::max(kLeastWarn, kFarFromNoise * a.noise);
+}
+double fail_limit(const LossAgreement& a, const Limits& limits) {
+    return a.noise < 0 ? limits.loss_fail : std::max(kLeastFail, kFarFromNoise * a.noise);
+}
 
 std::vector<const StepSummary*> compared_steps(const RunModel& m) {
     std::vector<const StepSummary*> out;
@@ -180,12 +190,13 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     const auto steps = compared_steps(m);
     if (steps.empty()) return out;
     const std::size_t window = std::min(steps.size(), std::max(steps.size() / 4, kFewestInWindow));
-    double real = 0, twin = 0;
+    double real = 0, twin = 0, noise = 0;
     for (std::size_t i = steps.size() - window; i < steps.size(); ++i) {
         const StepSummary& s = *steps[i];
         if (const Answer answer = lost_as(s); answer != Answer::agrees) out.answer = answer;
         real += s.loss / static_cast<double>(window);
         twin += s.twin_loss / static_cast<double>(window);
+        noise = s.noise < 0 || noise < 0 ? -1 : noise + s.noise / static_cast<double>(window);
     }
     out.steps = window;
     out.loss = real;
@@ -193,9 +204,13 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
     if (out.answer != Answer::not_compared) return out;
     const bool positive = std::ranges::all_of(steps, [](const StepSummary* s) { return s->twin_loss > 0; });
     const double scale = positive ? 0 : span_of(steps);
-    if (positive || scale > 0) out.apart = (real - twin) / (positive ? twin : scale);
+    const double unit = positive ? twin : scale;
+    if (unit > 0) out.apart = (real - twin) / unit;
+    if (unit > 0 && noise >= 0) out.noise = noise / unit;
+    for (std::size_t i = unit > 0 ? steps.size() - window : steps.size(); i < steps.size(); ++i)
+        out.farthest = std::max(out.farthest, std::fabs(apart_in(*steps[i], scale)));
     out.answer = Answer::agrees;
-    if (std::fabs(out.apart) < limits.loss_warn) return out;
+    if (std::fabs(out.apart) < warn_limit(out, limits)) return out;
     const auto same =
         std::ranges::count_if(steps | std::views::drop(steps.size() - window),
                               [&](const auto* s) { return (s->loss - s->twin_loss) * (real - twin) > 0; });
@@ -208,6 +223,7 @@ LossAgreement agreement_of(const RunModel& m, const Limits& limits) {
 
 void judge_departure(Case& c) {
     const LossAgreement& a = c.out.loss;
+    const double warn = warn_limit(a, c.limits), fail = fail_limit(a, c.limits);
     const auto steps = compared_steps(c.model);
     // What another rule found as an error explains it already.
     if (a.answer != Answer::above || steps.size() < kFewestSteps ||
@@ -220,13 +236,13 @@ void judge_departure(Case& c) {
         if (!large || twin_is_steered(c.model)) return;
     }
     const bool low = cause.sum && is_low_precision(cause.sum->total.dtype);
-    const bool fails = low && a.apart >= c.limits.loss_fail;
-    if (cause.sum && !low && a.apart < c.limits.loss_fail) return;
+    const bool fails = low && a.apart >= fail;
+    if (cause.sum && !low && a.apart < fail) return;
     const Severity severity = fails ? Severity::error : Severity::warning;
     Finding f = cause.sum ? finding_at("MPT024", severity, cause.sum->total) : finding("MPT024", severity);
     f.step = a.begins;
     f.value = a.apart;
-    f.limit = fails || !low ? c.limits.loss_fail : c.limits.loss_warn;
+    f.limit = fails || !low ? fail : warn;
     f.unit = "share";
     f.importance = importance::kLossDeparture(std::min(a.apart, 1.0));
     f.message = how_far(a);

@@ -58,6 +58,7 @@ double share_of_error(const Case& c, const OpRecord& op) {
 }
 
 bool is_judged(const OpRecord& op) {
+    if (op.half_sums > 0 || op.split_sums > 0) return false;  // MPT071, MPT072
     return is_low_precision(op.dtype) && op.loc_compared >= kFewest && op.loc_squares > 0 &&
            !near_subnormal(op) && !is_whole_layer(op.op) && (!is_fill(op.op) || may_add_by_index(op.op));
 }
@@ -66,6 +67,11 @@ bool is_judged(const OpRecord& op) {
 bool may_be_stochastic(const OpRecord& op, const Limits& limits) {
     return (is_elementwise(op.op) || op.phase == Phase::optimizer) &&
            std::fabs(gain_of(op)) < limits.gain_bias_u * unit_of(op.dtype);
+}
+
+// Without a twin some elements of a product are computed again, not all.
+bool is_part(const Case& c, const OpRecord& op) {
+    return c.model.mode == Mode::watch && op.loc_compared < op.elements;
 }
 
 double floor_for(const OpRecord& op, const Limits& limits) {
@@ -190,7 +196,8 @@ Finding introduced_finding(const Case& c, const std::vector<Introduced>& group) 
     }
     f.importance = importance::kIntroducedError(share);
     f.message = place_text(op) + " introduces " + phi(f.value) + ", its roundings cost " + phi(worst.floor) +
-                " (limit " + phi(f.limit) + "), over " + counted(op.loc_compared, "element") +
+                " (limit " + phi(f.limit) + "), over " +
+                counted(op.loc_compared, is_part(c, op) ? "sampled element" : "element") +
                 others_text(f.more_layers);
     if (share > 0.005) f.message += "; " + percent(share) + " of the error that ops introduced";
     f.advice = advice_for(op);

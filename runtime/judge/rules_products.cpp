@@ -1,4 +1,5 @@
-// MPT071, MPT072: how matrix products add up, from what the program asked of cuBLAS. Inferred: no value was measured.
+// MPT071, MPT072, MPT074, MPT075, of programs without torch: how matrix products add up, from what the program asked of
+// cuBLAS, and what lost the weights. A cost is measured where elements of the product were computed again.
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,19 @@ namespace {
 constexpr double kTermsPerRounding = 16;
 
 double half_sum_phi(double depth) { return std::sqrt(std::max(depth / kTermsPerRounding / 2, 1.0)); }
+
+constexpr std::uint64_t kFewest = 64;  // elements computed again, below which the cost is inferred
+
+bool is_measured(const OpRecord& op) {
+    return op.loc_compared >= kFewest && op.loc_squares > 0 && !near_subnormal(op);
+}
+
+// " (sampled, 1,024 elements, 3 calls)"
+std::string basis_text(const OpRecord& op, std::uint64_t calls) {
+    const std::string basis =
+        is_measured(op) ? "sampled, " + counted(op.loc_compared, "element") : std::string("inferred");
+    return " (" + basis + ", " + counted(calls, "call") + ")";
+}
 
 struct Worst {
     const OpSum* op = nullptr;
@@ -37,13 +51,14 @@ Worst worst_of(const RunModel& model, const Value& value) {
 }
 
 std::string others_text(const Worst& worst) {
-    return worst.others > 0 ? "; so do " + counted(worst.others, "other place") : std::string();
+    return worst.others > 0 ? "; the same holds for " + counted(worst.others, "other place") : std::string();
 }
 
 void judge_half_sums(Case& c) {
     const Worst worst = worst_of(c.model, [&](const OpRecord& op) {
-        const double phi = op.half_sums > 0 ? half_sum_phi(op.depth) : 0;
-        return phi > c.limits.loc_warn_phi ? phi : 0;
+        if (op.half_sums == 0) return 0.0;
+        const double phi = is_measured(op) ? introduced_phi(op) : half_sum_phi(op.depth);
+        return phi > widened(c.limits.loc_warn_phi, op.loc_compared) ? phi : 0;
     });
     if (!worst.op) return;
     const OpRecord& op = worst.op->total;
@@ -54,28 +69,83 @@ void judge_half_sums(Case& c) {
     f.limit = fails ? c.limits.loc_fail_phi : c.limits.loc_warn_phi;
     f.unit = "phi";
     f.importance = importance::kHalfSums(1 - f.limit / f.value);
-    f.message = place_text(op) + " adds " + figure(op.depth) + " terms in fp16: about " + phi(worst.value) +
-                " (limit " + phi(f.limit) + "), and a sum above 65504 overflows (inferred, " +
-                counted(op.half_sums, "call") + ")" + others_text(worst);
+    f.message = place_text(op) + " adds " + figure(op.depth) +
+                " terms in fp16: " + (is_measured(op) ? "" : "about ") + phi(worst.value) + " (limit " +
+                phi(f.limit) + "), and a sum above 65504 overflows" + basis_text(op, op.half_sums) +
+                others_text(worst);
     f.advice = "use CUBLAS_COMPUTE_32F: tensor cores add in fp32 at the same speed";
     c.out.findings.push_back(std::move(f));
 }
 
+// A split that costs no more than other roundings is worth a note.
+Severity severity_of_split(const OpRecord& op, const Limits& limits) {
+    if (!is_measured(op)) return Severity::warning;
+    const double phi = introduced_phi(op);
+    if (phi > widened(limits.loc_fail_phi, op.loc_compared)) return Severity::error;
+    return phi > widened(limits.loc_warn_phi, op.loc_compared) ? Severity::warning : Severity::note;
+}
+
 void judge_split_sums(Case& c) {
-    const Worst worst =
-        worst_of(c.model, [](const OpRecord& op) { return static_cast<double>(op.split_sums); });
+    const Worst worst = worst_of(c.model, [](const OpRecord& op) {
+        if (op.split_sums == 0) return 0.0;
+        return is_measured(op) ? introduced_phi(op) : 1.0;  // a cost that is known comes first
+    });
     if (!worst.op) return;
     const OpRecord& op = worst.op->total;
-    Finding f = finding_at("MPT072", Severity::warning, op);
+    Finding f = finding_at("MPT072", severity_of_split(op, c.limits), op);
     f.step = worst.op->first_step;
-    f.value = worst.value;
     f.importance = importance::kSplitSums();
     f.message = place_text(op) + " splits its sums of " + figure(op.depth) + " terms and adds the parts in " +
-                std::string(name_of(op.dtype)) + " (inferred, " + counted(op.split_sums, "call") + ")" +
-                others_text(worst);
+                std::string(name_of(op.dtype));
+    if (is_measured(op)) {
+        f.value = introduced_phi(op);
+        f.limit = f.severity == Severity::error ? c.limits.loc_fail_phi : c.limits.loc_warn_phi;
+        f.unit = "phi";
+        f.message += ": " + phi(f.value) + " (limit " + phi(f.limit) + ")";
+    }
+    f.message += basis_text(op, op.split_sums) + others_text(worst);
     f.advice =
         "allow only CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE in the preference, or "
         "CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION";
+    c.out.findings.push_back(std::move(f));
+}
+
+// Correct, but each product runs in fp32 after a conversion: the memory of bf16 at the speed of fp32 or less, and
+// fp16 is the format that the cores have.
+void judge_emulated(Case& c) {
+    const Worst worst =
+        worst_of(c.model, [](const OpRecord& op) { return static_cast<double>(op.emulated); });
+    if (!worst.op) return;
+    const OpRecord& op = worst.op->total;
+    Finding f = finding_at("MPT075", Severity::warning, op);
+    f.step = worst.op->first_step;
+    f.value = worst.value;
+    f.unit = "calls";
+    f.importance = importance::kEmulated();
+    f.message = place_text(op) +
+                " multiplies bf16 on a device whose cores do not have it (compute capability below "
+                "8.0), " +
+                counted(op.emulated, "call") + others_text(worst);
+    f.advice = "train in fp16 with a loss scale on this device, or in bf16 on one of capability 8.0 or above";
+    c.out.findings.push_back(std::move(f));
+}
+
+// The values themselves have a finding of their own, MPT001; this is why one bad step ended the run.
+void judge_unguarded(Case& c) {
+    const OpSum* first = nullptr;
+    for (const OpSum& sum : c.model.ops)
+        if (sum.total.unguarded > 0 && (!first || sum.total.unguarded < first->total.unguarded)) first = &sum;
+    if (!first) return;
+    Finding f = finding("MPT074", Severity::error);
+    f.phase = Phase::optimizer;
+    f.step = Step{static_cast<std::int64_t>(first->total.unguarded) - 1};
+    f.importance = importance::kUnguarded();
+    f.message = "the optimizer ran in step " + std::to_string(f.step.value) +
+                " on gradients that are not finite, and the next forward began with such values in " +
+                place_text(first->total) + ": the weights are lost";
+    f.advice =
+        "skip the update unless the norm of the gradients is finite: "
+        "`if (!isfinite(norm)) return;` (`norm > limit` is false for NaN)";
     c.out.findings.push_back(std::move(f));
 }
 
@@ -84,6 +154,8 @@ void judge_split_sums(Case& c) {
 void judge_products(Case& c) {
     judge_half_sums(c);
     judge_split_sums(c);
+    judge_emulated(c);
+    judge_unguarded(c);
 }
 
 }  // namespace mp::trace

@@ -51,7 +51,10 @@ double share_of(double flushed, std::uint64_t zeros, std::uint64_t subnormals, d
     return std::min(flushed, each * static_cast<double>(zeros)) / all;
 }
 
-std::string flush_advice(const Case& c, Phase phase) {
+std::string flush_advice(const Case& c, Phase phase, DType dtype) {
+    if (is_fp8(dtype))
+        return "scale the tensor by a factor of its own before it is stored in " +
+               std::string(name_of(dtype)) + ", or use bf16 here";
     if (phase != Phase::backward) return "run this layer in bf16 or fp32: its values are below the format";
     double scale = 0;
     for (const StepSummary& s : c.model.steps) {
@@ -81,8 +84,8 @@ void report_flush(Case& c, const Flush& worst, std::size_t others, double limit,
     f.importance = importance::kFlushToZero(std::min(worst.share, 1.0));
     f.message =
         where + " loses " + percent(worst.share) + " of its magnitude to zero (limit " + percent(limit) + ")";
-    if (others > 0) f.message += "; so do " + counted(others, "other place");
-    f.advice = flush_advice(c, phase);
+    if (others > 0) f.message += "; the same holds for " + counted(others, "other place");
+    f.advice = flush_advice(c, phase, worst.op ? worst.op->total.dtype : worst.tensor->last.dtype);
     c.out.findings.push_back(std::move(f));
 }
 
@@ -228,7 +231,7 @@ void judge_near_overflow(Case& c) {
     f.importance = importance::kNearOverflow(f.value / largest);
     f.message = place_text(worst->total) + " reaches " + figure(f.value) + ", " +
                 figure(std::log2(largest / f.value)) + " bits below the largest value " + figure(largest);
-    if (found > 1) f.message += "; so do " + counted(found - 1, "other place");
+    if (found > 1) f.message += "; the same holds for " + counted(found - 1, "other place");
     f.advice = "run it in bf16 or fp32, or scale its inputs down";
     c.out.findings.push_back(std::move(f));
 }

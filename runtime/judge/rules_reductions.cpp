@@ -1,4 +1,4 @@
-// MPT050, MPT051, MPT073, and the reasons for an inconclusive verdict (MPT090).
+// MPT050, MPT051, MPT073, MPT076, and the reasons for an inconclusive verdict (MPT090).
 
 #include <algorithm>
 #include <cmath>
@@ -68,6 +68,21 @@ void judge_lost_reduction(Case& c, const CollectiveTotal& t) {
                 " gave values that are not finite in " + counted(r.lost_results, "call") +
                 " from inputs that are finite on every rank";
     f.advice = "reduce in fp32, or divide by the number of ranks before the sum";
+    c.out.findings.push_back(std::move(f));
+}
+
+void judge_beyond(Case& c, const CollectiveTotal& t) {
+    const CollectiveRecord& r = t.total;
+    if (r.beyond == 0) return;
+    Finding f = finding("MPT076", Severity::error);
+    f.op = r.op;
+    f.value = static_cast<double>(r.beyond);
+    f.unit = "calls";
+    f.importance = importance::kBeyond();
+    f.message = shown(r.op) + " in " + std::string(name_of(r.dtype)) +
+                " moves more elements than its buffers have: " + counted(r.beyond, "call") +
+                " read or wrote past the end of an allocation";
+    f.advice = "the count of a collective is in elements: do not multiply it by sizeof";
     c.out.findings.push_back(std::move(f));
 }
 
@@ -293,7 +308,10 @@ std::string why_not_run(const Case& c, Needs needs) {
 }  // namespace
 
 void judge_reductions(Case& c) {
-    for (const CollectiveTotal& t : c.model.collectives) judge_reduction(c, t);
+    for (const CollectiveTotal& t : c.model.collectives) {
+        judge_reduction(c, t);
+        judge_beyond(c, t);
+    }
     judge_replicas(c);
 }
 

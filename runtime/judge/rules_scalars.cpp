@@ -68,7 +68,7 @@ bool judge_kept(Case& c) {
                 std::string(name_of(last.dtype)) + ", " + counted(last.elements, "element") +
                 ") stands still at " + figure(last.amax) + " where its fp32 twin reaches " +
                 figure(last.twin_amax) + ": " + error_text(error, limit);
-    if (others > 0) f.message += "; so do " + counted(others, "other");
+    if (others > 0) f.message += "; the same holds for " + counted(others, "other");
     report(c, std::move(f), error, limit);
     return true;
 }

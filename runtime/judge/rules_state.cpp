@@ -94,7 +94,7 @@ void judge_state(Case& c) {
                 format_text(c.model, *worst) + ": " + percent(f.value) +
                 " of them are 0 where the fp32 twin has a number, and the parameter is off by " +
                 (error < 1 ? percent(error) : figure(error) + " times its size");
-    if (others > 0) f.message += "; so do " + counted(others, "other parameter");
+    if (others > 0) f.message += "; the same holds for " + counted(others, "other parameter");
     f.advice = "keep the second moment in fp32 or bf16: its values are squares of gradients";
     c.out.findings.push_back(std::move(f));
 }

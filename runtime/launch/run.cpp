@@ -165,12 +165,17 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .save_real = {},
                            .eager = request.eager,
                            .free_ints = request.free_ints,
+                           .twin_noise = request.twin_noise,
                            .step_range = request.step_range,
                            .quiet = request.quiet,
                            .tool = around.layout.tool};
     if (!request.save_twin.empty() && !has_twin(request.mode))
         return Error{"--save-twin: mode " + std::string(name_of(request.mode)) + " has no twin",
                      "add --mode trajectory or --mode step"};
+    if (request.twin_noise && request.mode != trace::Mode::trajectory)
+        return Error{
+            "--twin-noise: mode " + std::string(name_of(request.mode)) + " has no twin that lives on",
+            "add --mode trajectory"};
     const std::string pattern =
         request.output.empty() ? default_run_directory(around.identity, around.parent_pid) : request.output;
     const Result<std::string> name =

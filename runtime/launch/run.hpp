@@ -26,6 +26,7 @@ struct RunRequest {
     std::vector<std::string> adapters;  // --adapters, searched first
     bool eager = false;
     bool free_ints = false;
+    bool twin_noise = false;
     bool quiet = false;
     bool build = true;  // build a missing adapter before the program starts
 };

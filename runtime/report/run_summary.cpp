@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/figures.hpp"
+#include "runtime/judge/floors.hpp"
 #include "runtime/report/process_rows.hpp"
 #include "runtime/report/sections.hpp"
 #include "runtime/report/verdict_text.hpp"
@@ -19,6 +20,7 @@ std::string first_line(const RunModel& model, const Judgement& judgement) {
     std::string out = counted(model.step_count, "step") + ", " + counted(model.ranks.size(), "rank");
     if (const std::string loss = loss_text(model, judgement); !loss.empty()) out += " · " + loss;
     if (model.skipped_steps) out += " · " + counted(model.skipped_steps, "step") + " skipped";
+    if (model.step_count > 0 && outcome_of(judgement) == Outcome::pass) out += " · nothing found";
     return out;
 }
 
@@ -58,10 +60,11 @@ std::string diverging_line(const Judgement& judgement) {
         });
     };
     for (const Rung& r : judgement.ladder) {
-        if (r.introduced >= 0 && !is_kernel(r) && (!worst || r.introduced > worst->introduced)) worst = &r;
+        // What the op's roundings cost in every sound run is no news.
+        if (r.introduced < Limits{}.loc_warn_phi * expected_phi(r.op) || is_kernel(r)) continue;
+        if (!worst || r.introduced > worst->introduced) worst = &r;
     }
-    // An error of about one floor is the normal cost of the format.
-    if (!worst || worst->introduced < Limits{}.loc_warn_phi) return {};
+    if (!worst) return {};
     return "  diverging most   " + shown_short(worst->layer, 60) + "  " + shown_short(worst->op, 40) + "  " +
            std::string(name_of(worst->phase)) + "  " + phi_text(worst->introduced) + " introduced";
 }

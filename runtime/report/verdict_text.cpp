@@ -12,6 +12,7 @@
 namespace mp::trace {
 namespace {
 
+constexpr double kFarInAStep = 0.02;  // a user sees that two losses differ
 constexpr std::size_t kMaxFindings = 12, kMaxScales = 12, kMaxSkips = 12, kMaxRanges = 8;
 
 std::string upper(std::string_view text) {
@@ -35,6 +36,9 @@ std::string agreement_text(const LossAgreement& a) {
         a.begins.known() ? ", apart from step " + std::to_string(a.begins.value) + " on" : "";
     switch (a.answer) {
         case Answer::agrees:
+            if (a.farthest >= kFarInAStep)
+                return "scatters around the fp32 loss (" + signed_percent(a.apart) + last + ", " +
+                       percent(a.farthest) + " in one of them)";
             return "is the fp32 loss (" + signed_percent(a.apart) + last + ")";
         case Answer::scattered:
             return "scatters around the fp32 loss (" + signed_percent(a.apart) + last + ")";
@@ -67,15 +71,24 @@ std::string strip_text(const RunModel& model, const Judgement& judgement) {
     return out;
 }
 
+// "8.0 φ introduced, 1.2 φ inherited, 8.1 φ in total (fp16)"
+std::string rung_text(const Rung& rung) {
+    std::string out;
+    const auto add = [&out](double value, const char* what) {
+        if (value >= 0) out += (out.empty() ? "" : ", ") + phi_text(value) + what;
+    };
+    add(rung.introduced, " introduced");
+    add(rung.inherited, " inherited");
+    add(rung.total, " in total");
+    return (out.empty() ? "no error was measured" : out) + " (" + std::string(name_of(rung.dtype)) + ")";
+}
+
 std::string cause_text(const RunModel& model, const Judgement& judgement) {
     if (judgement.findings.empty() || judgement.findings[0].severity == Severity::note) return {};
     const Finding& f = judgement.findings[0];
     std::string out = "\nfirst cause  " + where_text(f) + "\n";
     const std::string indent(13, ' ');
-    if (const Rung* rung = rung_of(judgement, f))
-        out += indent + phi_text(rung->introduced) + " introduced, " + phi_text(rung->inherited) +
-               " inherited, " + phi_text(rung->total) + " in total (" + std::string(name_of(rung->dtype)) +
-               ")\n";
+    if (const Rung* rung = rung_of(judgement, f)) out += indent + rung_text(*rung) + "\n";
     if (const OpSum* sum = op_of(model, f)) {
         const OpRecord& at = sum->first_origin.step.known() ? sum->at_origin : sum->total;
         const std::uint64_t bad = at.nan + at.pos_inf + at.neg_inf;
@@ -197,7 +210,10 @@ std::string loss_text(const RunModel& model, const Judgement& judgement) {
     if (model.coverage.outside > 0) return out;
     if (last->has_twin) out += ", fp32 twin " + figure(last->twin_loss);
     const std::string agreement = agreement_text(judgement.loss);
-    return agreement.empty() ? out : out + ": it " + agreement;
+    if (!agreement.empty()) out += ": it " + agreement;
+    if (judgement.loss.noise >= 0)
+        out += "; one rounding changes the twin's by " + percent(judgement.loss.noise);
+    return out;
 }
 
 std::string phi_text(double value) { return value < 0 ? "not measured" : phi(value); }

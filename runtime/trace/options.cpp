@@ -97,6 +97,7 @@ bool assign(Options& o, std::string_view key, const std::vector<std::string>& it
     if (key == "budget") return one && parse(value, o.budget);
     if (key == "eager") return one && parse(value, o.eager);
     if (key == "free_ints") return one && parse(value, o.free_ints);
+    if (key == "twin_noise") return one && parse(value, o.twin_noise);
     if (key == "quiet") return one && parse(value, o.quiet);
     if (key == "adapters") {
         o.adapters.clear();
@@ -141,6 +142,7 @@ std::string to_text(const Options& o) {
     line("save_real", escaped(o.save_real));
     line("eager", o.eager ? "1" : "0");
     line("free_ints", o.free_ints ? "1" : "0");
+    line("twin_noise", o.twin_noise ? "1" : "0");
     line("step_range", escaped(o.step_range));
     line("quiet", o.quiet ? "1" : "0");
     line("tool", escaped(o.tool));

@@ -107,7 +107,8 @@ struct CollectiveRecord {
     std::uint64_t lost_inputs = 0;
     std::uint64_t ranks = 0;  // of the communicator, where NCCL itself was asked; 0: unknown
     std::uint64_t lost_results =
-        0;  // among the calls whose inputs were measured: results that are not finite
+        0;                     // among the calls whose inputs were measured: results that are not finite
+    std::uint64_t beyond = 0;  // calls that read or wrote past the end of an allocation
 };
 
 template <class V>
@@ -128,6 +129,7 @@ constexpr void fields(V&& v, Of<CollectiveRecord>) {
     v(Field{"lost_inputs", sum}.since(3), &R::lost_inputs);
     v(Field{"ranks"}.since(4), &R::ranks);
     v(Field{"lost_results", sum}.since(4), &R::lost_results);
+    v(Field{"beyond", sum}.since(5), &R::beyond);
 }
 
 enum class TensorKind : std::uint8_t { parameter, gradient, buffer, optimizer_state };
@@ -162,6 +164,11 @@ struct TensorRecord {
     std::uint64_t hash = 0;  // XXH3-64 of the real bytes, on sampled steps; 0: not taken
     // Elements that are the rounding of an fp32 master. The effect of the step is then that on the master, or absent.
     std::uint64_t mastered = 0;
+    // How far the optimizer step moved a parameter, on sampled steps: sums over some of its elements of the squares of
+    // the real change, of the twin's, and of their difference.
+    double change_squares = 0;
+    double twin_change_squares = 0;
+    double change_error_squares = 0;
 };
 // relative L2 = sqrt(error_squares / twin_squares); 0/0 is 0. Without a twin `compared` is 0 and elements > 0.
 
@@ -193,6 +200,9 @@ constexpr void fields(V&& v, Of<TensorRecord>) {
     v(Field{"moved_dot", sum}.since(1), &R::moved_dot);
     v(Field{"hash", agree}.since(1), &R::hash);
     v(Field{"mastered", sum}.since(2), &R::mastered);
+    v(Field{"change_squares", sum}.since(3), &R::change_squares);
+    v(Field{"twin_change_squares", sum}.since(3), &R::twin_change_squares);
+    v(Field{"change_error_squares", sum}.since(3), &R::change_error_squares);
 }
 
 // All calls of one op in one layer and phase with results of one dtype, in one step, added up. Only float
@@ -256,6 +266,11 @@ struct OpRecord {
     std::uint64_t split_sums = 0;
     std::uint64_t tf32 = 0;
     double depth = 0;
+    // Calls with bf16 inputs on a device whose cores have no bf16 (compute capability below 8.0).
+    std::uint64_t emulated = 0;
+    // Number, from 1, of the first step whose optimizer ran although gradients were not finite, after which this op of
+    // forward had inputs that are not finite; 0: none.
+    double unguarded = 0;
     // Histogram of low-precision results, in sampled steps of a mode with a twin; empty: not taken.
     Exponents exponents;
 };
@@ -308,6 +323,8 @@ constexpr void fields(V&& v, Of<OpRecord>) {
     v(Field{"split_sums", sum}.since(3), &R::split_sums);
     v(Field{"tf32", sum}.since(3), &R::tf32);
     v(Field{"depth", largest}.since(3), &R::depth);
+    v(Field{"emulated", sum}.since(4), &R::emulated);
+    v(Field{"unguarded", smallest}.since(4), &R::unguarded);
     v(Field{"added", sum}.in(sums), &R::added);
     v(Field{"absorbed", sum}.in(sums), &R::absorbed);
 }

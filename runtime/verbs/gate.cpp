@@ -115,6 +115,7 @@ Result<GateRun> run_gate(const GateRequest& request) {
     for (const std::string& directory : jobs_in(request.directory)) {
         Result<RunModel> model = timed("fold", [&] { return fold_run(directory); });
         if (!model) return model.error();
+        if (const Status good = add_noise(*model, request.noise); !good) return good.error();
         timed("symbols", [&] { launch::resolve_sources(*model); });
         count_run(*model);
         const Judgement judgement = timed("judge", [&] { return judge(*model, rules->limits, policies); });

@@ -12,6 +12,7 @@ namespace mp::trace {
 struct GateRequest {
     std::string directory;
     std::string rules;  // empty: mp-gate.toml in the working directory, if it exists
+    std::string noise;  // the same training with --twin-noise; empty: none
     std::vector<std::string> lint;
     std::vector<std::string> policies;
     std::vector<std::string> outputs;  // "junit=gate.xml", "text"; empty: text

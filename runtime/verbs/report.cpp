@@ -41,6 +41,7 @@ Result<ReportRun> run_report(const ReportRequest& request, const ReportInputs& i
     const FoldOptions options{.tables = text || !request.json.empty()};
     Result<RunModel> model = timed("fold", [&] { return fold_run(request.directory, options); });
     if (!model) return model.error();
+    if (const Status good = add_noise(*model, request.noise); !good) return good.error();
     timed("symbols", [&] { launch::resolve_sources(*model); });
     count_run(*model);
     if (model->ranks.empty()) return no_recording(request.directory);

@@ -14,6 +14,7 @@ struct ReportRequest {
     std::string directory;
     bool text = false;              // also set when neither html nor json is requested
     std::string html, json;         // a file; "-": standard output; empty: not requested
+    std::string noise;              // the same training with --twin-noise; empty: none
     std::vector<std::string> lint;  // reports of mp-lint, whose findings confirm those of the run
     std::vector<std::string> policies;
 };

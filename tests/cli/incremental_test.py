@@ -193,6 +193,25 @@ def imports_of_what_is_low(binary, scratch):
     return failed
 
 
+def calls_of_other_files(binary, scratch):
+    """A file in the slice of a large tree gets functions: one that calls torch, one that calls another file."""
+    tree = generated_tree(random.Random(2), os.path.join(scratch, "calls"), True)
+    cache = os.path.join(scratch, "calls-cache")
+    own = "import torch\nimport plain\n\n\ndef lower(x):\n    return x.half()\n"
+    library = own + "\n\ndef soft(x):\n    return torch.softmax(x, -1)\n"
+    other = own + "\n\ndef more(x):\n    return plain.add(x, x)\n"
+    failed, counts = 0, []
+    for text in [own, library, other, library + "# more\n", other + "# more\n"]:
+        tree.write("low.py", text)
+        remembered, fresh = lint(binary, tree.folder, "--cache-dir", cache), lint(binary, tree.folder, "--no-cache")
+        counts += [c["functions"] for path, _, _, c in fresh["units"] if os.path.basename(path) == "plain.py"]
+        failed += bool(list(differences(remembered, fresh)))
+    assert counts[0] == counts[1] == counts[3] < counts[2] == counts[4], f"no test of anything: {counts}"
+    if failed:
+        print("a call of another file is not noticed")
+    return failed
+
+
 HEADER = """#pragma once
 #include <cuda_fp16.h>
 
@@ -318,6 +337,7 @@ def main():
             failed = edit_and_compare(args.lint, rng, Tree(folder), python_files(folder), args.edits, cache)
         if not args.tree:
             failed += imports_of_what_is_low(args.lint, scratch)
+            failed += calls_of_other_files(args.lint, scratch)
             failed += cpp_edits(args.lint, scratch, random.Random(args.seed), args.edits // 6)
         rounds = 0 if args.tree else args.edits // 20
         for n in range(rounds):

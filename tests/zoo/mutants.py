@@ -1,13 +1,14 @@
 """Lowers one op's precision in programs of the zoo and asks whether mp-trace names the place; a JSON line for each.
 
     mutants.py --draw zoo.jsonl --seed N [--count N]             writes mutants.txt, before the first run
-    mutants.py --mp-trace BIN --results FILE [--limit N] [--jobs N]
-    mutants.py --results FILE --out docs/evaluation.md
+    mutants.py --effects FILE [--jobs N]                         without mp-trace
+    mutants.py --effects FILE --mp-trace BIN --results FILE [--limit N] [--jobs N]
+    mutants.py --effects FILE --results FILE --out docs/evaluation.md
 
 Mutant k of mutants.txt is drawn by a seed: its kind is k modulo the number of kinds (programs/mutant.py), its program
 one of the zoo's that ran without a false error, its layer one of those that fit. What counts as its place stands in
 PLACES. The program with the same code in fp32 is its good twin. All run under bf16 autocast with AdamW. The effect is
-measured for all, without mp-trace; those below one floor are traced only if their number is a multiple of four.
+measured for all; those below one floor are traced only if their number is a multiple of four, and last.
 """
 import argparse
 import concurrent.futures
@@ -16,6 +17,7 @@ import fnmatch
 import math
 import os
 import random
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -106,20 +108,64 @@ def frozen():
 def parameters(folder):
     import numpy
     tensors = compare.read_safetensors(os.path.join(folder, "result.0"))
-    return numpy.concatenate([numpy.frombuffer(data, numpy.float32).astype(float)
+    return numpy.concatenate([numpy.frombuffer(data, numpy.float32)
                               for name, (_, _, data) in sorted(tensors.items()) if name != "losses" and
                               compare.kind_of(name) == "parameters"])
 
 
-def effect(folders):
+def effect(bad, good, fp32):
     """The error that the lowered op adds to the whole update: beyond that of the good twin, in units of it. The good
     twin's error is what the ordinary roundings of the program leave in the update, the floor of this update."""
     import numpy
-    bad, good, fp32 = (parameters(folders[kind]) for kind in ("bad", "good", "fp32"))
     if not numpy.isfinite(bad).all():
         return 1e9
+    bad, good, fp32 = (x.astype(float) for x in (bad, good, fp32))
     floor = numpy.linalg.norm(good - fp32)
     return math.sqrt(max(0.0, numpy.square(bad - fp32).sum() - floor ** 2)) / max(floor, 1e-30)
+
+
+def code(mutant, form, precision="low"):
+    """What a run of the mutant's program depends on: a good twin's constants and states are copied to themselves, and
+    in fp32 its inputs too."""
+    as_it_is = mutant.kind in ("constant", "state") or (mutant.kind == "cast" and precision == "fp32")
+    if form == "good" and as_it_is:
+        return precision, mutant.name
+    return form, precision, *dataclasses.astuple(mutant)[1:]
+
+
+def by_program(mutants):
+    groups = {}
+    for mutant in mutants:
+        groups.setdefault(mutant.name, []).append(mutant)
+    return list(groups.values())
+
+
+def once(known, key, run):
+    if key not in known:
+        known[key] = run()
+    return known[key]
+
+
+def effects(options, mutants, work):
+    """The lines of the mutants of one program, without mp-trace."""
+    known = {}
+
+    def run(mutant, form, precision="low"):
+        folder = os.path.join(work, str(len(known)))
+        done = forked(options, mutant, form, folder, precision=precision)
+        values = parameters(folder) if done[0] == 0 else None
+        shutil.rmtree(folder)
+        return done, values
+
+    lines = []
+    for mutant in mutants:
+        done = [once(known, code(mutant, *how), lambda how=how: run(mutant, *how))
+                for how in (("bad",), ("good",), ("good", "fp32"))]
+        failed = [told for told, _ in done if told[0] != 0]
+        line = dataclasses.asdict(mutant) | {"key": mutant.key, "ran": not failed}
+        lines.append(line | ({"why": runs.tail(failed[0][2])} if failed else
+                             {"effect": effect(*(values for _, values in done)), "stdout": done[0][0][1].decode()}))
+    return lines
 
 
 def at_place(mutant, finding):
@@ -138,31 +184,36 @@ def judged(mutant, bad, good):
             "said": [f"{f['rule']} {f.get('layer')} {f.get('op')} {f.get('phase')}" for f in new[:5]]}
 
 
-def measure(options, mutant, work):
-    folders = {kind: os.path.join(work, kind) for kind in ("bad", "good", "fp32")}
-    line = dataclasses.asdict(mutant) | {"key": mutant.key, "ran": False}
-    done = [forked(options, mutant, "bad", folders["bad"]), forked(options, mutant, "good", folders["good"]),
-            forked(options, mutant, "good", folders["fp32"], precision="fp32")]
-    failed = [d for d in done if d[0] != 0]
-    if failed:
-        return line | {"why": runs.tail(failed[0][2])}
-    line |= {"effect": effect(folders), "ran": True, "traced": False}
-    if line["effect"] < TRACED_FROM and mutant.number % OTHERS:
-        return line
-    bad, good = (zoo.traced(options, command(options.python, mutant, form), os.path.join(work, "traced", form))
-                 for form in ("bad", "good"))
-    if bad[1] is None or good[1] is None:
-        return line | {"ran": False, "why": "no report: " + runs.tail(bad[0][2])}
-    return line | judged(mutant, bad[1], good[1]) | {
-        "traced": True, "transparent": bad[0][:2] == done[0][:2], "gate": bad[2], "good_gate": good[2],
-        "headline": bad[1]["verdict"]["headline"], "good_ops": good[1]["coverage"]["ops"],
-        "good_errors": [score.short(f) for f in good[1]["findings"] if f["severity"] == "error"]}
+def order(line):
+    """Which mutants are traced first: the strong ones, then the weak ones, then a sample of the others."""
+    return 0 if line["effect"] >= 3 else 1 if line["effect"] >= TRACED_FROM else 2
+
+
+def measure(options, lines, work):
+    """`lines` of one program's mutants with what mp-trace says about them."""
+    known, told = {}, []
+    for line in lines:
+        mutant = Mutant(*(line[f.name] for f in dataclasses.fields(Mutant)))
+
+        def run(form, mutant=mutant):
+            return zoo.traced(options, command(options.python, mutant, form), os.path.join(work, str(len(known))))
+
+        bad, good = (once(known, code(mutant, form), lambda form=form: run(form)) for form in ("bad", "good"))
+        if bad[1] is None or good[1] is None:
+            told.append(line | {"ran": False, "why": "no report: " + runs.tail(bad[0][2])})
+            continue
+        told.append(line | judged(mutant, bad[1], good[1]) | {
+            "traced": True, "transparent": (bad[0][0], bad[0][1].decode()) == (0, line["stdout"]), "gate": bad[2],
+            "good_gate": good[2], "headline": bad[1]["verdict"]["headline"], "good": " ".join(code(mutant, "good")),
+            "good_ops": good[1]["coverage"]["ops"],
+            "good_errors": [score.short(f) for f in good[1]["findings"] if f["severity"] == "error"]})
+    return told
 
 
 def in_short(line):
     if not line["ran"]:
         return f"{line['key']} {line['layer']}: does not run: {line['why'][:160]}"
-    if not line["traced"]:
+    if not line.get("traced"):
         return f"{line['key']} {line['layer']}: effect {line['effect']:.2f}"
     return (f"{line['key']} {line['layer']}: effect {line['effect']:.2f} place {line['place']} gate {line['gate']} "
             f"{line['said'][:2]} good {line['good_gate']}")
@@ -172,7 +223,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mp-trace", default="")
     parser.add_argument("--python", default=os.path.join(zoo.ROOT, "build", "zoo-venv", "bin", "python"))
-    parser.add_argument("--results", default="")
+    parser.add_argument("--effects", default="", help="the effect of every mutant, measured without mp-trace")
+    parser.add_argument("--results", default="", help="what mp-trace says about those that are traced")
     parser.add_argument("--draw", default="", help="results of zoo.py: which programs are healthy")
     parser.add_argument("--seed", type=int, default=zoo.SEED)
     parser.add_argument("--count", type=int, default=COUNT)
@@ -184,20 +236,41 @@ def parse():
     return parser.parse_args()
 
 
+def measure_effects(options):
+    ready = {line["number"] for line in zoo.read(options.effects)}
+    left = [m for m in frozen() if m.number not in ready and fnmatch.fnmatchcase(m.key, options.only)]
+    options.results = options.effects
+    zoo.record(options, by_program(left[:options.limit]), lambda group, work: effects(options, group, work), in_short)
+
+
+def trace(options):
+    ready = {line["number"] for line in zoo.read(options.results)}
+    left = [line for line in zoo.read(options.effects) if line["ran"] and line["number"] not in ready and
+            (line["effect"] >= TRACED_FROM or line["number"] % OTHERS == 0) and
+            fnmatch.fnmatchcase(line["key"], options.only)]
+    groups = {}
+    for line in sorted(left, key=lambda x: (order(x), x["number"])):
+        groups.setdefault((order(line), line["name"]), []).append(line)
+    zoo.record(options, list(groups.values())[:options.limit],
+               lambda lines, work: measure(options, lines, work), in_short)
+
+
 def main():
     options = parse()
     os.environ["HF_HUB_OFFLINE"] = "1"
     if options.out:
         import tables
-        tables.write_mutants(options.out, zoo.read(options.results))
+        ready = {line["number"]: line for line in zoo.read(options.effects) + zoo.read(options.results)}
+        tables.write_mutants(options.out, list(ready.values()))
         return 0
     if options.draw:
         draw_all(options)
         return 0
+    if not options.mp_trace:
+        measure_effects(options)
+        return 0
     options.mp_trace, options.mode = os.path.abspath(options.mp_trace), "trajectory"
-    ready = {line["number"] for line in zoo.read(options.results)}
-    left = [m for m in frozen() if m.number not in ready and fnmatch.fnmatchcase(m.key, options.only)]
-    zoo.record(options, left[:options.limit], lambda mutant, work: measure(options, mutant, work), in_short)
+    trace(options)
     return 0
 
 

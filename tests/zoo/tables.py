@@ -143,7 +143,7 @@ BINS = ((0, 1), (1, 3), (3, 10), (10, float("inf")))
 
 
 def mutant_row(name, lines):
-    traced = [x for x in lines if x["traced"]]
+    traced = [x for x in lines if x.get("traced")]
     return [name, len(lines), len(traced), share(traced, lambda x: x["found"]), share(traced, lambda x: x["place"]),
             share(traced, lambda x: x["place"] == 1), share(traced, lambda x: x["gate"] == 1)]
 
@@ -158,16 +158,18 @@ def mutants_text(lines):
     strong = [x for x in ran if x["effect"] >= 3]
     rows += [mutant_row(f"above 3 floors: {kind}", group) for kind, group in sorted(grouped(strong,
         lambda x: x["kind"]).items())]
-    traced = [x for x in ran if x["traced"]]
-    ops, alarms = sum(x["good_ops"] for x in traced), sum(len(x["good_errors"]) for x in traced)
+    traced = [x for x in ran if x.get("traced")]
+    good = {x["good"]: x for x in traced}.values()  # a good twin may serve several mutants
+    ops, alarms = sum(x["good_ops"] for x in good), sum(len(x["good_errors"]) for x in good)
     parts = [f"Measured {page.machine()}, {len(ran)} of {len(lines)} mutants that were started did run:", "", "```sh",
-             "build/zoo-venv/bin/python tests/zoo/mutants.py --mp-trace build/release/bin/mp-trace "
-             "--results mutants.jsonl",
+             "build/zoo-venv/bin/python tests/zoo/mutants.py --effects effects.jsonl",
+             "build/zoo-venv/bin/python tests/zoo/mutants.py --effects effects.jsonl "
+             "--mp-trace build/release/bin/mp-trace --results mutants.jsonl",
              "```", "", table(head, rows), "",
              f"The same programs with the op in fp32: {alarms} errors in {ops:,} op-steps, "
              f"{1e5 * alarms / max(ops, 1):.2f} in 100,000."]
     missed = [f"- {x['key']}: {x['effect']:.1f} floors; said: " + ("; ".join(x["said"][:2]) or "nothing")
-              for x in sorted(strong, key=lambda x: -x["effect"]) if x["traced"] and x["place"] != 1]
+              for x in sorted(strong, key=lambda x: -x["effect"]) if x.get("traced") and x["place"] != 1]
     return "\n".join(parts + (["", "Above 3 floors and not named first:", "", *missed] if missed else []))
 
 

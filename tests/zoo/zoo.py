@@ -141,7 +141,7 @@ def read(path):
 
 
 def record(options, items, measured, in_short):
-    """Appends the line of each item to the results file as soon as it exists."""
+    """Appends the lines of each item to the results file as soon as they exist. `measured` returns one or a list."""
     runs.TIMEOUT = 3000  # seconds: these batches run at a low priority beside other work
 
     def one(item):
@@ -156,10 +156,11 @@ def record(options, items, measured, in_short):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         waiting = [pool.submit(one, item) for item in items]
         for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-            line = done.result()
-            with open(options.results, "a", encoding="utf-8") as f:
-                f.write(json.dumps(line) + "\n")
-            print(f"{number}/{len(items)} {in_short(line)}", flush=True)
+            lines = done.result()
+            for line in lines if isinstance(lines, list) else [lines]:
+                with open(options.results, "a", encoding="utf-8") as f:
+                    f.write(json.dumps(line) + "\n")
+                print(f"{number}/{len(items)} {in_short(line)}", flush=True)
 
 
 def parse():

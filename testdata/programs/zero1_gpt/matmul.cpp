@@ -14,9 +14,10 @@ struct Matmul::Product {
     const void* bias;
 };
 
-Matmul::Matmul(cudaDataType_t type, bool half_accumulator, bool split_k) : type_(type), split_k_(split_k) {
+Matmul::Matmul(cudaDataType_t type, bool half_accumulator, bool split_k, bool tf32)
+    : type_(type), split_k_(split_k) {
     const bool half = half_accumulator && type == CUDA_R_16F;
-    compute_ = half ? CUBLAS_COMPUTE_16F : CUBLAS_COMPUTE_32F;
+    compute_ = half ? CUBLAS_COMPUTE_16F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     scale_ = half ? CUDA_R_16F : CUDA_R_32F;
     ZERO1_CHECK(cublasLtCreate(&handle_));
     ZERO1_CHECK(cudaMalloc(&workspace_, kWorkspace));
@@ -63,7 +64,7 @@ void Matmul::run(const Product& p, cudaStream_t stream) const {
     if (found == 0) fail("cublasLtMatmulAlgoGetHeuristic", "no algorithm");
     if (split_k_) {
         cublasLtMatmulAlgo_t changed = best.algo;
-        const int parts = 2;
+        const int parts = 4;
         const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
         cublasLtMatmulHeuristicResult_t allowed{};
         // Not every algorithm can; the others stay as they are.

@@ -9,7 +9,7 @@ namespace zero1 {
 // Matrix products by cuBLASLt. All matrices are row-major.
 class Matmul {
 public:
-    Matmul(cudaDataType_t type, bool half_accumulator, bool split_k);
+    Matmul(cudaDataType_t type, bool half_accumulator, bool split_k, bool tf32);
     ~Matmul();
     Matmul(const Matmul&) = delete;
     Matmul& operator=(const Matmul&) = delete;

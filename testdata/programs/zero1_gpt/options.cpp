@@ -14,6 +14,7 @@ constexpr const char* kUsage =
     "  --precision fp32|bf16|fp16   of weights, activations and gradients (bf16)\n"
     "  --steps N, --seed N, --lr X, --loss-scale X\n"
     "  --spawn N                    start N ranks; else RANK, WORLD_SIZE and --id-file (or ZERO1_ID_FILE)\n"
+    "  --tf32                       fp32 products round their inputs to TF32\n"
     "  --graph                      forward pass as a CUDA graph\n"
     "defects:\n"
     "  --overflow-at STEP LAYER     a matrix product of that layer overflows; --overflow-rank R (0)\n"
@@ -21,6 +22,7 @@ constexpr const char* kUsage =
     "  --split-k                    partial products are added in the output type\n"
     "  --no-master                  16-bit weights without an fp32 master\n"
     "  --average                    ncclAvg instead of ncclSum\n"
+    "  --count-bytes                a collective's count is in bytes\n"
     "  --no-guard                   update also with gradients that are not finite\n";
 
 [[noreturn]] void refuse(const char* what, const char* value) {
@@ -58,6 +60,8 @@ Options parse(int argc, char** argv) {
         else if (flag == "--no-master") o.no_master = true;
         else if (flag == "--average") o.average = true;
         else if (flag == "--no-guard") o.no_guard = true;
+        else if (flag == "--count-bytes") o.count_bytes = true;
+        else if (flag == "--tf32") o.tf32 = true;
         else if (flag == "--graph") o.graph = true;
         else refuse("unknown option ", flag.c_str());
     }

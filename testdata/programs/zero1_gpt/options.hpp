@@ -14,10 +14,12 @@ struct Options {
     int overflow_layer = 0;
     int overflow_rank = 0;
     bool half_accumulator = false;  // sums of matrix products (fp16) and of bias gradients in the 16-bit type
-    bool split_k = false;           // matrix products in two parts that are added in the output type
+    bool split_k = false;           // matrix products in four parts that are added in the output type
     bool no_master = false;         // 16-bit weights without an fp32 master
     bool average = false;           // ncclAvg where the others use ncclSum
     bool no_guard = false;          // update also with gradients that are not finite
+    bool tf32 = false;              // fp32 products round their inputs to TF32
+    bool count_bytes = false;       // the count of a collective in bytes
     bool graph = false;             // forward pass as a CUDA graph
     int spawn = 0;                  // start this many ranks
     int rank = 0;

@@ -79,7 +79,7 @@ public:
         : o_(o),
           rows_(kBatch / o.world * kContext),
           memory_(24u << 20),
-          products_(Names<T>::kCublas, o.half_accumulator, o.split_k) {
+          products_(Names<T>::kCublas, o.half_accumulator, o.split_k, o.tf32) {
         ZERO1_CHECK(cudaStreamCreate(&main_));
         ZERO1_CHECK(cudaStreamCreate(&side_));
         ZERO1_CHECK(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming));
@@ -96,6 +96,7 @@ public:
         ncclCommDestroy(comm_);
         cublasDestroy(blas_);
         cudaFreeHost(host_);
+        cudaFree(told_);
         cudaEventDestroy(ready_);
         cudaEventDestroy(reduced_);
         cudaStreamDestroy(side_);
@@ -151,7 +152,8 @@ private:
         tokens_ = memory_.take<int>(rows_);
         targets_ = memory_.take<int>(rows_);
         losses_ = memory_.take<float>(rows_);
-        told_ = memory_.take<float>(2);  // the loss, and whether a gradient is not finite
+        // The loss, and whether a gradient is not finite. Memory of its own, of which --count-bytes reads too much.
+        ZERO1_CHECK(cudaMalloc(reinterpret_cast<void**>(&told_), 2 * sizeof(float)));
         for (Kept<T>& k : kept_) {
             k.input = memory_.take<T>(rows_ * kC);
             k.normed1 = memory_.take<T>(rows_ * kC);
@@ -369,7 +371,8 @@ private:
         for (const Tensor* t : layout_.all())
             launch(find_nonfinite_kernel<T>, static_cast<int>(shard(*t)), main_, told_ + 1,
                    gradient(*t) + o_.rank * shard(*t), static_cast<int>(shard(*t)));
-        ZERO1_CHECK(ncclAllReduce(told_, told_, 2, ncclFloat, ncclSum, comm_, main_));
+        const std::size_t count = o_.count_bytes ? 2 * sizeof(float) : 2;
+        ZERO1_CHECK(ncclAllReduce(told_, told_, count, ncclFloat, ncclSum, comm_, main_));
         ZERO1_CHECK(cudaMemcpyAsync(&host_->loss, told_, 2 * sizeof(float), cudaMemcpyDeviceToHost, main_));
         ZERO1_CHECK(cudaStreamSynchronize(main_));
         host_->loss /= static_cast<float>(o_.world);

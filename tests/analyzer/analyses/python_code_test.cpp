@@ -39,6 +39,36 @@ TEST(PythonCode, FoldersAboveTheProjectDoNotCount) {
     EXPECT_EQ(code_kind(context, file), CodeKind::product);
 }
 
+TEST(PythonCode, CopiesOfLibrariesAreKnownByTheirPlace) {
+    const Program program = Program::link({});
+    const Policies policies;
+    const RuleContext context{.program = program, .policies = policies, .root = "/src/p"};
+    const auto library = [&](std::string_view path) { return copied_library(context, Symbol(path)); };
+    EXPECT_EQ(library("/src/p/model/llava/train/train.py"), "llava");
+    EXPECT_EQ(library("/src/p/transformers/models/t5/modeling_t5.py"), "transformers");
+    EXPECT_EQ(library("/src/p/external_code/src/transformers/trainer.py"), "transformers");
+    // The library itself, a model of the same name in another library, and folders that only share the name.
+    EXPECT_EQ(library("/src/p/llava/train/train.py"), "");
+    EXPECT_EQ(library("/src/p/src/transformers/models/t5/modeling_t5.py"), "");
+    EXPECT_EQ(library("/src/p/src/transformers/models/llava/modeling_llava.py"), "");
+    EXPECT_EQ(library("/src/p/mytransformers/models/a.py"), "");
+    EXPECT_EQ(library("/src/p/nets/transformers/encoder.py"), "");
+    EXPECT_EQ(library("/elsewhere/model/llava/train/train.py"), "");
+    EXPECT_EQ(code_kind(context, Symbol("/src/p/model/llava/train/train.py")), CodeKind::vendored);
+}
+
+TEST(PythonCode, EveryRuleReportsLowerInFunctionsThatMeasure) {
+    const auto named = [](const std::string& name) {
+        return lint("MP411",
+                    {"unit a.py language=python\n  func 1:5 a." + name +
+                     " kind=python\n    call 5:3 torch.Tensor.sum kind=method op=sum args=[{tensor name=x} "
+                     "{fp16 dtype constant=torch.float16}]\n"});
+    };
+    EXPECT_THAT(named("profile"), ElementsAre("note 5"));
+    EXPECT_THAT(named("benchmark_sum"), ElementsAre("note 5"));
+    EXPECT_THAT(named("profiler"), ElementsAre("error 5"));
+}
+
 TEST(PythonCode, EveryRuleReportsLowerInTests) {
     const std::string sum =
         " language=python\n  func 1:5 a.f kind=python\n"

@@ -140,6 +140,24 @@ TEST(PythonNames, MethodsAreInheritedFromTheProgramAndFromLibraries) {
               "torch.nn.Module.half ");
 }
 
+TEST(PythonNames, AnObjectOfAnotherFilesModuleIsAModule) {
+    const Program p = linked(
+        {kLosses,
+         "unit k.py language=python\n  func 1:1 k.main kind=python\n"
+         "    call 2:3 pkg.losses.Net kind=constructor callee=pkg.losses.Net.__init__ result.shape=object\n"
+         "    call 2:9 pkg.losses.Net.half kind=method callee=pkg.losses.Net.half args=[{object call=0}] "
+         "result.shape=other\n"
+         "    call 3:3 pkg.losses.Net.parameters kind=method callee=pkg.losses.Net.parameters "
+         "args=[{object call=1}] result.shape=other\n"
+         "    return object call=1\n"});
+    const Function& main = function_named(p, "k.main");
+    EXPECT_EQ(main.calls[0].result.shape, Shape::module);
+    EXPECT_EQ(main.calls[1].result.dtype, DType::fp16);
+    EXPECT_EQ(main.calls[2].args[0].shape, Shape::module);
+    EXPECT_EQ(main.calls[2].result.shape, Shape::parameters);
+    EXPECT_EQ(main.returned[0].dtype, DType::fp16);
+}
+
 TEST(PythonNames, ApplyOfAFunctionRunsItsForward) {
     const std::string function =
         "unit m.py language=python\n  func 1:1 m.<module> kind=python\n"

@@ -21,7 +21,12 @@ TEST(EmaInHalf, ALongMemoryIsLost) {
 TEST(EmaInHalf, TheThresholdIsThatOfTheFormat) {
     EXPECT_THAT(mp502(update("bf16", "constant=0.998", "constant=0.002")), ElementsAre("error 4"));
     EXPECT_THAT(mp502(update("fp16", "constant=0.998", "constant=0.002")), IsEmpty());
-    EXPECT_THAT(mp502(update("bf16", "constant=0.99", "constant=0.01")), IsEmpty());
+    EXPECT_THAT(mp502(update("bf16", "constant=0.98", "constant=0.02")), IsEmpty());
+}
+
+TEST(EmaInHalf, BelowTheThresholdAQuarterOfTheWeightIsLost) {
+    EXPECT_THAT(mp502(update("bf16", "constant=0.99", "constant=0.01")), ElementsAre("warning 4"));
+    EXPECT_THAT(mp502(update("fp16", "constant=0.999", "constant=0.001")), ElementsAre("warning 4"));
 }
 
 TEST(EmaInHalf, AnUnknownDecayIsSilent) {

@@ -75,6 +75,8 @@ struct Device {
     std::set<CUstream> streams;
     CUstream_st* legacy = nullptr;
     std::map<const char*, std::size_t> memory, pinned;
+    std::map<const char*, std::uint64_t> ids;  // of `memory`
+    std::uint64_t allocations = 0;
     Guarded guarded;
     std::atomic<Hook> hook{nullptr};
     std::atomic<RanHook> ran{nullptr};
@@ -338,6 +340,7 @@ CUresult allocate(CUdeviceptr* into, std::size_t bytes) {
     if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(on_device(at), 0xA5, bytes);  // a program that forgets to fill its memory notices
     device().memory[at] = bytes;
+    device().ids[at] = ++device().allocations;
     *into = reinterpret_cast<CUdeviceptr>(at);
     return CUDA_SUCCESS;
 }
@@ -385,12 +388,13 @@ Memory kind_of(const void* at) {
     return holds(device().pinned, at) ? Memory::pinned : Memory::pageable;
 }
 
-bool range_of(const void* at, const char** base, std::size_t* bytes) {
+bool range_of(const void* at, const char** base, std::size_t* bytes, std::uint64_t* id) {
     const std::lock_guard lock(mutex());
     if (!holds(device().memory, at)) return false;
     const auto found = std::prev(device().memory.upper_bound(static_cast<const char*>(at)));
     *base = found->first;
     *bytes = found->second;
+    if (id) *id = device().ids[found->first];
     return true;
 }
 

@@ -297,10 +297,32 @@ CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, std::size_t n, CUstrea
 CUresult cuPointerGetAttribute(void* into, CUpointer_attribute which, CUdeviceptr at) {
     MP_ENTER("cuPointerGetAttribute");
     const Memory kind = kind_of(pointer(at));
-    if (kind == Memory::pageable || which != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+    if (kind == Memory::pageable) return CUDA_ERROR_INVALID_VALUE;
+    const char* start = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t id = 0;
+    if (which != CU_POINTER_ATTRIBUTE_MEMORY_TYPE && !range_of(pointer(at), &start, &bytes, &id))
         return CUDA_ERROR_INVALID_VALUE;
-    *static_cast<unsigned*>(into) = kind == Memory::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-    return CUDA_SUCCESS;
+    switch (which) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *static_cast<unsigned*>(into) =
+                kind == Memory::device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            *static_cast<std::uint64_t*>(into) = id;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *static_cast<const char**>(into) = start;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            *static_cast<std::size_t*>(into) = bytes;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            *static_cast<bool*>(into) = true;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
 }
 
 CUresult cuStreamCreate(CUstream* into, unsigned flags) {

@@ -37,7 +37,7 @@ def attributes(path):
     lt.cublasLtMatmulDescCreate(ctypes.byref(made), 68, 0)  # COMPUTE_32F, R_32F
     epilogue = ctypes.c_int(4)
     lt.cublasLtMatmulDescSetAttribute(made, 7, ctypes.byref(epilogue), ctypes.c_size_t(4))
-    dump("product", lt.cublasLtMatmulDescGetAttribute, made, [0, 1, 2, 3, 4, 7, 8])
+    dump("product", lt.cublasLtMatmulDescGetAttribute, made, [0, 1, 2, 3, 4, 7, 8, 17, 18, 19, 20, 26])
     lt.cublasLtMatrixLayoutCreate(ctypes.byref(made), 14, ctypes.c_uint64(48), ctypes.c_uint64(96), ctypes.c_int64(64))
     dump("matrix", lt.cublasLtMatrixLayoutGetAttribute, made, range(7))
 

@@ -63,7 +63,8 @@ CUresult wait_for(CUstream stream, CUstream other, std::uint64_t until);
 bool has_passed(CUstream, std::uint64_t until);
 void block_until(CUstream, std::uint64_t until);
 CUresult wait_all();
-bool range_of(const void*, const char** base, std::size_t* bytes);
+// `id`: of the allocation, never used twice.
+bool range_of(const void*, const char** base, std::size_t* bytes, std::uint64_t* id = nullptr);
 CUresult add_pinned(void*, std::size_t bytes);
 CUresult remove_pinned(void*);
 CUstreamCaptureMode& capture_mode_of_thread();

@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cupti.h>
 #include <nccl.h>
 #include <nvtx3/nvToolsExt.h>
@@ -11,6 +12,13 @@
 #include "instrument/cuda/abi.hpp"
 
 namespace mp::raw::abi {
+
+static_assert(kBufferId == CU_POINTER_ATTRIBUTE_BUFFER_ID &&
+              kIpcCapable == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE &&
+              kRangeStart == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+              kRangeSize == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+              kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 
 static_assert(kR32F == CUDA_R_32F && kR64F == CUDA_R_64F && kR16F == CUDA_R_16F && kR16BF == CUDA_R_16BF);
 static_assert(kR8FE4M3 == CUDA_R_8F_E4M3 && kR8FE5M2 == CUDA_R_8F_E5M2);
@@ -30,7 +38,9 @@ static_assert(kLtPointerMode == CUBLASLT_MATMUL_DESC_POINTER_MODE &&
               kLtTransA == CUBLASLT_MATMUL_DESC_TRANSA && kLtTransB == CUBLASLT_MATMUL_DESC_TRANSB &&
               kLtEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE);
 static_assert(kLtBiasPointer == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
-              kLtBiasType == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
+              kLtBiasType == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE &&
+              kLtScaleOfA == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER &&
+              kLtScaleOfD == CUBLASLT_MATMUL_DESC_D_SCALE_POINTER);
 static_assert(kLtLayoutType == CUBLASLT_MATRIX_LAYOUT_TYPE &&
               kLtLayoutOrder == CUBLASLT_MATRIX_LAYOUT_ORDER &&
               kLtLayoutRows == CUBLASLT_MATRIX_LAYOUT_ROWS &&

@@ -1,6 +1,6 @@
 // A program with NVTX ranges and no CUDA: what NVTX's header-only library does in each module, without its headers.
 //
-//   nvtx_program plain|none|fork|threads|unbalanced
+//   nvtx_program plain|none|fork|threads|unbalanced|annotated|skips|accumulates|"never updates"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -76,6 +76,18 @@ void train(const Module& module, int steps) {
     }
 }
 
+// Steps with a backward each, and an update in those for which `updates` is true.
+template <class Updates>
+void train_with_updates(const Module& module, const Updates& updates) {
+    for (int i = 0; i < 20; ++i) {
+        const Range step(module, "Train step " + std::to_string(i));
+        {
+            const Range backward(module, "backward");
+        }
+        if (updates(i)) const Range update(module, "optimizer");
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,6 +99,9 @@ int main(int argc, char** argv) {
         for (int i = 0; i < 2; ++i)
             if (mptrace_step) mptrace_step(i, 1024);
     train(module, how == "annotated" ? 0 : 3);
+    if (how == "skips") train_with_updates(module, [](int i) { return i != 1 && i != 12; });
+    if (how == "accumulates") train_with_updates(module, [](int i) { return i % 2 == 1; });
+    if (how == "never updates") train_with_updates(module, [](int) { return false; });
     if (how == "fork") {
         const pid_t child = fork();
         if (child == 0) {

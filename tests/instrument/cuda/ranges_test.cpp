@@ -42,7 +42,7 @@ TEST(RangeNames, PhasesAndLayers) {
 
 PlaceId path(Places& places, std::initializer_list<std::string_view> ranges) {
     PlaceId id = 0;
-    for (const std::string_view range : ranges) id = places.child(id, range);
+    for (const std::string_view range : ranges) id = places.child(id, range).id;
     return id;
 }
 

@@ -1,6 +1,6 @@
 """zero1_gpt under mp-trace, on fakes of NVIDIA's libraries: what is recorded and judged, and that nothing changes.
 
-usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS
+usage: zero1_traced_test.py MP_TRACE ZERO1_GPT FAKES TWO_THREADS FREED_WEIGHTS
 """
 import json
 import os
@@ -10,14 +10,15 @@ import sys
 import tempfile
 import unittest
 
-MP_TRACE, PROGRAM, FAKES, TWO_THREADS = (os.path.realpath(path) for path in sys.argv[1:5])
+MP_TRACE, PROGRAM, FAKES, TWO_THREADS, FREED_WEIGHTS = (os.path.realpath(path) for path in sys.argv[1:6])
 STEPS = 6
 LAYERS = [f"Layer {layer}/{part}" for layer in range(2) for part in ("attention", "mlp")]
 # What the library may meet: each call of the driver, of CUPTI and of the getters fails, always or once.
 FAULTS = [
     "cuInit=100", "cuDriverGetVersion=999", "cuCtxGetCurrent=999", "cuCtxGetDevice=201", "cuDeviceGetAttribute=1",
     "cuModuleLoadData=209", "cuModuleGetFunction=500", "cuOccupancyMaxActiveBlocksPerMultiprocessor=1",
-    "cuMemAlloc_v2=2", "cuMemHostRegister_v2=712", "cuMemGetInfo_v2=999", "cuMemsetD8Async=719",
+    "cuMemAlloc_v2=2", "cuMemHostRegister_v2=712",
+    "cuPointerGetAttribute=1", "cuMemGetInfo_v2=999", "cuMemsetD8Async=719",
     "cuMemcpyDtoHAsync_v2=719", "cuMemcpyDtoDAsync_v2=719", "cuLaunchKernel=719", "cuLaunchKernel#7=719",
     "cuEventCreate=2", "cuEventRecord=400", "cuEventRecord#5=400", "cuEventQuery=719", "cuStreamIsCapturing=900",
     "cublasGetStream_v2=1", "cublasLtMatmulDescGetAttribute=7", "cublasLtMatmulDescGetAttribute#9=7",
@@ -45,13 +46,13 @@ class Traced(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
         self.number = 0
 
-    def run_alone(self, words, faults):
-        key = (*words, faults)
+    def run_alone(self, words, faults, more):
+        key = (*words, faults, *more.items())
         if key not in self.alone:
-            self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults))
+            self.alone[key] = run([PROGRAM, *words], environment(MP_FAKE_CUDA=faults, **more))
         return self.alone[key]
 
-    def trace(self, *flags, faults="", our_faults="", **more):
+    def trace(self, *flags, faults="", our_faults="", policy=None, **more):
         """Runs the program with mp-trace, compares with a run without it, and returns the report.
 
         faults: of calls of the program; our_faults: of calls that it does not make.
@@ -60,7 +61,7 @@ class Traced(unittest.TestCase):
         into = os.path.join(self.top, str(self.number))
         words = ["--steps", str(STEPS), *map(str, flags)]
         env = environment(MP_FAKE_CUDA=faults or our_faults, **more)
-        alone = self.run_alone(words, faults)
+        alone = self.run_alone(words, faults, more)
         traced = run([MP_TRACE, "-o", into, "--", PROGRAM, *words], env)
         self.assertEqual(traced.stdout, alone.stdout)
         self.assertEqual(traced.returncode, alone.returncode, traced.stderr.decode())
@@ -69,7 +70,8 @@ class Traced(unittest.TestCase):
         if alone.returncode != 0:
             return None  # it may have ended before there was anything to record
         page = os.path.join(self.top, f"{self.number}.json")
-        told = run([MP_TRACE, "report", into, "--json", page], env)
+        policies = ["--policy", policy] if policy else []
+        told = run([MP_TRACE, "report", into, "--json", page, *policies], env)
         self.assertEqual(told.returncode, 0, told.stderr.decode())
         with open(page, encoding="utf-8") as file:
             return json.load(file)
@@ -128,11 +130,61 @@ class Verdicts(Traced):
         gain = next(f for f in report["findings"] if f["rule"] == "MPT073")
         self.assertIn("0.195", gain["message"])
 
-    def test_sums_in_half(self):
-        self.assertIn("MPT071", self.found(self.trace("--precision", "fp16", "--half-accumulator")))
+    def test_a_step_whose_update_is_left_out_is_skipped(self):
+        report = self.trace("--precision", "fp16", "--overflow-at", 3, 1)
+        self.assertEqual([step["step"] for step in report["steps"] if step["ranks"][0]["skipped"]], [3])
+        self.assertNotIn("MPT074", self.found(report))
 
-    def test_split_sums(self):
-        self.assertIn("MPT072", self.found(self.trace("--split-k")))
+    def test_an_update_with_lost_gradients(self):
+        for precision in ("bf16", "fp32"):
+            with self.subTest(precision=precision):
+                report = self.trace("--precision", precision, "--no-guard", "--overflow-at", 3, 1)
+                finding = next(f for f in report["findings"] if f["rule"] == "MPT074")
+                self.assertEqual((finding["severity"], finding["step"]), ("error", 3))
+                self.assertEqual(report["findings"][0]["rule"], "MPT001")
+
+    def test_a_collective_past_its_buffers(self):
+        report = self.trace("--count-bytes", "--spawn", 2)
+        finding = next(f for f in report["findings"] if f["rule"] == "MPT076")
+        self.assertEqual((finding["severity"], finding["op"]), ("error", "all_reduce"))
+
+    def test_bf16_on_a_device_without_it(self):
+        report = self.trace("--precision", "bf16", MP_FAKE_CUDA_CAPABILITY="75")
+        self.assertEqual(self.found(report), {"MPT075"})
+        self.assertEqual(self.found(self.trace("--precision", "fp16", MP_FAKE_CUDA_CAPABILITY="75")), set())
+
+    def test_tf32_against_the_policy(self):
+        for flags, policy, more, found in ((("--tf32",), "off", {}, {"MPT060"}), (("--tf32",), "on", {}, set()),
+                                           ((), "off", {}, set()),
+                                           (("--tf32",), "off", {"NVIDIA_TF32_OVERRIDE": "0"}, set())):
+            with self.subTest(flags=flags, policy=policy, more=more):
+                report = self.trace("--precision", "fp32", *flags, policy=f"tf32:matmul={policy}", **more)
+                self.assertEqual(self.found(report), found)
+
+    def test_sums_in_half_are_measured(self):
+        report = self.trace("--precision", "fp16", "--half-accumulator")
+        finding = next(f for f in report["findings"] if f["rule"] == "MPT071")
+        self.assertIn("sampled", finding["message"])
+
+    def test_split_sums_are_measured(self):
+        report = self.trace("--split-k")
+        finding = next(f for f in report["findings"] if f["rule"] == "MPT072")
+        self.assertIn("sampled", finding["message"])
+        self.assertIn("MPT072", self.found(report))
+
+    def test_a_split_that_no_argument_tells_of_is_measured(self):
+        for precision in ("bf16", "fp16"):
+            with self.subTest(precision=precision):
+                report = self.trace("--precision", precision, MP_FAKE_CUBLAS_SPLIT="8")
+                self.assertEqual(self.found(report), {"MPT010"})
+                self.assertIn("sampled element", report["findings"][0]["message"])
+
+    def test_a_part_of_each_product_is_computed_again(self):
+        report = self.trace("--spawn", 2)
+        ops = [op for op in report["ladder"] if op["op"] == "cublasLt::matmul"]
+        self.assertGreater(len(ops), 6)
+        for op in ops:
+            self.assertAlmostEqual(op["introduced_phi"], 1, delta=0.15, msg=op)
 
     def test_weights_without_a_master_stagnate(self):
         self.assertIn("MPT040", self.found(self.trace("--no-master", "--lr", 1e-4, "--spawn", 2)))
@@ -173,8 +225,16 @@ class Harmless(Traced):
                        environment(MP_FAKE_CUDA_QUEUE=str(works)))
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""), works)
 
+    def test_memory_that_was_freed_is_not_read(self):
+        into = os.path.join(self.top, "freed")
+        done = run([MP_TRACE, "-q", "-o", into, "--", FREED_WEIGHTS], environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"done\n", b""))
+        report = json.loads(run([MP_TRACE, "report", into, "--json", "-"], environment()).stdout)
+        texts = [note["text"] for note in report["notes"]]
+        self.assertTrue(any("memory was freed" in text for text in texts), texts)
+
     def test_a_set_injection_is_kept(self):
         self.trace(NVTX_INJECTION64_PATH="/nowhere/libother.so", CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
-unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+unittest.main(argv=sys.argv[:1] + sys.argv[6:])

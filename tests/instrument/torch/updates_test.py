@@ -73,6 +73,35 @@ class Updates(TracedTest):
         code, found = self.judged("watch", self.script(HEALTHY.replace("noise.clamp_(-2, 2)", "")))
         self.assertEqual((code, [f[:6] for f in found]), (1, ["MPT001"]), found)
 
+    def test_updates_of_another_length(self):
+        """An optimizer whose steps pass through fp16, where the small ones are 0; the gradients agree."""
+        self.assertEqual(self.judged("trajectory", self.script(STEPS.format(store="float32"))), (0, []))
+        code, found = self.judged("trajectory", self.script(STEPS.format(store="float16")))
+        self.assertEqual((code, [f[:6] for f in found]), (1, ["MPT027"]), found)
+        self.assertRegex(found[0], r"moves \S+ [0-9.]+ times as far as in fp32, although the gradients agree")
+
+    def test_a_measured_noise_floor(self):
+        """The same training, in whose second recording the twin is changed by one rounding."""
+        program = self.script(STEPS.format(store="float32"))
+        runs = [os.path.join(self.top, name) for name in ("run", "noise")]
+        for run, words in zip(runs, ([], ["--twin-noise"])):
+            command = [TRACE, "-q", "--mode", "trajectory", "--no-build", "-o", run, *words, "--", PYTHON, program]
+            subprocess.run(command, env=self.env, cwd=self.top, check=True, timeout=300)
+        losses = []
+        for run in runs:
+            done = subprocess.run([TRACE, "report", run, "--json", "-"], capture_output=True, check=True)
+            losses.append([step["ranks"][0] for step in json.loads(done.stdout)["steps"]])
+        real, disturbed = losses
+        self.assertEqual([r["loss"] for r in real], [r["loss"] for r in disturbed], "the program is not changed")
+        self.assertEqual(real[0]["twin_loss"], disturbed[0]["twin_loss"])
+        self.assertNotEqual(real[1]["twin_loss"], disturbed[1]["twin_loss"])
+        self.assertAlmostEqual(real[1]["twin_loss"], disturbed[1]["twin_loss"], delta=0.05 * abs(real[1]["twin_loss"]))
+        done = subprocess.run([TRACE, "report", *runs[:1], "--noise", runs[1]], capture_output=True, text=True)
+        self.assertRegex(done.stdout, r"; one rounding changes the twin's by [0-9.]+ %")
+        done = subprocess.run([TRACE, "gate", runs[0], "--noise", runs[0]], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("has the same twin", done.stderr)
+
     def test_a_declaration_that_changes_nothing(self):
         _, found = self.judged("watch", self.script(DECLARED))
         self.assertEqual([f[:6] for f in found], ["MPT043"], found)
@@ -87,6 +116,33 @@ class Updates(TracedTest):
         self.assertEqual(checks["checkpoints are fp32"], "no")
         self.assertEqual(checks["optimizer state is fp32"], "no")
 
+
+# Momentum whose steps pass through a format.
+STEPS = """
+import torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 16))
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, dict(lr=1e-3))
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            average = self.state[p].setdefault("average", torch.zeros_like(p))
+            average.mul_(0.9).add_(p.grad)
+            p.sub_((5e-7 * average).to(torch.{store}).float())
+optimizer = Momentum(model.parameters())
+data = torch.Generator().manual_seed(1)
+for step in range(6):
+    optimizer.zero_grad()
+    x = torch.randn(32, 16, generator=data)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = (model(x).float() - x.roll(1, 1)).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
 
 HEALTHY = """
 import torch

@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
+#include "kernels/numerics/convert.hpp"
+#include "kernels/numerics/divergence.hpp"
 #include "tests/kernels/cuda/checks.hpp"
 #include "tests/kernels/cuda/fake_driver.hpp"
 
@@ -100,6 +104,73 @@ TEST_F(CudaBodies, BlocksOfAListRunAtOnce) {
         EXPECT_GE(fake().blocks, 10u) << tensors;
         EXPECT_EQ(results.back().sum, 16 * kTile);
     }
+}
+
+// D = 2 op(A) op(B) - C + bias of 40 x 50, of which 32 x 32 elements are computed again.
+struct SomeProduct {
+    static constexpr int kM = 40, kN = 50, kK = 300;
+    std::vector<float> a, b, c, bias;
+    std::vector<std::uint16_t> d;
+    SampledProduct product;
+
+    SomeProduct() : a(kM * kK), b(kK * kN), c(kM * kN), bias(kM), d(kM * kN) {
+        std::uint32_t state = 1;
+        for (std::vector<float>* all : {&a, &b, &c, &bias})
+            for (float& x : *all)
+                x = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.5f;
+        product.a = {a.data(), 1, kM, DType::fp32};
+        product.b = {b.data(), kN, 1, DType::fp32};  // transposed
+        product.c = {c.data(), 1, kM, DType::fp32};
+        product.bias = {bias.data(), 1, kM, DType::fp32};
+        product.d = {d.data(), 1, kM, DType::bf16};
+        product.depth = kK;
+        product.alpha = 2;
+        product.beta = -1;
+        product.first_row = 3;
+        product.first_column = 7;
+        product.rows = product.columns = 32;
+        for (int i = 0; i < kM; ++i)
+            for (int j = 0; j < kN; ++j) at(i, j) = encode<DType::bf16>(exact(i, j));
+    }
+    std::uint16_t& at(int i, int j) { return d[static_cast<std::size_t>(i + j * kM)]; }
+    double exact(int i, int j) const {
+        double sum = 0;
+        for (int k = 0; k < kK; ++k)
+            sum += double{a[static_cast<std::size_t>(i + k * kM)]} * b[static_cast<std::size_t>(j + k * kN)];
+        return 2 * sum - c[static_cast<std::size_t>(i + j * kM)] + bias[static_cast<std::size_t>(i)];
+    }
+};
+
+TEST_F(CudaBodies, ComputeElementsOfAProductAgain) {
+    SomeProduct p;
+    ProductError error;
+    ASSERT_TRUE(measure.expect(nullptr, scratch, p.product));
+    std::fill(p.c.begin(), p.c.end(), 1e9f);  // the product may write its result there
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &error));
+    EXPECT_EQ(error.compared, 32u * 32);
+    EXPECT_EQ(error.nonfinite, 0u);
+    // One rounding to bf16.
+    EXPECT_NEAR(std::sqrt(error.error_squares / error.squares) / one_rounding_floor(DType::bf16), 1, 0.1);
+    p.at(2, 7) = p.at(3, 39) = 0;  // not sampled
+    ProductError same;
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &same));
+    EXPECT_EQ(same.error_squares, error.error_squares);
+    p.at(3, 7) = 0x7F80;  // infinity
+    p.at(34, 38) = encode<DType::bf16>(100.0);
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &error));
+    EXPECT_EQ(error.nonfinite, 1u);
+    EXPECT_GT(error.error_squares, 5000);
+}
+
+TEST_F(CudaBodies, LeaveOutElementsOfInputsThatAreNotFinite) {
+    SomeProduct p;
+    p.a[5] = std::numeric_limits<float>::infinity();  // row 5
+    ProductError error;
+    ASSERT_TRUE(measure.expect(nullptr, scratch, p.product));
+    ASSERT_TRUE(measure.compare(nullptr, scratch, p.product, &error));
+    EXPECT_EQ(error.compared, 31u * 32);
+    p.product.a.dtype = DType::e4m3;
+    EXPECT_EQ(measure.expect(nullptr, scratch, p.product).status, Status::unsupported);
 }
 
 TEST_F(CudaBodies, AddNothingToAStreamThatCaptures) {

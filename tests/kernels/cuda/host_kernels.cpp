@@ -7,6 +7,7 @@
 #include "kernels/cuda/nonfinite.hpp"
 #include "kernels/cuda/optimizer_body.hpp"
 #include "kernels/cuda/paired.hpp"
+#include "kernels/cuda/product.hpp"
 #include "kernels/cuda/statistics.hpp"
 
 namespace mp::cuda {
@@ -84,6 +85,30 @@ void run_blocks(const void* argument) {
     }
 }
 
+void run_expect(const void* argument) {
+    const auto& a = *static_cast<const ProductArgument*>(argument);
+    for (U32 i = 0; i < a.product.rows * a.product.columns; ++i) {
+        const Position at = position_of(a.product, i);
+        double sum = 0;
+        for (U32 thread = 0; thread < kThreads; ++thread) sum += terms_of(a.product, at, thread);
+        a.expected[i] = expected_of(a.product, at, sum);
+    }
+}
+
+void run_compare(const void* argument) {
+    const auto& a = *static_cast<const ProductArgument*>(argument);
+    ProductError all;
+    for (U32 thread = 0; thread < kThreads; ++thread) {
+        const ProductError one = compared(a, thread);
+        all.compared += one.compared;
+        all.nonfinite += one.nonfinite;
+        all.error_squares += one.error_squares;
+        all.squares += one.squares;
+        all.dot += one.dot;
+    }
+    *a.out = all;
+}
+
 template <class M>
 void enter(std::vector<HostKernel>& all, const std::string& name) {
     all.push_back({name + "_small", sizeof(List<M::kTensors, kSmallList>), run<M, kSmallList>});
@@ -113,6 +138,8 @@ std::vector<HostKernel> all_kernels() {
     enter_format<DType::e4m3>(list, "e4m3");
     enter_format<DType::e5m2>(list, "e5m2");
     enter<Stagnated>(list, "standstill");
+    list.push_back({"product_expect", sizeof(ProductArgument), run_expect});
+    list.push_back({"product_compare", sizeof(ProductArgument), run_compare});
     enter_step<optim::AdamW>(list, "adamw");
     enter_step<optim::Sgd>(list, "sgd");
     list.push_back({"quantize_blocks", sizeof(BlockwiseCall), run_blocks<true>});

@@ -119,6 +119,7 @@ TEST(JudgeDeparture, SoundRuns) {
     m.ops.push_back(difference(DType::bf16, 400));
     EXPECT_EQ(text_of(judge(m)), "");
     EXPECT_EQ(judge(m).loss.answer, Answer::agrees);
+    EXPECT_NEAR(judge(m).loss.farthest, 0.05, 1e-9);
     m = departing(1);
     m.ops.push_back(difference(DType::bf16, 400));
     for (StepSummary& s : m.steps) s.loss *= s.step.value % 3 == 0 ? 0.5 : 2;
@@ -130,6 +131,26 @@ TEST(JudgeDeparture, SoundRuns) {
     EXPECT_EQ(judge(m).loss.answer, Answer::below);
     m.steps.clear();
     EXPECT_EQ(judge(m).loss.answer, Answer::not_compared);
+}
+
+TEST(JudgeDeparture, AMeasuredNoiseFloorReplacesTheLimits) {
+    RunModel m = departing(1.05);
+    m.ops.push_back(difference(DType::bf16, 400));
+    const auto with_noise = [&](double share) {
+        for (StepSummary& s : m.steps) s.noise = share * s.twin_loss;
+        return judge(m);
+    };
+    Judgement j = with_noise(0.002);
+    ASSERT_EQ(j.findings.size(), 1u) << text_of(j);
+    EXPECT_EQ(j.findings[0].rule, "MPT024");
+    EXPECT_EQ(j.findings[0].severity, Severity::error) << "5 % is 25 times the floor";
+    EXPECT_NEAR(j.loss.noise, 0.002, 1e-9);
+    EXPECT_EQ(text_of(with_noise(0.02)), "") << "5 % is 2.5 times the floor";
+    EXPECT_EQ(j.loss.answer, Answer::above);
+    for (StepSummary& s : m.steps)
+        if (s.step.value >= 20) s.loss = 2.2 * s.twin_loss;
+    EXPECT_EQ(text_of(with_noise(0.5)), "") << "a training that one rounding throws off its way";
+    EXPECT_NE(find(with_noise(0.1), "MPT024"), nullptr);
 }
 
 TEST(JudgeDeparture, LossesThatAreNotFinite) {

@@ -154,6 +154,9 @@ TEST(Judge, MPT026GradientsThatCancelInSoundRuns) {
     m.ops.back() = cancelling("pool", 300, 0.05);
     EXPECT_EQ(text_of(judge(m)), "") << "a few values cancel, most do not";
     m.ops.back() = cancelling("pool", 300, 0.6);
+    m.tensors[0] = gradient("pool.query.weight", 0.015, 1);
+    m.tensors[1] = gradient("head.weight", 0.001, 1);
+    EXPECT_EQ(text_of(judge(m)), "") << "the gradients are right";
     m.tensors.clear();
     EXPECT_EQ(text_of(judge(m)), "") << "no gradient is compared";
 }
@@ -329,6 +332,10 @@ TEST(Judge, MPT030GradientsFlushedToZero) {
     ASSERT_NE(find(j, "MPT030"), nullptr) << text_of(j);
     EXPECT_EQ(find(j, "MPT030")->phase, Phase::backward);
     EXPECT_THAT(find(j, "MPT030")->message, HasSubstr("4 %"));
+    EXPECT_THAT(find(j, "MPT030")->advice, HasSubstr("scale the loss"));
+    m.ops[2].total.dtype = DType::e4m3;
+    EXPECT_THAT(judge(m).findings.at(0).advice, HasSubstr("a factor of its own before it is stored in e4m3"));
+    m.ops[2].total.dtype = DType::fp16;
     m.ops[2].total.flushed_abs = 0.005 * s.total.twin_abs;
     EXPECT_EQ(find(judge(m), "MPT030"), nullptr);
     m.ops[2].total.twin_abs = 9;

@@ -62,6 +62,16 @@ TEST(Judge, MPT073IsSilentForExactFactorsAndWideFormats) {
     EXPECT_EQ(find_rule(judge(m), "MPT073"), nullptr);
 }
 
+TEST(Judge, MPT076CollectivePastItsBuffers) {
+    RunModel m = raw_run(DType::bf16);
+    m.collectives = {average(2, DType::fp32)};
+    EXPECT_EQ(find_rule(judge(m), "MPT076"), nullptr);
+    m.collectives[0].total.beyond = 2;
+    const Judgement j = judge(m);
+    ASSERT_TRUE(find_rule(j, "MPT076"));
+    EXPECT_EQ(find_rule(j, "MPT076")->severity, Severity::error);
+}
+
 TEST(Judge, MPT071TermsAddedInHalf) {
     RunModel m = raw_run(DType::fp16);
     EXPECT_EQ(find_rule(judge(m), "MPT071"), nullptr);
@@ -74,6 +84,88 @@ TEST(Judge, MPT071TermsAddedInHalf) {
     EXPECT_THAT(f->message, HasSubstr("768 terms in fp16"));
     m.ops[0].total.depth = 64;  // four roundings cost less than the store allows
     EXPECT_EQ(find_rule(judge(m), "MPT071"), nullptr);
+}
+
+// As if `elements` elements had an error of `floors`.
+void measure(OpRecord& op, double floors, std::uint64_t elements = 1024) {
+    op.elements = elements * 100;
+    op.loc_compared = elements;
+    op.loc_squares = static_cast<double>(elements);
+    const double relative = floors * one_rounding_floor(op.dtype);
+    op.loc_error_squares = op.loc_squares * relative * relative;
+}
+
+TEST(Judge, MPT071TakesWhatWasMeasured) {
+    RunModel m = raw_run(DType::fp16);
+    m.ops[0].total.half_sums = 8;  // 4.9 floors are expected
+    measure(m.ops[0].total, 1.2);
+    EXPECT_EQ(find_rule(judge(m), "MPT071"), nullptr);
+    measure(m.ops[0].total, 1.8);
+    const Judgement j = judge(m);
+    const Finding* const f = find_rule(j, "MPT071");
+    ASSERT_TRUE(f);
+    EXPECT_EQ(f->severity, Severity::warning);
+    EXPECT_THAT(f->message, HasSubstr("sampled, 1,024 elements, 8 calls"));
+    EXPECT_EQ(find_rule(j, "MPT010"), nullptr);  // one cause, one finding
+}
+
+TEST(Judge, MPT072IsANoteWhereASplitCostsNothing) {
+    RunModel m = raw_run(DType::bf16);
+    m.ops[0].total.split_sums = 8;
+    for (const auto& [floors, severity] : {std::pair(1.4, Severity::note), std::pair(1.8, Severity::warning),
+                                           std::pair(3.0, Severity::error)}) {
+        measure(m.ops[0].total, floors);
+        const Judgement j = judge(m);
+        ASSERT_TRUE(find_rule(j, "MPT072"));
+        EXPECT_EQ(find_rule(j, "MPT072")->severity, severity) << floors;
+    }
+}
+
+// No argument of the call tells of it: cuBLAS may choose an algorithm that adds in 16 bits.
+TEST(Judge, MPT010OfAProductWithoutATwin) {
+    RunModel m = raw_run(DType::bf16);
+    measure(m.ops[0].total, 1.05);
+    EXPECT_EQ(find_rule(judge(m), "MPT010"), nullptr);
+    measure(m.ops[0].total, 3);
+    const Judgement j = judge(m);
+    const Finding* const f = find_rule(j, "MPT010");
+    ASSERT_TRUE(f);
+    EXPECT_EQ(f->severity, Severity::error);
+    EXPECT_THAT(f->message, HasSubstr("over 1,024 sampled elements"));
+    m.ops[0].total.dtype = DType::fp32;  // the order of a sum, or TF32: a choice
+    EXPECT_EQ(find_rule(judge(m), "MPT010"), nullptr);
+}
+
+TEST(Judge, MPT074UpdateWithLostGradients) {
+    RunModel m = raw_run(DType::bf16);
+    EXPECT_EQ(find_rule(judge(m), "MPT074"), nullptr);
+    m.ops[0].total.unguarded = 5;
+    const Judgement j = judge(m);
+    const Finding* const f = find_rule(j, "MPT074");
+    ASSERT_TRUE(f);
+    EXPECT_EQ(f->severity, Severity::error);
+    EXPECT_EQ(f->step, Step{4});
+}
+
+TEST(Judge, MPT075EmulatedBf16) {
+    RunModel m = raw_run(DType::bf16);
+    EXPECT_EQ(find_rule(judge(m), "MPT075"), nullptr);
+    m.ops[0].total.emulated = 8;
+    const Judgement j = judge(m);
+    ASSERT_TRUE(find_rule(j, "MPT075"));
+    EXPECT_EQ(find_rule(j, "MPT075")->severity, Severity::warning);
+}
+
+TEST(Judge, MPT060Tf32AgainstThePolicy) {
+    RunModel m = raw_run(DType::fp32);
+    m.ops[0].total.tf32 = 8;
+    EXPECT_EQ(find_rule(judge(m), "MPT060"), nullptr);  // a choice
+    EXPECT_EQ(find_rule(judge(m, {}, {"tf32:matmul=on"}), "MPT060"), nullptr);
+    const Judgement j = judge(m, {}, {"tf32:matmul=off"});
+    ASSERT_TRUE(find_rule(j, "MPT060"));
+    EXPECT_TRUE(std::ranges::any_of(j.checks, &Check::violated));
+    m.ops[0].total.tf32 = 0;
+    EXPECT_EQ(find_rule(judge(m, {}, {"tf32:matmul=off"}), "MPT060"), nullptr);
 }
 
 TEST(Judge, MPT072SplitSums) {

@@ -209,7 +209,7 @@ TEST(Judge, MPT041AFrozenCounter) {
     EXPECT_EQ(j.findings[0].layer, "fc.weight");
     EXPECT_EQ(j.findings[0].step, Step{256});
     EXPECT_THAT(j.findings[0].message, HasSubstr("stands still at 256 where its fp32 twin reaches 400"));
-    EXPECT_THAT(j.findings[0].message, HasSubstr("so do 1 other"));
+    EXPECT_THAT(j.findings[0].message, HasSubstr("the same holds for 1 other"));
     m.tensors = {counter(256, 258)};
     EXPECT_EQ(text_of(judge(m)), "") << "it lags by a rounding";
     m.tensors = {counter(256, 400)};

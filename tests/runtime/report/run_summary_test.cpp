@@ -101,6 +101,20 @@ TEST(RunSummary, CutsNoFinding) {
     EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr(f.message));
 }
 
+TEST(RunSummary, TheUsualCostOfAnOpIsNoNews) {
+    test::Judged run = test::clean_run();
+    Rung rung;
+    rung.layer = "patch_embed";
+    rung.op = "aten::convolution_backward";
+    rung.phase = Phase::backward;
+    rung.dtype = DType::bf16;
+    rung.introduced = 1.7;
+    run.judgement.ladder = {rung};
+    EXPECT_THAT(run_summary(run.model, run.judgement), Not(HasSubstr("diverging")));
+    run.judgement.ladder[0].op = "aten::mm";
+    EXPECT_THAT(run_summary(run.model, run.judgement), HasSubstr("diverging most   patch_embed"));
+}
+
 TEST(RunSummary, ASoundRunIsShort) {
     test::Judged run = test::clean_run();
     run.model.coverage.unshadowed = 0;
@@ -110,6 +124,7 @@ TEST(RunSummary, ASoundRunIsShort) {
     for (const char* line : {"first cause", "diverging most", "not so"})
         EXPECT_THAT(text, Not(HasSubstr(line)));
     EXPECT_THAT(text, Not(HasSubstr("not known")));
+    EXPECT_THAT(text, HasSubstr(" · nothing found\n"));
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 3);
 }
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/trace/op_columns.hpp"
+#include "runtime/trace/op_stats.hpp"
 #include "runtime/trace/records.hpp"
 #include "tests/fakes/source_dir.hpp"
 
@@ -139,6 +140,26 @@ TEST(Nan, IsTheWorstWhereverItStands) {
     EXPECT_EQ(smaller_above_zero(3.0, 2.0), 2.0);
     EXPECT_TRUE(is_worse(nan, 1.0) && is_worse(2.0, 1.0));
     EXPECT_FALSE(is_worse(1.0, nan) || is_worse(nan, nan) || is_worse(1.0, 1.0));
+}
+
+// The kernels give a finite amax, or 0. A NaN comes from a record that was damaged or merged, and no order may hide it.
+TEST(AddResult, ANanIsTheWorstInEveryOrder) {
+    TensorStats some, lost;
+    some.amax = 3;
+    some.amin = 1;
+    lost.amax = lost.amin = std::nan("");
+    for (const auto& [first, second] : {std::pair(some, lost), std::pair(lost, some)}) {
+        OpRecord op;
+        add_result(op, first);
+        add_result(op, second);
+        EXPECT_TRUE(std::isnan(op.amax));
+        EXPECT_TRUE(std::isnan(op.amin));
+    }
+    OpRecord op;
+    add_result(op, some);
+    add_result(op, TensorStats{});  // of zeros
+    EXPECT_EQ(op.amax, 3);
+    EXPECT_EQ(op.amin, 1);
 }
 
 }  // namespace

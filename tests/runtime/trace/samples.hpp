@@ -114,6 +114,9 @@ inline StepRecord sample_step(std::int64_t number, int tensors = 4) {
         t.moved_dot = 8e-10;
         t.hash = 0xfedcba9876543210u + n;
         t.mastered = 1000;
+        t.change_squares = 2e-6;
+        t.twin_change_squares = 3e-6;
+        t.change_error_squares = 1e-6;
         s.tensors.push_back(t);
     }
     s.sampled = number % 2 == 1;
