@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,18 +26,10 @@ namespace {
 constexpr std::size_t kDevices = 16;
 constexpr unsigned kPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE: every context may write there
 
-const c10::impl::DeviceGuardImplInterface& guard() {
-    return *c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
-}
-
-cuda::Stream native(const c10::Stream& stream) {
-    return static_cast<cuda::Stream>(guard().getStreamNativeHandle(stream));
-}
-
 class Events final : public Device::Fence {
 public:
     void add(const c10::Stream& stream) {
-        events_.emplace_back(c10::DeviceType::CUDA);
+        events_.emplace_back(stream.device_type());
         events_.back().record(stream);
     }
     bool passed() noexcept override {
@@ -45,11 +39,11 @@ public:
             return true;  // the device is lost, and the program learns of it by itself
         }
     }
-    void wait() noexcept override {
-        try {
-            for (const c10::Event& event : events_) event.synchronize();
-        } catch (const std::exception&) {
-        }
+    bool wait() noexcept override {
+        constexpr int kMilliseconds = 10'000;
+        for (int i = 0; i < kMilliseconds && !passed(); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return passed();
     }
 
 private:
@@ -58,9 +52,14 @@ private:
 
 class CudaDevice final : public Device {
 public:
+    explicit CudaDevice(c10::DeviceType type) : type_(type) {}
+
+    c10::DispatchKey key() const noexcept override {
+        return type_ == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::PrivateUse1;
+    }
     bool serves(const at::Tensor& t) noexcept override {
-        return t.defined() && t.is_cuda() && static_cast<std::size_t>(t.get_device()) < kDevices &&
-               cuda::driver().complete();
+        return t.defined() && t.device().type() == type_ &&
+               static_cast<std::size_t>(t.get_device()) < kDevices && cuda::driver().complete();
     }
 
     bool captures() noexcept override {
@@ -111,6 +110,11 @@ public:
     }
 
 private:
+    const c10::impl::DeviceGuardImplInterface& guard() const { return *c10::impl::getDeviceGuardImpl(type_); }
+    cuda::Stream native(const c10::Stream& stream) const {
+        return static_cast<cuda::Stream>(guard().getStreamNativeHandle(stream));
+    }
+
     // The kernels in the context of one GPU.
     struct Gpu {
         bool tried = false;
@@ -138,6 +142,7 @@ private:
         }
     }
 
+    const c10::DeviceType type_;
     std::mutex mutex_;
     std::array<Gpu, kDevices> gpus_;
     std::vector<c10::Stream> used_;  // since the last fence
@@ -145,8 +150,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device() {
-    return cuda::has_kernels() ? std::make_unique<CudaDevice>() : nullptr;
+std::unique_ptr<Device> make_cuda_device(c10::DeviceType type) {
+    return cuda::has_kernels() ? std::make_unique<CudaDevice>(type) : nullptr;
 }
 
 }  // namespace mp::twin
@@ -155,7 +160,7 @@ std::unique_ptr<Device> make_cuda_device() {
 
 namespace mp::twin {
 
-std::unique_ptr<Device> make_cuda_device() { return nullptr; }
+std::unique_ptr<Device> make_cuda_device(c10::DeviceType) { return nullptr; }
 
 }  // namespace mp::twin
 

@@ -18,6 +18,8 @@ class Device {
 public:
     virtual ~Device() = default;
 
+    // Of the ops that run on it.
+    virtual c10::DispatchKey key() const noexcept = 0;
     virtual bool serves(const at::Tensor&) noexcept = 0;
     // Whether the current stream records a graph: nothing may be launched, read or followed.
     virtual bool captures() noexcept = 0;
@@ -39,7 +41,8 @@ public:
     public:
         virtual ~Fence() = default;
         virtual bool passed() noexcept = 0;
-        virtual void wait() noexcept = 0;
+        // Waits for a few seconds only: a device that hangs must not keep a program from ending.
+        virtual bool wait() noexcept = 0;
     };
     // Behind everything that was launched since the last fence.
     virtual std::unique_ptr<Fence> fence() = 0;

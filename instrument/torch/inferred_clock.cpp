@@ -11,7 +11,9 @@ void InferredClock::begin_backward(const at::Tensor& gradient) {
     const std::lock_guard lock(mutex_);
     if (!backward_seen_) leaves_at_backward_ = parts_.parameters.leaves_fingerprint();
     backward_seen_ = true;
-    if (gradient.defined() && gradient.numel() == 1) root_gradient_ = scalar_of(gradient);
+    // A device is not waited for.
+    if (gradient.defined() && gradient.numel() == 1 && gradient.device().is_cpu())
+        root_gradient_ = scalar_of(gradient);
 }
 
 bool InferredClock::step_is_over() const {
@@ -57,13 +59,17 @@ void InferredClock::forward_op(const Stack& arguments, std::size_t count) {
 void InferredClock::end_step() {
     const std::lock_guard lock(mutex_);
     if (!step_is_over()) return;
-    const bool moved =
-        (parameter_written_ && parts_.parameters.leaves_fingerprint() != leaves_at_backward_) ||
-        parameter_replaced_;
+    const bool moved = (parameter_written_ && may_have_moved()) || parameter_replaced_;
     clock_.end_step(StepTensors::Gradients::of_twin, was_skipped(moved), scale());
     backward_seen_ = parameter_written_ = gradient_cleared_ = parameter_replaced_ = false;
     root_gradient_ = 1;
     leaves_.clear();
+}
+
+// Weights on a device are taken to have moved.
+bool InferredClock::may_have_moved() const {
+    const std::optional<std::uint64_t> now = parts_.parameters.leaves_fingerprint();
+    return !now || now != leaves_at_backward_;
 }
 
 // A Python loop may bind new tensors to the names of its parameters, which moves none of the known ones. So there only
@@ -91,8 +97,7 @@ void InferredClock::finish() {
     const std::lock_guard lock(mutex_);
     if (!backward_seen_ || declares_steps_ || !parts_.losses.any()) return;
     parts_.losses.record_last();
-    const bool moved = parts_.parameters.leaves_fingerprint() != leaves_at_backward_;
-    clock_.end_step(StepTensors::Gradients::none, was_skipped(moved), scale());
+    clock_.end_step(StepTensors::Gradients::none, was_skipped(may_have_moved()), scale());
 }
 
 }  // namespace mp::twin

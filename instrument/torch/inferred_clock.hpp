@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,7 @@ private:
     void note_leaves(const Stack& arguments, std::size_t count);
     bool replaces_a_parameter(const at::Tensor& leaf) const;
     void end_step();
+    bool may_have_moved() const;
     bool was_skipped(bool moved) const;
     double scale() const { return root_gradient_ != 1 ? root_gradient_ : kNoScale; }
 
@@ -61,7 +63,7 @@ private:
         std::vector<std::int64_t> sizes;
     };
     std::unordered_map<const c10::TensorImpl*, Leaf> leaves_;
-    std::uint64_t leaves_at_backward_ = 0;  // fingerprint of the leaves' values
+    std::optional<std::uint64_t> leaves_at_backward_;  // fingerprint of the leaves' values
     double root_gradient_ = 1;
 };
 

@@ -175,7 +175,7 @@ public:
             op.redispatchBoxed(below, stack);
             return;
         }
-        if (below.has_backend(c10::BackendComponent::CUDABit) && adapter_.late.captures())
+        if (adapter_.late.is_of_device(below) && adapter_.late.captures())
             adapter_.twin.leave(info_, op, below, stack);
         else if (attends)
             adapter_.twin.run(info_, op, below, stack);

@@ -161,16 +161,16 @@ void Late::end_step(trace::StepRecord record, Ledger::Entries ops, const Write& 
     write_complete(false, write);
 }
 
-void Late::finish(const Write& write, bool wait) {
+std::size_t Late::finish(const Write& write, bool wait) {
     const std::lock_guard lock(mutex_);
     write_complete(wait, write);
+    return steps_.size();
 }
 
 void Late::write_complete(bool wait, const Write& write) {
     for (; !steps_.empty(); steps_.pop_front()) {
         Step& step = steps_.front();
-        if (step.fence && wait) step.fence->wait();
-        if (step.fence && !wait && !step.fence->passed()) return;
+        if (step.fence && !(wait ? step.fence->wait() : step.fence->passed())) return;
         for (const Completion& complete : step.completions) complete(step.figures);
         step.figures.record.ops = Ledger::records(std::move(step.figures.ops));
         write(step.figures.record);

@@ -59,6 +59,10 @@ class Late {
 public:
     explicit Late(std::unique_ptr<Device> device) : device_(std::move(device)) {}
 
+    // Whether an op with these keys runs on the device.
+    bool is_of_device(c10::DispatchKeySet keys) const noexcept {
+        return device_ && keys.has_backend(c10::toBackendComponent(device_->key()));
+    }
     bool serves(const at::Tensor& t) noexcept { return device_ && device_->serves(t); }
     bool captures() noexcept { return device_ && device_->captures(); }
 
@@ -91,8 +95,8 @@ public:
     // Every record that is complete goes to `write`, in order.
     using Write = std::function<void(trace::StepRecord&)>;
     void end_step(trace::StepRecord, Ledger::Entries, const Write& write);
-    // At the end of the program. `wait`: for the figures that are missing; else their steps are lost.
-    void finish(const Write& write, bool wait);
+    // At the end of the program. `wait`: for the figures that are missing. Returns how many steps are lost.
+    std::size_t finish(const Write& write, bool wait);
 
 private:
     struct Step {

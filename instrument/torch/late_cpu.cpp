@@ -22,11 +22,11 @@ public:
 
     bool passed() noexcept override {
         if (steps_-- > 0) return false;
-        wait();
-        return true;
+        return wait();
     }
-    void wait() noexcept override {
+    bool wait() noexcept override {
         for (const Result& r : results_) std::memcpy(r.place, r.bytes.data(), r.bytes.size());
+        return true;
     }
 
 private:
@@ -38,6 +38,7 @@ class LateCpu final : public Device {
 public:
     explicit LateCpu(int steps) : steps_(steps) {}
 
+    c10::DispatchKey key() const noexcept override { return c10::DispatchKey::CPU; }
     bool serves(const at::Tensor& t) noexcept override { return t.defined() && t.device().is_cpu(); }
     bool captures() noexcept override { return false; }
     void* pin(std::size_t bytes) noexcept override { return std::malloc(bytes); }

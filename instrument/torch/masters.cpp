@@ -126,18 +126,31 @@ bool Masters::carries_more(const at::Tensor& wide, const at::Tensor& low) {
 }
 
 void Masters::saw(const at::Tensor& t) {
-    if (t.scalar_type() != at::kFloat || t.numel() < kFewest || !t.device().is_cpu() || !has_plain_memory(t))
-        return;
+    if (t.scalar_type() != at::kFloat || t.numel() < kFewest || !has_plain_memory(t)) return;
     c10::StorageImpl* const storage = t.storage().unsafeGetStorageImpl();
     const std::lock_guard lock(mutex_);
-    if (seen_.count(storage)) return;  // the weak pointer keeps the address in use
-    if (seen_.size() >= sweep_at_) {
-        for (auto it = seen_.begin(); it != seen_.end();)
-            it = it->second.expired() ? seen_.erase(it) : std::next(it);
-        sweep_at_ = std::max<std::size_t>(1024, 2 * seen_.size());
+    Seen& seen = t.device().is_cpu() ? seen_ : elsewhere_;
+    if (seen.count(storage)) return;  // the weak pointer keeps the address in use
+    if (seen_.size() + elsewhere_.size() >= sweep_at_) sweep();
+    seen.emplace(storage, c10::weak_intrusive_ptr<c10::StorageImpl>(
+                              c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)));
+}
+
+void Masters::sweep() {
+    for (Seen* const seen : {&seen_, &elsewhere_})
+        for (auto it = seen->begin(); it != seen->end();)
+            it = it->second.expired() ? seen->erase(it) : std::next(it);
+    sweep_at_ = std::max<std::size_t>(1024, 2 * (seen_.size() + elsewhere_.size()));
+}
+
+std::size_t Masters::largest_elsewhere(const std::unordered_set<const c10::StorageImpl*>& others) {
+    const std::lock_guard lock(mutex_);
+    std::size_t largest = 0;
+    for (const auto& [address, weak] : elsewhere_) {
+        if (others.count(address)) continue;
+        if (const auto storage = weak.lock()) largest = std::max(largest, storage->nbytes());
     }
-    seen_.emplace(storage, c10::weak_intrusive_ptr<c10::StorageImpl>(
-                               c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)));
+    return largest;
 }
 
 std::vector<at::Tensor> Masters::alive() {

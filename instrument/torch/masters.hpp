@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "instrument/torch/compat.hpp"
@@ -14,7 +15,7 @@ namespace mp::twin {
 
 // Finds the fp32 master of a 16-bit tensor by its bits: the memory whose values, rounded to nearest, are the tensor's.
 // Who rounded them does not matter: copy_, a slice of a flat buffer, a gathered shard, a kernel that bypasses the
-// dispatcher. Only CPU memory is searched. Safe from any thread.
+// dispatcher. Only CPU memory is searched: elsewhere it is only known whether there may be one. Safe from any thread.
 class Masters {
 public:
     // A part of an fp32 storage that rounds to a part of a 16-bit tensor, both in the order of their memory.
@@ -37,17 +38,23 @@ public:
     // before. Linear in the fp32 memory that was seen and in `low`.
     std::vector<std::vector<Slice>> find(const std::vector<at::Tensor>& low, bool allow_exact);
 
+    // The bytes of the largest fp32 memory that is not on the CPU, apart from `others`.
+    std::size_t largest_elsewhere(const std::unordered_set<const c10::StorageImpl*>& others);
+
     static bool can_have_one(const at::Tensor&);  // 16 bits, dense, on the CPU
     static bool rounds_to(const at::Tensor& wide, const at::Tensor& low);
     // Whether `wide` holds bits that `low` does not.
     static bool carries_more(const at::Tensor& wide, const at::Tensor& low);
 
 private:
+    using Seen = std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>>;
+
     std::vector<at::Tensor> alive();
+    void sweep();
 
     std::mutex mutex_;
-    std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> seen_;
-    std::size_t sweep_at_ = 1024;
+    Seen seen_, elsewhere_;
+    std::size_t sweep_at_ = 1024;  // elements of both
 };
 
 }  // namespace mp::twin

@@ -159,12 +159,14 @@ bool Parameters::is_gradient_storage(const c10::StorageImpl* storage) const {
     return false;
 }
 
-std::uint64_t Parameters::leaves_fingerprint() const {
+std::optional<std::uint64_t> Parameters::leaves_fingerprint() const {
     const std::lock_guard lock(mutex_);
     std::uint64_t hash = 0;
-    for (const Live& l : live())
-        if (l.kind == trace::TensorKind::parameter && has_plain_memory(l.tensor))
-            hash = hash * 31 + fingerprint_of(l.tensor);
+    for (const Live& l : live()) {
+        if (l.kind != trace::TensorKind::parameter || !has_plain_memory(l.tensor)) continue;
+        if (!l.tensor.device().is_cpu()) return std::nullopt;
+        hash = hash * 31 + fingerprint_of(l.tensor);
+    }
     return hash;
 }
 
@@ -201,6 +203,8 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
     const std::lock_guard lock(mutex_);
     std::vector<trace::TensorRecord> records;
     std::vector<at::Tensor> measured_tensors;
+    const std::vector<Live> all = live();
+    const WideElsewhere wide = wanted == trace::TensorKind::parameter ? wide_elsewhere(all) : WideElsewhere{};
     const auto measure_one = [&](trace::TensorKind kind, const std::string& name, const at::Tensor& t) {
         if (!has_plain_memory(t) || !carries_floats(t) || t.is_complex()) return;
         at::Tensor twin;
@@ -213,7 +217,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
         record.name = name;
         record.dtype = dtype_of(t.scalar_type());
         const bool measured =
-            late_.serves(t) ? put_figures_late(record, t, twin) : put_figures(record, t, twin);
+            late_.serves(t) ? put_figures_late(record, t, twin, wide) : put_figures(record, t, twin);
         if (!measured) return;
         put_change(record, t, twin);
         if (hashed && t.device().is_cpu() && t.is_non_overlapping_and_dense() &&
@@ -222,7 +226,7 @@ std::vector<trace::TensorRecord> Parameters::measure(ShadowMap* shadows, trace::
         records.push_back(std::move(record));
         measured_tensors.push_back(t);
     };
-    for (const Live& l : live()) {
+    for (const Live& l : all) {
         if (l.kind == wanted) measure_one(l.kind, l.name, l.tensor);
         if (l.kind != trace::TensorKind::parameter || wanted != trace::TensorKind::gradient) continue;
         const at::Tensor gradient = gradient_of(l.tensor);
@@ -343,8 +347,24 @@ bool Parameters::put_figures(trace::TensorRecord& record, const at::Tensor& t, c
     return true;
 }
 
+// The memory of a device cannot be searched without waiting for it. State of the optimizer that has a parameter's shape
+// is compared with it there; any other fp32 memory that is large enough may be its master.
+Parameters::WideElsewhere Parameters::wide_elsewhere(const std::vector<Live>& all) {
+    WideElsewhere wide;
+    std::unordered_set<const c10::StorageImpl*> states;
+    for (const Live& l : all) {
+        if (l.kind != trace::TensorKind::optimizer_state || l.tensor.scalar_type() != at::kFloat ||
+            !has_plain_memory(l.tensor) || !late_.serves(l.tensor))
+            continue;
+        states.insert(l.tensor.storage().unsafeGetStorageImpl());
+        wide.states.emplace(owner_of(l.name), l.tensor);
+    }
+    wide.largest = masters_.largest_elsewhere(states);
+    return wide;
+}
+
 bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::Tensor& real,
-                                  const at::Tensor& twin) {
+                                  const at::Tensor& twin, const WideElsewhere& wide) {
     const TensorStats* const stats = late_.statistics(real);
     const Divergence* const divergence = twin.defined() ? late_.divergence(real, twin) : nullptr;
     if (!stats || (twin.defined() && !divergence)) return false;
@@ -352,11 +372,26 @@ bool Parameters::put_figures_late(const trace::TensorRecord& record, const at::T
     if (const Kept* const was = kept(record))
         with_update(was->before, was->twin_before, real, twin,
                     [&](const auto&... tensors) { still = late_.standstill(tensors...); });
-    late_.then([kind = record.kind, name = record.name, stats, divergence, still](LateStep& step) {
+    std::vector<Late::Value> differing;  // elements of what may be its master
+    const bool has_master = record.kind == trace::TensorKind::parameter && still &&
+                            wide.largest >= static_cast<std::size_t>(real.numel()) * sizeof(float);
+    const auto [first, last] =
+        still ? wide.states.equal_range(record.name) : std::pair(wide.states.end(), wide.states.end());
+    for (auto state = first; state != last; ++state)
+        if (state->second.sizes() == real.sizes())
+            differing.push_back(late_.value(state->second.to(real.scalar_type()).ne(real).sum()));
+    late_.then([kind = record.kind, name = record.name, elements = static_cast<std::uint64_t>(real.numel()),
+                stats, divergence, still, has_master, differing](LateStep& step) {
         trace::TensorRecord* const known = step.tensor(kind, name);
         if (!known) return;
         put(*known, *stats, divergence ? *divergence : Divergence{});
-        if (still) put(*known, *still, divergence != nullptr);
+        if (!still) return;
+        put(*known, *still, divergence != nullptr);
+        if (known->unmoved <= known->meant_to_move / 4) return;
+        const bool equal = std::any_of(differing.begin(), differing.end(),
+                                       [](const Late::Value& v) { return v.known() && v.get() == 0; });
+        if (equal || has_master) put(*known, {}, false);
+        if (equal) known->mastered = elements;
     });
     return true;
 }

@@ -3,6 +3,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,8 +37,9 @@ public:
     bool is_leaf_storage(const c10::StorageImpl*) const;
     // Whether the storage belongs to a current gradient of a parameter.
     bool is_gradient_storage(const c10::StorageImpl*) const;
-    // A hash of sampled values of every leaf: a step that changes no weight does not change the hash.
-    std::uint64_t leaves_fingerprint() const;
+    // A hash of sampled values of every leaf: a step that changes no weight does not change the hash. None if a leaf is
+    // on a device, which is not waited for.
+    std::optional<std::uint64_t> leaves_fingerprint() const;
 
     std::uint64_t elements() const;  // of the parameters
     // Tensors of one kind, against their twins if a shadow map is given. `hashed`: with a hash of the bytes.
@@ -100,10 +102,17 @@ private:
                         ShadowMap*);
     static bool follow_master(trace::TensorRecord&, std::vector<Master>&, ShadowMap*);
     static void put_master_figures(trace::TensorRecord&, const Master&, const at::Tensor& wide, ShadowMap*);
+    // What may be the masters of 16-bit parameters on a device, whose memory is not searched.
+    struct WideElsewhere {
+        std::unordered_multimap<std::string, at::Tensor> states;  // by name of the parameter
+        std::size_t largest = 0;                                  // bytes of other fp32 memory
+    };
+    WideElsewhere wide_elsewhere(const std::vector<Live>&);
     Kept* kept(const trace::TensorRecord&);
     // The record of one tensor; false if it has none. On a device the figures come when the step is complete.
     bool put_figures(trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin);
-    bool put_figures_late(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin);
+    bool put_figures_late(const trace::TensorRecord&, const at::Tensor& real, const at::Tensor& twin,
+                          const WideElsewhere&);
 
     Layers& layers_;
     Masters& masters_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "instrument/torch/memory_notes.hpp"
@@ -66,7 +67,11 @@ void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double 
 void StepClock::finish(bool wait) {
     const std::lock_guard lock(mutex_);
     put_unfinished();
-    parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, wait);
+    const std::size_t lost =
+        parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, wait);
+    if (lost > 0)
+        parts_.faults.measuring("the last " + std::to_string(lost) + " steps",
+                                "the device has not finished them");
 }
 
 // The step that did not end belongs to no optimizer.

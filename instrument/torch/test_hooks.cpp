@@ -14,6 +14,8 @@ int late_steps() noexcept {
     return steps ? std::atoi(steps) : 0;
 }
 
+bool fake_device() noexcept { return std::getenv("MP_TRACE_TEST_DEVICE") != nullptr; }
+
 std::FILE* op_log() noexcept {
     static const char* const path = std::getenv("MP_TRACE_TEST_OPLOG");
     static std::FILE* const file = path ? std::fopen(path, "w") : nullptr;

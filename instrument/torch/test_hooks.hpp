@@ -13,12 +13,15 @@ namespace mp::twin {
 // `op_log`: one line per op, for the test that compares our layers with those that hooks see (MP_TRACE_TEST_OPLOG).
 // `late_steps`: if above 0, tensors of the CPU are measured as those of a device, and their figures come so many steps
 // late (MP_TRACE_TEST_LATE).
+// `fake_device`: the device of tests/fakes/torch is taken for a GPU (MP_TRACE_TEST_DEVICE).
 #ifdef MP_TEST_HOOKS
 int late_steps() noexcept;
+bool fake_device() noexcept;
 bool rule_disabled(std::string_view rule) noexcept;
 std::FILE* op_log() noexcept;
 #else
 constexpr int late_steps() noexcept { return 0; }
+constexpr bool fake_device() noexcept { return false; }
 constexpr bool rule_disabled(std::string_view) noexcept { return false; }
 constexpr std::FILE* op_log() noexcept { return nullptr; }
 #endif

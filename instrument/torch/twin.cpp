@@ -34,7 +34,7 @@ bool is_kept_by_autocast(const Call& call) {
     if (!has_plain_memory(source) || !has_plain_memory(copy)) return false;
     if (source.scalar_type() != at::kFloat || !is_low_precision(copy.scalar_type())) return false;
     if (!source.requires_grad() || !source.is_leaf() || source.is_view()) return false;
-    const auto key = source.is_cpu() ? c10::DispatchKey::AutocastCPU : c10::DispatchKey::AutocastCUDA;
+    const auto key = at::autocast::get_autocast_dispatch_key_from_device_type(source.device().type());
     if (!at::autocast::is_autocast_cache_enabled() || !c10::impl::tls_is_dispatch_key_excluded(key))
         return false;
     const int regions = at::autocast::increment_nesting() - 1;
@@ -267,10 +267,18 @@ void Twin::report_outdated(const Call& call) {
     const TwinScope scope;
     for (const auto& [copy, source, apart] : call.outdated) {
         const at::Tensor whole = copy.as_strided(source.sizes(), source.strides(), 0);
-        if (at::equal(whole, source.detach().to(copy.scalar_type()))) continue;
+        const at::Tensor now = source.detach().to(copy.scalar_type());
         const LayerId owner = parts_.parameters.layer_of(source);
-        parts_.notes.say(trace::NoteKind::outdated_copy,
-                         parts_.layers.name(owner ? owner : thread_state().site.layer));
+        const auto say = [this, layer = parts_.layers.name(owner ? owner : thread_state().site.layer)] {
+            parts_.notes.say(trace::NoteKind::outdated_copy, layer);
+        };
+        if (!parts_.late.serves(copy)) {
+            if (!at::equal(whole, now)) say();
+            continue;
+        }
+        parts_.late.then([say, differing = parts_.late.value(whole.ne(now).sum())](LateStep&) {
+            if (differing.known() && differing.get() > 0) say();
+        });
     }
 }
 

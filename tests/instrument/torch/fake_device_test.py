@@ -1,0 +1,151 @@
+"""mp-trace beside a training on a device, without a GPU: tests/fakes/torch has one, whose memory the host cannot read
+and whose ops run late.
+
+    fake_device_test.py [TEST...]        needs MP_TRACE, the test adapters beside it, and MP_LATE_DEVICE
+"""
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "truth"))
+import compare  # noqa: E402
+from late_test import ADAPTERS, PYTHON, ROOT, TRACE, differences, timeless  # noqa: E402
+
+PROGRAM = os.path.join(ROOT, "tests/fakes/torch/train.py")
+SETTINGS = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MP_FAKE_CUDA_GUARDED": "1",
+            "MP_FAKE_CUDA_LATE": "20", "MP_TRACE_TEST_DEVICE": "1"}
+
+
+def run(command, folder=None, **settings):
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **SETTINGS, **settings}, capture_output=True,
+                          text=True, timeout=120)
+    return done
+
+
+CASES = ("gpt", "dropout", "foreach", "fused", "scaler", "pictures", "masters", "stream")
+
+
+EXACT = ("calls", "elements", "nan", "pos_inf", "neg_inf", "zeros", "subnormals", "amax", "amin", "compared",
+         "nonfinite_real", "nonfinite_twin", "twin_amax")
+
+
+@functools.lru_cache(maxsize=None)
+def untraced(*options):
+    """The lines of each case, of one run of all cases."""
+    done = run([PYTHON, PROGRAM, ",".join(CASES), *options])
+    if done.returncode != 0:
+        raise RuntimeError(f"the fake device does not work: {done.stderr[-2000:]}")
+    parts = done.stdout.split("case ")[1:]
+    return {part.split("\n", 1)[0]: part.splitlines()[1:] for part in parts}
+
+
+def words(lines, first):
+    """{second word: third word} of the lines that begin with `first`."""
+    return {line.split()[1]: line.split()[-1] for line in lines if line.startswith(first + " ")}
+
+
+def of_fp32(case):
+    skipped = ",".join(words(untraced()["scaler"], "skipped"))
+    return untraced("--fp32", "--skip-steps", skipped)[case]
+
+
+class Traced:
+    """A traced run of one case: its output, its report and its twin."""
+
+    def __init__(self, case, mode="trajectory", device="late", **settings):
+        with tempfile.TemporaryDirectory() as folder:
+            save = ["--save-twin", "twin"] if mode == "trajectory" else []
+            self.done = run([TRACE, "-q", "--mode", mode, "--adapters", ADAPTERS, "-o", "run", *save, "--",
+                             PYTHON, PROGRAM, case, "--device", device], folder, **settings)
+            self.lines = self.done.stdout.splitlines()[1:]
+            told = run([TRACE, "report", "run", "--json", "-"], folder)
+            self.report = timeless(json.loads(told.stdout)) if told.returncode == 0 else {}
+            twin = os.path.join(folder, "twin")
+            self.twin = compare.read_safetensors(twin) if os.path.exists(twin) else {}
+
+    def figures(self):
+        """What kernels on both devices give bit for bit, of each op in a layer."""
+        layers = {f"{layer['layer']} {layer['phase']}": layer for layer in self.report["layers"]
+                  if not layer["layer"].startswith("(")}  # (data): a program copies its batch to a device
+        ops = {f"{name} {op['op']} {op['dtype']}": {k: v for k, v in op.items() if k in EXACT}
+               for name, layer in layers.items() for op in layer["ops"]}
+        return {**ops, **{name: layer["exponents"] for name, layer in layers.items()}}
+
+    def twin_losses(self):
+        found = [entry["losses"][0]["twin_loss_hex"] for step in self.report["steps"] for entry in step["ranks"]
+                 if entry["losses"] and entry["optimizer"] == 0]
+        return [float.fromhex(x) for x in found]
+
+
+@unittest.skipUnless(os.path.exists(PYTHON) and os.environ.get("MP_LATE_DEVICE"), "skipped: no torch in .venv")
+class FakeDevice(unittest.TestCase):
+    def check_truth(self, case):
+        plain, traced = untraced()[case], Traced(case)
+        self.assertEqual(traced.done.returncode, 0, traced.done.stderr[-2000:])
+        # Also the number of times that the host has waited for the device.
+        self.assertEqual(plain, traced.lines)
+        fp32 = of_fp32(case)
+        losses = [float.fromhex(x) for x in words(fp32, "loss").values()]
+        self.assertNotEqual(list(words(plain, "loss").values()), list(words(fp32, "loss").values()))
+        self.assertEqual(losses, traced.twin_losses())
+        hashes = {name: hashlib.sha256(values).hexdigest()[:16] for name, (_, _, values) in traced.twin.items()}
+        for name, expected in words(fp32, "weight").items():
+            self.assertEqual(expected, hashes[name], name)
+        return traced
+
+    def test_gpt(self):
+        self.check_truth("gpt")
+
+    def test_dropout(self):
+        self.check_truth("dropout")
+
+    def test_foreach(self):
+        self.check_truth("foreach")
+
+    def test_fused(self):
+        self.check_truth("fused")
+
+    def test_scaler(self):
+        self.assertIn("skipped", " ".join(untraced()["scaler"]))
+        self.check_truth("scaler")
+
+    def test_pictures(self):
+        self.check_truth("pictures")
+
+    def test_a_stream_of_the_program(self):
+        self.check_truth("stream")
+
+    def test_own_masters(self):
+        """16-bit weights that stand still while their fp32 masters move are not stuck."""
+        self.check_truth("masters")
+        self.assertNotIn("MPT040", [f["rule"] for f in Traced("masters", "watch").report["findings"]])
+
+    def test_figures_are_those_of_the_cpu(self):
+        late, cpu = Traced("masters").figures(), Traced("masters", device="cpu").figures()
+        self.assertGreater(len(cpu), 30)
+        self.assertEqual(differences(late, cpu), [])
+
+    def check_fault(self, **settings):
+        faulty = Traced("gpt", **settings)
+        self.assertEqual(faulty.done.returncode, 0, faulty.done.stderr[-2000:])
+        self.assertEqual(untraced()["gpt"], faulty.lines)
+
+    def test_a_launch_is_refused(self):
+        self.check_fault(MP_FAKE_CUDA="cuLaunchKernel#40=719")
+        self.check_fault(MP_FAKE_CUDA="cuLaunchKernel=719")
+
+    def test_memory_is_refused(self):
+        self.check_fault(MP_FAKE_CUDA="cuMemAlloc_v2=2,cuMemHostAlloc=2")
+
+    def test_no_event_passes(self):
+        self.check_fault(MP_LATE_EVENTS="never")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
