@@ -105,7 +105,8 @@ int run_verb(const cli::Values& map, const std::vector<std::string>& command) {
     request.command = command;
     for (const Status& status :
          {read(map, "mode", parse_mode, request.mode), read(map, "steps", parse_steps, request.steps),
-          read(map, "ranks", parse_ranks, request.ranks), read(map, "budget", parse_size, request.budget)}) {
+          read(map, "ranks", parse_ranks, request.ranks), read(map, "budget", parse_size, request.budget),
+          read(map, "overhead", parse_share, request.overhead)}) {
         if (!status) return fail(kPreflightFailed, status.error());
     }
     for (const auto& [name, into] : {std::pair{"output", &request.output},
@@ -271,6 +272,7 @@ const std::vector<Verb>& verbs() {
                      {"steps", "A:B:N", "steps A, A+N, ... below B (default: all)"},
                      {"ranks", "LIST", "record these: 0,8-15 (default: all)"},
                      {"budget", "SIZE", "of a recording, with K, M or G (default: 256M)"},
+                     {"overhead", "SHARE", "measure fewer steps in full, within this share of the time: 3%"},
                      {"step-range", "NAME", "NVTX ranges that are steps, '*' is the number: 'Train step *'"},
                      {"save-twin", "FILE", "the twin's tensors at the end, as safetensors: twin.%r.safetensors"},
                      {"save-real", "FILE", "the program's own, in the same shape"},

@@ -20,7 +20,32 @@ std::int64_t monotonic_ns() {
 
 }  // namespace
 
-StepClock::StepClock(Parts& parts) : parts_(parts), tensors_(parts) { begin_step(); }
+StepClock::StepClock(Parts& parts)
+    : parts_(parts), tensors_(parts), budget_(parts.control.options().overhead) {
+    begin_step();
+}
+
+// Whether the step that begins is measured in full.
+bool StepClock::takes_sample(std::int64_t step) {
+    if (!budget_.limits()) return tensors_.is_sampled(step);
+    const std::int64_t now = monotonic_ns();
+    // The first step began before the program did.
+    if (step > 1) budget_.add(parts_.ledger.sampled(), now - began_ns_);
+    began_ns_ = now;
+    return tensors_.is_sampled(step) && budget_.allows(step);
+}
+
+void StepClock::tell_samples() {
+    if (!budget_.limits() || !parts_.notes.has_file()) return;
+    const auto percent = [](double share) {
+        std::string text = std::to_string(share * 100);
+        return text.substr(0, text.find('.') + 2) + " %";
+    };
+    parts_.notes.say(trace::NoteKind::sampled,
+                     std::to_string(budget_.measured_steps()) + " of " + std::to_string(budget_.steps()) +
+                         " steps were measured in full, which took " + percent(budget_.share()) +
+                         " of the time; --overhead allows " + percent(parts_.control.options().overhead));
+}
 
 void StepClock::begin_step() {
     const trace::Options& options = parts_.control.options();
@@ -29,9 +54,12 @@ void StepClock::begin_step() {
     parts_.now.ordinal = 0;
     parts_.now.backward_ran = false;
     if (options.mode == trace::Mode::step) parts_.shadows.clear();
-    parts_.control.begin_step(options.mode == trace::Mode::trajectory || options.mode == trace::Mode::local ||
+    const bool sampled = takes_sample(step);
+    // Twins whose values live on, or that other ranks attend, are not left out.
+    parts_.control.begin_step(options.mode == trace::Mode::trajectory ||
+                              (options.mode == trace::Mode::local && (sampled || !budget_.limits())) ||
                               (options.mode == trace::Mode::step && options.steps.contains(Step{step})));
-    parts_.ledger.begin_step(parts_.control.armed() && tensors_.is_sampled(step));
+    parts_.ledger.begin_step(parts_.control.armed() && sampled);
     parts_.layers.end_step();
 }
 
@@ -67,6 +95,7 @@ void StepClock::end_step(StepTensors::Gradients gradients, bool skipped, double 
 void StepClock::finish(bool wait) {
     const std::lock_guard lock(mutex_);
     put_unfinished();
+    tell_samples();
     const std::size_t lost =
         parts_.late.finish([this](trace::StepRecord& complete) { write(complete); }, wait);
     if (lost > 0)

@@ -6,6 +6,7 @@
 
 #include "instrument/torch/parts.hpp"
 #include "instrument/torch/step_tensors.hpp"
+#include "runtime/trace/sampling_budget.hpp"
 
 namespace mp::twin {
 
@@ -31,6 +32,8 @@ public:
 
 private:
     void begin_step();
+    bool takes_sample(std::int64_t step);
+    void tell_samples();
     void write(trace::StepRecord& complete);
     void put_unfinished();
     void write_unfinished(trace::StepRecord& rest);
@@ -40,6 +43,8 @@ private:
     StepTensors tensors_;
     std::mutex mutex_;
     std::int64_t last_record_ns_ = 0;
+    trace::SamplingBudget budget_;
+    std::int64_t began_ns_ = 0;  // the step
     std::atomic<bool> forecast_said_{false};
 };
 

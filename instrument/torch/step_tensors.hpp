@@ -16,7 +16,7 @@ public:
     explicit StepTensors(Parts& parts) : parts_(parts) {}
 
     // Everything is measured in steps 0, 1, 2, 4, 8, 16, 32 and every 32nd from there, and in each step of the modes
-    // local and step.
+    // local and step. A limit of time (--overhead) leaves some of these out.
     bool is_sampled(std::int64_t step) const;
 
     void begin_step() { gradients_.clear(); }

@@ -160,6 +160,7 @@ Result<trace::Options> options_of(const RunRequest& request, const Surroundings&
                            .steps = request.steps,
                            .ranks = request.ranks,
                            .budget = request.budget,
+                           .overhead = request.overhead,
                            .adapters = {},
                            .save_twin = {},
                            .save_real = {},

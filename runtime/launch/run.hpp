@@ -20,6 +20,7 @@ struct RunRequest {
     trace::StepRange steps;
     std::vector<trace::RankRange> ranks;
     std::uint64_t budget = trace::Options().budget;
+    double overhead = 0;
     std::string save_twin;  // patterns
     std::string save_real;
     std::string step_range;

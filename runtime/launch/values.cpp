@@ -108,6 +108,18 @@ Result<std::vector<trace::RankRange>> parse_ranks(std::string_view text) {
     return ranks;
 }
 
+Result<double> parse_share(std::string_view text) {
+    Error error = unreadable(text, "a share");
+    error.hint = "a number above 0 and up to 100: 3%";
+    std::string_view digits = text;
+    if (digits.ends_with('%')) digits.remove_suffix(1);
+    double percent = 0;
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+    const bool read = code == std::errc() && end == digits.data() + digits.size();
+    if (!read || !(percent > 0) || percent > 100) return error;
+    return percent / 100;
+}
+
 Result<std::uint64_t> parse_size(std::string_view text) {
     static constexpr std::string_view kUnits = "KMGT";
     Error error = unreadable(text, "a size");

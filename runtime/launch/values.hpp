@@ -27,4 +27,7 @@ Result<std::vector<trace::RankRange>> parse_ranks(std::string_view);
 // hold one step of a real model.
 Result<std::uint64_t> parse_size(std::string_view);
 
+// "3%" as 0.03. More than none, at most all.
+Result<double> parse_share(std::string_view);
+
 }  // namespace mp::launch

@@ -82,9 +82,9 @@ std::string_view name_of(Mode mode) {
 }
 
 std::string_view name_of(NoteKind kind) {
-    constexpr std::array<std::string_view, 10> kNames{"not_observed",  "seed",    "leak", "disarmed",
-                                                      "lossy",         "memory",  "end",  "policy",
-                                                      "outdated_copy", "decision"};
+    constexpr std::array<std::string_view, 11> kNames{"not_observed",  "seed",     "leak",   "disarmed",
+                                                      "lossy",         "memory",   "end",    "policy",
+                                                      "outdated_copy", "decision", "sampled"};
     return kNames.at(static_cast<std::size_t>(kind));
 }
 

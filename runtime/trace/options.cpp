@@ -95,6 +95,7 @@ bool assign(Options& o, std::string_view key, const std::vector<std::string>& it
     if (key == "mode") return one && parse(value, o.mode);
     if (key == "steps") return parse(items, o.steps);
     if (key == "budget") return one && parse(value, o.budget);
+    if (key == "overhead") return one && parse(value, o.overhead) && o.overhead >= 0 && o.overhead <= 1;
     if (key == "eager") return one && parse(value, o.eager);
     if (key == "free_ints") return one && parse(value, o.free_ints);
     if (key == "twin_noise") return one && parse(value, o.twin_noise);
@@ -132,6 +133,7 @@ std::string to_text(const Options& o) {
     }
     line("ranks", list);
     line("budget", std::to_string(o.budget));
+    line("overhead", std::to_string(o.overhead));
     list.clear();
     for (const std::string& directory : o.adapters) {
         if (!list.empty()) list += ':';

@@ -40,6 +40,7 @@ struct Options {
     std::vector<RankRange>
         ranks;  // empty: all. In twin modes the other ranks run the twin without recording it
     std::uint64_t budget = 256u << 20;  // bytes on disk per process
+    double overhead = 0;                // share of the time that measuring may take; 0: no limit
     std::vector<std::string> adapters;  // directories that hold libmptrace_torch_<id>.so
     std::string save_twin;              // pattern with % keys, or empty
     std::string save_real;

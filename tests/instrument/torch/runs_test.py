@@ -326,6 +326,32 @@ if __name__ == '__main__':
 """
 
 
+class Overhead(TracedRun):
+    """--overhead: fewer steps are measured in full, and the report says how many."""
+
+    LATE = OVERFLOWS.replace("60000.0 * 4.0", "scale()").replace(
+        "model = Net()", "scale = lambda: 60000.0 * 4.0 if sum(seen) == 36 else 1.0\nseen = []\nmodel = Net()")
+
+    def sampled(self):
+        return [n["text"] for n in self.report()["notes"] if n["kind"] == "sampled"]
+
+    def test_fewer_steps_are_measured_and_the_cause_is_still_named(self):
+        program = self.LATE + "train(model, optimizer, 40, call=lambda x: (seen.append(1), model(x))[1])\n"
+        self.trace(program, options=["--overhead", "0.01%"])
+        found, = self.sampled()
+        self.assertRegex(found, r"^[23] of 39 steps were measured in full, which took [0-9.]+ % of the time")
+        self.assertEqual({f["step"] for f in self.report()["findings"] if f["rule"] == "MPT001"}, {35})
+
+    def test_local_runs_without_its_twin(self):
+        self.trace(PLAIN.replace("train(model, optimizer)", "train(model, optimizer, 40)"), mode="local",
+                   options=["--overhead", "0.01%"])
+        self.assertRegex(self.sampled()[0], "^2 of 39 steps")
+
+    def test_all_are_measured_where_nothing_is_limited(self):
+        self.trace(PLAIN)
+        self.assertEqual(self.sampled(), [])
+
+
 class SmallValues(TracedRun):
     """Sums and states whose values are too small for their format. Each good twin keeps them in fp32."""
 

@@ -19,6 +19,7 @@ Options everything() {
     o.steps = {.first = 10, .last = 100, .every = 5};
     o.ranks = {{0, 3}, {8, 8}};
     o.budget = 123456789;
+    o.overhead = 0.03;
     o.adapters = {"/opt/x:y", "/usr/lib/mp-trace"};
     o.save_twin = "twin-%r.safetensors";
     o.save_real = "real-%q{A:B}.safetensors";
@@ -38,6 +39,7 @@ TEST(Options, ComeBackAsTheyWereWritten) {
     EXPECT_EQ(o->ranks[0].last, 3);
     EXPECT_EQ(o->ranks[1].first, 8);
     EXPECT_EQ(o->budget, 123456789u);
+    EXPECT_EQ(o->overhead, 0.03);
     EXPECT_EQ(o->adapters, everything().adapters);
     EXPECT_EQ(o->save_twin, "twin-%r.safetensors");
     EXPECT_EQ(o->save_real, "real-%q{A:B}.safetensors");
@@ -71,10 +73,12 @@ TEST(Options, KeysOfANewerLauncherAreIgnored) {
 }
 
 TEST(Options, AMalformedValueNamesItsLine) {
-    for (const char* line : {"quiet=yes", "mode=fast", "steps=1:2", "steps=0:9:0", "steps=-1:9:1",
-                             "steps=a:b:c", "steps=0:9:1:7", "ranks=3-1", "ranks=-4", "ranks=1-", "ranks=x",
-                             "budget=1M", "budget=", "budget=-1", "budget=99999999999999999999",
-                             "run_dir=a\\", "run_dir=a:b", "no equals sign", "eager=2"}) {
+    for (const char* line :
+         {"quiet=yes",   "mode=fast",     "steps=1:2",   "steps=0:9:0", "steps=-1:9:1",
+          "steps=a:b:c", "steps=0:9:1:7", "ranks=3-1",   "ranks=-4",    "ranks=1-",
+          "ranks=x",     "budget=1M",     "budget=",     "budget=-1",   "budget=99999999999999999999",
+          "overhead=3%", "overhead=2",    "run_dir=a\\", "run_dir=a:b", "no equals sign",
+          "eager=2"}) {
         const auto o = options_from_text(std::string("quiet=0\n") + line + "\n");
         ASSERT_FALSE(o) << line;
         EXPECT_THAT(o.error().message, HasSubstr("line 2")) << line;

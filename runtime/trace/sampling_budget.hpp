@@ -1,0 +1,52 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace mp::trace {
+
+// Decides in which steps everything is measured, so that the measuring takes at most a share of the run's time. What a
+// measured step costs is its time beyond the mean of those that were not. The first three steps are always measured;
+// the fourth never is, because it shows what a step takes. Times are those that the host sees.
+class SamplingBudget {
+public:
+    // A share of 0 is no limit.
+    explicit SamplingBudget(double share) : share_(share) {}
+
+    bool limits() const { return share_ > 0; }
+    // Whether one more step fits. To be asked where the step begins.
+    bool allows(std::int64_t step) const {
+        if (!limits() || step < kAlways) return true;
+        return plain_steps_ > 0 && spent() + cost_of_one() <= share_ * static_cast<double>(all_ns_);
+    }
+    // A step has ended.
+    void add(bool measured, std::int64_t ns) {
+        all_ns_ += ns;
+        (measured ? measured_ns_ : plain_ns_) += ns;
+        ++(measured ? measured_steps_ : plain_steps_);
+    }
+
+    std::int64_t steps() const { return measured_steps_ + plain_steps_; }
+    std::int64_t measured_steps() const { return measured_steps_; }
+    // Of all time, what measuring took; 0 where no step shows what one takes without.
+    double share() const { return all_ns_ > 0 ? spent() / static_cast<double>(all_ns_) : 0; }
+
+private:
+    static constexpr std::int64_t kAlways = 3;
+
+    double spent() const {
+        if (plain_steps_ == 0) return 0;
+        const double plain = static_cast<double>(plain_ns_) / static_cast<double>(plain_steps_);
+        return std::max(0.0,
+                        static_cast<double>(measured_ns_) - plain * static_cast<double>(measured_steps_));
+    }
+    double cost_of_one() const {
+        return measured_steps_ > 0 ? spent() / static_cast<double>(measured_steps_) : 0;
+    }
+
+    double share_;
+    std::int64_t all_ns_ = 0, measured_ns_ = 0, plain_ns_ = 0;
+    std::int64_t measured_steps_ = 0, plain_steps_ = 0;
+};
+
+}  // namespace mp::trace
