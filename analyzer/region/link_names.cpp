@@ -178,8 +178,7 @@ private:
                     seen.calls.of_partials.emplace_back(&f, &call);
                     rewritten = true;
                 }
-                if (may_write_operands(f, call))
-                    values.calls.push_back(static_cast<std::uint32_t>(i));
+                if (may_write_operands(f, call)) values.calls.push_back(static_cast<std::uint32_t>(i));
                 if (is_leaf("__setitem__", call.name.str())) seen.calls.stores.push_back({&f, &call});
                 if (is_leaf("add_argument", call.name.str())) seen.calls.options.push_back({&f, &call});
                 if (open || !call.callee.empty()) seen.callers.push_back({call.callee, {&f, &call}});
