@@ -49,7 +49,7 @@ const char* reduction_name(c10d::ReduceOp::RedOpType type) {
 }
 
 std::string group_name([[maybe_unused]] const c10d::ProcessGroup& group) {
-#if MP_TORCH_AT_LEAST(2, 0)
+#if MP_TORCH_AT_LEAST(2, 2)
     return group.getGroupName();
 #else
     return "";

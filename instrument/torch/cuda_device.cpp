@@ -18,7 +18,7 @@
 #include "kernels/cuda/measure.hpp"
 
 // Older torches do not tell the driver's handle of a stream.
-#if MP_TORCH_AT_LEAST(2, 8)
+#if MP_TORCH_AT_LEAST(2, 11)
 
 namespace mp::twin {
 namespace {

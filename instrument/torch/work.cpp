@@ -37,15 +37,20 @@ bool HiddenWork::wait(std::chrono::milliseconds timeout) {
     return done;
 }
 
-#if MP_TORCH_AT_LEAST(2, 4)
+#if MP_TORCH_AT_LEAST(2, 1)
+float HiddenWork::getDuration() const { return inner_->getDuration(); }
+#endif
+#if MP_TORCH_AT_LEAST(2, 2)
+std::uint64_t HiddenWork::getSequencenumber() const { return inner_->getSequencenumber(); }
+#endif
+#if MP_TORCH_AT_LEAST(2, 6)
+c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFutureResult() { return inner_->getFutureResult(); }
+#endif
+#if MP_TORCH_AT_LEAST(2, 9)
 void HiddenWork::blockCurrentStream() {
     const Internal internal;
     inner_->blockCurrentStream();
 }
-
-c10::intrusive_ptr<c10::ivalue::Future> HiddenWork::getFutureResult() { return inner_->getFutureResult(); }
-float HiddenWork::getDuration() const { return inner_->getDuration(); }
-std::uint64_t HiddenWork::getSequencenumber() const { return inner_->getSequencenumber(); }
 #endif
 
 }  // namespace mp::twin

@@ -25,11 +25,17 @@ public:
     bool wait(std::chrono::milliseconds timeout) override;
     void abort() override;
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-#if MP_TORCH_AT_LEAST(2, 4)
-    void blockCurrentStream() override;
-    c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+#if MP_TORCH_AT_LEAST(2, 1)
     float getDuration() const override;
+#endif
+#if MP_TORCH_AT_LEAST(2, 2)
     std::uint64_t getSequencenumber() const override;
+#endif
+#if MP_TORCH_AT_LEAST(2, 6)
+    c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+#endif
+#if MP_TORCH_AT_LEAST(2, 9)
+    void blockCurrentStream() override;
 #endif
 
 private:

@@ -13,7 +13,7 @@
 #include "kernels/cuda/optimizer.hpp"
 
 // Older torches do not tell the driver's handle of a stream.
-#define MP_ON_CUDA (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8))
+#define MP_ON_CUDA (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11))
 #if MP_ON_CUDA
 #include <c10/core/DeviceGuard.h>
 
@@ -246,7 +246,7 @@ Tensor run(const Step& step, const Weights& all, const Setting& setting) {
         counts[0].fill_(elements);
         step_on_cuda(step, all, setting, counts);
 #else
-        TORCH_CHECK(false, "mp: weights on a GPU need torch 2.8 or newer");
+        TORCH_CHECK(false, "mp: weights on a GPU need torch 2.11 or newer");
 #endif
     }
     if (!all.masters.empty())
@@ -309,7 +309,7 @@ void for_parts(const Tensor& codes, const Tensor& scales, const OnCpu& on_cpu, c
                 ")");
 #else
     (void)on_cuda;
-    TORCH_CHECK(false, "mp: tensors on a GPU need torch 2.8 or newer");
+    TORCH_CHECK(false, "mp: tensors on a GPU need torch 2.11 or newer");
 #endif
 }
 

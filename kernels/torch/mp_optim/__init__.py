@@ -6,7 +6,7 @@
     optimizer.step()
     optimizer.counts    # StepCounts(elements, meant_to_move, stagnated) of the last step
 
-Parameters may be float32, bfloat16 or float16, on the CPU or, with torch 2.8 or newer, on an NVIDIA GPU. State is
+Parameters may be float32, bfloat16 or float16, on the CPU or, with torch 2.11 or newer, on an NVIDIA GPU. State is
 float32. With `master=True` each 16-bit parameter has a float32 master in the state, and the parameter is its rounding.
 Without, the parameter is the weight itself, and what its format cannot hold is lost unless the rounding is stochastic.
 `stagnated` counts the weights whose update was not 0 and that kept their bits. The ops are torch.ops.mp.adamw_ and
