@@ -54,7 +54,8 @@ class Environment(TraceTest):
         self.assertEqual(options, {
             "run_dir": self.path("out"), "mode": "trajectory", "steps": "10:20:5", "ranks": "0-0:8-15",
             "overhead": "0.030000", "budget": str(1 << 30), "save_twin": self.path("t.%r"),
-            "save_real": self.path("r.%p"), "eager": "1", "free_ints": "1", "twin_noise": "1", "step_range": "update *", "quiet": "1",
+            "save_real": self.path("r.%p"),
+            "eager": "1", "free_ints": "1", "twin_noise": "1", "step_range": "update *", "quiet": "1",
             "tool": self.prefix + "/bin/mp-trace",
             "adapters": ":".join([self.path("mine"), self.prefix + "/lib/mp-trace/adapters", cache])})
 
